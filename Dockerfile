@@ -1,0 +1,17 @@
+# One image for all daemons; the command chooses. Built without network access to anything but PyPI.
+FROM python:3.13-slim AS build
+WORKDIR /src
+COPY requirements/run.txt requirements/dev.txt requirements/
+RUN python -m venv /build && /build/bin/pip install --no-cache-dir --require-hashes -r requirements/dev.txt \
+ && python -m venv /app && /app/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt
+COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
+COPY reberth reberth
+RUN /build/bin/python -m build --no-isolation --wheel --outdir /dist \
+ && /app/bin/pip install --no-cache-dir --no-deps /dist/*.whl
+
+FROM python:3.13-slim
+COPY --from=build /app /app
+USER 65532:65532
+# -I: neither the working folder nor the environment can put code under our import names.
+ENTRYPOINT ["/app/bin/python", "-I", "-m"]
+CMD ["reberth"]

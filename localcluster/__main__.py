@@ -1,0 +1,149 @@
+"""python -m localcluster up|down|status|env|kubeconfig."""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+from localcluster import building, components, folders, processes, products
+from localcluster.cluster import end_all
+from localcluster.errors import LocalClusterError
+
+_DEFAULT_NAME = "reberth"
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    try:
+        asyncio.run(arguments.command(arguments))
+    except (LocalClusterError, ValueError) as error:
+        print(f"localcluster: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("localcluster: interrupted; `python -m localcluster down` cleans up", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m localcluster", description="A real control plane on this machine."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    up = _command(commands, "up", _up, "start a cluster and wait until it is ready")
+    up.add_argument("--nodes", type=int, default=0, metavar="N", help="add N Ready nodes")
+    up.add_argument("--zones", type=int, default=3, metavar="N", help="spread them over N zones (default 3)")
+    up.add_argument("--cpu", default="8", help="of each node (default 8)")
+    up.add_argument("--memory", default="32Gi", help="of each node (default 32Gi)")
+    up.add_argument("--pods", type=int, default=110, help="of each node (default 110)")
+    up.add_argument(
+        "--kubernetes", metavar="VERSION", help=f"one of {', '.join(products.KUBERNETES_VERSIONS)}"
+    )
+    up.add_argument(
+        "--without", action="append", default=[], choices=components.ALL, help="leave a component out"
+    )
+    up.add_argument("--scheduler-config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration")
+    down = _command(commands, "down", _down, "stop a cluster and remove its folder")
+    down.add_argument("--all", action="store_true", help="every cluster of this user")
+    status = _command(commands, "status", _status, "what runs, since when, with how much memory")
+    status.add_argument("-o", dest="output", choices=("table", "json"), default="table")
+    _command(commands, "env", _env, "print what a shell evaluates to reach the cluster")
+    _command(commands, "kubeconfig", _kubeconfig, "print the administrator's kubeconfig")
+    build = commands.add_parser("build", help="build what a cluster needs, start nothing")
+    build.set_defaults(command=_build)
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, text: str
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text)
+    command.add_argument("--name", default=_DEFAULT_NAME, help=f"of the cluster (default {_DEFAULT_NAME})")
+    command.set_defaults(command=run)
+    return command
+
+
+async def _up(arguments: argparse.Namespace) -> None:
+    if _is_up(arguments.name):
+        _say(f"{arguments.name}: is up already")
+        return await _env(arguments)
+    await _build(arguments)
+    started = time.monotonic()
+    await folders.remove(arguments.name)  # what a failed start may have left
+    made = folders.create(
+        arguments.name,
+        kubernetes=arguments.kubernetes,
+        without=arguments.without,
+        scheduler_configuration=arguments.scheduler_config,
+    )
+    try:
+        await made.up()
+        _say(
+            f"{arguments.name}: Kubernetes {made.design.kubernetes} "
+            f"ready in {time.monotonic() - started:.1f} s"
+        )
+        if arguments.nodes:
+            shape = {"cpu": arguments.cpu, "memory": arguments.memory, "pods": arguments.pods}
+            await made.add_nodes(arguments.nodes, zones=arguments.zones, **shape)
+            _say(f"{arguments.name}: {arguments.nodes} nodes Ready after {time.monotonic() - started:.1f} s")
+    except BaseException:
+        await end_all(made.folder)
+        _say(f"{arguments.name}: did not come up; its logs are in {made.folder / 'logs'}")
+        raise
+    return await _env(arguments)
+
+
+def _is_up(name: str) -> bool:
+    return name in folders.names() and bool(processes.find(folders.clusters_folder() / name))
+
+
+async def _build(arguments: argparse.Namespace) -> None:
+    kubernetes = products.kubernetes(getattr(arguments, "kubernetes", None))
+    await asyncio.to_thread(building.programs, products.ETCD, products.KWOK, kubernetes)
+
+
+async def _down(arguments: argparse.Namespace) -> None:
+    for name in folders.names() if arguments.all else [arguments.name]:
+        await folders.remove(name)
+        _say(f"{name}: gone")
+
+
+async def _status(arguments: argparse.Namespace) -> None:
+    found = [_usage(running) for running in processes.find(folders.clusters_folder() / arguments.name)]
+    if arguments.output == "json":
+        print(json.dumps(found, indent=1))
+        return
+    print(f"{'COMPONENT':<26}{'PID':>8}{'CPU s':>9}{'RSS MiB':>9}{'PEAK MiB':>10}")
+    for row in found:
+        line = f"{row['name']:<26}{row['pid']:>8}{row['cpuSeconds']:>9.1f}"
+        print(f"{line}{row['rssMiB']:>9}{row['peakMiB']:>10}")
+
+
+def _usage(running: processes.Running) -> dict[str, str | int | float]:
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{running.pid}/status").read_text().splitlines())
+    times = Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return {
+        "name": running.name,
+        "pid": running.pid,
+        "cpuSeconds": sum(map(int, times)) / 100,
+        "rssMiB": int(status["VmRSS"].split()[0]) // 1024,
+        "peakMiB": int(status["VmHWM"].split()[0]) // 1024,
+    }
+
+
+async def _env(arguments: argparse.Namespace) -> None:
+    print(f"export KUBECONFIG={folders.load(arguments.name).kubeconfig}")
+
+
+async def _kubeconfig(arguments: argparse.Namespace) -> None:
+    print(folders.load(arguments.name).kubeconfig.read_text(), end="")
+
+
+def _say(text: str) -> None:
+    print(f"localcluster: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A plain JSON client of the API server, for building clusters and looking at them."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from localcluster import access
+from localcluster.components import Design
+from localcluster.errors import LocalClusterError
+
+Object = dict[str, Any]
+_AT_ONCE = 64
+_LONGEST_ANSWER = 60.0
+
+
+class Refused(LocalClusterError):
+    """The API server did not do what it was asked for."""
+
+    def __init__(self, request: str, status: int, body: Any) -> None:
+        message = body.get("message") if isinstance(body, dict) else body
+        super().__init__(f"{request}: {status} {message}")
+        self.status = status
+        self.body = body
+
+
+class Client:
+    """Admin's hand on a cluster; an async context."""
+
+    def __init__(self, design: Design, user: str = access.ADMIN) -> None:
+        self._design = design
+        self._headers = {"Authorization": f"Bearer {access.read_token(design, user)}"}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        trust = ssl.create_default_context(cafile=str(self._design.path("pki", "ca.crt")))
+        self._session = aiohttp.ClientSession(
+            self._design.url,
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(ssl=trust, limit=_AT_ONCE),
+            timeout=aiohttp.ClientTimeout(total=_LONGEST_ANSWER),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def request(self, method: str, path: str, body: Any = None, *, patch: str = "merge-patch") -> Any:
+        """The decoded answer; anything but success raises `Refused`."""
+        if self._session is None:
+            raise RuntimeError("the client is not open")
+        kind = f"application/{patch}+json" if method == "PATCH" else "application/json"
+        headers = {"Content-Type": kind} if body is not None else {}
+        async with self._session.request(method, path, json=body, headers=headers) as answer:
+            is_json = answer.content_type == "application/json"
+            content = await answer.json() if is_json else await answer.text()
+            if answer.status >= 300:
+                raise Refused(f"{method} {path}", answer.status, content)
+            return content
+
+    async def get(self, path: str) -> Any:
+        return await self.request("GET", path)
+
+    async def create(self, path: str, body: Object) -> Object:
+        created: Object = await self.request("POST", path, body)
+        return created
+
+    async def create_all(self, path: str, bodies: Iterable[Object]) -> None:
+        """Many objects at once; stops at the first that is refused."""
+        await all_of(self.create(path, body) for body in bodies)
+
+    async def patch(self, path: str, body: Any) -> Object:
+        patched: Object = await self.request("PATCH", path, body)
+        return patched
+
+    async def delete(self, path: str, options: Object | None = None) -> Object:
+        deleted: Object = await self.request("DELETE", path, options)
+        return deleted
+
+    async def wait(
+        self, path: str, until: Callable[[Any], bool], *, seconds: float = 30.0, every: float = 0.1
+    ) -> Any:
+        """Ask again and again until the answer is right; a missing object is a wrong answer."""
+        last: Any = None
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    last = await self._get_or_none(path)
+                    if last is not None and until(last):
+                        return last
+                    await asyncio.sleep(every)
+        except TimeoutError as error:
+            raise LocalClusterError(
+                f"{path} was not as awaited within {seconds:g} s; last: {last}"
+            ) from error
+
+    async def _get_or_none(self, path: str) -> Any:
+        try:
+            return await self.get(path)
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+
+
+async def all_of(work: Iterable[Awaitable[object]], *, at_once: int = _AT_ONCE) -> None:
+    """Await all, a bounded number at a time."""
+    places = asyncio.Semaphore(at_once)
+
+    async def one(item: Awaitable[object]) -> None:
+        async with places:
+            await item
+
+    async with asyncio.TaskGroup() as group:
+        for item in work:
+            group.create_task(one(item))

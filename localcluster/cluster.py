@@ -1,0 +1,168 @@
+"""A cluster: its folder, its components, and what may be done to each of them.
+
+Nothing of it lives in this process alone: a cluster that one process left behind is another's to take down.
+"""
+
+import asyncio
+import dataclasses
+import shutil
+import signal
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from localcluster import access, building, components, designs, ports, processes, products
+from localcluster.client import Client
+from localcluster.components import API_SERVER, CONTROLLERS, ETCD, KWOK, SCHEDULER, Design
+from localcluster.errors import LocalClusterError
+from localcluster.nodes import add_nodes
+
+_SECONDS_TO_START = 60.0
+_SECONDS_BETWEEN_LOOKS = 0.03
+
+
+class Cluster:
+    """One control plane of this machine. What it does to components is safe to cancel: `down` cleans up."""
+
+    def __init__(self, design: Design, *, dies_with_parent: bool = False) -> None:
+        self.design = design
+        self._dies_with_parent = dies_with_parent
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.design.folder)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.design.kubeconfig(access.ADMIN)
+
+    def client(self) -> Client:
+        return Client(self.design)
+
+    def user(self, name: str, groups: Sequence[str] = ()) -> Path:
+        """Kubeconfig of any user in any groups."""
+        return access.certify(self.design, name, groups)
+
+    def spare_port(self, number: int = 0) -> int:
+        """A loopback port beside the cluster's own that nobody else is given."""
+        if not 0 <= number < ports.BLOCK - components.FIRST_SPARE_PORT:
+            raise ValueError(f"spare port {number} does not exist")
+        return self.design.first_port + components.FIRST_SPARE_PORT + number
+
+    async def up(self) -> None:
+        """Start everything that the design names and wait until it is ready."""
+        base = [name for name in (ETCD, API_SERVER) if name in self.design.components]
+        await asyncio.gather(*(self.start(name) for name in base))
+        rest = [name for name in self.design.components if name not in base]
+        await asyncio.gather(*(self.start(name) for name in rest))
+        if CONTROLLERS in self.design.components:
+            async with self.client() as client:  # pods are refused until their account exists
+                await client.wait("/api/v1/namespaces/default/serviceaccounts/default", bool)
+
+    async def down(self) -> None:
+        """Stop all that carries this cluster's tag, free its ports, remove its folder."""
+        await end_all(self.folder)
+        ports.release(self.design.first_port, self.folder)
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+    async def start(self, component: str, *flags: str) -> None:
+        """Start one component, with these flags behind its own, and wait until it is ready."""
+        if flags:
+            self.design = dataclasses.replace(self.design, flags={**self.design.flags, component: flags})
+            designs.write(self.design)
+        program = await asyncio.to_thread(_program, self.design, component)
+        running = processes.start(
+            [str(program), *components.arguments(self.design, component)],
+            folder=self.folder,
+            name=component,
+            dies_with_parent=self._dies_with_parent,
+        )
+        await self._wait_until_ready(component, running)
+
+    async def stop(self, component: str) -> None:
+        """SIGTERM and wait for the end."""
+        await processes.stop(self.process(component))
+
+    async def kill(self, component: str) -> None:
+        """SIGKILL and wait for the end."""
+        await processes.kill(self.process(component))
+
+    def freeze(self, component: str) -> None:
+        processes.send(self.process(component), signal.SIGSTOP)
+
+    def thaw(self, component: str) -> None:
+        processes.send(self.process(component), signal.SIGCONT)
+
+    async def restart(self, component: str, *flags: str) -> None:
+        await self.stop(component)
+        await self.start(component, *flags)
+
+    async def schedule_with(self, configuration: Path | Mapping[str, Any], *flags: str) -> None:
+        """Restart kube-scheduler with another configuration; how to reach the API server is added to it."""
+        designs.write_scheduler_configuration(self.design, configuration)
+        await self.restart(SCHEDULER, *flags)
+
+    def process(self, component: str) -> processes.Running:
+        found = [running for running in processes.find(self.folder) if running.name == component]
+        if not found:
+            raise LocalClusterError(f"{component} of {self.folder.name} does not run")
+        return found[0]
+
+    def log(self, component: str) -> Path:
+        return self.folder / "logs" / f"{component}.log"
+
+    async def add_nodes(self, count: int, **shape: Any) -> list[str]:
+        """Nodes that pods may land on; see `localcluster.nodes.add_nodes`."""
+        async with self.client() as client:
+            return await add_nodes(client, count, **shape)
+
+    async def _wait_until_ready(self, component: str, running: processes.Running) -> None:
+        url = components.ready_url(self.design, component)
+        try:
+            async with asyncio.timeout(_SECONDS_TO_START):
+                while not await _answers(url):
+                    if not processes.is_alive(running):
+                        raise LocalClusterError(
+                            f"{component} ended while starting: {self._last_words(component)}"
+                        )
+                    await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        except TimeoutError as error:
+            words = self._last_words(component)
+            raise LocalClusterError(f"{component} not ready in {_SECONDS_TO_START:g} s: {words}") from error
+
+    def _last_words(self, component: str) -> str:
+        lines = self.log(component).read_text(errors="replace").strip().splitlines()
+        # A complaint about flags comes first and the usage after it, any other failure comes last.
+        telling = [line for line in lines if "rror" in line or "unknown" in line or "flag provided" in line]
+        return "\n".join([*(telling or lines)[-5:], f"(all of it in {self.log(component)})"])
+
+
+async def end_all(folder: Path) -> None:
+    """Politely what stands beside the cluster, at once what dies with its data."""
+    found = processes.find(folder)
+    await processes.stop(*(running for running in found if running.name not in components.ALL))
+    await processes.kill(*(running for running in found if running.name in components.ALL))
+
+
+def _program(design: Design, component: str) -> Path:
+    kubernetes = products.kubernetes(design.kubernetes)
+    made_by = {ETCD: products.ETCD, KWOK: products.KWOK}
+    return building.programs(made_by.get(component, kubernetes))[component]
+
+
+async def _answers(url: str) -> bool:
+    """Whether somebody says 200 there; the certificate is not looked at: it is a loopback port of ours."""
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    timeout = aiohttp.ClientTimeout(total=2)
+    connector = aiohttp.TCPConnector(ssl=trust)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        try:
+            async with session.get(url) as answer:
+                return answer.status == 200
+        except (aiohttp.ClientError, TimeoutError):
+            return False

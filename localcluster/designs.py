@@ -1,0 +1,43 @@
+"""What a cluster's folder says of it, on disk."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localcluster.components import SCHEDULER_FILE, Design
+
+_DESIGN_FILE = "cluster.json"
+
+
+def read(folder: Path) -> Design:
+    content = json.loads((folder / _DESIGN_FILE).read_text())
+    content["components"] = tuple(content["components"])
+    content["flags"] = {component: tuple(extra) for component, extra in content["flags"].items()}
+    return Design(**content)
+
+
+def write(design: Design) -> None:
+    path = design.path(_DESIGN_FILE)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(dataclasses.asdict(design), indent=1))
+    unfinished.rename(path)
+
+
+def write_scheduler_configuration(design: Design, given: Path | Mapping[str, Any]) -> None:
+    """The given configuration with what it needs to run here: the kubeconfig, no election, no brake."""
+    content = yaml.safe_load(given.read_text()) if isinstance(given, Path) else dict(given)
+    kubeconfig = str(design.kubeconfig("system:kube-scheduler"))
+    connection = {"qps": 5000, "burst": 5000, **content.get("clientConnection", {}), "kubeconfig": kubeconfig}
+    complete = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **content,
+        "clientConnection": connection,
+        "leaderElection": {"leaderElect": False},
+    }
+    path = design.path(SCHEDULER_FILE)
+    path.write_text(yaml.safe_dump(complete, sort_keys=False))

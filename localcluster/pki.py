@@ -1,0 +1,138 @@
+"""The cluster's own certificate authority, and what it signs."""
+
+import datetime as dt
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_VALID_FOR = dt.timedelta(days=3650)
+_CLOCK_SKEW = dt.timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Signs certificates into its folder; a pair that is there already is kept unless renewed."""
+
+    folder: Path
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "ca.crt"
+
+    def create(self) -> "Authority":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name("localcluster")
+        builder = _builder(name, name, key.public_key(), _VALID_FOR)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            key_cert_sign=True,
+            crl_sign=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        builder = builder.add_extension(usage, critical=True)
+        builder = builder.add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+        )
+        _write_key(self.folder / "ca.key", key)
+        _write_certificate(self.certificate, builder.sign(key, hashes.SHA256()))
+        return self
+
+    def issue(
+        self,
+        name: str,
+        *,
+        organizations: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+        lifetime: dt.timedelta = _VALID_FOR,
+        file: str | None = None,
+    ) -> KeyPair:
+        """A certificate for a server (with hosts) and a client (user `name` in groups `organizations`)."""
+        stem = file or name.replace(":", "-").replace("/", "-")
+        pair = KeyPair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
+        signer = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), password=None)
+        if not isinstance(signer, ec.EllipticCurvePrivateKey):
+            raise TypeError(f"{self.folder}/ca.key is not the key that was written")
+        issuer = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(_name(name, organizations), issuer.subject, key.public_key(), lifetime)
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+        builder = builder.add_extension(authority, critical=False)
+        if hosts:
+            names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+            builder = builder.add_extension(names, critical=False)
+        _write_key(pair.key, key)
+        _write_certificate(pair.certificate, builder.sign(signer, hashes.SHA256()))
+        return pair
+
+
+def service_account_key(folder: Path) -> KeyPair:
+    """The pair that signs and verifies service account tokens: a bare public key, no certificate."""
+    pair = KeyPair(folder / "service-accounts.pub", folder / "service-accounts.key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    _write_key(pair.key, key)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    pair.certificate.write_bytes(public)
+    return pair
+
+
+def _name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, value) for value in organizations]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, lifetime: dt.timedelta
+) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+
+
+def _write_certificate(path: Path, certificate: x509.Certificate) -> None:
+    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

@@ -1,0 +1,102 @@
+"""What every object carries, and how our records are made.
+
+A record names exactly what is read, nothing else: a field that is not named costs almost nothing to
+skip. Go writes `null` where it has nothing, so whatever may be absent may also be None. `gc=False` is
+legal because records are trees, and saves three quarters of the time of decoding.
+"""
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A piece of an object as it stands on the wire."""
+
+
+Labels = dict[str, str]
+Quantity = str | int | float
+Quantities = dict[str, Quantity]
+
+
+class OwnerReference(Record, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Record, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class PartialObject(Record, frozen=True):
+    """Any object of which the metadata is enough."""
+
+    metadata: ObjectMeta
+    api_version: str = ""
+    kind: str = ""
+
+
+class ListMeta(Record, frozen=True):
+    resource_version: str = ""
+    continue_: str | None = msgspec.field(default=None, name="continue")
+    remaining_item_count: int | None = None
+
+
+class Condition(Record, frozen=True):
+    """A condition of a pod, node, PDB or any other object; not all of them fill every field."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class LabelSelectorRequirement(Record, frozen=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(Record, frozen=True):
+    match_labels: Labels | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class StatusCause(Record, frozen=True):
+    reason: str | None = None
+    message: str | None = None
+    field: str | None = None
+
+
+class StatusDetails(Record, frozen=True):
+    name: str | None = None
+    group: str | None = None
+    kind: str | None = None
+    uid: str | None = None
+    causes: tuple[StatusCause, ...] | None = None
+    retry_after_seconds: int | None = None
+
+
+class Status(Record, frozen=True):
+    """The API server's answer where it has no object to give."""
+
+    kind: str = ""
+    status: str | None = None
+    message: str | None = None
+    reason: str | None = None
+    code: int | None = None
+    details: StatusDetails | None = None

@@ -1,0 +1,79 @@
+"""The owners of pods, and the budgets and quotas that speak for them."""
+
+from reberth.records.meta import Condition, LabelSelector, ObjectMeta, Quantities, Record
+
+
+class OwnerSpec(Record, frozen=True):
+    """What the specs of ReplicaSet, StatefulSet, Deployment and Job have that we read."""
+
+    replicas: int | None = None
+    paused: bool | None = None
+    selector: LabelSelector | None = None
+
+
+class OwnerStatus(Record, frozen=True):
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    updated_replicas: int = 0
+    current_revision: str | None = None
+    update_revision: str | None = None
+
+
+class Owner(Record, frozen=True):
+    """A ReplicaSet, StatefulSet, Deployment or Job."""
+
+    metadata: ObjectMeta
+    spec: OwnerSpec = OwnerSpec()
+    status: OwnerStatus = OwnerStatus()
+
+
+class ReplicationControllerSpec(Record, frozen=True):
+    replicas: int | None = None
+    selector: dict[str, str] | None = None
+
+
+class ReplicationController(Record, frozen=True):
+    metadata: ObjectMeta
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: OwnerStatus = OwnerStatus()
+
+
+class DisruptionBudgetSpec(Record, frozen=True):
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class DisruptionBudgetStatus(Record, frozen=True):
+    observed_generation: int = 0
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disrupted_pods: dict[str, str] | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class PodDisruptionBudget(Record, frozen=True):
+    metadata: ObjectMeta
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+
+
+class QuotaStatus(Record, frozen=True):
+    hard: Quantities | None = None
+    used: Quantities | None = None
+
+
+class ResourceQuota(Record, frozen=True):
+    metadata: ObjectMeta
+    status: QuotaStatus = QuotaStatus()
+
+
+class PriorityClass(Record, frozen=True):
+    metadata: ObjectMeta
+    value: int = 0
+    preemption_policy: str | None = None

@@ -1,0 +1,163 @@
+"""Run the project's checks one after another, and say how long each took.
+
+    python tests/suites.py              all that `make test` promises
+    python tests/suites.py unit live    some of them
+    python tests/suites.py soak         the long proofs
+
+Red is also: a live test that was skipped, a process or a cluster folder left behind, a working tree that
+the tests changed.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from localcluster import processes  # noqa: E402 - the tree is importable only from here on
+
+BIN = Path(sys.executable).parent
+BUILD = ROOT / ".build"
+LEAST_COVERAGE_OF_PURE_CODE = 95
+PACKAGES = ("reberth", "localcluster")
+DEFAULT = ("lint", "types", "layers", "unit", "live")
+
+
+class Red(Exception):
+    """A check that failed, and why."""
+
+
+def lint() -> None:
+    run("ruff", "check", "--quiet", ".")
+    run("ruff", "format", "--quiet", "--check", ".")
+
+
+def types() -> None:
+    packages = [argument for package in PACKAGES for argument in ("-p", package)]
+    run("mypy", *packages)
+    run("mypy", "tests/builders.py", "tests/suites.py")
+
+
+def layers() -> None:
+    run("lint-imports", "--no-logo")
+
+
+def unit() -> None:
+    coverage = [f"--cov={package}" for package in PACKAGES]
+    pytest("unit", "-m", "not live and not soak", "-n", "auto", "--cov-branch", "--cov-report=", *coverage)
+    pure = ",".join(f"{module.replace('.', '/')}*" for module in pure_modules())
+    run("coverage", "report", f"--include={pure}", f"--fail-under={LEAST_COVERAGE_OF_PURE_CODE}")
+
+
+def live() -> None:
+    refuse_skips(pytest("live", "-m", "live and not soak", "tests/live"))
+
+
+def soak() -> None:
+    refuse_skips(pytest("soak", "-m", "soak", "-s", "tests"))
+
+
+def bench() -> None:
+    for measurement in sorted((ROOT / "bench").glob("*/__main__.py")):
+        run("python", "-m", f"bench.{measurement.parent.name}")
+
+
+SUITES: Mapping[str, Callable[[], None]] = {
+    suite.__name__: suite for suite in (lint, types, layers, unit, live, soak, bench)
+}
+
+
+def run(program: str, *arguments: str) -> None:
+    done = subprocess.run([BIN / program, *arguments], cwd=ROOT, check=False)
+    if done.returncode:
+        raise Red(f"{program} ended with {done.returncode}")
+
+
+def pytest(name: str, *arguments: str) -> Path:
+    """Run pytest; the path of its report."""
+    BUILD.mkdir(exist_ok=True)
+    report = BUILD / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    run("pytest", "--quiet", "-p", "no:cacheprovider", f"--junitxml={report}", *arguments)
+    return report
+
+
+def refuse_skips(report: Path) -> None:
+    """A live test that did not run proves nothing; no test at all even less."""
+    cases = list(ET.parse(report).iter("testcase"))
+    skipped = [case.get("name", "?") for case in cases if case.find("skipped") is not None]
+    if skipped:
+        raise Red(f"skipped: {', '.join(skipped)}")
+    if not cases:
+        raise Red("no test ran")
+
+
+def pure_modules() -> list[str]:
+    """Those that the layers' contract forbids to do I/O: named there, once."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    pure = next((contract for contract in settings["contracts"] if contract["name"] == "pure core"), None)
+    return list(pure["source_modules"]) if pure else []
+
+
+def refuse_leftovers(home: Path) -> None:
+    """What the run started must be gone: processes and folders of its clusters."""
+    left = [f"{found.name} (pid {found.pid})" for found in processes.find() if is_under(found.folder, home)]
+    left += [f"folder {entry.name}" for entry in home.iterdir()]
+    if left:
+        raise Red(f"left behind: {', '.join(left)}")
+
+
+def is_under(folder: str, home: Path) -> bool:
+    return Path(folder).is_relative_to(home)
+
+
+def changes() -> str:
+    """What git sees of the working tree; nothing where there is no git."""
+    done = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+def refuse_changes(before: str) -> None:
+    after = changes()
+    if after != before:
+        raise Red(f"the tests changed the working tree:\n{after}")
+
+
+def timed(name: str, suite: Callable[[], None]) -> bool:
+    print(f"\n=== {name}", flush=True)
+    started = time.monotonic()
+    try:
+        suite()
+    except Red as red:
+        print(f"=== {name}: RED after {time.monotonic() - started:.1f} s: {red}", flush=True)
+        return False
+    print(f"=== {name}: green in {time.monotonic() - started:.1f} s", flush=True)
+    return True
+
+
+def main(names: list[str]) -> int:
+    unknown = set(names) - SUITES.keys()
+    if unknown:
+        print(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
+        return 2
+    before = changes()
+    with tempfile.TemporaryDirectory(prefix="reberth-clusters-") as home:
+        os.environ["LOCALCLUSTER_HOME"] = home
+        green = [timed(name, SUITES[name]) for name in names or DEFAULT]
+        green.append(timed("nothing left behind", lambda: refuse_leftovers(Path(home))))
+    green.append(timed("tree unchanged", lambda: refuse_changes(before)))
+    print(f"\n{sum(green)} passed, {green.count(False)} failed", flush=True)
+    return 0 if all(green) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
