@@ -1,11 +1,14 @@
-"""One cluster for all live tests of a run; a test that breaks things brings its own."""
+"""Clusters that live tests of a run share; a test that breaks one brings its own."""
 
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
 from localcluster.cluster import Cluster
+from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
+from localcluster.faults import FaultProxy
 from localcluster.folders import running
+from localcluster.pki import Authority
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -13,3 +16,21 @@ async def shared() -> AsyncIterator[Cluster]:
     """A whole control plane with 50 nodes in 3 zones; leave nothing in it."""
     async with running("shared", nodes=50) as cluster:
         yield cluster
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def bare() -> AsyncIterator[Cluster]:
+    """An API server alone, in which nothing happens by itself; leave nothing in it."""
+    async with running("bare", without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def proxy(bare: Cluster) -> AsyncIterator[FaultProxy]:
+    """Stands before the bare cluster's API server."""
+    pki = bare.design.path("pki")
+    pair = Authority(pki).issue("fault-proxy", hosts=["127.0.0.1"])
+    async with FaultProxy(
+        bare.design.url, ca=pki / "ca.crt", certificate=pair.certificate, key=pair.key
+    ) as proxy:
+        yield proxy

@@ -1,0 +1,119 @@
+"""The fault proxy: between clients and a real API server, with every fault under the test's control.
+
+    async with FaultProxy(cluster_url, ca=cluster_ca, certificate=crt, key=key) as proxy:
+        url = await proxy.open("rescheduler-1")
+        async with proxy.fault(Match(resource="pods/eviction"), Answer(statuses.overloaded())) as rule:
+            ...
+            await proxy.until(lambda: rule.acted == 3)
+
+Without rules it is transparent, but for HTTP upgrades (`kubectl exec`, `port-forward`): they are not passed
+on, and the API server answers that it misses them.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from localcluster.faults.asking import understand
+from localcluster.faults.effects import Effect
+from localcluster.faults.exchanging import Exchange
+from localcluster.faults.journal import Changes, Journal
+from localcluster.faults.links import Link
+from localcluster.faults.relaying import Upstream
+from localcluster.faults.rules import ALWAYS, Act, Match, Rule, Turns
+
+
+class FaultProxy:
+    """Every rule that picks a request acts on it, in the order in which the rules were added."""
+
+    def __init__(
+        self, upstream: str, *, ca: Path, certificate: Path, key: Path, log_size: int = 10_000
+    ) -> None:
+        """Take the API server's URL, the CA that it is verified with, and the proxy's own certificate."""
+        self.journal = Journal(log_size)
+        self._upstream = Upstream(upstream, ca=ca)
+        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._tls.load_cert_chain(certificate, key)
+        self._links: dict[str, Link] = {}
+        self._rules: list[Rule] = []
+        self._changes = Changes()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._upstream)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Reset all connections and free all ports."""
+        await self._stack.aclose()
+
+    async def open(self, client: str) -> str:
+        """Give a client its own port, and say under which URL it is to look for the API server."""
+        if client in self._links:
+            raise ValueError(f"client {client!r} has its port already")
+        link = self._links[client] = Link(client, self._handle, tls=self._tls, changes=self._changes)
+        self._stack.push_async_callback(link.aclose)
+        await link.open()
+        return link.url
+
+    async def cut(self, client: str) -> None:
+        """Cut the client off: its connections are reset, new ones are refused."""
+        await self._link(client).cut()
+
+    def freeze(self, client: str) -> None:
+        """Cut the client off unnoticed: its connections stay and new ones succeed, but nothing passes."""
+        self._link(client).freeze()
+
+    async def mend(self, client: str) -> None:
+        """Connect the client again, under the same address."""
+        await self._link(client).mend()
+
+    def add(self, rule: Rule) -> Rule:
+        rule.lifted = False
+        self._rules.append(rule)
+        return rule
+
+    def remove(self, rule: Rule) -> None:
+        """Lift a rule if it is in force: it picks no more requests, and those that it holds up go on."""
+        if rule in self._rules:
+            self._rules.remove(rule)
+            rule.lifted = True
+            self._changes.announce()
+
+    @asynccontextmanager
+    async def fault(self, match: Match, effect: Effect, turns: Turns = ALWAYS) -> AsyncIterator[Rule]:
+        rule = self.add(Rule(match, effect, turns))
+        try:
+            yield rule
+        finally:
+            self.remove(rule)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until something is so of rules or journal; looked at whenever one of them changes."""
+        await self._changes.until(is_so)
+
+    def _link(self, client: str) -> Link:
+        if client not in self._links:
+            raise ValueError(f"client {client!r} has no port; open it first")
+        return self._links[client]
+
+    async def _handle(self, link: Link, incoming: web.Request) -> web.StreamResponse:
+        asked = understand(link.client, incoming.method, target=incoming.raw_path)
+        entry = self.journal.note(asked, asyncio.get_running_loop().time())
+        acts = [Act(rule, self._changes.announce) for rule in self._rules if rule.picks(asked)]
+        self._changes.announce()
+        exchange = Exchange(
+            incoming, entry, acts=acts, link=link, upstream=self._upstream, changes=self._changes
+        )
+        return await exchange.run()

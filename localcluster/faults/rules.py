@@ -1,0 +1,145 @@
+"""Which requests a fault is for: what matches, whose turn it is, and a seed's choice of both."""
+
+import random
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from localcluster.faults.asking import Asked
+from localcluster.faults.effects import Effect
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True)
+class Match:
+    """All of what is given must hold. Texts are shell globs, in which `*` also stands for slashes."""
+
+    client: str = "*"
+    method: str = "*"
+    verb: str | Collection[str] = "*"
+    """One Kubernetes verb, or a collection of them such as `WRITES`."""
+    resource: str = "*"
+    """Plural and sub-resource: `pods`, `pods/eviction`."""
+    path: str | re.Pattern[str] = "*"
+    """A glob, or a regular expression that is searched for."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that must be there with these values."""
+
+    def matches(self, asked: Asked) -> bool:
+        return (
+            fnmatchcase(asked.client, self.client)
+            and fnmatchcase(asked.method, self.method)
+            and self._is_verb(asked.verb)
+            and fnmatchcase(asked.resource, self.resource)
+            and self._is_path(asked.path)
+            and self.query.items() <= asked.query.items()
+        )
+
+    def _is_verb(self, verb: str) -> bool:
+        return fnmatchcase(verb, self.verb) if isinstance(self.verb, str) else verb in self.verb
+
+    def _is_path(self, path: str) -> bool:
+        return fnmatchcase(path, self.path) if isinstance(self.path, str) else bool(self.path.search(path))
+
+
+ANY = Match()
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Which of the matching requests, from 1: the `first`, then every so many, `count` of them in all."""
+
+    first: int = 1
+    every: int = 1
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("first", self.first), ("every", self.every), ("count", self.count)):
+            if value is not None and value < 1:
+                raise ValueError(f"Turns.{name} must be at least 1, not {value}")
+
+    def include(self, number: int) -> bool:
+        turn, off = divmod(number - self.first, self.every)
+        return turn >= 0 and off == 0 and (self.count is None or turn < self.count)
+
+
+ALWAYS = Turns()
+
+
+def nth(number: int) -> Turns:
+    return Turns(number, count=1)
+
+
+def every(number: int) -> Turns:
+    return Turns(number, number)
+
+
+def between(first: int, last: int) -> Turns:
+    """From the `first` to the `last`, both included."""
+    return Turns(first, count=last - first + 1)
+
+
+def times(count: int) -> Turns:
+    """The next so many."""
+    return Turns(count=count)
+
+
+@dataclass(eq=False)
+class Rule:
+    """One fault, where it strikes, and how often it did."""
+
+    match: Match
+    effect: Effect
+    turns: Turns = ALWAYS
+    matched: int = field(default=0, init=False)
+    """Requests that matched; another rule may have answered them."""
+    acted: int = field(default=0, init=False)
+    """Requests that the effect really changed."""
+    lifted: bool = field(default=False, init=False)
+
+    def picks(self, asked: Asked) -> bool:
+        """Count the request if it matches, and say whether it is its turn."""
+        if not self.match.matches(asked):
+            return False
+        self.matched += 1
+        return self.turns.include(self.matched)
+
+
+@dataclass(eq=False)
+class Act:
+    """One rule at work on one request."""
+
+    rule: Rule
+    announce: Callable[[], None]
+    happened: bool = False
+
+    def happen(self) -> None:
+        """Count that the request is no longer what it was; to say it again changes nothing."""
+        if not self.happened:
+            self.happened = True
+            self.rule.acted += 1
+            self.announce()
+
+
+class Fault(NamedTuple):
+    """What may strike, for a schedule to choose from."""
+
+    match: Match
+    effect: Effect
+
+
+def schedule(seed: int, n: int, faults: Sequence[Fault], *, requests: int) -> list[Rule]:
+    """Spread n faults over the first so many requests: the same ones for the same seed and arguments.
+
+    Each of the rules strikes one request, the nth of those that its own fault matches.
+    """
+    if not faults:
+        raise ValueError("faults must not be empty: there is nothing to choose from")
+    if not 0 <= n <= requests:
+        raise ValueError(f"n must be between 0 and requests ({requests}), not {n}")
+    chance = random.Random(seed)  # noqa: S311 - to be repeated, not to be kept secret
+    numbers = sorted(chance.sample(range(1, requests + 1), n))
+    return [Rule(*chance.choice(faults), nth(number)) for number in numbers]

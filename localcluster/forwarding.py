@@ -1,0 +1,120 @@
+"""Several replicas behind one address, as a Kubernetes Service puts them there.
+
+A connection goes to the next backend in turn, and stays with it: what is taken out of the Service gets no new
+connections and keeps the ones that it has. Bytes pass unread in both directions, a half-closed connection
+stays half open, and an end that breaks breaks the other one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+Address = tuple[str, int]
+
+_CHUNK = 64 * 1024
+
+
+class Forwarder:
+    """`async with Forwarder([("127.0.0.1", 8443)]) as service:` and connect to `service.address`."""
+
+    def __init__(self, backends: Iterable[Address] = (), *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._backends = deque(backends)
+        self._wanted = (host, port)
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        host, port = self._wanted
+        self._server = await asyncio.start_server(self._accept, host, port)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def address(self) -> Address:
+        if self._server is None:
+            raise RuntimeError("the forwarder does not listen: enter it first")
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    @property
+    def backends(self) -> tuple[Address, ...]:
+        """The backends, the next one in turn first."""
+        return tuple(self._backends)
+
+    def add(self, backend: Address) -> None:
+        """Give it its turn after all the others; one that is there already keeps its place."""
+        if backend not in self._backends:
+            self._backends.append(backend)
+
+    def remove(self, backend: Address) -> None:
+        """No new connections for it; the open ones go on."""
+        if backend not in self._backends:
+            raise ValueError(f"{backend} is no backend of this forwarder")
+        self._backends.remove(backend)
+
+    async def aclose(self) -> None:
+        """Refuse new connections and break the open ones; the address is gone when it returns."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:  # it was on its way in when the forwarder closed
+            writer.transport.abort()
+            return
+        connection = asyncio.create_task(self._forward(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends = [writer]
+        try:
+            there_reader, there_writer = await self._connect()
+            ends.append(there_writer)
+            async with asyncio.TaskGroup() as both_ways:
+                both_ways.create_task(_copy(reader, there_writer))
+                both_ways.create_task(_copy(there_reader, writer))
+            for end in ends:
+                end.close()
+                await end.wait_closed()
+        except* OSError:
+            pass  # no backend, or one end broke: either way the other end sees its connection end
+        finally:
+            for end in ends:
+                end.transport.abort()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        tried: set[Address] = set()
+        while (backend := self._next(tried)) is not None:
+            tried.add(backend)
+            try:
+                return await asyncio.open_connection(*backend)
+            except OSError:
+                continue
+        raise ConnectionRefusedError("no backend accepts connections")
+
+    def _next(self, tried: set[Address]) -> Address | None:
+        for _ in range(len(self._backends)):
+            backend = self._backends[0]
+            self._backends.rotate(-1)
+            if backend not in tried:
+                return backend
+        return None
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_CHUNK):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()

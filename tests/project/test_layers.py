@@ -1,0 +1,18 @@
+"""Every module stands in the layers' contract: pure, or named as what the pure ones may not import."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_module_of_the_library_has_its_layer() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    pure = next(contract for contract in contracts if contract["name"] == "pure core")
+    named = {*pure["source_modules"], *pure["forbidden_modules"]}
+    found = {
+        f"reberth.{path.stem}"
+        for path in (ROOT / "reberth").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert found - {"reberth.__init__"} <= named
