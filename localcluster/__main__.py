@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from localcluster import building, components, folders, processes, products
+from localcluster import building, components, folders, manifests, processes, products
 from localcluster.cluster import end_all
 from localcluster.errors import LocalClusterError
 
@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         "--without", action="append", default=[], choices=components.ALL, help="leave a component out"
     )
     up.add_argument("--scheduler-config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration")
+    up.add_argument("--apply", type=Path, action="append", default=[], metavar="FOLDER", help="of manifests")
     down = _command(commands, "down", _down, "stop a cluster and remove its folder")
     down.add_argument("--all", action="store_true", help="every cluster of this user")
     status = _command(commands, "status", _status, "what runs, since when, with how much memory")
@@ -88,6 +89,10 @@ async def _up(arguments: argparse.Namespace) -> None:
             shape = {"cpu": arguments.cpu, "memory": arguments.memory, "pods": arguments.pods}
             await made.add_nodes(arguments.nodes, zones=arguments.zones, **shape)
             _say(f"{arguments.name}: {arguments.nodes} nodes Ready after {time.monotonic() - started:.1f} s")
+        for folder in arguments.apply:
+            async with made.client() as client:
+                applied = await manifests.apply(client, folder)
+            _say(f"{arguments.name}: applied {len(applied)} objects of {folder}")
     except BaseException:
         await end_all(made.folder)
         _say(f"{arguments.name}: did not come up; its logs are in {made.folder / 'logs'}")

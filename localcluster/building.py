@@ -57,8 +57,9 @@ def _cached(product: Product) -> dict[str, Path]:
 
 def _key(product: Product, go: toolchain.Go) -> str:
     digest = hashlib.sha256(go.version.encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((product.sources / name).read_bytes())
+    own = sorted(product.folder.glob("*.go")) if product.folder else ()
+    for path in (product.sources / "go.mod", product.sources / "go.sum", *own):
+        digest.update(path.read_bytes())
     digest.update(" ".join(_flags(product)).encode())
     return digest.hexdigest()[:12]
 

@@ -24,6 +24,8 @@ class Product:
     link: tuple[str, ...] = ()
     minutes: int = 1
     replaced: Mapping[str, str] | None = None
+    folder: Path | None = None
+    """Where its sources stand if they are our own, and not only a go.mod that names a published module."""
 
     @property
     def title(self) -> str:
@@ -32,7 +34,7 @@ class Product:
     @property
     def sources(self) -> Path:
         """The folder of its go.mod and go.sum."""
-        return MODULES / f"{self.name}-{self.version}"
+        return self.folder or MODULES / f"{self.name}-{self.version}"
 
 
 def _say_version(version: str) -> tuple[str, ...]:
