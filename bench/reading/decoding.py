@@ -1,0 +1,84 @@
+"""Our side without a server: decode a generated cluster, take a snapshot, and say what that took.
+
+    python -m bench.reading.decoding PODS NODES [--trace]
+
+Pages are made on the fly and their making is not counted. With --trace it counts the bytes that the pods
+keep instead; that is exact, and far too slow for anything else.
+"""
+
+import argparse
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bench.reading.populating import REPLICAS
+from bench.reading.processes import peak, resident
+from reberth import snapshot
+from reberth.answers import Reader
+from reberth.cache import ADDED, Cache
+from reberth.resources import NODES, PODS, Resource
+from tests.reberth import realistic
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pods", type=int)
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("--trace", action="store_true")
+    arguments = parser.parse_args()
+    measure: Callable[[int, int], dict[str, float]] = trace if arguments.trace else read
+    print(json.dumps(measure(arguments.pods, arguments.nodes)))  # noqa: T201 - its answer
+
+
+def read(pods: int, nodes: int) -> dict[str, float]:
+    before = resident()
+    cache = Cache(version=(1, 36))
+    fill(cache, NODES, realistic.node_pages(nodes))
+    with_nodes = resident()
+    cpu = fill(cache, PODS, pages(pods, nodes=nodes))
+    with_pods = resident()
+    started, used = time.monotonic(), time.process_time()
+    taken = snapshot.take(cache, now=time.time())
+    ended = time.monotonic()
+    return {
+        "pods": len(taken.pods.rows),
+        "nodes": len(taken.nodes.names),
+        "cpu": cpu,
+        "snapshot": ended - started,
+        "snapshot_cpu": time.process_time() - used,
+        "kept": with_pods - with_nodes,
+        "before": before,
+        "after": resident(),
+        "peak": peak(),
+    }
+
+
+def trace(pods: int, nodes: int) -> dict[str, float]:
+    cache = Cache(version=(1, 36))
+    tracemalloc.start()
+    fill(cache, PODS, pages(pods, nodes=nodes))
+    return {"pods": pods, "kept": tracemalloc.get_traced_memory()[0]}
+
+
+def pages(pods: int, *, nodes: int) -> Iterable[bytes]:
+    return realistic.pod_pages(pods, replicas=REPLICAS, nodes=nodes)
+
+
+def fill(cache: Cache, resource: Resource[Any], made: Iterable[bytes]) -> float:
+    """Take pages as a mirror does; the seconds of CPU that it took, without those of making the pages."""
+    reader, listing, seconds = Reader(resource.record), cache.relist(resource.kind), 0.0
+    for body in made:
+        started = time.process_time()
+        page = reader.read_page("list", body)
+        for each in page.objects:
+            listing.apply(ADDED, each)
+        version = page.resource_version
+        seconds += time.process_time() - started
+    listing.finish(version)
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

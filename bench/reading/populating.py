@@ -1,0 +1,96 @@
+"""Fill a real API server with a large cluster, as its own controllers and kubelets would have written it.
+
+One pod of each workload is created and given its status through the API server, under two names, so that it
+keeps `managedFields` of two writers; that takes the server some 10 ms. Its siblings are put into etcd as
+copies of what the server stored, byte by byte but for name, uid and node, which have equal lengths in all
+replicas. Pods are bound by their spec: no scheduler is needed.
+"""
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+
+from localcluster.client import Client, all_of
+from localcluster.cluster import Cluster
+from tests.reberth import realistic
+
+REPLICAS = 10
+_OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+
+
+async def populate(cluster: Cluster, *, pods: int, nodes: int) -> None:
+    """Create namespaces, nodes, and pods with their status."""
+    names = {str(realistic.workload(app)["metadata"]["namespace"]) for app in range(-(-pods // REPLICAS))}
+    async with cluster.client() as client, aiohttp.ClientSession(cluster.design.etcd_url) as etcd:
+        await client.create_all("/api/v1/namespaces", ({"metadata": {"name": name}} for name in names))
+        await client.create_all("/api/v1/nodes", (_own(realistic.node(number)) for number in range(nodes)))
+        workloads = (range(first, min(first + REPLICAS, pods)) for first in range(0, pods, REPLICAS))
+        await all_of(_add_workload(client, etcd, numbers, nodes=nodes) for numbers in workloads)
+
+
+async def measure_pods(cluster: Cluster) -> float:
+    """The mean size of a pod's JSON, as a page of the API server brings it."""
+    async with cluster.client() as client:
+        page = await client.get("/api/v1/pods?limit=500")
+    sizes = [len(json.dumps(pod, separators=(",", ":"))) for pod in page["items"]]
+    return sum(sizes) / len(sizes)
+
+
+async def _add_workload(client: Client, etcd: aiohttp.ClientSession, numbers: range, *, nodes: int) -> None:
+    first, *others = numbers
+    created = (await _create(client, first, nodes=nodes))["metadata"]
+    key = f"/registry/pods/{created['namespace']}/{created['name']}".encode()
+    stored = await _read(etcd, key)
+    old = (created["uid"], *_marks(first, nodes=nodes))
+    for number in others:
+        marks = _marks(number, nodes=nodes)
+        new = (marks[-1], *marks)
+        await _put(etcd, _exchange(key, old, new), _exchange(stored, old, new))
+
+
+async def _create(client: Client, number: int, *, nodes: int) -> dict[str, Any]:
+    body = json.loads(
+        realistic.fill_in(json.dumps(realistic.workload(number // REPLICAS)), number, nodes=nodes)
+    )
+    status = {"status": body.pop("status")}
+    path = f"/api/v1/namespaces/{body['metadata']['namespace']}/pods"
+    await client.create(f"{path}?fieldManager=kube-controller-manager", _own(body))
+    path = f"{path}/{body['metadata']['name']}/status"
+    return await client.patch(f"{path}?fieldManager=kubelet", status)
+
+
+def _own(body: dict[str, Any]) -> dict[str, Any]:
+    """The object without what the server writes itself."""
+    kept = {key: value for key, value in body["metadata"].items() if key not in _OF_THE_SERVER}
+    return {**body, "metadata": kept}
+
+
+def _marks(number: int, *, nodes: int) -> list[str]:
+    """What tells a pod from its siblings; the uid comes last."""
+    return realistic.fill_in("-@TAIL@ @NODE@ @UID@", number, nodes=nodes).split()
+
+
+def _exchange(content: bytes, old: Sequence[str], new: Sequence[str]) -> bytes:
+    for before, after in zip(old, new, strict=True):
+        content = content.replace(before.encode(), after.encode())
+    return content
+
+
+async def _read(etcd: aiohttp.ClientSession, key: bytes) -> bytes:
+    found = await _call(etcd, "range", key=key)
+    return base64.b64decode(found["kvs"][0]["value"])
+
+
+async def _put(etcd: aiohttp.ClientSession, key: bytes, value: bytes) -> None:
+    await _call(etcd, "put", key=key, value=value)
+
+
+async def _call(etcd: aiohttp.ClientSession, method: str, **parts: bytes) -> dict[str, Any]:
+    body = {name: base64.b64encode(part).decode() for name, part in parts.items()}
+    async with etcd.post(f"/v3/kv/{method}", json=body) as answer:
+        answer.raise_for_status()
+        said: dict[str, Any] = await answer.json()
+        return said
