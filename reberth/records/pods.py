@@ -2,17 +2,11 @@
 
 import msgspec
 
-from reberth.records.meta import Condition, LabelSelector, ObjectMeta, Quantities, Record
-
-
-class ResourceClaimName(Record, frozen=True):
-    name: str = ""
+from reberth.records.meta import LabelSelector, ObjectMeta, Quantities, Record
 
 
 class Resources(Record, frozen=True):
     requests: Quantities | None = None
-    limits: Quantities | None = None
-    claims: tuple[ResourceClaimName, ...] | None = None
 
 
 class ContainerPort(Record, frozen=True):
@@ -28,8 +22,8 @@ class RestartRule(Record, frozen=True):
 class Container(Record, frozen=True):
     name: str = ""
     image: str = ""
-    resources: Resources | None = None
     ports: tuple[ContainerPort, ...] | None = None
+    resources: Resources | None = None
     restart_policy: str | None = None
     restart_policy_rules: tuple[RestartRule, ...] | None = None
 
@@ -91,7 +85,6 @@ class Toleration(Record, frozen=True):
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
-    toleration_seconds: int | None = None
 
 
 class TopologySpreadConstraint(Record, frozen=True):
@@ -142,15 +135,15 @@ class Present(Record, frozen=True):
 
 class Volume(Record, frozen=True):
     name: str = ""
-    persistent_volume_claim: ClaimVolume | None = None
-    ephemeral: Present | None = None
+    host_path: Present | None = None
+    empty_dir: Present | None = None
     gce_persistent_disk: DiskVolume | None = None
     aws_elastic_block_store: DiskVolume | None = None
     iscsi: IscsiVolume | None = None
+    persistent_volume_claim: ClaimVolume | None = None
     rbd: RbdVolume | None = None
+    ephemeral: Present | None = None
     image: ImageVolume | None = None
-    empty_dir: Present | None = None
-    host_path: Present | None = None
 
 
 class SchedulingGate(Record, frozen=True):
@@ -178,28 +171,28 @@ class PodResourceClaim(Record, frozen=True):
 
 
 class PodSpec(Record, frozen=True):
-    node_name: str | None = None
-    node_selector: dict[str, str] | None = None
-    affinity: Affinity | None = None
-    tolerations: tuple[Toleration, ...] | None = None
-    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
-    containers: tuple[Container, ...] | None = None
-    init_containers: tuple[Container, ...] | None = None
-    overhead: Quantities | None = None
-    resources: Resources | None = None
     volumes: tuple[Volume, ...] | None = None
-    priority: int | None = None
-    priority_class_name: str | None = None
-    preemption_policy: str | None = None
+    init_containers: tuple[Container, ...] | None = None
+    containers: tuple[Container, ...] | None = None
+    termination_grace_period_seconds: int | None = None
+    node_selector: dict[str, str] | None = None
+    node_name: str | None = None
+    host_network: bool | None = None
+    affinity: Affinity | None = None
     scheduler_name: str | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    priority_class_name: str | None = None
+    priority: int | None = None
+    preemption_policy: str | None = None
+    overhead: Quantities | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    host_users: bool | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+    resources: Resources | None = None
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadReference | None = None
     eviction_responders: tuple[EvictionResponder, ...] | None = None
-    resource_claims: tuple[PodResourceClaim, ...] | None = None
-    host_network: bool | None = None
-    host_users: bool | None = None
-    termination_grace_period_seconds: int | None = None
 
 
 class Terminated(Record, frozen=True):
@@ -219,25 +212,34 @@ class ContainerState(Record, frozen=True):
 
 class ContainerStatus(Record, frozen=True):
     name: str = ""
-    ready: bool = False
-    restart_count: int = 0
     state: ContainerState | None = None
     last_state: ContainerState | None = None
-    resources: Resources | None = None
+    ready: bool = False
+    restart_count: int = 0
     allocated_resources: Quantities | None = None
+    resources: Resources | None = None
+
+
+class PodCondition(Record, frozen=True):
+    """Its message is for people; there are many of them, and nobody here reads it."""
+
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str | None = None
 
 
 class PodStatus(Record, frozen=True):
     phase: str | None = None
+    conditions: tuple[PodCondition, ...] | None = None
     reason: str | None = None
-    conditions: tuple[Condition, ...] | None = None
-    container_statuses: tuple[ContainerStatus, ...] | None = None
-    init_container_statuses: tuple[ContainerStatus, ...] | None = None
-    start_time: str | None = None
     nominated_node_name: str | None = None
+    start_time: str | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
     qos_class: str | None = None
-    resources: Resources | None = None
     allocated_resources: Quantities | None = None
+    resources: Resources | None = None
 
 
 class Pod(Record, frozen=True):

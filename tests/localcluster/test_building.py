@@ -47,6 +47,18 @@ def test_another_version_of_the_sources_is_another_program(tiny: Product) -> Non
     assert building.programs(tiny) != first
 
 
+def test_sources_of_our_own_may_stand_anywhere_and_are_part_of_the_version(
+    tiny: Product, tmp_path: Path
+) -> None:
+    folder = tiny.sources.rename(tmp_path / "elsewhere")
+    own = Product("tiny", "1.0.0", "tiny", {"tiny": "."}, folder=folder)
+    first = building.programs(own)
+    (folder / "main.go").write_text('package main\n\nfunc main() { println("other") }\n')
+    second = building.programs(own)
+    assert subprocess.run([second["tiny"]], capture_output=True, text=True, check=True).stderr == "other\n"
+    assert first != second
+
+
 async def test_parallel_starts_wait_for_one_build(tiny: Product) -> None:
     starts = await asyncio.gather(*(start(tiny) for _ in range(3)))
     answers = await asyncio.gather(*(process.communicate() for process in starts))

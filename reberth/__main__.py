@@ -1,0 +1,54 @@
+"""What an operator asks by hand: `python -m reberth check` looks whether all that is needed can be read."""
+
+import argparse
+import asyncio
+import sys
+
+from reberth import logs
+from reberth.checking import Report, check
+from reberth.connecting import Access
+from reberth.errors import ConfigurationError
+from reberth.logs import LogSettings
+
+BAD_INPUT = 2
+
+
+def main() -> int:
+    """Exit code 0: all can be read; 1: something cannot; 2: wrong arguments or no way to the API server."""
+    arguments = _parser().parse_args()
+    logs.setup(LogSettings(level="error"))
+    try:
+        report = asyncio.run(check(Access(arguments.kubeconfig, arguments.context), seconds=arguments.wait))
+    except ConfigurationError as error:
+        print(f"reberth: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return 130
+    _print(report)
+    return 0 if report.is_well else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reberth")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    text = "look whether every kind that Reberth reads can be read"
+    looked = commands.add_parser("check", help=text, description=text)
+    looked.add_argument(
+        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
+    )
+    looked.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    looked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="at most (default 10)")
+    return parser
+
+
+def _print(report: Report) -> None:
+    if report.trouble is not None:
+        print(f"reberth: {report.server}: {report.trouble}", file=sys.stderr)
+        return
+    print(f"{report.server}, Kubernetes {report.version}")
+    for finding in report.findings:
+        print(f"{finding.resource:<26}{finding.objects:>8}  {finding.trouble or 'ok'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

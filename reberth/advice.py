@@ -1,0 +1,233 @@
+"""What the memory says of one pod on many nodes: drawn to some, kept away from others, graded.
+
+Five signals, each of which may be switched off:
+
+* *draw*: an open move of the pod's controller names the nodes that its next pod should go to;
+* *notes*: nodes that should be avoided by the pod, some of them strictly;
+* *standing*: nodes that are leaving or too young;
+* *history*: nodes that a move of this workload made worse, or came back to, not long ago;
+* *scores*: what add-ons think of the nodes.
+
+An opinion is formed once per pod and costs as much as there is to say of it. The grades of thousands of nodes
+are then a few steps over arrays, and the reasons are put into words only when somebody asks for them.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from reberth.avoiding import NOTE_UNREADABLE, Note
+from reberth.backoff import closing_time, instant
+from reberth.drawing import Replica, draw
+from reberth.measures import Duration
+from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove
+from reberth.refusals import Refused
+from reberth.remembered import Remembered
+from reberth.scores import ANNOTATION, MOST_SCORE, Choice, Rows, choose_weights
+from reberth.signature import Signature, sign_pod
+from reberth.standing import Leaving
+from reberth.times import write_time
+
+MOST_GRADE = 10
+STRICTLY_NOTED = Refused("StrictlyNoted", "reberth keeps this workload off the node")
+
+Grades = npt.NDArray[np.uint8]
+
+
+class AdviceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Which signals are given, and how long a bad landing is remembered."""
+
+    draw: bool = True
+    notes: bool = True
+    standing: bool = True
+    history: bool = True
+    scores: bool = True
+    loss: float = 5.0
+    loss_half_life: Duration = Duration(6 * 3600)
+
+
+ALL_SIGNALS = AdviceSettings()
+
+
+class Opinion(msgspec.Struct, frozen=True):
+    """All there is to say of one pod at one moment."""
+
+    now: float
+    settings: AdviceSettings
+    who: Signature | Refused
+    choice: Choice
+    drawn_by: OpenMove | None = None
+    noted: dict[str, tuple[Note, ...]] = {}
+    losses: dict[str, float] = {}
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is said of one node, and why."""
+
+    node: str
+    avoid: int
+    scores: int
+    refused: Refused | None
+    reasons: tuple[str, ...]
+
+
+def form_opinion(
+    remembered: Remembered,
+    pod: ObjectMeta,
+    *,
+    owners: Mapping[str, ObjectMeta],
+    replicas: Mapping[str, Collection[Replica]],
+    now: float,
+    settings: AdviceSettings = ALL_SIGNALS,
+) -> Opinion:
+    """Gather what is known of an unbound pod.
+
+    `owners` are the mirrored ReplicaSets and Jobs by uid, `replicas` the mirrored pods by their controller's.
+    """
+    who = sign_pod(pod, owners)
+    choice = choose_weights((pod.annotations or {}).get(ANNOTATION), remembered.settings)
+    if isinstance(who, Refused):
+        return Opinion(now, settings, who, choice)
+    return Opinion(
+        now,
+        settings,
+        who,
+        choice,
+        drawn_by=_find_draw(remembered, pod, who, replicas, now) if settings.draw else None,
+        noted=remembered.notes.find(who, now) if settings.notes else {},
+        losses=_find_losses(remembered.history_of(who), now, settings) if settings.history else {},
+    )
+
+
+def refuse_nodes(opinion: Opinion, nodes: Iterable[str]) -> dict[str, Refused]:
+    """Tell which of the nodes the pod must not go to."""
+    strict = {node for node, notes in opinion.noted.items() if any(note.strict for note in notes)}
+    return {node: STRICTLY_NOTED for node in nodes if node in strict} if strict else {}
+
+
+def grade_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
+    """Grade the nodes in these rows 10 or 0: where the pod is drawn to, else where nothing speaks against.
+
+    A destination that is to be avoided by now draws nobody. If every node is to be avoided, none is.
+    """
+    avoided = _find_avoided(remembered, opinion, rows)
+    drawn = np.where(avoided, 0.0, remembered.spread(_rank_destinations(opinion), rows))
+    if drawn.any():
+        return _grade(np.arange(len(rows)) == drawn.argmax())
+    return _grade(~avoided | avoided.all())
+
+
+def grade_scores(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
+    """Grade the nodes in these rows from 0 to 10: what add-ons think of them, less what bad landings lost."""
+    worth = np.zeros(len(rows))
+    if opinion.settings.scores:
+        worth = remembered.scores.combine(opinion.choice.weights, rows, opinion.now)
+    grades = np.floor((MOST_SCORE + worth) / 20 + 0.5) - remembered.spread(opinion.losses, rows)
+    return np.clip(np.floor(grades + 0.5), 0, MOST_GRADE).astype(np.uint8)
+
+
+def explain(remembered: Remembered, opinion: Opinion, nodes: Sequence[str]) -> list[Verdict]:
+    """Put into words what is said of each node when these are asked about."""
+    rows = remembered.locate(nodes)
+    refused = refuse_nodes(opinion, nodes)
+    grades = zip(
+        nodes,
+        grade_avoiding(remembered, opinion, rows).tolist(),
+        grade_scores(remembered, opinion, rows).tolist(),
+        strict=True,
+    )
+    return [
+        Verdict(node, avoid, scores, refused.get(node), tuple(_reasons(remembered, opinion, node)))
+        for node, avoid, scores in grades
+    ]
+
+
+def _find_draw(
+    remembered: Remembered,
+    pod: ObjectMeta,
+    who: Signature,
+    replicas: Mapping[str, Collection[Replica]],
+    now: float,
+) -> OpenMove | None:
+    moves = remembered.moves_of(who.controller.uid)
+    if not moves:
+        return None
+    asked = Replica(instant(pod.creation_timestamp), pod.uid, waiting=True)
+    return draw(asked, moves, replicas.get(who.controller.uid, ()), now=now)
+
+
+def _find_losses(history: EvictionHistory | None, now: float, settings: AdviceSettings) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for move in (history.status.past or ()) if history else ():
+        node = _find_bad_landing(move)
+        if node:
+            age = max(0.0, now - closing_time(move))
+            found.setdefault(node, []).append(settings.loss * 2.0 ** (-age / settings.loss_half_life))
+    # fsum gives the same for any order of the moves.
+    return {node: math.fsum(losses) for node, losses in found.items()}
+
+
+def _find_bad_landing(move: PastMove) -> str | None:
+    """Give the node that is worse than the one left, or that should have been left and was not."""
+    return {Outcome.WORSE: move.landed_on, Outcome.RETURNED: move.from_}.get(move.outcome)
+
+
+def _rank_destinations(opinion: Opinion) -> dict[str, float]:
+    """The best destination has the highest rank."""
+    destinations = (opinion.drawn_by.destinations or ()) if opinion.drawn_by else ()
+    return {node: float(rank) for rank, node in enumerate(reversed(destinations), 1)}
+
+
+def _find_avoided(remembered: Remembered, opinion: Opinion, rows: Rows) -> npt.NDArray[np.bool_]:
+    noted = remembered.spread(dict.fromkeys(opinion.noted, 1.0), rows) > 0
+    return noted | remembered.shuns(rows) if opinion.settings.standing else noted
+
+
+def _grade(good: npt.NDArray[np.bool_]) -> Grades:
+    return np.where(good, np.uint8(MOST_GRADE), np.uint8(0))
+
+
+def _reasons(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:
+    if node not in remembered.rows:
+        yield "the node has not been seen yet"
+    if node in remembered.unreadable:
+        yield NOTE_UNREADABLE.reason
+    yield from _reasons_to_go(opinion, node)
+    yield from _reasons_to_avoid(remembered, opinion, node)
+    yield from _reasons_for_score(remembered, opinion, node)
+
+
+def _reasons_to_go(opinion: Opinion, node: str) -> Iterator[str]:
+    move = opinion.drawn_by
+    if move:
+        destinations = move.destinations or ()
+        place = (
+            f"destination {destinations.index(node) + 1}" if node in destinations else "other destinations"
+        )
+        yield f"move {move.id} draws the pod to {place}"
+
+
+def _reasons_to_avoid(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:
+    for note in opinion.noted.get(node, ()):
+        whose = f"policy {note.mark.policy}" if note.mark else "a foreign note"
+        strictly = "strictly " if note.strict else ""
+        yield f"{strictly}avoided until {write_time(note.expires_at)} by {whose}: {note.reason}"
+    standing = remembered.standing.get(node) if opinion.settings.standing else None
+    if standing:
+        state = "leaving" if isinstance(standing, Leaving) else "young"
+        yield f"the node is {state}: {standing.sign}"
+
+
+def _reasons_for_score(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:
+    if opinion.choice.refused:
+        yield opinion.choice.refused.reason
+    if opinion.settings.scores:
+        for (source, name), found in remembered.scores.explain(node, opinion.now).items():
+            weight = opinion.choice.weights[source, name]
+            said = found.reason if isinstance(found, Refused) else f"{found:g}"
+            yield f"{source}/{name} x {weight}: {said}"
+    if node in opinion.losses:
+        yield f"{opinion.losses[node]:.2f} points lost: a move of this workload landed here badly"

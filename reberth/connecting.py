@@ -1,0 +1,123 @@
+"""How an API server is reached: kubeconfig or service account, tokens, certificates, proxies.
+
+kubernetes_asyncio knows all these ways and is used for nothing else. Its client renews an in-cluster token
+by itself; whatever else gives tokens (a file, a plugin) is asked again when the server answers 401.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import yaml
+from kubernetes_asyncio import client as transport
+from kubernetes_asyncio import config as loading
+
+from reberth.errors import ConfigurationError
+
+_CONNECTIONS = 256
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the way to the API server is written down.
+
+    Without a kubeconfig: $KUBECONFIG, then the service account of the pod, then ~/.kube/config.
+    """
+
+    kubeconfig: str | None = None
+    context: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The kubeconfig to read; None where the pod's service account is the way."""
+        given = self.kubeconfig or os.environ.get("KUBECONFIG")
+        if given:
+            return given
+        if os.environ.get("KUBERNETES_SERVICE_HOST"):
+            return None
+        return str(Path.home() / ".kube" / "config")
+
+    def __str__(self) -> str:
+        return self.file or "the pod's service account"
+
+
+class Connection:
+    """An open way to one API server; an async context. `renew` is safe to call from many tasks at once."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._configuration: Any = None
+        self._client: Any = None
+        self._renewing = asyncio.Lock()
+        self.renewals = 0
+
+    async def __aenter__(self) -> Self:
+        self._configuration = await _load(self._access)
+        self._configuration.connection_pool_maxsize = _CONNECTIONS
+        try:
+            self._client = transport.ApiClient(self._configuration)
+        except OSError as error:
+            raise ConfigurationError(f"{self._access}: its certificates cannot be used: {error}") from error
+        # aiohttp sends a DELETE or PUT again when an old connection breaks under it, and tells nobody.
+        # Only the caller knows whether that is right.
+        self._client.rest_client.pool_manager._retry_connection = False  # noqa: SLF001 - there is no other way
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.close()
+
+    @property
+    def server(self) -> str:
+        return str(self._configuration.host)
+
+    async def send(
+        self, method: str, path: str, *, headers: dict[str, str], body: bytes | None = None
+    ) -> aiohttp.ClientResponse:
+        """Send a request; the head of its answer has come when this returns. The caller closes the answer."""
+        sent = dict(headers)
+        await self._client.update_params_for_auth(sent, [], ["BearerToken"])
+        rest = self._client.rest_client
+        answer: aiohttp.ClientResponse = await rest.pool_manager.request(
+            method,
+            self.server + path,
+            headers=sent,
+            data=body,
+            proxy=rest.proxy,
+            server_hostname=rest.server_hostname,
+            timeout=aiohttp.ClientTimeout(),  # deadlines are the caller's
+            allow_redirects=False,
+        )
+        return answer
+
+    async def renew(self, seen: int) -> None:
+        """Read the credentials again, once for all who saw the same `renewals` when they were refused."""
+        async with self._renewing:
+            if self.renewals == seen:
+                fresh = await _load(self._access)
+                self._configuration.api_key = fresh.api_key
+                self._configuration.refresh_api_key_hook = fresh.refresh_api_key_hook
+                self.renewals += 1
+
+
+async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no types here
+    configuration = transport.Configuration()
+    try:
+        if access.file is None:
+            loading.load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
+        else:
+            await loading.load_kube_config(
+                config_file=access.file,
+                context=access.context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+    except (loading.ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError) as error:
+        # A file of any other content fails in any of these ways.
+        raise ConfigurationError(f"{access}: no way to the API server: {error}") from error
+    return configuration

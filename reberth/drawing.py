@@ -1,0 +1,78 @@
+"""How the next pod of a controller is drawn to the destinations of an open move.
+
+Replicas are alike: which of them is "the replacement" nobody can say, nor need to. So the open moves of a
+controller stand in a row by the time they were planned, its unbound pods in another by their age, and each
+pod is drawn by the move opposite to it. A move leaves its row when a pod that may be its replacement is
+bound. A pod beyond the row is drawn by nothing. The answer depends on the objects alone: every reader that
+has seen the same ones gives the same.
+"""
+
+import math
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from reberth.backoff import instant
+from reberth.history import is_expired
+from reberth.records import OpenMove, Phase
+
+
+class Replica(NamedTuple):
+    """A pod of some controller, as far as a draw depends on it."""
+
+    created_at: float
+    uid: str
+    bound: bool = False
+    waiting: bool = False  # for the scheduler: not bound, terminating or finished
+
+
+def draw(
+    asked: Replica, moves: Iterable[OpenMove], replicas: Collection[Replica], *, now: float
+) -> OpenMove | None:
+    """Give the move that draws the asked pod, which waits whatever the mirror says.
+
+    Moves and replicas are those of its controller.
+    """
+    untaken = list_untaken(moves, replicas, now=now, waiting_uid=asked.uid)
+    waiting = [other for other in replicas if other.waiting and other.uid != asked.uid]
+    rank = sum(_age(other) < _age(asked) for other in waiting)
+    return untaken[rank] if rank < len(untaken) else None
+
+
+def list_untaken(
+    moves: Iterable[OpenMove], replicas: Iterable[Replica], *, now: float, waiting_uid: str = ""
+) -> list[OpenMove]:
+    """Give the moves that still wait for a replacement, in their row."""
+    row = sorted((move for move in moves if _draws(move, now)), key=_planned)
+    earliest = _earliest_birth(row[0]) if row else math.inf
+    young = [one for one in replicas if one.bound and one.created_at > earliest]
+    bound = sorted((one for one in young if one.uid != waiting_uid), key=_age)
+    untaken = []
+    for move in row:
+        replacement = next((replica for replica in bound if _may_replace(replica, move)), None)
+        if replacement:
+            bound.remove(replacement)
+        else:
+            untaken.append(move)
+    return untaken
+
+
+def _planned(move: OpenMove) -> tuple[float, str]:
+    return instant(move.planned_at), move.id
+
+
+def _draws(move: OpenMove, now: float) -> bool:
+    return move.phase != Phase.PLANNED and not is_expired(move, now)
+
+
+def _may_replace(replica: Replica, move: OpenMove) -> bool:
+    """Tell apart the moved pod itself: it may have been born in the second of the plan."""
+    return replica.created_at > _earliest_birth(move) and replica.uid != move.pod_uid
+
+
+def _earliest_birth(move: OpenMove) -> float:
+    """Births are cut to the second: one in the second of the plan may have come after it."""
+    return instant(move.planned_at) - 1
+
+
+def _age(replica: Replica) -> tuple[float, str]:
+    return replica.created_at, replica.uid

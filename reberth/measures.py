@@ -1,0 +1,66 @@
+"""Measures as operators write them: "1h30m" and "10%".
+
+A measure is a number with its own way of being written. Any class of this kind may be the type of a settings
+field: `convert` reads its text, and whoever refuses a text can say what was expected.
+"""
+
+import re
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+_DURATION = re.compile(rf"(?=.)(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
+_UNITS = (3600.0, 60.0, 1.0, 0.001)
+# Ten years: added to any date of today it is still a date.
+_LONGEST = 87600 * 3600.0
+_PERCENTAGE = re.compile(rf"{_NUMBER}%")
+
+
+class Measure:
+    """A number that is written as text."""
+
+    expected: ClassVar[str]
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """Read the text; None if it is not what is expected."""
+        raise NotImplementedError
+
+
+class Duration(Measure, float):
+    """A span of time, as a float of seconds."""
+
+    expected = "a duration such as 30s, 1h30m or 250ms, at most 87600h"
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        found = _DURATION.fullmatch(text)
+        if found is None:
+            return None
+        seconds = sum(float(count) * unit for count, unit in zip(found.groups("0"), _UNITS, strict=True))
+        return cls(seconds) if seconds <= _LONGEST else None
+
+
+class Percentage(Measure, float):
+    """A share of a whole, as a float from 0 to 1."""
+
+    expected = "a percentage from 0% to 100%"
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        found = _PERCENTAGE.fullmatch(text)
+        share = float(found[1]) / 100 if found else None
+        return cls(share) if share is not None and share <= 1 else None
+
+
+def convert(value: object, kind: Any) -> Any:  # noqa: ANN401 - any annotation may be asked for
+    """Make plain values into a kind of value; msgspec.ValidationError says why not."""
+    return msgspec.convert(value, kind, dec_hook=_read_measure)
+
+
+def _read_measure(kind: type[Measure], value: object) -> Measure:
+    measure = kind.from_text(value) if isinstance(value, str) else None
+    if measure is None:
+        raise ValueError(f"expected {kind.expected}")
+    return measure

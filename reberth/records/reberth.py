@@ -1,0 +1,149 @@
+"""Our own objects: what a workload has been through, what was spent, what add-ons think of a node."""
+
+from enum import StrEnum
+from typing import Self
+
+import msgspec
+
+from reberth.records.meta import Condition, ObjectMeta, Record
+
+REBERTH_API_VERSION = "reberth.dev/v1alpha1"
+
+
+class WorkloadIdentity(Record, frozen=True):
+    """An owner of pods, within its namespace."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Phase(StrEnum):
+    """How far an open move has come."""
+
+    PLANNED = "Planned"
+    NOTED = "Noted"
+    EVICTED = "Evicted"
+
+
+class Outcome(StrEnum):
+    """What became of a move."""
+
+    BETTER = "Better"
+    SAME = "Same"
+    WORSE = "Worse"
+    RETURNED = "Returned"
+    PENDING = "Pending"
+    NOT_READY = "NotReady"
+    GONE = "Gone"
+    REFUSED = "Refused"
+    UNKNOWN = "Unknown"
+
+    @classmethod
+    def _missing_(cls, _value: object) -> Self:
+        """An outcome that a newer version wrote must not hide the whole history."""
+        return cls("Unknown")
+
+
+class OpenMove(Record, frozen=True):
+    id: str
+    pod: str
+    pod_uid: str = msgspec.field(name="podUID")
+    controller_uid: str = msgspec.field(name="controllerUID")
+    from_: str = msgspec.field(name="from")
+    planned_at: str
+    expires_at: str
+    phase: Phase
+    destinations: tuple[str, ...] | None = None
+    policy: str = ""
+    reason: str = ""
+    evicted_at: str | None = None
+
+
+class PastMove(Record, frozen=True):
+    """A move that came to its end at `closed_at`; without `evicted_at` its pod was never thrown out."""
+
+    id: str
+    pod: str
+    pod_uid: str = msgspec.field(name="podUID")
+    from_: str = msgspec.field(name="from")
+    outcome: Outcome
+    closed_at: str
+    policy: str = ""
+    reason: str = ""
+    landed_on: str | None = None
+    evicted_at: str | None = None
+    score_before: int | None = None
+    score_after: int | None = None
+    time_to_ready: int | None = None  # seconds
+    block_until: str | None = None
+
+
+class HistorySpec(Record, frozen=True):
+    workload: WorkloadIdentity = WorkloadIdentity()
+
+
+class HistoryStatus(Record, frozen=True):
+    open: tuple[OpenMove, ...] | None = None
+    past: tuple[PastMove, ...] | None = None
+    given_up_until: str | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class EvictionHistory(Record, frozen=True):
+    metadata: ObjectMeta
+    api_version: str = ""
+    kind: str = ""
+    spec: HistorySpec = HistorySpec()
+    status: HistoryStatus = HistoryStatus()
+
+
+class DebitState(StrEnum):
+    """A debit is tentative until the eviction that it pays for is known to have happened."""
+
+    TENTATIVE = "Tentative"
+    SPENT = "Spent"
+
+
+class Debit(Record, frozen=True):
+    move: str
+    time: str
+    state: DebitState
+    namespace: str = ""
+    workload_uid: str = msgspec.field(default="", name="workloadUID")
+
+
+class LedgerStatus(Record, frozen=True):
+    debits: tuple[Debit, ...] | None = None
+
+
+class MoveLedger(Record, frozen=True):
+    metadata: ObjectMeta
+    api_version: str = ""
+    kind: str = ""
+    status: LedgerStatus = LedgerStatus()
+
+
+class PlacementScore(Record, frozen=True):
+    """One score. Whatever stands in `value` is read; what counts is judged later."""
+
+    name: str = ""
+    value: object = None
+
+
+class ScoreSpec(Record, frozen=True):
+    node_name: str = ""
+    source: str = ""
+
+
+class ScoreStatus(Record, frozen=True):
+    scores: tuple[PlacementScore, ...] | None = None
+    valid_until: str | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class NodePlacementScore(Record, frozen=True):
+    metadata: ObjectMeta
+    spec: ScoreSpec = ScoreSpec()
+    status: ScoreStatus = ScoreStatus()

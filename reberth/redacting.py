@@ -1,0 +1,59 @@
+"""What a log may say: values made plain and short, with everything secret taken out of them.
+
+A field is secret by its name; text is searched for what only secrets look like.
+"""
+
+import math
+import re
+
+REDACTED = "[redacted]"
+_LONGEST_TEXT = 8192
+_DEEPEST = 6
+
+_NAMES = (
+    r"token|authorization|passw(?:or)?d|secret|cookie|credentials?|(?:api|private|tls)[-_.]?key|key[-_.]?data"
+)
+_SECRET_NAME = re.compile(rf"(?:{_NAMES})\Z", re.IGNORECASE)
+# Each pattern keeps its first group and loses the rest.
+_PRIVATE_KEY = r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+# A secret's name, and after it the value: bare, quoted, or quoted within a quoted text.
+_NAMED = rf"""((?:{_NAMES})[\\"']*\s*[:=]\s*)(?:(?:bearer|basic)\s+)?"""
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*"?|'[^']*'?|\\"[^"\\]*|[^\s"'\\,;&}]+)"""
+_BEARER = r"\b(bearer\s+)[\w.~+/=-]+"
+_JWT = r"\b()eyJ[\w-]*\.[\w-]+\.[\w-]*"
+_USER_IN_URL = r"(://)[^\s/:@]*:[^\s/@]*(?=@)"
+_SECRETS = [
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (_PRIVATE_KEY, _NAMED + _VALUE, _BEARER, _JWT, _USER_IN_URL)
+]
+
+
+def redact(text: str) -> str:
+    """Give a text without its secrets, cut to a length that a log can bear."""
+    more = len(text) - _LONGEST_TEXT
+    text = text[:_LONGEST_TEXT]
+    for secret in _SECRETS:
+        text = secret.sub(rf"\1{REDACTED}", text)
+    return f"{text}… and {more} more" if more > 0 else text
+
+
+def plain(value: object, name: str = "", depth: int = 0) -> object:
+    """Give a field's value as JSON can hold it."""
+    if _SECRET_NAME.search(name):
+        return REDACTED
+    if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if depth > _DEEPEST:
+        return "…"
+    if isinstance(value, dict):
+        return {_text(key): plain(part, _text(key), depth + 1) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(part, depth=depth + 1) for part in value]
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    try:
+        return redact(str(value))
+    except Exception:  # noqa: BLE001 - whatever a stranger's __str__ does, the line is written
+        return f"<{type(value).__name__} that cannot be printed>"

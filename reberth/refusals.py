@@ -1,0 +1,11 @@
+"""No, as a value: which rule said it, why, and until when."""
+
+import msgspec
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """A "no". The rule is a constant that Events and metrics carry; the reason is for people."""
+
+    rule: str
+    reason: str
+    until: float | None = None  # seconds since the epoch; None: time alone changes nothing

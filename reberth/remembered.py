@@ -1,0 +1,125 @@
+"""What is remembered, so kept that a question about one pod is answered without a look at every node.
+
+Fed by watches object by object, in any order; what it holds depends on the objects alone. Nodes have rows, so
+that an answer about thousands of nodes is a few steps over arrays. The last row, at -1, stands for the nodes
+that nobody has seen: nothing is known against them, nor for them.
+"""
+
+from collections.abc import Collection, Mapping
+from itertools import repeat
+
+import numpy as np
+import numpy.typing as npt
+
+from reberth.avoiding import ANNOTATION, NoteIndex, read_notes
+from reberth.history import is_history_of
+from reberth.records import EvictionHistory, Node, NodePlacementScore, OpenMove
+from reberth.refusals import Refused
+from reberth.scores import Rows, Scoreboard, ScoreSettings
+from reberth.signature import Signature, name_history
+from reberth.standing import Leaving, Young, judge_node
+
+UNSEEN = -1
+
+# A history's namespace and name.
+_Key = tuple[str, str]
+
+
+class Remembered:
+    """The notes on nodes, their standing and scores, and the histories of workloads."""
+
+    def __init__(self, settings: ScoreSettings) -> None:
+        self.rows: dict[str, int] = {}
+        self.notes = NoteIndex()
+        self.standing: dict[str, Leaving | Young] = {}
+        self.unreadable: set[str] = set()  # nodes whose annotation cannot be read
+        self.settings = settings
+        self.scores = Scoreboard(settings)
+        self._free: list[int] = []
+        self._shunned: npt.NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
+        self._histories: dict[_Key, EvictionHistory] = {}
+        self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
+
+    def put_node(self, node: Node) -> None:
+        name = node.metadata.name
+        if name not in self.rows:
+            self._give_row(name)
+        self._put_notes(name, (node.metadata.annotations or {}).get(ANNOTATION))
+        self._put_standing(name, judge_node(node))
+
+    def drop_node(self, name: str) -> None:
+        if name not in self.rows:
+            return
+        self._put_notes(name, None)
+        self._put_standing(name, None)
+        self.scores.unseat(name)
+        self._free.append(self.rows.pop(name))
+
+    def put_history(self, history: EvictionHistory) -> None:
+        key = (history.metadata.namespace, history.metadata.name)
+        self.drop_history(*key)
+        self._histories[key] = history
+        for controller in {move.controller_uid for move in history.status.open or ()}:
+            moves = tuple(move for move in history.status.open or () if move.controller_uid == controller)
+            self._moves.setdefault(controller, {})[key] = moves
+
+    def drop_history(self, namespace: str, name: str) -> None:
+        history = self._histories.pop((namespace, name), None)
+        if history is None:
+            return
+        for controller in {move.controller_uid for move in history.status.open or ()}:
+            del self._moves[controller][namespace, name]
+            if not self._moves[controller]:
+                del self._moves[controller]
+
+    def put_score(self, score: NodePlacementScore) -> None:
+        self.scores.put(score)
+
+    def drop_score(self, name: str) -> None:
+        self.scores.drop(name)
+
+    def history_of(self, signature: Signature) -> EvictionHistory | None:
+        history = self._histories.get((signature.namespace, name_history(signature.root)))
+        return history if history and is_history_of(history, signature.root) else None
+
+    def moves_of(self, controller_uid: str) -> list[OpenMove]:
+        """Give the open moves of a controller's pods."""
+        return [move for moves in self._moves.get(controller_uid, {}).values() for move in moves]
+
+    def locate(self, nodes: Collection[str]) -> Rows:
+        """Give the rows of nodes; those nobody has seen are at -1."""
+        return np.fromiter(map(self.rows.get, nodes, repeat(UNSEEN)), np.intp, len(nodes))
+
+    def shuns(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Tell of each row whether its node is leaving or young."""
+        return self._shunned[rows]
+
+    def spread(self, values: Mapping[str, float], rows: Rows) -> npt.NDArray[np.float64]:
+        """Give each row its node's value: 0 to those that have none, and to nodes nobody has seen."""
+        table = np.zeros(len(self._shunned))
+        table[self.locate(values)] = list(values.values())
+        table[UNSEEN] = 0.0
+        return table[rows]
+
+    def _give_row(self, name: str) -> None:
+        row = self._free.pop() if self._free else len(self.rows)
+        missing = row + 2 - len(self._shunned)
+        if missing > 0:
+            self._shunned = np.pad(self._shunned, (0, missing + row))
+        self.rows[name] = row
+        self.scores.seat(name, row)
+
+    def _put_notes(self, name: str, annotation: str | None) -> None:
+        notes = read_notes(annotation)
+        self.unreadable.discard(name)
+        if isinstance(notes, Refused):
+            self.unreadable.add(name)
+            self.notes.drop(name)
+        else:
+            self.notes.put(name, notes)
+
+    def _put_standing(self, name: str, standing: Leaving | Young | None) -> None:
+        self._shunned[self.rows[name]] = standing is not None
+        self.standing.pop(name, None)
+        if standing:
+            self.standing[name] = standing

@@ -1,0 +1,79 @@
+"""The part of a pod's status that says something else than its spec: an in-place resize under way.
+
+The kubelet repeats the requests of every container in the status. Where it repeats them truly, nothing
+is learnt from it and replicas stay alike; where it does not, the difference decides what the pod takes
+from its node.
+"""
+
+from collections.abc import Iterable
+from operator import attrgetter
+
+from reberth.records import Container, ContainerStatus, Pod, PodCondition, PodStatus, Quantities, Resources
+
+_PENDING = "PodResizePending"
+_type_of = attrgetter("type")
+
+
+def keep_differing(pod: Pod) -> PodStatus:
+    """Keep the class of service and, while the pod is being resized, what its requests depend on."""
+    spec, status = pod.spec, pod.status
+    pending = _find_pending(status.conditions or ())
+    if (
+        pending is None
+        and _repeat(status.container_statuses, spec.containers)
+        and _repeat(status.init_container_statuses, spec.init_containers)
+        and _repeats(status.resources, status.allocated_resources, spec.resources)
+    ):
+        return PodStatus(qos_class=status.qos_class)
+    return PodStatus(
+        qos_class=status.qos_class,
+        conditions=pending,
+        container_statuses=_keep_requests(status.container_statuses),
+        init_container_statuses=_keep_requests(status.init_container_statuses),
+        resources=_drop_limits(status.resources),
+        allocated_resources=status.allocated_resources,
+    )
+
+
+def _find_pending(conditions: tuple[PodCondition, ...]) -> tuple[PodCondition, ...] | None:
+    """Keep the condition that says why a resize waits, without its times."""
+    if _PENDING not in map(_type_of, conditions):
+        return None
+    return tuple(
+        PodCondition(type=each.type, reason=each.reason) for each in conditions if each.type == _PENDING
+    )
+
+
+def _repeat(statuses: Iterable[ContainerStatus] | None, containers: Iterable[Container] | None) -> bool:
+    asked = {container.name: container.resources for container in containers or ()} if statuses else {}
+    for status in statuses or ():
+        if not _repeats(status.resources, status.allocated_resources, asked.get(status.name)):
+            return False
+    return True
+
+
+def _repeats(actual: Resources | None, allocated: Quantities | None, asked: Resources | None) -> bool:
+    if actual is None and not allocated:
+        return True
+    requests = _requests_of(asked)
+    return (actual is None or _requests_of(actual) == requests) and (not allocated or allocated == requests)
+
+
+def _requests_of(resources: Resources | None) -> Quantities | None:
+    return (resources.requests or None) if resources else None
+
+
+def _keep_requests(statuses: Iterable[ContainerStatus] | None) -> tuple[ContainerStatus, ...] | None:
+    kept = [
+        ContainerStatus(
+            name=status.name,
+            resources=_drop_limits(status.resources),
+            allocated_resources=status.allocated_resources,
+        )
+        for status in statuses or ()
+    ]
+    return tuple(kept) or None
+
+
+def _drop_limits(resources: Resources | None) -> Resources | None:
+    return Resources(requests=resources.requests) if resources else None

@@ -1,0 +1,48 @@
+"""Who is meant: label selectors, node affinity, taints and pod affinity, as pure predicates.
+
+A selector is compiled once into an immutable, hashable value and then asked as often as needed. One that
+cannot be compiled raises SelectorError; where Kubernetes lets it match nothing, its caller takes NOTHING.
+"""
+
+from reberth.selectors.labels import (
+    EVERYTHING,
+    NOTHING,
+    Selector,
+    SelectorError,
+    combine,
+    compile_labels,
+    compile_selector,
+    is_qualified_name,
+    parse_selector,
+)
+from reberth.selectors.nodes import (
+    NodePreferences,
+    NodeRule,
+    compile_node_preferences,
+    compile_node_rule,
+    compile_node_selector,
+)
+from reberth.selectors.pods import PodTerm, compile_pod_term
+from reberth.selectors.taints import count_unpreferred, find_untolerated, tolerates
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "NodePreferences",
+    "NodeRule",
+    "PodTerm",
+    "Selector",
+    "SelectorError",
+    "combine",
+    "compile_labels",
+    "compile_node_preferences",
+    "compile_node_rule",
+    "compile_node_selector",
+    "compile_pod_term",
+    "compile_selector",
+    "count_unpreferred",
+    "find_untolerated",
+    "is_qualified_name",
+    "parse_selector",
+    "tolerates",
+]

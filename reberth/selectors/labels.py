@@ -1,0 +1,195 @@
+"""Label selectors: the objects' own form, plain maps, and the text form of `kubectl -l`."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+
+from reberth.records import Labels, LabelSelector, LabelSelectorRequirement
+
+_PART = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_KEY = re.compile(rf"(?:(?=.{{1,253}}/){_DNS_LABEL}(?:\.{_DNS_LABEL})*/)?(?=.{{1,63}}\Z){_PART}")
+_VALUE = re.compile(rf"(?=.{{0,63}}\Z)(?:{_PART})?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_WORD = r"[^\s=!<>(),]+"
+_CLAUSE = re.compile(
+    rf"\s*(?:!\s*(?P<absent>{_WORD})"
+    rf"|(?P<key>{_WORD})(?:\s*(?P<sign>==?|!=|<|>)\s*(?P<value>(?:{_WORD})?)"
+    rf"|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?P<end>,|\Z)"
+)
+_SIGNS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
+_NO_LABELS: Labels = {}
+
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class SelectorError(ValueError):
+    """The selector is malformed."""
+
+
+class Requirement(msgspec.Struct, frozen=True, gc=False):
+    """What one label must be."""
+
+    key: str
+    operator: str
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Labels) -> bool:
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case _:
+                return self.key not in labels
+
+
+class Comparison(msgspec.Struct, frozen=True, gc=False):
+    """A label that must be a whole number above (Gt) or below (Lt) a limit."""
+
+    key: str
+    operator: str
+    limit: int
+
+    def matches(self, labels: Labels) -> bool:
+        number = _read_integer(labels.get(self.key, ""))
+        if number is None:
+            return False
+        return number > self.limit if self.operator == "Gt" else number < self.limit
+
+
+Clause = Requirement | Comparison
+
+
+class Selector(msgspec.Struct, frozen=True, gc=False):
+    """All of it must hold. `pairs` are the labels that must have one certain value."""
+
+    pairs: Pairs = ()
+    clauses: tuple[Clause, ...] = ()
+    never: bool = False
+
+    def matches(self, labels: Labels | None) -> bool:
+        if self.never:
+            return False
+        labels = labels or _NO_LABELS
+        for key, value in self.pairs:
+            if labels.get(key) != value:
+                return False
+        return not self.clauses or all(clause.matches(labels) for clause in self.clauses)
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(never=True)
+
+
+def is_qualified_name(text: str) -> bool:
+    """Tell whether this can be the key of a label, or the name of a resource."""
+    return _KEY.fullmatch(text) is not None
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """None matches nothing, an empty one matches everything."""
+    if selector is None:
+        return NOTHING
+    return _compile(sorted_pairs(selector.match_labels), selector.match_expressions or ())
+
+
+def compile_labels(labels: Labels | None) -> Selector:
+    """Compile a plain map, as a Service has it; an empty one matches everything."""
+    return Selector(sorted_pairs(labels))
+
+
+def combine(selectors: Iterable[Selector]) -> Selector:
+    """Demand all of them at once."""
+    asked = tuple(selectors)
+    if any(selector.never for selector in asked):
+        return NOTHING
+    pairs = {pair for selector in asked for pair in selector.pairs}
+    return Selector(tuple(sorted(pairs)), tuple(clause for selector in asked for clause in selector.clauses))
+
+
+def parse_selector(text: str) -> Selector:
+    """Read the form of `kubectl -l`: "a=b, c in (d,e), !f"; an empty text matches everything."""
+    clauses: list[Clause] = []
+    position, more = 0, bool(text.strip())
+    while more:
+        found = _CLAUSE.match(text, position)
+        if not found:
+            raise SelectorError(f"{text!r} is no label selector from {text[position:]!r} on")
+        clauses.append(_read_clause(found))
+        position, more = found.end(), found["end"] == ","
+    return gather(clauses)
+
+
+def sorted_pairs(labels: Labels | None) -> Pairs:
+    return tuple(sorted(labels.items())) if labels else ()
+
+
+def gather(clauses: Iterable[Clause]) -> Selector:
+    pairs: set[tuple[str, str]] = set()
+    others: list[Clause] = []
+    for clause in clauses:
+        if isinstance(clause, Requirement) and clause.operator == "In" and len(clause.values) == 1:
+            pairs.update((clause.key, value) for value in clause.values)
+        else:
+            others.append(clause)
+    return Selector(tuple(sorted(pairs)), tuple(others))
+
+
+def compile_clause(
+    key: str, operator: str, values: tuple[str, ...], *, operators: tuple[str, ...] = NODE_OPERATORS
+) -> Clause:
+    """Check and compile one requirement the way kube-scheduler does."""
+    if operator not in operators:
+        raise SelectorError(f"operator {operator!r} of label {key!r} is none of {', '.join(operators)}")
+    if not is_qualified_name(key):
+        raise SelectorError(f"{key!r} cannot be the key of a label")
+    for value in values:
+        if not _VALUE.fullmatch(value):
+            raise SelectorError(f"{value!r} cannot be the value of label {key!r}")
+    if operator in {"Gt", "Lt"}:
+        return Comparison(key, operator, _read_limit(key, values))
+    if bool(values) is not (operator in {"In", "NotIn"}):
+        raise SelectorError(f"{operator} of label {key!r} {'takes no' if values else 'needs'} values")
+    return Requirement(key, operator, frozenset(values))
+
+
+# A cluster has some thousands of different selectors, carried by hundreds of thousands of pods.
+@lru_cache(maxsize=2**14)
+def _compile(pairs: Pairs, expressions: tuple[LabelSelectorRequirement, ...]) -> Selector:
+    equal = [compile_clause(key, "In", (value,)) for key, value in pairs]
+    others = [
+        compile_clause(each.key, each.operator, each.values or (), operators=LABEL_OPERATORS)
+        for each in expressions
+    ]
+    return gather(equal + others)
+
+
+def _read_clause(found: re.Match[str]) -> Clause:
+    if found["absent"]:
+        return compile_clause(found["absent"], "DoesNotExist", ())
+    sign = found["sign"] or found["set"]
+    if not sign:
+        return compile_clause(found["key"], "Exists", ())
+    values = [found["value"]] if found["values"] is None else found["values"].split(",")
+    return compile_clause(found["key"], _SIGNS[sign], tuple(value.strip() for value in values))
+
+
+def _read_limit(key: str, values: tuple[str, ...]) -> int:
+    limit = _read_integer(values[0]) if len(values) == 1 else None
+    if limit is None:
+        raise SelectorError(f"Gt and Lt of label {key!r} need one whole number")
+    return limit
+
+
+def _read_integer(text: str) -> int | None:
+    """Read an int64; anything else is no number."""
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None

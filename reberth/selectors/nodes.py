@@ -1,0 +1,137 @@
+"""Which nodes a pod or a volume may have, and which a pod would like."""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+import msgspec
+
+from reberth.records import (
+    Labels,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodSpec,
+    PreferredSchedulingTerm,
+)
+from reberth.selectors.labels import (
+    EVERYTHING,
+    NOTHING,
+    Pairs,
+    Requirement,
+    Selector,
+    SelectorError,
+    compile_clause,
+    gather,
+    sorted_pairs,
+)
+
+_NODE_NAME = "metadata.name"
+
+
+class NodeTerm(msgspec.Struct, frozen=True, gc=False):
+    """One alternative of a node selector: all of it must hold."""
+
+    labels: Selector
+    fields: Selector
+
+    def matches(self, name: str, labels: Labels | None) -> bool:
+        return self.labels.matches(labels) and self.fields.matches({_NODE_NAME: name})
+
+
+class NodeRule(msgspec.Struct, frozen=True, gc=False):
+    """Where something may be: the labels of nodeSelector, and one of the terms if there is any affinity.
+
+    If every term demands node names, `names` are the only ones in question: kube-scheduler then looks at
+    no other node.
+    """
+
+    labels: Selector = EVERYTHING
+    terms: tuple[NodeTerm, ...] | None = None
+    names: frozenset[str] | None = None
+
+    def matches(self, name: str, labels: Labels | None) -> bool:
+        if not self.labels.matches(labels):
+            return False
+        return self.terms is None or any(term.matches(name, labels) for term in self.terms)
+
+
+class NodePreferences(msgspec.Struct, frozen=True, gc=False):
+    """Where a pod would rather be: weights and terms."""
+
+    terms: tuple[tuple[int, NodeTerm], ...] = ()
+
+    def weigh(self, name: str, labels: Labels | None) -> int:
+        """Sum the weights of the terms that match."""
+        return sum(weight for weight, term in self.terms if term.matches(name, labels))
+
+
+def compile_node_selector(selector: NodeSelector | None) -> NodeRule:
+    """None matches every node; terms that are empty or malformed match no node."""
+    return _compile_rule((), selector)
+
+
+def compile_node_rule(spec: PodSpec) -> NodeRule:
+    """Compile nodeSelector and required node affinity of a pod."""
+    affinity = spec.affinity and spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    return _compile_rule(sorted_pairs(spec.node_selector), required)
+
+
+def compile_node_preferences(spec: PodSpec) -> NodePreferences:
+    """Compile preferred node affinity; kube-scheduler fails a pod of which one weighty term is malformed."""
+    affinity = spec.affinity and spec.affinity.node_affinity
+    preferred = affinity and affinity.preferred_during_scheduling_ignored_during_execution
+    return _compile_preferences(preferred or ())
+
+
+@lru_cache(maxsize=2**14)
+def _compile_rule(pairs: Pairs, selector: NodeSelector | None) -> NodeRule:
+    if selector is None:
+        return NodeRule(Selector(pairs))
+    terms = selector.node_selector_terms or ()
+    return NodeRule(Selector(pairs), tuple(_compile_sound(terms)), _find_names(terms))
+
+
+@lru_cache(maxsize=2**14)
+def _compile_preferences(preferred: tuple[PreferredSchedulingTerm, ...]) -> NodePreferences:
+    return NodePreferences(
+        tuple((each.weight, _compile_term(each.preference)) for each in preferred if each.weight)
+    )
+
+
+def _compile_sound(terms: Iterable[NodeSelectorTerm]) -> Iterator[NodeTerm]:
+    for term in terms:
+        try:
+            yield _compile_term(term)
+        except SelectorError:
+            continue  # it matches no node, and the other terms still may
+
+
+def _compile_term(term: NodeSelectorTerm) -> NodeTerm:
+    expressions, fields = term.match_expressions or (), term.match_fields or ()
+    if not expressions and not fields:
+        return NodeTerm(NOTHING, NOTHING)
+    labels = gather(compile_clause(each.key, each.operator, each.values or ()) for each in expressions)
+    return NodeTerm(labels, gather(map(_compile_field, fields)))
+
+
+def _compile_field(field: NodeSelectorRequirement) -> Requirement:
+    values = field.values or ()
+    if field.operator not in {"In", "NotIn"} or len(values) != 1:
+        raise SelectorError(f"field {field.key!r} needs In or NotIn with one value")
+    return Requirement(field.key, field.operator, frozenset(values))
+
+
+def _find_names(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
+    """Unite the names that the terms demand; None if some term demands none."""
+    names: frozenset[str] | None = None
+    for term in terms:
+        demanded = [
+            frozenset(field.values or ())
+            for field in term.match_fields or ()
+            if field.key == _NODE_NAME and field.operator == "In"
+        ]
+        if not demanded:
+            return None
+        names = frozenset.intersection(*demanded) | (names or frozenset())
+    return names

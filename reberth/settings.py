@@ -1,0 +1,71 @@
+"""Settings: a YAML file becomes one frozen Struct, or one error that names everything wrong with it.
+
+A daemon declares what it takes as Structs that derive from `Section`; the outermost one's name is the `kind`
+that its file must state. Whatever a file holds that was not declared is refused, never ignored.
+"""
+
+from operator import attrgetter
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from reberth.documents import Node, read_document
+from reberth.errors import Fault, SettingsError
+from reberth.faultfinding import find_faults
+from reberth.measures import convert
+
+API_VERSION = "reberth.dev/v1alpha1"
+# What a ConfigMap can hold.
+_MOST_BYTES = 2**20
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A mapping of settings. What holds between its fields is checked in `__post_init__`, by a ValueError."""
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def load(path: Path, kind: type[S]) -> S:
+    """Read the settings in a file."""
+    return parse(_content(path), kind, source=str(path))
+
+
+def parse(content: bytes, kind: type[S], *, source: str = "settings") -> S:
+    """Read settings from what a file holds; errors call it by its source."""
+    document = read_document(content)
+    if document.root is None:
+        raise SettingsError(source, document.faults)
+    body = _without_header(document.root)
+    faults = [*document.faults, *(_faults_of_header(document.root, kind) or find_faults(body, kind))]
+    if faults:
+        raise SettingsError(source, sorted(faults, key=attrgetter("line")))
+    settings: S = convert(body.value, kind)
+    return settings
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(str(path), [Fault(f"cannot be read: {error.strerror}")]) from None
+    if len(content) > _MOST_BYTES:
+        raise SettingsError(str(path), [Fault(f"is larger than {_MOST_BYTES} bytes")])
+    return content
+
+
+def _faults_of_header(root: Node, kind: type[S]) -> list[Fault]:
+    """Give what is wrong with the file's own word of what it is; then nothing else in it is worth a look."""
+    header = [("apiVersion", Literal[API_VERSION]), ("kind", Literal[kind.__name__])]
+    return find_faults(root, msgspec.defstruct("Header", header))
+
+
+def _without_header(root: Node) -> Node:
+    if not isinstance(root.parts, dict):
+        return root
+    parts = {name: part for name, part in root.parts.items() if name not in ("apiVersion", "kind")}
+    return msgspec.structs.replace(
+        root, value={name: part.value for name, part in parts.items()}, parts=parts
+    )

@@ -1,0 +1,96 @@
+"""A cluster at one instant. It never changes, so every reader sees the same.
+
+`take` collects the rows of a cache, which is quick, and makes columns of them. Where an event loop must
+not wait for the second part, `build` may run in a thread: it sees nothing but rows that never change.
+"""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from reberth.cache import Cache, Contents
+from reberth.columns import Bools, Indices, NodeColumns, PodColumns, Sums, TemplateColumns
+from reberth.kinds import NAMESPACE, NODE, POD, Kept, Kind
+from reberth.records import Labels
+from reberth.selectors import Selector
+from reberth.sharing import OWN_LABELS
+from reberth.tables import Rows
+from reberth.tabulating import (
+    list_extended,
+    number_templates,
+    sum_up,
+    tabulate_nodes,
+    tabulate_pods,
+    tabulate_templates,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Nodes and pods as columns, everything else as sorted rows. `now` is in seconds since the epoch."""
+
+    now: float
+    nodes: NodeColumns
+    pods: PodColumns
+    templates: TemplateColumns
+    sums: Sums
+    contents: Contents
+
+    def of(self, kind: Kind[Any, Kept]) -> Rows[Kept]:
+        """Give the objects of a kind; none of a kind that was not mirrored."""
+        return self.contents.get(kind, _NOTHING)
+
+    def namespace_labels(self, namespace: str) -> Labels:
+        found = self.of(NAMESPACE).named("", namespace)
+        return (found.metadata.labels or {}) if found else {}
+
+    def select(self, selector: Selector, namespace: str) -> Indices:
+        """Give the pods of a namespace that a label selector matches, whatever their phase.
+
+        Each template is asked once, unless the selector speaks of labels that pods have of their own.
+        """
+        places = self.pods.within(namespace)
+        pods = slice(places.start, places.stop)
+        if _keys(selector).isdisjoint(OWN_LABELS):
+            matches = self._ask_templates(selector, self.pods.template[pods])
+        else:
+            matches = np.array([selector.matches(row.labels) for row in self.pods.rows[pods]], np.bool_)
+        return (np.flatnonzero(matches) + places.start).astype(np.int32)
+
+    def _ask_templates(self, selector: Selector, templates: Indices) -> Bools:
+        answers = np.zeros(len(self.templates.all), np.bool_)
+        for template in np.unique(templates):
+            answers[template] = selector.matches(self.templates.all[template].labels)
+        return answers[templates]
+
+
+def take(cache: Cache, *, now: float) -> Snapshot:
+    return build(cache.contents(), now=now)
+
+
+def build(contents: Contents, *, now: float) -> Snapshot:
+    """Make the columns of what a cache held."""
+    node_rows, pod_rows = contents[NODE].all, contents[POD].all
+    all_templates, template = number_templates(pod_rows)
+    extended = list_extended(node_rows, all_templates)
+    nodes = tabulate_nodes(node_rows, extended)
+    templates = tabulate_templates(all_templates, extended)
+    pods = tabulate_pods(pod_rows, template, nodes, templates)
+    return Snapshot(
+        now=now,
+        nodes=nodes,
+        pods=pods,
+        templates=templates,
+        sums=sum_up(pods, templates),
+        contents=MappingProxyType(contents),
+    )
+
+
+def _keys(selector: Selector) -> frozenset[str]:
+    """Name the labels that a selector speaks of."""
+    return frozenset(key for key, _ in selector.pairs).union(clause.key for clause in selector.clauses)
+
+
+_NOTHING: Rows[Any] = Rows((), lambda row: row)

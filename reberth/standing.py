@@ -1,0 +1,84 @@
+"""Which nodes are leaving and which are too young: neither is a place to move to, nor a source of balance.
+
+Two autoscalers, several drainers and the kubelet each say it in their own way. A young node is known by what
+its maker has not finished yet, never by its age: a node is young for as long as it takes.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from reberth.records import Node
+
+_LEAVING_TAINTS = frozenset(
+    {
+        "DeletionCandidateOfClusterAutoscaler",
+        "ToBeDeletedByClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "cloud.google.com/impending-node-termination",
+        "NodeWithImpairedVolumes",
+        "medik8s.io/drain",
+    }
+)
+_LEAVING_TAINT_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
+_LEAVING_CONDITIONS = frozenset(
+    {
+        "MaintenancePlanned",
+        "DrainInProgress",
+        "Drained",
+        "MaintenanceInProgress",
+        "GracefulNodeShutdownInProgress",
+    }
+)
+_YOUNG_TAINTS = frozenset({"karpenter.sh/unregistered"})
+_YOUNG_TAINT_PREFIXES = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+)
+_KARPENTER_LABEL = "karpenter.sh/nodepool"
+_INITIALIZED_LABEL = "karpenter.sh/initialized"
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """Somebody takes the node away, or it does not work."""
+
+    sign: str
+
+
+class Young(msgspec.Struct, frozen=True):
+    """The node is not finished."""
+
+    sign: str
+
+
+def judge_node(node: Node) -> Leaving | Young | None:
+    """Tell what keeps the node from being a destination, by the first sign that shows it."""
+    for sign in _signs_of_leaving(node):
+        return Leaving(sign)
+    for sign in _signs_of_youth(node):
+        return Young(sign)
+    return None
+
+
+def _signs_of_leaving(node: Node) -> Iterator[str]:
+    if node.metadata.deletion_timestamp is not None:
+        yield "deletionTimestamp"
+    if node.spec.unschedulable:
+        yield "unschedulable"
+    for taint in node.spec.taints or ():
+        if taint.key in _LEAVING_TAINTS or taint.key.startswith(_LEAVING_TAINT_PREFIX):
+            yield taint.key
+    for condition in node.status.conditions or ():
+        if condition.type == "Ready" and condition.status != "True":
+            yield "not Ready"
+        elif condition.type in _LEAVING_CONDITIONS and condition.status == "True":
+            yield condition.type
+
+
+def _signs_of_youth(node: Node) -> Iterator[str]:
+    for taint in node.spec.taints or ():
+        if taint.key in _YOUNG_TAINTS or taint.key.startswith(_YOUNG_TAINT_PREFIXES):
+            yield taint.key
+    labels = node.metadata.labels or {}
+    if _KARPENTER_LABEL in labels and _INITIALIZED_LABEL not in labels:
+        yield f"{_INITIALIZED_LABEL} is missing"

@@ -1,0 +1,141 @@
+"""Objects of one kind: found by uid, by name, and in an order that does not depend on their arrival.
+
+A `Table` changes with every event. `Rows` are what stood in it at one moment, and never change.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import chain
+from typing import Generic, NamedTuple, TypeVar
+
+from reberth.records import ObjectMeta, Record
+
+T = TypeVar("T")
+
+
+class Identity(NamedTuple):
+    """Who an object is, and which version of it this is."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+
+
+def meta_of(record: Record) -> ObjectMeta:
+    """Give the metadata, which every record of a whole object has."""
+    meta: ObjectMeta = record.metadata  # type: ignore[attr-defined] # only its base does not say so
+    return meta
+
+
+def identify(record: Record) -> Identity:
+    meta = meta_of(record)
+    return Identity(meta.namespace, meta.name, meta.uid, int(meta.resource_version))
+
+
+class _Indexed(Generic[T]):
+    _by_uid: dict[str, T]
+    _by_namespace: dict[str, dict[str, T]]
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def by_uid(self, uid: str) -> T | None:
+        return self._by_uid.get(uid)
+
+    def named(self, namespace: str, name: str) -> T | None:
+        """Give the object of this name; the namespace of what has none is ""."""
+        return self._by_namespace.get(namespace, {}).get(name)
+
+
+class Rows(_Indexed[T]):
+    """Objects sorted by namespace and name. They stay as they are."""
+
+    def __init__(self, rows: tuple[T, ...], identify: Callable[[T], Identity]) -> None:
+        self.all = rows
+        self._identify = identify
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.all)
+
+    def within(self, namespace: str) -> Iterator[T]:
+        """Give the objects of a namespace, by name."""
+        return iter(self._by_namespace.get(namespace, {}).values())
+
+    @cached_property
+    def _by_uid(self) -> dict[str, T]:  # type: ignore[override] # an index is made when it is first asked
+        return {self._identify(row).uid: row for row in self.all}
+
+    @cached_property
+    def _by_namespace(self) -> dict[str, dict[str, T]]:  # type: ignore[override] # likewise
+        found: dict[str, dict[str, T]] = {}
+        for row in self.all:
+            namespace, name, *_ = self._identify(row)
+            found.setdefault(namespace, {})[name] = row
+        return found
+
+
+class Table(_Indexed[T]):
+    """Objects that come and go. A name has one object: a newer one takes the place of the older."""
+
+    def __init__(self, identify: Callable[[T], Identity]) -> None:
+        self._identify = identify
+        self._by_uid = {}
+        self._by_namespace = {}
+        self._unsorted: set[str] = set()
+        self._rows: Rows[T] | None = None
+
+    def put(self, identity: Identity, row: T) -> None:
+        namespace, name, uid, _ = identity
+        before = self.named(namespace, name)
+        holder = self._by_uid.get(uid)
+        if before is not holder:
+            self._drop(before)
+            self._drop(holder)
+        names = self._by_namespace.setdefault(namespace, {})
+        if name not in names:
+            self._unsorted.add(namespace)
+        names[name] = self._by_uid[uid] = row
+        self._rows = None
+
+    def remove(self, uid: str) -> None:
+        row = self._by_uid.pop(uid, None)
+        if row is None:
+            return
+        namespace, name, *_ = self._identify(row)
+        names = self._by_namespace[namespace]
+        del names[name]
+        if not names:
+            del self._by_namespace[namespace]
+        self._rows = None
+
+    def become(self, other: "Table[T]") -> None:
+        """Take over all that the other holds, at once; the other must not be used any more."""
+        self._by_uid = other._by_uid  # noqa: SLF001 - it is of this class
+        self._by_namespace = other._by_namespace  # noqa: SLF001 - likewise
+        self._unsorted = other._unsorted  # noqa: SLF001 - likewise
+        self._rows = None
+
+    def rows(self) -> Rows[T]:
+        """Give what stands here now; the same object as long as nothing changes."""
+        if self._rows is None:
+            self._sort()
+            rows = chain.from_iterable(map(dict.values, self._by_namespace.values()))
+            self._rows = Rows(tuple(rows), self._identify)
+        return self._rows
+
+    def _drop(self, row: T | None) -> None:
+        """Remove what had this name under another uid, or this uid under another name."""
+        if row is not None:
+            self.remove(self._identify(row).uid)
+
+    def _sort(self) -> None:
+        """Put the dictionaries in order. They nearly are, since the last time: then sorting is quick."""
+        for namespace in self._unsorted & self._by_namespace.keys():
+            names = self._by_namespace[namespace]
+            self._by_namespace[namespace] = {name: names[name] for name in sorted(names)}
+        self._by_namespace = {each: self._by_namespace[each] for each in sorted(self._by_namespace)}
+        self._unsorted.clear()

@@ -1,0 +1,74 @@
+"""Where the way to the API server is looked for, and what is said where there is none."""
+
+from pathlib import Path
+
+import pytest
+
+from reberth.api import Api
+from reberth.connecting import Access
+from reberth.errors import ConfigurationError
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_order_in_which_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Access().file == str(tmp_path / ".kube" / "config")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert Access().file is None
+    assert str(Access()) == "the pod's service account"
+    monkeypatch.setenv("KUBECONFIG", "/from/env")
+    assert Access().file == "/from/env"
+    assert Access("/given").file == "/given"
+
+
+async def refusal(access: Access) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        async with Api(access):
+            pass
+    return str(caught.value)
+
+
+async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+    path = str(tmp_path / "none")
+    assert path in await refusal(Access(path))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "5",
+        "a: [",
+        "apiVersion: v1\nkind: Config\n",
+        "apiVersion: v1\nkind: Config\ncurrent-context: gone\ncontexts: []\nclusters: []\nusers: []\n",
+    ],
+)
+async def test_a_kubeconfig_that_is_none(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(content)
+    assert (await refusal(Access(str(path)))).startswith(f"{path}: no way to the API server: ")
+
+
+async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("no certificate")
+    path = tmp_path / "config"
+    path.write_text(
+        "{apiVersion: v1, kind: Config, current-context: c,"
+        " contexts: [{name: c, context: {cluster: c, user: u}}],"
+        " users: [{name: u, user: {token: t}}],"
+        " clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1', certificate-authority: ca.crt}}]}"
+    )
+    assert "its certificates cannot be used" in await refusal(Access(str(path)))
+
+
+async def test_a_pod_without_its_service_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    assert await refusal(Access()) == (
+        "the pod's service account: no way to the API server: Service token file does not exist."
+    )

@@ -1,0 +1,189 @@
+"""What is remembered depends on the objects alone, not on how they came."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reberth.avoiding import ANNOTATION, compose_note, read_notes, render_notes
+from reberth.history import start_history
+from reberth.records import EvictionHistory, HistoryStatus, Node, Outcome, WorkloadIdentity
+from reberth.remembered import UNSEEN, Remembered
+from reberth.scores import ScoreSettings, WeightedScore
+from reberth.signature import Signature
+from reberth.standing import Leaving
+from tests import builders
+from tests.reberth.remembering import DEPLOYMENT, NOW, REPLICA_SET, WEB, move, past, score
+
+API = Signature("shop", REPLICA_SET, WorkloadIdentity("apps/v1", "Deployment", "api", "uid-api"))
+
+
+def node(name: str, *, noted: bool = False, annotation: str | None = None, **fields: Any) -> Node:
+    """A node, noted for WEB or with an annotation as it is."""
+    if noted:
+        note = compose_note(WEB, f"m-{name}", policy="balance", reason="rebalance", now=NOW)
+        annotation = render_notes(msgspec.structs.replace(empty_notes(), ours=(note,)))
+    annotations = {} if annotation is None else {ANNOTATION: annotation}
+    return builders.as_record(Node, builders.node(name, annotations=annotations, **fields))
+
+
+def empty_notes() -> Any:
+    return read_notes(None)
+
+
+def history(who: Signature = WEB, **status: Any) -> EvictionHistory:
+    return msgspec.structs.replace(start_history(who), status=HistoryStatus(**status))
+
+
+def remembering(*nodes: Node) -> Remembered:
+    remembered = Remembered(ScoreSettings())
+    for one in nodes:
+        remembered.put_node(one)
+    return remembered
+
+
+def test_nodes_get_rows_and_give_them_back() -> None:
+    remembered = remembering(node("n0"), node("n1"), node("n2"))
+    remembered.drop_node("n1")
+    remembered.put_node(node("n3"))
+    remembered.drop_node("unknown")
+
+    assert sorted(remembered.rows.values()) == [0, 1, 2]
+    assert remembered.locate(["n0", "n1", "n3"]).tolist() == [0, UNSEEN, remembered.rows["n3"]]
+
+
+def test_a_row_forgets_the_node_that_had_it() -> None:
+    remembered = remembering(node("gone", noted=True, unschedulable=True))
+    remembered.drop_node("gone")
+    remembered.put_node(node("new"))
+
+    assert remembered.shuns(remembered.locate(["gone", "new"])).tolist() == [False, False]
+    assert remembered.notes.find(WEB, NOW) == {}
+    assert remembered.standing == {}
+
+
+def test_a_node_is_seen_as_it_last_was() -> None:
+    remembered = remembering(node("n0", noted=True, unschedulable=True))
+    assert remembered.standing == {"n0": Leaving("unschedulable")}
+    assert remembered.notes.find(WEB, NOW).keys() == {"n0"}
+
+    remembered.put_node(node("n0"))
+    assert remembered.standing == {}
+    assert remembered.notes.find(WEB, NOW) == {}
+
+
+def test_an_unreadable_annotation_is_said_and_holds_nothing() -> None:
+    remembered = remembering(node("n0", noted=True))
+    remembered.put_node(node("n0", annotation="{nope"))
+    assert remembered.unreadable == {"n0"}
+    assert remembered.notes.find(WEB, NOW) == {}
+
+    remembered.put_node(node("n0", noted=True))
+    assert remembered.unreadable == set()
+    assert remembered.notes.find(WEB, NOW).keys() == {"n0"}
+
+
+def test_many_nodes_have_room() -> None:
+    names = [f"n{number}" for number in range(300)]
+    remembered = remembering(*(node(name, unschedulable=name.endswith("7")) for name in names))
+
+    shunned = remembered.shuns(remembered.locate([*names, "unseen"]))
+
+    assert [name for name, is_shunned in zip(names, shunned, strict=False) if is_shunned] == names[7::10]
+    assert not shunned[-1]
+
+
+def test_values_are_spread_over_the_nodes_that_have_them() -> None:
+    remembered = remembering(node("n0"), node("n1"))
+    rows = remembered.locate(["n1", "unseen", "n0"])
+
+    assert remembered.spread({"n0": 2.5, "other": 9.0}, rows).tolist() == [0.0, 0.0, 2.5]
+    assert remembered.spread({}, rows).tolist() == [0.0, 0.0, 0.0]
+    assert remembered.spread({"n0": 1.0}, np.array([], dtype=np.intp)).tolist() == []
+
+
+def test_a_history_is_found_by_its_workload() -> None:
+    remembered = Remembered(ScoreSettings())
+    remembered.put_history(history(past=(past(Outcome.WORSE),)))
+
+    assert remembered.history_of(WEB) == history(past=(past(Outcome.WORSE),))
+    assert remembered.history_of(API) is None
+    assert remembered.history_of(Signature("other", REPLICA_SET, DEPLOYMENT)) is None
+    born_again = msgspec.structs.replace(DEPLOYMENT, uid="uid-born-again")
+    assert remembered.history_of(Signature("shop", REPLICA_SET, born_again)) is None
+
+
+def test_open_moves_are_found_by_their_controller() -> None:
+    remembered = Remembered(ScoreSettings())
+    remembered.put_history(history(open=(move("m1"), move("m2", controller_uid="uid-other"), move("m3"))))
+    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m1", "m3"]
+    assert [one.id for one in remembered.moves_of("uid-other")] == ["m2"]
+
+    remembered.put_history(history(open=(move("m3"),)))
+    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m3"]
+    assert remembered.moves_of("uid-other") == []
+
+    remembered.drop_history("shop", history().metadata.name)
+    remembered.drop_history("shop", "unknown")
+    assert remembered.moves_of("uid-rs") == []
+    assert remembered.history_of(WEB) is None
+
+
+def test_two_histories_may_know_moves_of_one_controller() -> None:
+    remembered = Remembered(ScoreSettings())
+    remembered.put_history(history(open=(move("m1"),)))
+    remembered.put_history(history(API, open=(move("m2"),)))
+    remembered.drop_history("shop", history().metadata.name)
+
+    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m2"]
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["n0", "n1", "n2", "n3"]), st.sampled_from(["put", "noted", "leaving", "bad", "drop"])
+    ),
+    max_size=20,
+)
+STATES: dict[str, dict[str, Any]] = {
+    "put": {},
+    "noted": {"noted": True},
+    "leaving": {"unschedulable": True},
+    "bad": {"annotation": "?"},
+}
+
+
+def summary(remembered: Remembered) -> Any:
+    names = sorted(remembered.rows)
+    shunned = remembered.shuns(remembered.locate(names)).tolist()
+    return names, shunned, remembered.standing, remembered.unreadable, remembered.notes.find(WEB, NOW)
+
+
+@given(changes)
+def test_only_the_last_state_of_each_node_counts(changes: list[tuple[str, str]]) -> None:
+    remembered = Remembered(ScoreSettings())
+    for name, change in changes:
+        if change == "drop":
+            remembered.drop_node(name)
+        else:
+            remembered.put_node(node(name, **STATES[change]))
+
+    last = dict(changes)
+    fresh = remembering(
+        *(node(name, **STATES[change]) for name, change in sorted(last.items()) if change != "drop")
+    )
+
+    assert summary(remembered) == summary(fresh)
+    assert sorted(remembered.rows.values()) == sorted(set(remembered.rows.values()))
+
+
+def test_scores_come_and_go() -> None:
+    remembered = Remembered(ScoreSettings((WeightedScore("load", "cpu"),)))
+    remembered.put_score(score("n0", cpu=40))
+    remembered.put_node(node("n0"))
+    rows = remembered.locate(["n0"])
+    assert remembered.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [40.0]
+
+    remembered.drop_score("load-n0")
+    assert remembered.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [0.0]

@@ -1,0 +1,114 @@
+"""Gates on cost, against json.loads of the same bytes, the cheapest way to get at them with nothing else.
+
+What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
+"""
+
+import gc
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from reberth.cache import ADDED, Cache
+from reberth.kinds import NODE, POD
+from reberth.records import Node, Pod
+from reberth.snapshot import take
+from tests.reberth.realistic import node_pages, pod_pages
+
+pytestmark = pytest.mark.speed
+
+REPLICAS = 10
+NODES = 100
+PODS = 1000
+
+
+class PodList(msgspec.Struct):
+    items: tuple[Pod, ...]
+
+
+class NodeList(msgspec.Struct):
+    items: tuple[Node, ...]
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Let the garbage collector overlook what other tests have left, as a daemon does after its start."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def ratio(work: Callable[[], object], yardstick: Callable[[], object], *, best_of: int = 7) -> float:
+    """CPU of the work over that of the yardstick, in turns, so that both meet the same machine."""
+    rounds = [(cost(work), cost(yardstick)) for _ in range(best_of)]
+    return min(mine for mine, _ in rounds) / min(other for _, other in rounds)
+
+
+def cost(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+@pytest.fixture(scope="module")
+def pages() -> list[bytes]:
+    return list(pod_pages(PODS, replicas=REPLICAS, nodes=NODES))
+
+
+def parse(pages: Iterable[bytes]) -> list[object]:
+    """The yardstick; what it makes is kept to its end, as what is measured is."""
+    return [json.loads(page) for page in pages]
+
+
+def decode(pages: Iterable[bytes]) -> list[Pod]:
+    decoder = msgspec.json.Decoder(PodList)
+    return [pod for page in pages for pod in decoder.decode(page).items]
+
+
+def fill(cache: Cache, pods: Iterable[Pod]) -> None:
+    listing = cache.relist(POD)
+    for pod in pods:
+        listing.apply(ADDED, pod)
+    listing.finish("9000000")
+
+
+def test_the_pods_are_as_large_as_real_ones(pages: list[bytes]) -> None:
+    assert 6_000 <= sum(map(len, pages)) / PODS <= 8_000
+
+
+def test_decoding_pods_costs_a_fraction_of_parsing_them(pages: list[bytes]) -> None:
+    with few_collections():
+        assert ratio(lambda: decode(pages), lambda: parse(pages)) <= 0.15
+
+
+def test_mirroring_decoded_pods_costs_a_fraction_of_parsing_them(pages: list[bytes]) -> None:
+    pods = decode(pages)
+    with few_collections():
+        assert ratio(lambda: fill(Cache(version=(1, 36)), pods), lambda: parse(pages)) <= 0.2
+
+
+def test_a_snapshot_costs_little_for_each_pod(pages: list[bytes]) -> None:
+    cache, pods = Cache(version=(1, 36)), 10_000
+    fill(cache, decode(pod_pages(pods, replicas=REPLICAS, nodes=NODES)))
+    nodes = [node for page in node_pages(NODES) for node in msgspec.json.decode(page, type=NodeList).items]
+    cache.replace(NODE, nodes, "9000000")
+    with few_collections():
+        of_a_pod = ratio(lambda: take(cache, now=0.0), lambda: parse(pages)) * PODS / pods
+    assert of_a_pod <= 0.01
+
+
+def test_a_replica_takes_less_than_a_kilobyte() -> None:
+    cache, pods = Cache(version=(1, 36)), 2_000
+    tracemalloc.start()
+    try:
+        fill(cache, decode(pod_pages(pods, replicas=REPLICAS, nodes=NODES)))
+        gc.collect()
+        assert len(cache.of(POD)) == pods
+        assert tracemalloc.get_traced_memory()[0] / pods <= 1024
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,97 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reberth.records import ObjectMeta, PartialObject
+from reberth.tables import Rows, Table, identify
+
+
+def thing(name: str, *, namespace: str = "ns", uid: str = "", version: int = 1) -> PartialObject:
+    return PartialObject(ObjectMeta(name, namespace, uid or name, resource_version=str(version)))
+
+
+def table_of(*things: PartialObject) -> Table[PartialObject]:
+    table = Table(identify)
+    for each in things:
+        table.put(identify(each), each)
+    return table
+
+
+def names(rows: Rows[PartialObject]) -> list[tuple[str, str]]:
+    return [(row.metadata.namespace, row.metadata.name) for row in rows]
+
+
+@given(st.permutations([(namespace, name) for namespace in "ab-" for name in ("x", "y", "x-1")]))
+def test_rows_are_sorted_however_they_came(order: list[tuple[str, str]]) -> None:
+    table = table_of(*(thing(name, namespace=namespace, uid=namespace + name) for namespace, name in order))
+    assert names(table.rows()) == sorted(order)
+
+
+def test_rows_stay_sorted_when_some_come_later() -> None:
+    table = table_of(thing("b"), thing("d"))
+    table.rows()
+    for name in ("a", "c", "e"):
+        table.put(identify(thing(name)), thing(name))
+    assert [name for _, name in names(table.rows())] == list("abcde")
+
+
+def test_rows_do_not_change_with_the_table() -> None:
+    table = table_of(thing("a"))
+    rows = table.rows()
+    table.put(identify(thing("b")), thing("b"))
+    table.remove("a")
+    assert names(rows) == [("ns", "a")]
+    assert names(table.rows()) == [("ns", "b")]
+
+
+def test_rows_are_made_once_while_nothing_changes() -> None:
+    table = table_of(thing("a"))
+    assert table.rows() is table.rows()
+
+
+def test_rows_find_by_uid_by_name_and_by_namespace() -> None:
+    one, two, other = thing("a", uid="1"), thing("b", uid="2"), thing("a", namespace="other", uid="3")
+    rows = table_of(two, other, one).rows()
+    assert len(rows) == 3
+    assert (rows.by_uid("1"), rows.by_uid("9")) == (one, None)
+    assert (rows.named("other", "a"), rows.named("ns", "z"), rows.named("z", "a")) == (other, None, None)
+    assert (list(rows.within("ns")), list(rows.within("z"))) == ([one, two], [])
+
+
+def test_a_name_has_one_object() -> None:
+    table = table_of(thing("a", uid="old"), thing("a", uid="new"))
+    assert table.by_uid("old") is None
+    assert len(table) == 1
+
+
+def test_a_uid_has_one_name() -> None:
+    table = table_of(thing("a", uid="u"), thing("b", uid="u"))
+    assert table.named("ns", "a") is None
+    assert names(table.rows()) == [("ns", "b")]
+
+
+def test_an_object_may_take_the_name_and_another_the_uid_of_two_others() -> None:
+    table = table_of(thing("a", uid="1"), thing("b", uid="2"), thing("c", uid="3"))
+    table.rows()
+    table.put(identify(thing("a", uid="2")), thing("a", uid="2"))
+    assert names(table.rows()) == [("ns", "a"), ("ns", "c")]
+    assert table.by_uid("1") is None
+
+
+def test_removing_what_is_not_there_does_nothing() -> None:
+    table = table_of(thing("a"))
+    rows = table.rows()
+    table.remove("b")
+    assert table.rows() is rows
+
+
+def test_a_namespace_goes_with_its_last_object() -> None:
+    table = table_of(thing("a"), thing("a", namespace="z", uid="z"))
+    table.remove("a")
+    assert names(table.rows()) == [("z", "a")]
+
+
+def test_a_table_becomes_another_at_once() -> None:
+    table = table_of(thing("a"))
+    table.rows()
+    table.become(table_of(thing("c"), thing("b")))
+    assert [name for _, name in names(table.rows())] == ["b", "c"]
