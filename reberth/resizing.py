@@ -30,7 +30,7 @@ def keep_differing(pod: Pod) -> PodStatus:
         conditions=pending,
         container_statuses=_keep_requests(status.container_statuses),
         init_container_statuses=_keep_requests(status.init_container_statuses),
-        resources=_drop_limits(status.resources),
+        resources=status.resources,
         allocated_resources=status.allocated_resources,
     )
 
@@ -67,13 +67,9 @@ def _keep_requests(statuses: Iterable[ContainerStatus] | None) -> tuple[Containe
     kept = [
         ContainerStatus(
             name=status.name,
-            resources=_drop_limits(status.resources),
+            resources=status.resources,
             allocated_resources=status.allocated_resources,
         )
         for status in statuses or ()
     ]
     return tuple(kept) or None
-
-
-def _drop_limits(resources: Resources | None) -> Resources | None:
-    return Resources(requests=resources.requests) if resources else None

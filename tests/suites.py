@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from localcluster import processes  # noqa: E402 - the tree is importable only from here on
+from localcluster.products import KUBERNETES_VERSIONS  # noqa: E402 - likewise
 
 BIN = Path(sys.executable).parent
 BUILD = ROOT / ".build"
@@ -77,7 +78,11 @@ def live() -> None:
 
 
 def soak() -> None:
+    """The long proofs, and everything live on the older Kubernetes too."""
     refuse_skips(pytest("soak", "-m", "soak", "-s", "tests"))
+    os.environ["KUBERNETES"] = KUBERNETES_VERSIONS[-1]
+    refuse_skips(pytest("live-older", "-m", "live and not soak", "tests/live"))
+    del os.environ["KUBERNETES"]
 
 
 def bench() -> None:

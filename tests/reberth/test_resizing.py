@@ -55,13 +55,6 @@ def test_a_status_that_says_something_else_is_kept(fields: Object) -> None:
     assert (kept.allocated_resources or {}) == fields.get("allocatedResources", {})
 
 
-def test_limits_are_not_kept() -> None:
-    status = running(resources={"requests": MORE, "limits": MORE})
-    assert keep(status)["container_statuses"] == (
-        ContainerStatus("main", resources=Resources(requests=MORE)),
-    )
-
-
 def test_while_a_resize_waits_everything_counts() -> None:
     waiting = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "no room"}
     kept = keep({"conditions": [waiting], **running(resources={"requests": ASKED})})
