@@ -1,6 +1,5 @@
 import pytest
 
-from reberth.records import ContainerStatus, Resources
 from reberth.resizing import keep_differing
 from tests.builders import Object, pod
 from tests.reberth.drawn import pod_record

@@ -58,6 +58,13 @@ def test_the_common_part_requests_what_the_pod_requests(version: Version) -> Non
 
 
 RESIZED = {"requests": {"cpu": "2"}}
+
+
+def actually(cpu: str) -> Object:
+    """Write the status of a pod that runs with so much."""
+    return {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
+
+
 TOKEN = {"projected": {"sources": []}}
 
 ALIKE: list[tuple[str, Pod, Pod]] = [
@@ -103,7 +110,7 @@ ALIKE: list[tuple[str, Pod, Pod]] = [
         replica(
             "web-1",
             cpu="1",
-            status={"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+            status=actually(cpu="1"),
         ),
         replica("web-2", cpu="1"),
     ),
@@ -129,7 +136,7 @@ UNLIKE: list[tuple[str, Pod, Pod]] = [
         replica("web-1", affinity=pinned_to("n1")),
         replica("web-2", affinity=pinned_to("n2")),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("what", "one", "other"), ALIKE, ids=[what for what, *_ in ALIKE])
