@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
+from aiohttp.http_exceptions import HttpProcessingError
 
 from reberth import answers, errors, metrics
 from reberth.answers import BadObject, Line, Page, Reader
@@ -286,3 +287,5 @@ def _breaking_off(request: Request) -> Iterator[None]:
     except (aiohttp.ClientError, OSError) as error:
         text = str(error) or type(error).__name__
         raise errors.Unanswered(str(request), f"the connection broke off: {text}") from error
+    except HttpProcessingError as error:  # such as a line of a watch beyond all bounds
+        raise errors.Unreadable(str(request), str(error)) from error

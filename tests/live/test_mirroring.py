@@ -386,6 +386,19 @@ async def test_an_object_that_cannot_be_read_spoils_nothing_else(bare: Cluster, 
         await with_mirror(bare, proxy, "bad", test)
 
 
+async def test_a_line_beyond_all_bounds_is_a_fault_that_passes(bare: Cluster, proxy: FaultProxy) -> None:
+    async def test(mirror: Mirror, _: Client) -> None:
+        while "not listed yet" in str(mirror.troubles()["pods"]):
+            await asyncio.sleep(0.01)
+        assert "Got more than" in str(mirror.troubles()["pods"])
+        proxy.remove(rule)
+        await asyncio.wait_for(mirror.synced(), 10)
+
+    endless = b'{"type":"ADDED","object":{"x":"' + b"a" * (8 << 20)
+    rule = proxy.add(Rule(Match(client="endless", verb="watch"), Replay((endless,))))
+    await with_mirror(bare, proxy, "endless", test)
+
+
 async def test_budgets_are_read_as_they_stand(bare: Cluster) -> None:
     path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     async with (
