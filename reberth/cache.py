@@ -74,7 +74,7 @@ class Listing(Generic[Wire, Kept]):
         if event == DELETED:
             self._table.remove(identity.uid)
             return
-        known = self._mirror.table.by_uid(identity.uid)
+        known = self._table.by_uid(identity.uid) or self._mirror.table.by_uid(identity.uid)
         if known is not None:
             self._table.put(identity, known)
         if known is None or self._mirror.identify(known) != identity:

@@ -21,7 +21,7 @@ class ObjectError(ValueError):
     def __init__(self, kind: str, meta: ObjectMeta, *, field: str, reason: str) -> None:
         super().__init__(kind, meta, field, reason)
         self.kind = kind
-        self.name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        self.name = "/".join(filter(None, (meta.namespace, meta.name or "(unnamed)")))
         self.field = field
         self.reason = reason
 

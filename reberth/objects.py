@@ -83,7 +83,7 @@ class _Reader:
         kind, api_version = head.kind or above.kind or "", head.api_version or above.api_version or ""
         resource = _RESOURCES.get((group_of(api_version), kind))
         if kind.endswith(_LIST) and bytes(head.items):
-            for item in _decode(head.items, list[Raw], kind):
+            for item in _decode(head.items, list[Raw], kind, within="items"):
                 self.read(item, _Head(kind.removesuffix(_LIST), api_version))
         elif not kind:
             raise ObjectError("object", _read_name(document), field="kind", reason="is missing")
@@ -104,12 +104,12 @@ class _Reader:
         self._listings[kind].apply(ADDED, record)
 
 
-def _decode(document: Document, kind: type[T], name: str | None) -> T:
+def _decode(document: Document, kind: type[T], name: str | None, *, within: str = "") -> T:
     try:
         return msgspec.json.decode(document, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason, _, place = str(error).partition(" - at `$")
-        field = place.rstrip("`").lstrip(".") or "all of it"
+        field = f"{within}{place.rstrip('`')}".lstrip(".") or "all of it"
         raise ObjectError(name or "object", _read_name(document), field=field, reason=reason) from error
 
 
@@ -131,4 +131,4 @@ def _read_name(document: Document) -> ObjectMeta:
         meta = msgspec.json.decode(document)["metadata"]
         return ObjectMeta(str(meta["name"]), str(meta.get("namespace", "")))
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError):
-        return ObjectMeta("(unnamed)")
+        return ObjectMeta()

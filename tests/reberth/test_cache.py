@@ -269,6 +269,18 @@ def test_an_object_that_cannot_be_used_stays_as_it_was_known_through_a_list() ->
     assert row.version == 1
 
 
+def test_the_newest_usable_version_of_a_streamed_list_stays() -> None:
+    cache = Cache(version=KUBERNETES)
+    cache.replace(POD, [replica(1, 1)], "5")
+    listing = cache.relist(POD)
+    listing.apply(ADDED, replica(1, 6))
+    with pytest.raises(ObjectError):
+        listing.apply(MODIFIED, replica(1, 7, cpu="much"))
+    listing.finish("8")
+    (row,) = cache.of(POD).rows()
+    assert row.version == 6
+
+
 def test_replicas_share_one_template() -> None:
     cache = Cache(version=KUBERNETES)
     cache.replace(POD, [replica(number, number, cpu="1") for number in range(1, 11)], "20")
