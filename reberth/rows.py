@@ -20,9 +20,9 @@ from reberth.tables import meta_of
 from reberth.templates import PriorityError, Template, Templates, part_amounts
 from reberth.times import TimeError, parse_time
 
-# A pod's phase and flags in one small number, as a column has them.
 Plain = TypeVar("Plain", bound=Record)
 
+# A pod's phase and flags in one small number, as a column has them.
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 PHASE_BITS, FINISHED, TERMINATING, READY = 7, 8, 16, 32
 _PHASE_MARKS = {

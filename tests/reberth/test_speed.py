@@ -43,7 +43,7 @@ def few_collections() -> Iterator[None]:
     gc.unfreeze()
 
 
-def ratio(work: Callable[[], object], yardstick: Callable[[], object], *, best_of: int = 7) -> float:
+def ratio(work: Callable[[], object], yardstick: Callable[[], object], *, best_of: int = 15) -> float:
     """CPU of the work over that of the yardstick, in turns, so that both meet the same machine."""
     rounds = [(cost(work), cost(yardstick)) for _ in range(best_of)]
     return min(mine for mine, _ in rounds) / min(other for _, other in rounds)
