@@ -101,7 +101,7 @@ async def _up(arguments: argparse.Namespace) -> None:
 
 
 def _is_up(name: str) -> bool:
-    return name in folders.names() and bool(processes.find(folders.clusters_folder() / name))
+    return bool(processes.find(folders.clusters_folder() / name))
 
 
 async def _build(arguments: argparse.Namespace) -> None:
@@ -111,8 +111,9 @@ async def _build(arguments: argparse.Namespace) -> None:
 
 async def _down(arguments: argparse.Namespace) -> None:
     for name in folders.names() if arguments.all else [arguments.name]:
+        was_there = name in folders.names() or _is_up(name)
         await folders.remove(name)
-        _say(f"{name}: gone")
+        _say(f"{name}: {'gone' if was_there else 'is not there'}")
 
 
 async def _status(arguments: argparse.Namespace) -> None:

@@ -210,6 +210,13 @@ def test_amounts_without_measure_do_not_overflow_a_sum() -> None:
     assert snapshot.sums.load[1, 0] == 500 * 2**53
 
 
+def test_the_pods_of_a_node_stand_in_order() -> None:
+    many = [pod(f"p{number:03}", node=NODE_NAMES[number % 2]) for number in range(300)]
+    snapshot = snapshot_of([node(name) for name in NODE_NAMES[:2]], many)
+    assert snapshot.pods.on(0).tolist() == list(range(0, 300, 2))
+    assert snapshot.pods.on(1).tolist() == list(range(1, 300, 2))
+
+
 def test_finished_pods_stay_visible_but_take_nothing() -> None:
     snapshot = snapshot_of([node("n1")], [pod("done", node="n1", cpu="1", phase="Succeeded")])
     assert snapshot.sums.requested.main[:, 0].tolist() == [0, 0, 0, 0]
