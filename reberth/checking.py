@@ -1,8 +1,7 @@
 """Can everything be read that Reberth needs? An operator asks before the daemons do."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reberth import resources
 from reberth.api import Api
@@ -10,7 +9,6 @@ from reberth.cache import Cache
 from reberth.connecting import Access
 from reberth.errors import ApiError
 from reberth.mirroring import Mirror, mirroring
-from reberth.resources import Resource
 
 
 class Finding(NamedTuple):
@@ -34,7 +32,7 @@ class Report(NamedTuple):
         return self.trouble is None and not any(finding.trouble for finding in self.findings)
 
 
-async def check(access: Access, *, seconds: float, wanted: Iterable[Resource[Any]] = resources.ALL) -> Report:
+async def check(access: Access, *, seconds: float) -> Report:
     """Mirror every kind once, for so long at most. Raises ConfigurationError without a way to the server."""
     async with Api(access) as api:
         try:
@@ -46,7 +44,7 @@ async def check(access: Access, *, seconds: float, wanted: Iterable[Resource[Any
             return Report(api.server, "", [], f"no answer within {seconds:g} s")
         major, minor = map(int, version.split("."))
         cache = Cache(version=(major, minor))
-        async with mirroring(api, cache, wanted) as mirror:
+        async with mirroring(api, cache, resources.ALL) as mirror:
             await _wait(mirror, seconds)
             findings = [
                 Finding(name, len(cache.of(watcher.resource.kind)), watcher.trouble)
