@@ -5,6 +5,7 @@ not wait for the second part, `build` may run in a thread: it sees nothing but r
 """
 
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +20,7 @@ from reberth.sharing import OWN_LABELS
 from reberth.tables import Rows
 from reberth.tabulating import (
     list_extended,
-    number_templates,
+    read_pods,
     sum_up,
     tabulate_nodes,
     tabulate_pods,
@@ -73,11 +74,12 @@ def take(cache: Cache, *, now: float) -> Snapshot:
 def build(contents: Contents, *, now: float) -> Snapshot:
     """Make the columns of what a cache held."""
     node_rows, pod_rows = contents[NODE].all, contents[POD].all
-    all_templates, template = number_templates(pod_rows)
+    parts = [part.read(read_pods) for part in contents[POD].parts]
+    all_templates = tuple(chain.from_iterable(part.templates for part in parts))
     extended = list_extended(node_rows, all_templates)
     nodes = tabulate_nodes(node_rows, extended)
     templates = tabulate_templates(all_templates, extended)
-    pods = tabulate_pods(pod_rows, template, nodes, templates)
+    pods = tabulate_pods(pod_rows, parts, nodes, templates)
     return Snapshot(
         now=now,
         nodes=nodes,

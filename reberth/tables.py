@@ -1,16 +1,20 @@
 """Objects of one kind: found by uid, by name, and in an order that does not depend on their arrival.
 
-A `Table` changes with every event. `Rows` are what stood in it at one moment, and never change.
+A `Table` changes with every event. `Rows` are what stood in it at one moment, and never change. They consist
+of one `Part` for each namespace; a namespace in which nothing happens keeps its part, and with it all that
+was ever read from it. So a look at a large cluster costs what has changed since the last one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from reberth.records import ObjectMeta, Record
 
 T = TypeVar("T")
+Read = TypeVar("Read")
 
 
 class Identity(NamedTuple):
@@ -48,11 +52,26 @@ class _Indexed(Generic[T]):
         return self._by_namespace.get(namespace, {}).get(name)
 
 
+class Part(Generic[T]):
+    """The objects of one namespace by name. They stay as they are."""
+
+    def __init__(self, rows: tuple[T, ...]) -> None:
+        self.rows = rows
+        self._known: dict[Hashable, Any] = {}
+
+    def read(self, how: Callable[[tuple[T, ...]], Read]) -> Read:
+        """Give what a function makes of the rows; it is asked once."""
+        if how not in self._known:
+            self._known[how] = how(self.rows)
+        return cast("Read", self._known[how])
+
+
 class Rows(_Indexed[T]):
     """Objects sorted by namespace and name. They stay as they are."""
 
-    def __init__(self, rows: tuple[T, ...], identify: Callable[[T], Identity]) -> None:
-        self.all = rows
+    def __init__(self, parts: Iterable[Part[T]], identify: Callable[[T], Identity]) -> None:
+        self.parts = tuple(parts)
+        self.all = tuple(chain.from_iterable(map(attrgetter("rows"), self.parts)))
         self._identify = identify
 
     def __len__(self) -> int:
@@ -86,6 +105,7 @@ class Table(_Indexed[T]):
         self._by_uid = {}
         self._by_namespace = {}
         self._unsorted: set[str] = set()
+        self._parts: dict[str, Part[T]] = {}
         self._rows: Rows[T] | None = None
 
     def put(self, identity: Identity, row: T) -> None:
@@ -96,10 +116,10 @@ class Table(_Indexed[T]):
             self._drop(before)
             self._drop(holder)
         names = self._by_namespace.setdefault(namespace, {})
-        if name not in names:
+        if name not in names and names and name < next(reversed(names)):
             self._unsorted.add(namespace)
         names[name] = self._by_uid[uid] = row
-        self._rows = None
+        self._forget(namespace)
 
     def remove(self, uid: str) -> None:
         row = self._by_uid.pop(uid, None)
@@ -110,21 +130,21 @@ class Table(_Indexed[T]):
         del names[name]
         if not names:
             del self._by_namespace[namespace]
-        self._rows = None
+            self._unsorted.discard(namespace)
+        self._forget(namespace)
 
     def become(self, other: "Table[T]") -> None:
         """Take over all that the other holds, at once; the other must not be used any more."""
         self._by_uid = other._by_uid  # noqa: SLF001 - it is of this class
         self._by_namespace = other._by_namespace  # noqa: SLF001 - likewise
         self._unsorted = other._unsorted  # noqa: SLF001 - likewise
+        self._parts = other._parts  # noqa: SLF001 - likewise
         self._rows = None
 
     def rows(self) -> Rows[T]:
         """Give what stands here now; the same object as long as nothing changes."""
         if self._rows is None:
-            self._sort()
-            rows = chain.from_iterable(map(dict.values, self._by_namespace.values()))
-            self._rows = Rows(tuple(rows), self._identify)
+            self._rows = Rows(map(self._part, sorted(self._by_namespace)), self._identify)
         return self._rows
 
     def _drop(self, row: T | None) -> None:
@@ -132,10 +152,19 @@ class Table(_Indexed[T]):
         if row is not None:
             self.remove(self._identify(row).uid)
 
-    def _sort(self) -> None:
-        """Put the dictionaries in order. They nearly are, since the last time: then sorting is quick."""
-        for namespace in self._unsorted & self._by_namespace.keys():
-            names = self._by_namespace[namespace]
-            self._by_namespace[namespace] = {name: names[name] for name in sorted(names)}
-        self._by_namespace = {each: self._by_namespace[each] for each in sorted(self._by_namespace)}
-        self._unsorted.clear()
+    def _forget(self, namespace: str) -> None:
+        self._parts.pop(namespace, None)
+        self._rows = None
+
+    def _part(self, namespace: str) -> Part[T]:
+        if namespace not in self._parts:
+            self._parts[namespace] = Part(tuple(self._sort(namespace).values()))
+        return self._parts[namespace]
+
+    def _sort(self, namespace: str) -> dict[str, T]:
+        """Put the objects in order. They nearly are, since the last time: then sorting is quick."""
+        names = self._by_namespace[namespace]
+        if namespace in self._unsorted:
+            self._unsorted.remove(namespace)
+            names = self._by_namespace[namespace] = {name: names[name] for name in sorted(names)}
+        return names

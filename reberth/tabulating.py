@@ -1,11 +1,15 @@
-"""From rows to columns. Every array is sealed before it leaves."""
+"""From rows to columns. Every array is sealed before it leaves.
+
+The pods of a namespace are read once for as long as none of them changes; joining what was read is quick.
+Templates do not reach beyond their namespace, so each part of the pods numbers its own.
+"""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import chain, count, repeat
+from itertools import accumulate, chain, count, repeat
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +23,45 @@ from reberth.columns import (
     PodColumns,
     Sums,
     TemplateColumns,
+    Times,
 )
 from reberth.rows import FINISHED, PHASE_BITS, READY, TERMINATING, NodeRow, PodRow
 from reberth.templates import RESOURCES, Template
 
+Marks = NDArray[np.uint8]
 Array = TypeVar("Array", bound=NDArray[Any])
 Thing = TypeVar("Thing", bound=Hashable)
 
 # An amount beyond this is as good as endless, and the sum of a thousand of them still fits into 64 bits.
 _MOST = 2**53
 
+_template_of, _node_of = attrgetter("template"), attrgetter("node")
+_marks_of, _created_of = attrgetter("marks"), attrgetter("created")
 
-def number_templates(rows: Sequence[PodRow]) -> tuple[tuple[Template, ...], Indices]:
-    """Give each template once, in the order in which the pods come to it, and every pod's place there."""
+
+class PodPart(NamedTuple):
+    """What the pods of a namespace say; their templates stand in the order in which the pods come to them."""
+
+    namespace: str
+    templates: tuple[Template, ...]
+    template: Indices
+    nodes: tuple[str | None, ...]
+    marks: Marks
+    created: Times
+
+
+def read_pods(rows: Sequence[PodRow]) -> PodPart:
+    """Read what a part of the rows says."""
     places: defaultdict[Template, int] = defaultdict(count().__next__)
-    template = np.fromiter(map(places.__getitem__, map(attrgetter("template"), rows)), np.int32, len(rows))
-    return tuple(places), template
+    template = np.fromiter(map(places.__getitem__, map(_template_of, rows)), np.int32, len(rows))
+    return PodPart(
+        namespace=rows[0].namespace,
+        templates=tuple(places),
+        template=template,
+        nodes=tuple(map(_node_of, rows)),
+        marks=np.fromiter(map(_marks_of, rows), np.uint8, len(rows)),
+        created=np.fromiter(map(_created_of, rows), np.float64, len(rows)),
+    )
 
 
 def list_extended(nodes: Iterable[NodeRow], templates: Iterable[Template]) -> tuple[str, ...]:
@@ -64,28 +91,29 @@ def tabulate_templates(templates: tuple[Template, ...], extended: Sequence[str])
 
 
 def tabulate_pods(
-    rows: tuple[PodRow, ...], template: Indices, nodes: NodeColumns, templates: TemplateColumns
+    rows: tuple[PodRow, ...], parts: Sequence[PodPart], nodes: NodeColumns, templates: TemplateColumns
 ) -> PodColumns:
-    node = _number(rows, "node", _places(nodes.names))
-    marks = _read(rows, "marks", np.uint8)
+    node = _number(tuple(chain.from_iterable(part.nodes for part in parts)), nodes.index)
+    marks = _join((part.marks for part in parts), np.uint8)
     terminating = (marks & TERMINATING) != 0
     counted = (node >= 0) & ((marks & FINISHED) == 0)
     by_node, first_on_node = _group(node, counted, len(nodes.names))
-    namespaces = tuple(dict.fromkeys(map(attrgetter("namespace"), templates.all)))
-    namespace = _number(templates.all, "namespace", _places(namespaces))
-    priority = _read(templates.all, "priority", np.int32)
+    sizes = [len(part.nodes) for part in parts]
+    earlier = accumulate((len(part.templates) for part in parts), initial=0)
+    template = _join((part.template for part in parts), np.int32) + _spread(earlier, sizes)
+    priority = np.fromiter(map(attrgetter("priority"), templates.all), np.int32, len(templates.all))
     return PodColumns(
         rows=rows,
         node=seal(node),
         template=seal(template),
-        namespace=seal(namespace[template]),
-        namespaces=namespaces,
+        namespace=seal(_spread(count(), sizes)),
+        namespaces=tuple(part.namespace for part in parts),
         priority=seal(priority[template]),
         phase=seal(marks & np.uint8(PHASE_BITS)),
         terminating=seal(terminating),
         ready=seal((marks & READY) != 0),
         counted=seal(counted),
-        created=seal(_read(rows, "created", np.float64)),
+        created=seal(_join((part.created for part in parts), np.float64)),
         deleted=seal(_read_deleted(rows, terminating)),
         by_node=seal(by_node),
         first_on_node=seal(first_on_node),
@@ -94,10 +122,16 @@ def tabulate_pods(
 
 def sum_up(pods: PodColumns, templates: TemplateColumns) -> Sums:
     """Add up, node by node, what the counted pods request and weigh."""
+    node, template = pods.node[pods.by_node], pods.template[pods.by_node]
+
+    def total(amounts: Ints) -> Ints:
+        sums = np.zeros(len(pods.first_on_node) - 1, np.int64)
+        np.add.at(sums, node, amounts[template])
+        return seal(sums)
+
     requests = templates.requests
-    others = {name: _sum_by_node(pods, amounts) for name, amounts in requests.extended.items()}
-    main = np.array([_sum_by_node(pods, amounts) for amounts in requests.main])
-    load = np.array([_sum_by_node(pods, amounts) for amounts in templates.load])
+    others = {name: total(amounts) for name, amounts in requests.extended.items()}
+    main, load = np.array([*map(total, requests.main)]), np.array([*map(total, templates.load)])
     return Sums(AmountColumns(seal(main), MappingProxyType(others)), seal(load))
 
 
@@ -125,23 +159,23 @@ def _tabulate(packed: Iterable[bytes], *, width: int) -> Ints:
     return seal(columns)
 
 
-def _sum_by_node(pods: PodColumns, amounts: Ints) -> Ints:
-    sums = np.zeros(len(pods.first_on_node) - 1, np.int64)
-    np.add.at(sums, pods.node[pods.by_node], amounts[pods.template[pods.by_node]])
-    return seal(sums)
-
-
 def _places(things: Iterable[Thing]) -> dict[Thing, int]:
     return {thing: place for place, thing in enumerate(things)}
 
 
-def _number(rows: Sequence[PodRow | Template], field: str, places: Mapping[Any, int]) -> Indices:
-    """Give the place of what a field of each row names; -1 for what has none."""
-    return np.fromiter(map(places.get, map(attrgetter(field), rows), repeat(-1)), np.int32, len(rows))
+def _number(names: Sequence[str | None], places: Mapping[str, int]) -> Indices:
+    """Give the place of each name; -1 for what has none."""
+    return np.fromiter(map(places.get, names, repeat(-1)), np.int32, len(names))  # type: ignore[arg-type] # None too
 
 
-def _read(rows: Sequence[PodRow | Template], field: str, kind: type[np.generic]) -> NDArray[Any]:
-    return np.fromiter(map(attrgetter(field), rows), kind, len(rows))
+def _join(arrays: Iterable[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
+    """Put what the parts say side by side; of no parts, an empty column."""
+    return np.concatenate([np.empty(0, kind), *arrays])
+
+
+def _spread(values: Iterable[int], sizes: Sequence[int]) -> Indices:
+    """Give each pod the value of its part."""
+    return np.repeat(np.fromiter(values, np.int32, len(sizes)), sizes)
 
 
 def _read_deleted(rows: Sequence[PodRow], terminating: Bools) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from reberth.requests import bound_demand
 from reberth.rows import PHASES
 from reberth.selectors import EVERYTHING, NOTHING, Selector, parse_selector
 from reberth.snapshot import Snapshot, build, take
+from reberth.tabulating import read_pods
 from reberth.templates import RESOURCES
 from reberth.times import parse_time
 from tests.builders import Object, container, node, owner, pod
@@ -130,6 +131,37 @@ def test_the_order_of_arrival_leaves_no_trace(nodes: list[Object], pods: list[Ob
     assert as_bytes(take(cache, now=NOW)) == before
 
 
+pod_events = st.lists(
+    st.tuples(st.sampled_from([ADDED, MODIFIED, DELETED]), pods(), st.booleans()), max_size=12
+)
+
+
+@settings(max_examples=60)
+@given(all_nodes, all_nodes, pod_events)
+def test_what_was_looked_at_before_leaves_no_trace(
+    first: list[Object], then: list[Object], events: list[tuple[str, Object, bool]]
+) -> None:
+    """Parts of an earlier snapshot are used again; a cache that was never looked at gives the same bytes."""
+    cache = cache_of(map(node_record, first))
+    for version, (event, built, look) in enumerate(events):
+        cache.apply(POD, event, pod_record(built, 2000 + version))
+        if look:
+            take(cache, now=NOW)
+    left = {
+        (built["metadata"]["namespace"], built["metadata"]["name"]): (event, built)
+        for event, built, _ in events
+    }
+    known = [pod_record(built) for event, built in left.values() if event != DELETED]
+    node_records = [node_record(built, 2) for built in then]
+    fresh = cache_of(node_records, known)
+    cache.replace(NODE, node_records, "9000")
+    seen, expected = take(cache, now=NOW), take(fresh, now=NOW)
+    assert as_bytes(seen) == as_bytes(expected)
+    assert seen.pods.namespaces == expected.pods.namespaces
+    assert [each.pod for each in seen.templates.all] == [each.pod for each in expected.templates.all]
+    assert [row.uid for row in seen.pods.rows] == [row.uid for row in expected.pods.rows]
+
+
 def at(record: Any, version: int) -> Any:
     return replace(record, metadata=replace(record.metadata, resource_version=str(version)))
 
@@ -174,6 +206,15 @@ def test_amounts_of_one_resource_lie_side_by_side() -> None:
         snapshot.sums.load,
     ):
         assert table.flags.c_contiguous
+
+
+def test_only_namespaces_in_which_something_happened_are_read_again() -> None:
+    cache = cache_of(pods=[pod_record(pod("web", namespace=namespace)) for namespace in ("a", "b")])
+    before = take(cache, now=NOW).of(POD).parts
+    cache.apply(POD, MODIFIED, pod_record(pod("web", namespace="b"), 2000))
+    after = take(cache, now=NOW).of(POD).parts
+    assert after[0].read(read_pods) is before[0].read(read_pods)
+    assert after[1].read(read_pods) is not before[1].read(read_pods)
 
 
 def test_an_empty_cluster_has_empty_columns() -> None:

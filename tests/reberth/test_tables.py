@@ -34,6 +34,52 @@ def test_rows_stay_sorted_when_some_come_later() -> None:
     assert [name for _, name in names(table.rows())] == list("abcde")
 
 
+changes = st.lists(
+    st.tuples(
+        st.booleans(), st.sampled_from("ab"), st.sampled_from("wxyz"), st.sampled_from("12345"), st.booleans()
+    )
+)
+
+
+@given(changes)
+def test_rows_are_those_of_a_table_that_was_never_looked_at(
+    changes: list[tuple[bool, str, str, str, bool]],
+) -> None:
+    table, fresh = table_of(), table_of()
+    for comes, namespace, name, uid, look in changes:
+        each = thing(name, namespace=namespace, uid=uid)
+        for changed in (table, fresh):
+            if comes:
+                changed.put(identify(each), each)
+            else:
+                changed.remove(uid)
+        if look:
+            table.rows()
+    assert names(table.rows()) == names(fresh.rows()) == sorted(names(fresh.rows()))
+    assert [len({row.metadata.namespace for row in part.rows}) for part in table.rows().parts] == [1] * len(
+        {namespace for namespace, _ in names(fresh.rows())}
+    )
+
+
+def test_a_namespace_in_which_nothing_happens_keeps_its_part() -> None:
+    table = table_of(thing("a"), thing("b", namespace="other"))
+    before = table.rows().parts
+    table.put(identify(thing("c")), thing("c"))
+    after = table.rows().parts
+    assert (after[0] is before[0], after[1] is before[1]) == (False, True)
+
+
+def test_a_part_is_read_once() -> None:
+    asked: list[int] = []
+
+    def count(rows: tuple[PartialObject, ...]) -> int:
+        asked.append(len(rows))
+        return len(rows)
+
+    (part,) = table_of(thing("a"), thing("b")).rows().parts
+    assert (part.read(count), part.read(count), asked) == (2, 2, [2])
+
+
 def test_rows_do_not_change_with_the_table() -> None:
     table = table_of(thing("a"))
     rows = table.rows()
