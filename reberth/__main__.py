@@ -1,10 +1,14 @@
-"""What an operator asks by hand: `python -m reberth check` looks whether all that is needed can be read."""
+"""What an operator asks by hand.
+
+`python -m reberth check` looks whether all that is needed can be read, `python -m reberth landing` tells
+where pods would land.
+"""
 
 import argparse
 import asyncio
 import sys
 
-from reberth import logs
+from reberth import logs, predicting
 from reberth.checking import Report, check
 from reberth.connecting import Access
 from reberth.errors import ConfigurationError
@@ -14,18 +18,27 @@ BAD_INPUT = 2
 
 
 def main() -> int:
-    """Exit code 0: all can be read; 1: something cannot; 2: wrong arguments or no way to the API server."""
+    """Exit code 0: answered, all is well; 1: something cannot be read; 2: bad input, or no API server."""
     arguments = _parser().parse_args()
     logs.setup(LogSettings(level="error"))
     try:
-        report = asyncio.run(check(Access(arguments.kubeconfig, arguments.context), seconds=arguments.wait))
+        return int(arguments.run(arguments))
     except ConfigurationError as error:
         print(f"reberth: {error}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         return 130
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    report = asyncio.run(check(Access(arguments.kubeconfig, arguments.context), seconds=arguments.wait))
     _print(report)
     return 0 if report.is_well else 1
+
+
+def _land(arguments: argparse.Namespace) -> int:
+    print(predicting.answer(arguments))
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -38,6 +51,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     looked.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
     looked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="at most (default 10)")
+    looked.set_defaults(run=_check)
+    text = "tell where pods would land, as kube-scheduler itself would answer"
+    landing = commands.add_parser("landing", help=text, description=text)
+    predicting.add_arguments(landing)
+    landing.set_defaults(run=_land)
     return parser
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from reberth.backoff import instant
 from reberth.history import is_expired
 from reberth.records import OpenMove, Phase
+from reberth.rows import PodRow
 
 
 class Replica(NamedTuple):
@@ -23,6 +24,12 @@ class Replica(NamedTuple):
     uid: str
     bound: bool = False
     waiting: bool = False  # for the scheduler: not bound, terminating or finished
+
+
+def replica_of(row: PodRow) -> Replica:
+    """Tell of a mirrored pod what a draw depends on."""
+    waiting = row.node is None and not (row.is_terminating or row.is_finished)
+    return Replica(row.created, row.uid, bound=row.node is not None, waiting=waiting)
 
 
 def draw(

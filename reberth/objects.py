@@ -120,9 +120,8 @@ def _complete(record: Object, resource: Resource[Object]) -> Object:
         raise ObjectError(resource.kind.name, meta, field="metadata.name", reason="is missing")
     namespace = (meta.namespace or "default") if resource.namespaced else ""
     uid = meta.uid or f"{resource.name}/{namespace}/{meta.name}"
-    return replace(
-        record, metadata=replace(meta, namespace=namespace, uid=uid, resource_version=_ONLY_VERSION)
-    )
+    version = meta.resource_version if _is_number(meta.resource_version) else _ONLY_VERSION
+    return replace(record, metadata=replace(meta, namespace=namespace, uid=uid, resource_version=version))
 
 
 def _read_name(document: Document) -> ObjectMeta:
@@ -132,3 +131,7 @@ def _read_name(document: Document) -> ObjectMeta:
         return ObjectMeta(str(meta["name"]), str(meta.get("namespace", "")))
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError):
         return ObjectMeta()
+
+
+def _is_number(version: str) -> bool:
+    return version.isdecimal() and version.isascii()

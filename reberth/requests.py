@@ -31,11 +31,21 @@ _ASSUMED = {CPU: 100 * MILLI, MEMORY: 200 * 1024**2 * UNIT}
 
 
 class Demand(NamedTuple):
-    """What a pod counts for: cpu in millis, everything else in units."""
+    """What a pod counts for: cpu in millis, everything else in units.
+
+    The load is what LeastAllocated weighs: with something assumed for containers that request nothing.
+    """
 
     amounts: Amounts
-    load_cpu: int
-    load_memory: int
+    load: Amounts
+
+    @property
+    def load_cpu(self) -> int:
+        return self.load.get(CPU, 0)
+
+    @property
+    def load_memory(self) -> int:
+        return self.load.get(MEMORY, 0)
 
 
 class _Part(NamedTuple):
@@ -196,9 +206,7 @@ def _maximum(choices: Iterable[_Nanos]) -> _Nanos:
 
 def _settle(total: _Nanos, load: _Nanos) -> Demand:
     """Round once, after everything is added."""
-    return Demand(
-        _count(total), round_up(load.get(CPU, 0), _unit(CPU)), round_up(load.get(MEMORY, 0), _unit(MEMORY))
-    )
+    return Demand(_count(total), _count(load))
 
 
 def _count(total: _Nanos) -> Amounts:

@@ -27,18 +27,21 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def load(path: Path, kind: type[S]) -> S:
+def load(path: Path, kind: type[S], *, api_version: str = API_VERSION) -> S:
     """Read the settings in a file."""
-    return parse(_content(path), kind, source=str(path))
+    return parse(_content(path), kind, source=str(path), api_version=api_version)
 
 
-def parse(content: bytes, kind: type[S], *, source: str = "settings") -> S:
+def parse(content: bytes, kind: type[S], *, source: str = "settings", api_version: str = API_VERSION) -> S:
     """Read settings from what a file holds; errors call it by its source."""
     document = read_document(content)
     if document.root is None:
         raise SettingsError(source, document.faults)
     body = _without_header(document.root)
-    faults = [*document.faults, *(_faults_of_header(document.root, kind) or find_faults(body, kind))]
+    faults = [
+        *document.faults,
+        *(_faults_of_header(document.root, kind, api_version) or find_faults(body, kind)),
+    ]
     if faults:
         raise SettingsError(source, sorted(faults, key=attrgetter("line")))
     settings: S = convert(body.value, kind)
@@ -56,9 +59,9 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _faults_of_header(root: Node, kind: type[S]) -> list[Fault]:
+def _faults_of_header(root: Node, kind: type[S], api_version: str) -> list[Fault]:
     """Give what is wrong with the file's own word of what it is; then nothing else in it is worth a look."""
-    header = [("apiVersion", Literal[API_VERSION]), ("kind", Literal[kind.__name__])]
+    header = [("apiVersion", Literal[api_version]), ("kind", Literal[kind.__name__])]
     return find_faults(root, msgspec.defstruct("Header", header))
 
 

@@ -103,6 +103,28 @@ class ClaimVolume(Record, frozen=True):
     read_only: bool | None = None
 
 
+class ClaimSpec(Record, frozen=True):
+    """What a PersistentVolumeClaim asks for."""
+
+    access_modes: tuple[str, ...] | None = None
+    selector: LabelSelector | None = None
+    resources: Resources | None = None
+    volume_name: str | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class ClaimTemplate(Record, frozen=True):
+    spec: ClaimSpec = ClaimSpec()
+
+
+class EphemeralVolume(Record, frozen=True):
+    """A claim that is made for one pod and goes with it."""
+
+    volume_claim_template: ClaimTemplate | None = None
+
+
 class DiskVolume(Record, frozen=True):
     """gcePersistentDisk and awsElasticBlockStore."""
 
@@ -120,9 +142,20 @@ class IscsiVolume(Record, frozen=True):
 
 class RbdVolume(Record, frozen=True):
     monitors: tuple[str, ...] | None = None
-    pool: str | None = None
     image: str = ""
+    pool: str | None = None
     read_only: bool | None = None
+
+
+class IdentifiedVolume(Record, frozen=True):
+    """The form of cinder and portworxVolume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class AzureDiskVolume(Record, frozen=True):
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
 
 
 class ImageVolume(Record, frozen=True):
@@ -142,7 +175,10 @@ class Volume(Record, frozen=True):
     iscsi: IscsiVolume | None = None
     persistent_volume_claim: ClaimVolume | None = None
     rbd: RbdVolume | None = None
-    ephemeral: Present | None = None
+    cinder: IdentifiedVolume | None = None
+    azure_disk: AzureDiskVolume | None = None
+    portworx_volume: IdentifiedVolume | None = None
+    ephemeral: EphemeralVolume | None = None
     image: ImageVolume | None = None
 
 

@@ -3,17 +3,7 @@
 import msgspec
 
 from reberth.records.meta import LabelSelector, ObjectMeta, Quantities, Record
-from reberth.records.pods import DiskVolume, NodeSelector, Resources
-
-
-class ClaimSpec(Record, frozen=True):
-    access_modes: tuple[str, ...] | None = None
-    storage_class_name: str | None = None
-    volume_name: str | None = None
-    volume_mode: str | None = None
-    selector: LabelSelector | None = None
-    resources: Resources | None = None
-    volume_attributes_class_name: str | None = None
+from reberth.records.pods import AzureDiskVolume, ClaimSpec, DiskVolume, IdentifiedVolume, NodeSelector
 
 
 class ClaimStatus(Record, frozen=True):
@@ -43,14 +33,17 @@ class CSIVolumeSource(Record, frozen=True):
 
 class PersistentVolumeSpec(Record, frozen=True):
     capacity: Quantities | None = None
-    access_modes: tuple[str, ...] | None = None
-    storage_class_name: str | None = None
-    volume_mode: str | None = None
-    claim_ref: ClaimReference | None = None
-    node_affinity: VolumeNodeAffinity | None = None
-    csi: CSIVolumeSource | None = None
     gce_persistent_disk: DiskVolume | None = None
     aws_elastic_block_store: DiskVolume | None = None
+    cinder: IdentifiedVolume | None = None
+    azure_disk: AzureDiskVolume | None = None
+    portworx_volume: IdentifiedVolume | None = None
+    csi: CSIVolumeSource | None = None
+    access_modes: tuple[str, ...] | None = None
+    claim_ref: ClaimReference | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
     volume_attributes_class_name: str | None = None
 
 
@@ -76,9 +69,9 @@ class TopologyTerm(Record, frozen=True):
 class StorageClass(Record, frozen=True):
     metadata: ObjectMeta
     provisioner: str = ""
+    parameters: dict[str, str] | None = None
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologyTerm, ...] | None = None
-    parameters: dict[str, str] | None = None
 
 
 class CSINodeAllocatable(Record, frozen=True):
@@ -102,8 +95,9 @@ class CSINode(Record, frozen=True):
 
 
 class CSIDriverSpec(Record, frozen=True):
-    storage_capacity: bool | None = None
     attach_required: bool | None = None
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(Record, frozen=True):
@@ -113,8 +107,8 @@ class CSIDriver(Record, frozen=True):
 
 class CSIStorageCapacity(Record, frozen=True):
     metadata: ObjectMeta
-    storage_class_name: str = ""
     node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
     capacity: str | int | None = None
     maximum_volume_size: str | int | None = None
 

@@ -7,6 +7,7 @@ cannot be compiled raises SelectorError; where Kubernetes lets it match nothing,
 from reberth.selectors.labels import (
     EVERYTHING,
     NOTHING,
+    Clause,
     Selector,
     SelectorError,
     combine,
@@ -16,20 +17,26 @@ from reberth.selectors.labels import (
     parse_selector,
 )
 from reberth.selectors.nodes import (
+    NODE_NAME,
     NodePreferences,
     NodeRule,
+    NodeTerm,
     compile_node_preferences,
     compile_node_rule,
     compile_node_selector,
+    compile_preferences,
 )
 from reberth.selectors.pods import PodTerm, compile_pod_term
 from reberth.selectors.taints import count_unpreferred, find_untolerated, tolerates
 
 __all__ = [
     "EVERYTHING",
+    "NODE_NAME",
     "NOTHING",
+    "Clause",
     "NodePreferences",
     "NodeRule",
+    "NodeTerm",
     "PodTerm",
     "Selector",
     "SelectorError",
@@ -39,6 +46,7 @@ __all__ = [
     "compile_node_rule",
     "compile_node_selector",
     "compile_pod_term",
+    "compile_preferences",
     "compile_selector",
     "count_unpreferred",
     "find_untolerated",

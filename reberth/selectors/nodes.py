@@ -25,7 +25,7 @@ from reberth.selectors.labels import (
     sorted_pairs,
 )
 
-_NODE_NAME = "metadata.name"
+NODE_NAME = "metadata.name"
 
 
 class NodeTerm(msgspec.Struct, frozen=True, gc=False):
@@ -35,7 +35,7 @@ class NodeTerm(msgspec.Struct, frozen=True, gc=False):
     fields: Selector
 
     def matches(self, name: str, labels: Labels | None) -> bool:
-        return self.labels.matches(labels) and self.fields.matches({_NODE_NAME: name})
+        return self.labels.matches(labels) and self.fields.matches({NODE_NAME: name})
 
 
 class NodeRule(msgspec.Struct, frozen=True, gc=False):
@@ -81,7 +81,7 @@ def compile_node_preferences(spec: PodSpec) -> NodePreferences:
     """Compile preferred node affinity; kube-scheduler fails a pod of which one weighty term is malformed."""
     affinity = spec.affinity and spec.affinity.node_affinity
     preferred = affinity and affinity.preferred_during_scheduling_ignored_during_execution
-    return _compile_preferences(preferred or ())
+    return compile_preferences(preferred or ())
 
 
 @lru_cache(maxsize=2**14)
@@ -93,7 +93,8 @@ def _compile_rule(pairs: Pairs, selector: NodeSelector | None) -> NodeRule:
 
 
 @lru_cache(maxsize=2**14)
-def _compile_preferences(preferred: tuple[PreferredSchedulingTerm, ...]) -> NodePreferences:
+def compile_preferences(preferred: tuple[PreferredSchedulingTerm, ...]) -> NodePreferences:
+    """Compile preferences that stand outside a pod. Raises SelectorError."""
     return NodePreferences(
         tuple((each.weight, _compile_term(each.preference)) for each in preferred if each.weight)
     )
@@ -129,7 +130,7 @@ def _find_names(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
         demanded = [
             frozenset(field.values or ())
             for field in term.match_fields or ()
-            if field.key == _NODE_NAME and field.operator == "In"
+            if field.key == NODE_NAME and field.operator == "In"
         ]
         if not demanded:
             return None

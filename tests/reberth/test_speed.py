@@ -47,7 +47,7 @@ def few_collections() -> Iterator[None]:
 def ratio(work: Callable[[], object], yardstick: Callable[[], object], *, rounds: int = 15) -> float:
     """CPU of the work over that of the yardstick, in turns, so that both meet the same machine.
 
-    The median of the turns: the yardstick alone varies by half from turn to turn, as the allocator finds memory.
+    The median of the turns: the yardstick alone varies by half from turn to turn.
     """
     return median(cost(work) / cost(yardstick) for _ in range(rounds))
 

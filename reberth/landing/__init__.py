@@ -1,0 +1,1 @@
+"""Where would this pod land: kube-scheduler's own feasibility and scores, to the integer."""

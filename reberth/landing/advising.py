@@ -1,0 +1,197 @@
+"""What Reberth's own extender will say of a pod, from the same memory and by the same functions.
+
+kube-scheduler's configuration tells under which paths it asks the extender, and how much each answer weighs.
+The answer to a pod that is about to be moved may be asked beforehand, as if its move were remembered already.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import numpy as np
+
+from reberth.advice import (
+    ALL_SIGNALS,
+    AdviceSettings,
+    Grades,
+    Opinion,
+    form_opinion,
+    grade_avoiding,
+    grade_scores,
+    refuse_nodes,
+)
+from reberth.avoiding import Note
+from reberth.backoff import instant
+from reberth.columns import Indices, Ints
+from reberth.drawing import Replica, replica_of
+from reberth.kinds import HISTORY, JOB, REPLICA_SET, SCORE, Kind
+from reberth.landing.asking import Asked
+from reberth.landing.ground import Ground
+from reberth.landing.profiles import Extender, Scheduler
+from reberth.landing.verdicts import Refusal
+from reberth.landing.viewing import View
+from reberth.records import ObjectMeta, OpenMove, WorkloadIdentity
+from reberth.remembered import Remembered
+from reberth.scores import Rows, ScoreSettings
+from reberth.times import write_time
+
+AVOID, SCORES = "avoid", "scores"
+
+# kube-scheduler takes grades up to 10 for scores up to 100.
+_POINTS_OF_A_GRADE = 10
+
+
+class ExtenderSettings(msgspec.Struct, frozen=True):
+    """What a landing depends on of the extender's settings; the rest of its file is passed over."""
+
+    advice: AdviceSettings = ALL_SIGNALS
+    scores: ScoreSettings = ScoreSettings()
+
+
+DEFAULTS = ExtenderSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What is remembered in a snapshot, and which signals of it are given."""
+
+    ground: Ground
+    settings: ExtenderSettings = DEFAULTS
+
+    def opine(self, asked: Asked) -> Opinion:
+        now = self.ground.snapshot.now
+        return form_opinion(
+            self.remembered,
+            _meta_of(asked, now),
+            owners=self._owners,
+            replicas=self._find_replicas(asked),
+            now=now,
+            settings=self.settings.advice,
+        )
+
+    @cached_property
+    def remembered(self) -> Remembered:
+        snapshot, remembered = self.ground.snapshot, Remembered(self.settings.scores)
+        for node in snapshot.nodes.records:
+            remembered.put_node(node)
+        for history in snapshot.of(HISTORY):
+            remembered.put_history(history)
+        for score in snapshot.of(SCORE):
+            remembered.put_score(score)
+        return remembered
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Give the row of each node of the snapshot."""
+        return self.remembered.locate(self.ground.snapshot.nodes.names)
+
+    @cached_property
+    def _owners(self) -> dict[str, ObjectMeta]:
+        kinds: tuple[Kind[Any, Any], ...] = (REPLICA_SET, JOB)
+        return {row.metadata.uid: row.metadata for kind in kinds for row in self.ground.snapshot.of(kind)}
+
+    def _find_replicas(self, asked: Asked) -> dict[str, list[Replica]]:
+        """Give the replicas beside the pod where there is anything to draw them to."""
+        controller = asked.controller
+        if controller is None or not self.remembered.moves_of(controller.uid):
+            return {}
+        rows, uid = self.ground.snapshot.pods.rows, controller.uid
+        alike = self.ground.templates_where(lambda each: _is_of(each.controller, uid), key=("of", uid))
+        return {uid: [replica_of(rows[pod]) for pod in self.ground.pods_of(alike)]}
+
+
+@dataclass(frozen=True, eq=False)
+class OwnExtender:
+    """One of our paths, as kube-scheduler asks it."""
+
+    memory: Memory
+    path: str
+    refuses: bool
+    weight: int
+    move: OpenMove | None = None
+
+    def moving(self, move: OpenMove) -> "OwnExtender":
+        """Answer as if this move were open: the pod is drawn to its destinations, and its source noted."""
+        return replace(self, move=move)
+
+    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
+        if not self.refuses or self.path != AVOID:
+            return ()
+        names = view.nodes.names
+        refused = refuse_nodes(self._opine(asked), [names[node] for node in nodes.tolist()])
+        numbers = np.arange(view.ground.size)
+        return [
+            Refusal(why.reason, numbers == view.nodes.index[name], final=True)
+            for name, why in refused.items()
+        ]
+
+    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+        del view
+        if not self.weight:
+            return np.zeros(len(nodes), np.int64)
+        grade = grade_avoiding if self.path == AVOID else grade_scores
+        rows = self.memory.rows[nodes]
+        grades: Grades = grade(self.memory.remembered, self._opine(asked), rows)
+        return grades.astype(np.int64) * self.weight * _POINTS_OF_A_GRADE
+
+    def _opine(self, asked: Asked) -> Opinion:
+        opinion = self.memory.opine(asked)
+        if self.move is None:
+            return opinion
+        noted = {**opinion.noted, self.move.from_: (_note_of(self.move),)}
+        return msgspec.structs.replace(opinion, drawn_by=self.move, noted=noted)
+
+
+def find_own(scheduler: Scheduler, memory: Memory) -> tuple[OwnExtender, ...]:
+    """Find the extenders of the scheduler that are ours, by the path that it asks."""
+    found = [(_path_of(extender), extender) for extender in scheduler.extenders]
+    return tuple(
+        OwnExtender(
+            memory, path, bool(extender.filter_verb), extender.weight if extender.prioritize_verb else 0
+        )
+        for path, extender in found
+        if path in {AVOID, SCORES}
+    )
+
+
+def list_foreign(scheduler: Scheduler) -> list[str]:
+    """List the extenders that are not ours: what they say cannot be known."""
+    return [each.url_prefix for each in scheduler.extenders if _path_of(each) not in {AVOID, SCORES}]
+
+
+def _path_of(extender: Extender) -> str:
+    return urlsplit(extender.url_prefix).path.strip("/")
+
+
+def _meta_of(asked: Asked, now: float) -> ObjectMeta:
+    """Give what the extender reads of a pod; one that is yet to be made is made now."""
+    row = asked.row
+    meta = asked.template.pod.metadata
+    return ObjectMeta(
+        name=asked.name,
+        namespace=asked.namespace,
+        uid="" if asked.is_next else asked.uid,
+        creation_timestamp=write_time(now if asked.is_next else row.created),
+        labels=asked.labels,
+        annotations=row.annotations,
+        owner_references=meta.owner_references,
+    )
+
+
+def _is_of(controller: WorkloadIdentity | None, uid: str) -> bool:
+    return controller is not None and controller.uid == uid
+
+
+def _note_of(move: OpenMove) -> Note:
+    planned = instant(move.planned_at)
+    return Note(
+        b"",
+        controller_uid=move.controller_uid,
+        evicted_at=planned,
+        holds_from=planned,
+        expires_at=instant(move.expires_at),
+        reason=move.reason,
+    )

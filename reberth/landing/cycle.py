@@ -1,0 +1,131 @@
+"""One cycle of kube-scheduler for one pod: which nodes are feasible, and what each of them scores.
+
+All filters look at all nodes at once. A node's reasons are those of the first plugin that refuses it, since
+kube-scheduler asks no further; a pod that a plugin turns away beforehand is turned away everywhere.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.columns import Bools, Indices, Ints
+from reberth.landing.asking import Asked
+from reberth.landing.node_rules import narrow_by_affinity
+from reberth.landing.plugins import FILTERS, SCORES
+from reberth.landing.profiles import Profile
+from reberth.landing.verdicts import Refusal, Rejected, Unforeseeable, Verdict
+from reberth.landing.viewing import View
+
+
+class Feasibility(NamedTuple):
+    """Which nodes the filters leave, and who refuses each of the others for which reasons."""
+
+    fits: Bools
+    refusals: tuple[Refusal, ...]
+
+
+class Scores(NamedTuple):
+    """The weighted scores of some nodes, plugin by plugin; a plugin that has nothing to say is absent."""
+
+    nodes: Indices
+    plugins: Mapping[str, Ints]
+
+    @property
+    def totals(self) -> Ints:
+        return sum(self.plugins.values(), np.zeros(len(self.nodes), np.int64))
+
+
+def check(
+    asked: Asked, view: View, profile: Profile, *, among: Iterable[str]
+) -> Feasibility | Rejected | Unforeseeable:
+    """Ask all filters. `among` are the names of the schedulers whose nominated pods count, too."""
+    verdicts = {
+        name: FILTERS[name](asked, view, profile)
+        for name in dict.fromkeys((*profile.checks, *profile.filters))
+    }
+    for name in (*profile.checks, *profile.filters):
+        verdict = verdicts[name]
+        if isinstance(verdict, Rejected | Unforeseeable):
+            return verdict
+    found = _sift(_look_at(asked, view, profile), [verdicts[name] for name in profile.filters])
+    return _respect_nominated(asked, view, profile, found, frozenset(among))
+
+
+def score(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Scores | Rejected:
+    """Score these nodes against one another."""
+    plugins: dict[str, Ints] = {}
+    for name, weight in profile.scores:
+        found = SCORES[name](asked, view, nodes, profile)
+        if isinstance(found, Rejected):
+            return found
+        if found is not None:
+            plugins[name] = weight * found
+    return Scores(nodes, plugins)
+
+
+def _look_at(asked: Asked, view: View, profile: Profile) -> Feasibility:
+    """Begin with all nodes, or with those that the pod names."""
+    narrowed = narrow_by_affinity(asked, view) if "NodeAffinity" in profile.checks else None
+    if narrowed is None:
+        return Feasibility(np.ones(view.ground.size, np.bool_), ())
+    reason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+    return Feasibility(narrowed, (Refusal(reason, ~narrowed, final=True),))
+
+
+def _sift(begun: Feasibility, verdicts: Iterable[Verdict]) -> Feasibility:
+    """Let each plugin refuse from what those before it have left."""
+    fits, refusals = begun.fits, list(begun.refusals)
+    for verdict in verdicts:
+        left = fits
+        for refusal in _refusals_of(verdict):
+            nodes = refusal.nodes & left
+            if nodes.any():
+                refusals.append(refusal._replace(nodes=nodes))
+                fits = fits & ~nodes
+    return Feasibility(fits, tuple(refusals))
+
+
+def _refusals_of(verdict: Verdict) -> tuple[Refusal, ...]:
+    return () if isinstance(verdict, Rejected | Unforeseeable) else verdict
+
+
+def _respect_nominated(
+    asked: Asked, view: View, profile: Profile, found: Feasibility, among: frozenset[str]
+) -> Feasibility:
+    """Filter a node once more with the pods that are nominated for it, if they are no less important."""
+    for node, pods in view.nominated.items():
+        rivals = [pod for pod in pods if _is_rival(asked, view, pod, among)]
+        if rivals and found.fits[node]:
+            found = _merge(found, _refuse_beside(asked, view, profile, rivals, node), node)
+    return found
+
+
+def _is_rival(asked: Asked, view: View, pod: int, among: frozenset[str]) -> bool:
+    row = view.ground.snapshot.pods.rows[pod]
+    is_another = row.uid != asked.uid or asked.is_next
+    scheduler = row.template.spec.scheduler_name or "default-scheduler"
+    return is_another and scheduler in among and row.template.priority >= asked.priority
+
+
+def _refuse_beside(
+    asked: Asked, view: View, profile: Profile, rivals: Iterable[int], node: int
+) -> Iterator[Refusal]:
+    """Give the reasons why the node would be refused if the rivals were on it already."""
+    fuller = view
+    for pod in rivals:
+        fuller = fuller.with_pod_on(pod, node)
+    for name in profile.filters:
+        verdict = FILTERS[name](asked, fuller, profile)
+        if isinstance(verdict, Rejected):
+            yield Refusal(verdict.reason, np.ones(view.ground.size, np.bool_))
+        refused = [refusal for refusal in _refusals_of(verdict) if refusal.nodes[node]]
+        yield from refused
+        if refused:
+            return
+
+
+def _merge(found: Feasibility, refusals: Iterable[Refusal], node: int) -> Feasibility:
+    only = np.arange(len(found.fits)) == node
+    more = tuple(refusal._replace(nodes=only) for refusal in refusals)
+    return Feasibility(found.fits & ~only, found.refusals + more) if more else found

@@ -1,0 +1,81 @@
+"""A forecast as plain values, for machines, and as a table, for people."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from reberth.landing.forecasting import Forecast
+from reberth.landing.verdicts import Unforeseeable
+from reberth.snapshot import Snapshot
+
+Json = dict[str, Any]
+
+PENDING, NEXT = "pending", "next"
+
+
+def describe(found: Forecast | Unforeseeable, snapshot: Snapshot, *, state: str) -> Json:
+    """Give the feasible nodes with their scores, the refused ones with their reasons, and the chances."""
+    if isinstance(found, Unforeseeable):
+        return {"state": state, "unforeseeable": found.reason}
+    names = snapshot.nodes.names
+    feasible = {names[node]: _describe_node(found, at) for at, node in enumerate(found.feasible.tolist())}
+    refused = {name: found.reasons(node) for node, name in enumerate(names) if name not in feasible}
+    return {
+        "state": state,
+        "feasible": feasible,
+        "refused": {name: reasons for name, reasons in refused.items() if reasons},
+        "best": [names[node] for node in found.best.tolist()],
+        "chances": {
+            names[node]: round(chance, 6)
+            for node, chance in zip(found.feasible.tolist(), found.chances.tolist(), strict=True)
+            if chance > 0
+        },
+    }
+
+
+def _describe_node(found: Forecast, at: int) -> Json:
+    if found.scores is None:
+        return {"total": None, "plugins": {}}
+    plugins = {name: int(scores[at]) for name, scores in found.scores.plugins.items()}
+    return {"total": int(found.totals[at]), "plugins": plugins}
+
+
+def tabulate(pods: Mapping[str, Json]) -> str:
+    """Write a table for each pod: its nodes by their chances, with each plugin's word, and the refusals."""
+    return "\n".join("\n".join(_tabulate_pod(name, found)) for name, found in pods.items())
+
+
+def _tabulate_pod(name: str, found: Json) -> Iterable[str]:
+    yield f"{name} ({found['state']})"
+    if "unforeseeable" in found:
+        yield f"  cannot be forecast: {found['unforeseeable']}"
+        return
+    nodes: dict[str, Json] = found["feasible"]
+    plugins = list(dict.fromkeys(plugin for node in nodes.values() for plugin in node["plugins"]))
+    rows = [["NODE", "CHANCE", "TOTAL", *plugins]]
+    order = sorted(
+        nodes, key=lambda node: (-found["chances"].get(node, 0.0), -(nodes[node]["total"] or 0), node)
+    )
+    for node in order:
+        said = [str(nodes[node]["plugins"].get(plugin, "-")) for plugin in plugins]
+        total = nodes[node]["total"]
+        chance = f"{found['chances'].get(node, 0.0):.1%}"
+        rows.append([node, chance, "-" if total is None else str(total), *said])
+    yield from _align(rows) if nodes else ["  no node is feasible"]
+    yield from _count_refusals(found["refused"])
+
+
+def _count_refusals(refused: Mapping[str, list[str]]) -> Iterable[str]:
+    counts: dict[str, int] = {}
+    for reasons in refused.values():
+        for reason in reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"  refused on {count}: {reason}"
+
+
+def _align(rows: list[list[str]]) -> Iterable[str]:
+    widths = np.array([[len(cell) for cell in row] for row in rows]).max(axis=0).tolist()
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,0 +1,141 @@
+"""Where a pod would land: the feasible nodes with their scores, the best of them, and the chance of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from reberth.columns import Indices, Ints
+from reberth.landing.asking import Asked, ask_next
+from reberth.landing.chances import Chances, count_wanted, find_chances
+from reberth.landing.cycle import Feasibility, Scores, check, score
+from reberth.landing.profiles import DEFAULT_SCHEDULER, Profile, Scheduler
+from reberth.landing.verdicts import Refusal, Rejected, Unforeseeable
+from reberth.landing.viewing import View
+from reberth.rows import PodRow
+from reberth.signature import BARE_POD
+
+
+class Adviser(Protocol):
+    """An extender that kube-scheduler asks, as far as it is known here."""
+
+    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
+        """Tell which of the nodes it refuses, and why."""
+
+    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+        """Give what it adds to the total of each of the nodes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What kube-scheduler would do with a pod. All arrays stand by the feasible nodes."""
+
+    asked: Asked
+    feasible: Indices
+    scores: Scores | None  # none where at most one node is feasible: then nobody asks for scores
+    totals: Ints
+    chances: Chances
+    refusals: tuple[Refusal, ...]
+    rejected: str | None = None
+
+    @property
+    def best(self) -> Indices:
+        """Give the nodes that score most; if all are looked at, the pod lands on one of them."""
+        best: Indices = self.feasible[self.totals == self.totals.max(initial=0)]
+        return best
+
+    def chance_of(self, node: int) -> float:
+        return float(self.chances[self.feasible == node].sum())
+
+    def reasons(self, node: int) -> list[str]:
+        """Tell why a node is refused."""
+        return [refusal.reason for refusal in self.refusals if refusal.nodes[node]]
+
+
+def forecast(
+    asked: Asked, view: View, scheduler: Scheduler, *, advisers: Sequence[Adviser] = ()
+) -> Forecast | Unforeseeable:
+    """Tell where the pod would land if it were scheduled on the cluster as this view shows it."""
+    profile = profile_of(asked, scheduler)
+    if isinstance(profile, Unforeseeable):
+        return profile
+    found = check(asked, view, profile, among=scheduler.profiles)
+    if isinstance(found, Unforeseeable):
+        return found
+    if isinstance(found, Rejected):
+        return _nowhere(asked, view, (), found.reason)
+    found = _ask_advisers(asked, view, found, advisers)
+    feasible = _find_feasible(asked, view, found)
+    scores = score(asked, view, profile, feasible) if len(feasible) > 1 else None
+    if isinstance(scores, Rejected):
+        return _nowhere(asked, view, found.refusals, scores.reason)
+    totals = _weigh(asked, view, scores, advisers) if scores else np.zeros(len(feasible), np.int64)
+    chances = find_chances(totals, count_wanted(view.ground.size, profile.percentage))
+    return Forecast(asked, feasible, scores, totals, chances, found.refusals)
+
+
+def forecast_next(
+    place: int,
+    view: View,
+    scheduler: Scheduler,
+    *,
+    gone: bool | None = None,
+    advisers: Sequence[Adviser] = (),
+) -> Forecast | Unforeseeable:
+    """Tell where the next incarnation of a pod would land.
+
+    The old one is gone by then, or still terminating on its node; if nobody says which, its owner decides.
+    """
+    row = view.ground.snapshot.pods.rows[place]
+    if row.template.controller is None:
+        return Unforeseeable(BARE_POD.reason)
+    asked = ask_next(view.ground, place)
+    is_gone = is_gone_first(row) if gone is None else gone
+    after = view.without(place) if is_gone else view.with_leaving(place)
+    return forecast(asked, after, scheduler, advisers=advisers)
+
+
+def is_gone_first(row: PodRow) -> bool:
+    """Tell whether a pod is gone when its replacement is scheduled.
+
+    A StatefulSet waits for that. Other owners replace a pod at once; one without a grace period is quicker.
+    """
+    controller = row.template.controller
+    of_stateful_set = controller is not None and controller.kind == "StatefulSet"
+    return of_stateful_set or row.template.spec.termination_grace_period_seconds == 0
+
+
+def profile_of(asked: Asked, scheduler: Scheduler) -> Profile | Unforeseeable:
+    """Give the profile that schedules the pod."""
+    name = asked.template.spec.scheduler_name or DEFAULT_SCHEDULER
+    profile = scheduler.profiles.get(name)
+    return profile or Unforeseeable(f"no profile of the scheduler is called {name}")
+
+
+def _ask_advisers(asked: Asked, view: View, found: Feasibility, advisers: Sequence[Adviser]) -> Feasibility:
+    for adviser in advisers:
+        for refusal in adviser.refuse(asked, view, np.flatnonzero(found.fits).astype(np.int32)):
+            found = Feasibility(found.fits & ~refusal.nodes, (*found.refusals, refusal))
+    return found
+
+
+def _find_feasible(asked: Asked, view: View, found: Feasibility) -> Indices:
+    """Give the feasible nodes; a node that the pod is nominated for is tried first, and alone."""
+    nominated = view.nodes.index.get(asked.nominated or "")
+    if nominated is not None and found.fits[nominated]:
+        return np.array([nominated], np.int32)
+    return np.flatnonzero(found.fits).astype(np.int32)
+
+
+def _weigh(asked: Asked, view: View, scores: Scores, advisers: Sequence[Adviser]) -> Ints:
+    """Add what the extenders say of the nodes to what the plugins do."""
+    return sum((adviser.weigh(asked, view, scores.nodes) for adviser in advisers), scores.totals)
+
+
+def _nowhere(asked: Asked, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:
+    """Nobody gets the pod: every node is refused for the one reason."""
+    nobody: Indices = np.zeros(0, np.int32)
+    everywhere = Refusal(reason, np.ones(view.ground.size, np.bool_))
+    none: Ints = np.zeros(0, np.int64)
+    return Forecast(asked, nobody, None, none, np.zeros(0), (*refusals, everywhere), reason)

@@ -1,0 +1,57 @@
+"""Which pods a label selector means, found through the templates that have the labels.
+
+A selector nearly always demands some label of a certain value. Of a namespace, then, only the templates
+with that value are asked, and of many such labels the rarest decides.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+import numpy as np
+
+from reberth.columns import Indices
+from reberth.landing.ground import Ground
+from reberth.selectors import Selector
+from reberth.sharing import OWN_LABELS
+from reberth.tabulating import seal
+
+Pair = tuple[str, str]
+
+
+def pods_meant(ground: Ground, selector: Selector, namespaces: frozenset[str]) -> Indices:
+    """Give the pods of these namespaces that a selector matches, bound or not, whatever their phase."""
+    return ground.once(("pods", selector, namespaces), lambda: seal(_find_pods(ground, selector, namespaces)))
+
+
+def keys_of(selector: Selector) -> set[str]:
+    """Name the labels that a selector speaks of."""
+    return {key for key, _ in selector.pairs} | {clause.key for clause in selector.clauses}
+
+
+def _find_pods(ground: Ground, selector: Selector, namespaces: Iterable[str]) -> Indices:
+    if not keys_of(selector).isdisjoint(OWN_LABELS):
+        parts = [ground.snapshot.select(selector, namespace) for namespace in namespaces]
+        return np.concatenate([np.zeros(0, np.int32), *parts])
+    templates = ground.snapshot.templates.all
+    asked = chain.from_iterable(_candidates(ground, namespace, selector.pairs) for namespace in namespaces)
+    return ground.pods_of(each for each in asked if selector.matches(templates[each].labels))
+
+
+def _candidates(ground: Ground, namespace: str, pairs: Iterable[Pair]) -> tuple[int, ...]:
+    """Give the templates that have the rarest of these labels; all of the namespace if there are none."""
+    found = (_by_value(ground, namespace, key).get(value, ()) for key, value in pairs)
+    return min(found, key=len, default=ground.templates_in(namespace))
+
+
+def _by_value(ground: Ground, namespace: str, key: str) -> Mapping[str, tuple[int, ...]]:
+    return ground.once(("by value", namespace, key), lambda: _group_by_value(ground, namespace, key))
+
+
+def _group_by_value(ground: Ground, namespace: str, key: str) -> Mapping[str, tuple[int, ...]]:
+    templates = ground.snapshot.templates.all
+    found: dict[str, list[int]] = {}
+    for place in ground.templates_in(namespace):
+        value = templates[place].labels.get(key)
+        if value is not None:
+            found.setdefault(value, []).append(place)
+    return {value: tuple(places) for value, places in found.items()}

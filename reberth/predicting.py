@@ -1,0 +1,165 @@
+"""`python -m reberth landing`: where pods would land, from what `kubectl get -A -o json` prints."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from reberth import settings
+from reberth.errors import ConfigurationError
+from reberth.landing.advising import (
+    DEFAULTS,
+    ExtenderSettings,
+    Memory,
+    OwnExtender,
+    find_own,
+    list_foreign,
+)
+from reberth.landing.asking import ask_pending
+from reberth.landing.describing import NEXT, PENDING, Json, describe, tabulate
+from reberth.landing.forecasting import forecast, forecast_next
+from reberth.landing.ground import Ground
+from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
+from reberth.landing.viewing import View, view
+from reberth.objects import Reading, from_objects
+from reberth.printouts import TextError
+from reberth.requests import Version
+from reberth.rows import PodRow
+from reberth.times import TimeError, parse_time, write_time
+
+_VICTIMS = {"gone": True, "terminating": False, None: None}
+
+
+class UsageError(ConfigurationError):
+    """What was asked for cannot be answered from these objects."""
+
+
+class Question(NamedTuple):
+    """Everything that an answer depends on."""
+
+    seen: View
+    scheduler: Scheduler
+    advisers: tuple[OwnExtender, ...]
+    gone: bool | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pods", nargs="*", metavar="POD", help="namespace/name; a mere name is in default")
+    parser.add_argument("--pending", action="store_true", help="ask for every pod that waits for a node")
+    parser.add_argument(
+        "--cluster", required=True, metavar="OBJECTS", help="all objects, as JSON or YAML; - reads stdin"
+    )
+    parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
+    parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
+    parser.add_argument(
+        "--kubernetes", default="1.36", metavar="VERSION", type=_read_version, help="default 1.36"
+    )
+    parser.add_argument(
+        "--victim",
+        choices=("terminating", "gone"),
+        help="what the pod that is replaced does meanwhile; default: what its owner waits for",
+    )
+    parser.add_argument("--now", metavar="TIME", help="RFC 3339; default: the clock")
+    parser.add_argument("-o", "--output", choices=("json", "wide"), default="json", help="default json")
+
+
+def answer(arguments: argparse.Namespace) -> str:
+    """Give what is printed. Raises ConfigurationError."""
+    now = _read_now(arguments.now)
+    version: Version = arguments.kubernetes
+    scheduler = _read_scheduler(arguments.scheduler_config, version)
+    reading = _read_objects(arguments.cluster, now, version)
+    _warn(reading, scheduler)
+    ground = Ground(reading.snapshot, version)
+    memory = Memory(ground, _read_extender_settings(arguments.extender_settings))
+    seen, advisers = view(ground), find_own(scheduler, memory)
+    places = list(_find_pods(seen, arguments.pods, pending=arguments.pending))
+    question = Question(seen, scheduler, advisers, _VICTIMS[arguments.victim])
+    pods = dict(_describe(place, question) for place in places)
+    if arguments.output == "wide":
+        return tabulate(pods)
+    whole = {"now": write_time(now), "kubernetes": ".".join(map(str, version)), "pods": pods}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+
+
+def _warn(reading: Reading, scheduler: Scheduler) -> None:
+    """Say what the answer does without."""
+    for fault in reading.faults:
+        sys.stderr.write(f"reberth: passed over: {fault}\n")
+    for extender in list_foreign(scheduler):
+        sys.stderr.write(f"reberth: extender {extender} is not known here: taken to have no say\n")
+
+
+def _describe(place: int, question: Question) -> tuple[str, Json]:
+    """Forecast one pod alone, as if no other pod moved."""
+    seen, scheduler, advisers, gone = question
+    snapshot = seen.ground.snapshot
+    row = snapshot.pods.rows[place]
+    if row.node is None:
+        found = forecast(ask_pending(seen.ground, place), seen, scheduler, advisers=advisers)
+    else:
+        found = forecast_next(place, seen, scheduler, gone=gone, advisers=advisers)
+    state = PENDING if row.node is None else NEXT
+    return f"{row.namespace}/{row.name}", describe(found, snapshot, state=state)
+
+
+def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:
+    pods = seen.ground.snapshot.pods
+    if not names and not pending:
+        raise UsageError("name a pod, or ask for all that wait with --pending")
+    for name in names:
+        namespace, _, own = name.rpartition("/")
+        place = pods.named(namespace or "default", own)
+        if place is None:
+            raise UsageError(f"there is no pod {namespace or 'default'}/{own} among the objects")
+        if pods.rows[place].is_finished:
+            raise UsageError(f"pod {namespace or 'default'}/{own} has finished: it lands nowhere")
+        yield place
+    if pending:
+        yield from (place for place, row in enumerate(pods.rows) if _waits(row))
+
+
+def _waits(row: PodRow) -> bool:
+    return row.node is None and not row.is_finished and not row.is_terminating
+
+
+def _read_scheduler(path: str | None, version: Version) -> Scheduler:
+    if path is None:
+        return default_scheduler(version)
+    return parse_scheduler(_read(path), version=version, source=path)
+
+
+def _read_extender_settings(path: str | None) -> ExtenderSettings:
+    return DEFAULTS if path is None else settings.parse(_read(path), ExtenderSettings, source=path)
+
+
+def _read_objects(path: str, now: float, version: Version) -> Reading:
+    try:
+        return from_objects(_read(path), now=now, version=version)
+    except TextError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _read(path: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _read_now(text: str | None) -> float:
+    try:
+        return time.time() if text is None else parse_time(text)
+    except TimeError as error:
+        raise UsageError(f"--now: {error}") from None
+
+
+def _read_version(text: str) -> Version:
+    major, _, minor = text.removeprefix("v").partition(".")
+    if not (major.isdecimal() and minor.split(".")[0].isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no version such as 1.36")
+    return int(major), int(minor.split(".")[0])
