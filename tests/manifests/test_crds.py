@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 RESOURCES: tuple[Resource[Any], ...] = (HISTORIES, LEDGERS, SCORES)
 CRDS = {
     crd["spec"]["names"]["plural"]: crd
-    for crd in (yaml.safe_load(file.read_text()) for file in (ROOT / "manifests" / "crds").iterdir())
+    for crd in (yaml.safe_load(file.read_text()) for file in (ROOT / "manifests" / "crds").glob("*.yaml"))
 }
 MEMORY = (ROOT / "docs" / "memory.md").read_text()
 # The API server sees to these; a schema need not name them.

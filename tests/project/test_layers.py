@@ -3,16 +3,22 @@
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_module_of_the_library_has_its_layer() -> None:
+PACKAGES = ("reberth", "federation")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_module_has_its_layer(package: str) -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     pure = next(contract for contract in contracts if contract["name"] == "pure core")
     named = {*pure["source_modules"], *pure["forbidden_modules"]}
     found = {
-        f"reberth.{path.stem}"
-        for path in (ROOT / "reberth").iterdir()
+        f"{package}.{path.stem}"
+        for path in (ROOT / package).iterdir()
         if (path.suffix == ".py" and not path.stem.startswith("__")) or (path / "__init__.py").exists()
     }
     assert found <= named

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = ("reberth", "federation")
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_our_packages_alone(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"reberth"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
 
 
 def test_the_wheel_is_imported_from_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
@@ -32,10 +33,11 @@ def test_the_wheel_is_imported_from_a_clean_environment(wheel: Path, tmp_path: P
     subprocess.run([*install, str(wheel)], check=True, capture_output=True)
     here = next(path for path in sys.path if path.endswith("site-packages"))
     names = [
-        path.stem for path in (ROOT / "reberth").glob("*.py") if path.stem not in ("__init__", "__main__")
+        f"{package}.{path.stem}"
+        for package in PACKAGES
+        for path in (ROOT / package).glob("*.py")
+        if path.stem not in ("__init__", "__main__")
     ]
-    program = (
-        f"import sys; sys.path.append({here!r}); import {', '.join(f'reberth.{name}' for name in names)}"
-    )
+    program = f"import sys; sys.path.append({here!r}); import {', '.join(names)}"
     program += "; assert 'site-packages/reberth' in reberth.records.__file__, reberth.records.__file__"
     subprocess.run([str(python), "-I", "-c", program], check=True, cwd=tmp_path)

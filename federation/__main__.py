@@ -1,0 +1,120 @@
+"""The federation's commands.
+
+`python -m federation schedule` says of a printout where workloads go, and why; anybody can try it.
+`python -m federation webhook` completes and checks what is written to the hub's API server.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from federation import webhook
+from federation.hub import Hub
+from federation.printing import write_json, write_table
+from federation.scheduling import Fleet, decide
+from reberth.errors import ConfigurationError
+from reberth.faults import ObjectError
+from reberth.printouts import TextError
+from reberth.times import TimeError, parse_time
+
+BAD_INPUT = 2
+
+
+def main() -> int:
+    """Exit code 0: answered, also where there is nothing to schedule, or stopped; 2: bad input."""
+    arguments = _parser().parse_args()
+    try:
+        return int(arguments.run(arguments))
+    except (ConfigurationError, ObjectError) as error:
+        print(f"federation: {error}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m federation")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    text = "say where bindings would be scheduled, and why"
+    schedule = commands.add_parser("schedule", help=text, description=text)
+    schedule.add_argument(
+        "--hub",
+        required=True,
+        action="append",
+        metavar="OBJECTS",
+        help="what kubectl prints of the hub, JSON or YAML; - is standard input; may be given again",
+    )
+    schedule.add_argument(
+        "binding", nargs="?", metavar="BINDING", help="namespace/name, or name; default: all"
+    )
+    schedule.add_argument("--now", metavar="TIME", help="like 2026-01-02T03:04:05Z; default: the clock")
+    schedule.add_argument("-o", dest="form", choices=["json", "wide"], default="wide", help="default: wide")
+    schedule.set_defaults(run=_schedule)
+    text = "complete and check what is written to the hub's API server"
+    served = commands.add_parser("webhook", help=text, description=text)
+    webhook.add_arguments(served)
+    served.set_defaults(run=webhook.serve)
+    return parser
+
+
+def _schedule(arguments: argparse.Namespace) -> int:
+    now = _read_now(arguments.now)
+    hub = _read_hub(arguments.hub)
+    names = _find(hub, arguments.binding)
+    fleet = Fleet(hub.clusters)
+    decisions = {name: decide(hub.bindings[name], fleet, now=now) for name in names}
+    text = write_json(decisions) if arguments.form == "json" else write_table(decisions)
+    if text:
+        print(text)
+    for note in _note(hub):
+        print(f"federation: {note}", file=sys.stderr)
+    return 0
+
+
+def _read_now(text: str | None) -> float:
+    try:
+        return time.time() if text is None else parse_time(text)
+    except TimeError as error:
+        raise ConfigurationError(f"--now: {error}") from error
+
+
+def _read_hub(sources: Iterable[str]) -> Hub:
+    try:
+        hub = Hub(map(_read, sources))
+    except TextError as error:
+        raise ConfigurationError(f"--hub: {error}") from error
+    if hub.faults:
+        raise ConfigurationError("\nfederation: ".join(map(str, hub.faults)))
+    return hub
+
+
+def _read(source: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"--hub: {error}") from error
+
+
+def _find(hub: Hub, asked: str | None) -> Iterable[str]:
+    if asked is None:
+        return sorted(hub.bindings)
+    found = [name for name in (asked, f"default/{asked}") if name in hub.bindings]
+    if not found:
+        there = ", ".join(sorted(hub.bindings)) or "none"
+        raise ConfigurationError(f"there is no binding {asked}; there are: {there}")
+    return found[:1]
+
+
+def _note(hub: Hub) -> Iterator[str]:
+    """Say what the objects hold that leads to no decision."""
+    policies = hub.names("PropagationPolicy", "ClusterPropagationPolicy")
+    if not hub.bindings:
+        yield "there is no ResourceBinding and no ClusterResourceBinding, so nothing to schedule"
+    if policies and not hub.bindings:
+        yield f"a policy alone is not scheduled, but the bindings made from it: {', '.join(policies)}"
+    for name in hub.names("WorkloadRebalancer"):
+        yield f"{name} is not carried out here: a binding is fresh by its spec.rescheduleTriggeredAt"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

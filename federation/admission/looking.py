@@ -1,0 +1,63 @@
+"""What a completed object is told: why it is refused, or what it asks for that nobody will do."""
+
+from collections.abc import Iterator
+
+from federation.admission.completing import APPLICATION, GRACEFULLY
+from federation.admission.identities import POLICY_KINDS, find_changed_identity
+from federation.admission.shapes import Object, entries, mapping, member
+
+
+def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
+    """Give the reasons why an object is not to be kept."""
+    changed = find_changed_identity(kind, wanted, before)
+    if changed:
+        yield changed
+    if kind in POLICY_KINDS:
+        yield from _find_endless_wait(wanted)
+
+
+def find_idle_words(kind: str, wanted: Object) -> Iterator[str]:
+    """Give what an object says in vain."""
+    if kind in POLICY_KINDS:
+        yield from _in_policies(wanted)
+    if kind == "Cluster":
+        yield from _in_clusters(wanted)
+
+
+def _find_endless_wait(policy: Object) -> Iterator[str]:
+    application = mapping(policy, *APPLICATION)
+    if application.get("purgeMode") == GRACEFULLY and application.get("gracePeriodSeconds") is None:
+        place = ".".join((*APPLICATION, "gracePeriodSeconds"))
+        yield f"{place}: Invalid value: null: should not be empty when purgeMode is gracefully"
+
+
+def _in_policies(policy: Object) -> Iterator[str]:
+    placement = mapping(policy, "spec", "placement")
+    if placement.get("spreadConstraints") and _has_static_weights(placement):
+        yield "spec.placement.spreadConstraints: not looked at where replicas are divided by static weights"
+    for path, constraint in entries(placement, "spreadConstraints"):
+        if constraint.get("spreadByLabel"):
+            yield _kept(f"spec.placement.spreadConstraints[{path[-1]}].spreadByLabel")
+    if placement.get("workloadAffinity"):
+        yield _kept("spec.placement.workloadAffinity")
+
+
+def _has_static_weights(placement: Object) -> bool:
+    scheduling = mapping(placement, "replicaScheduling")
+    return (
+        scheduling.get("replicaSchedulingType") == "Divided"
+        and scheduling.get("replicaDivisionPreference") == "Weighted"
+        and not member(scheduling, "weightPreference", "dynamicWeight")
+    )
+
+
+def _in_clusters(cluster: Object) -> Iterator[str]:
+    spec = mapping(cluster, "spec")
+    if spec.get("syncMode") == "Pull":
+        yield _kept("spec.syncMode: Pull")
+    if spec.get("resourceModels"):
+        yield _kept("spec.resourceModels")
+
+
+def _kept(place: str) -> str:
+    return f"{place}: kept, but not acted on"

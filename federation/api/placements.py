@@ -1,0 +1,176 @@
+"""Where a workload may go and how its replicas are divided: the part that policies and bindings share.
+
+Fields that the API server defaults have the same default here, so that what people write by hand reads alike.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from reberth.records import LabelSelector, NodeSelectorRequirement, Record, Toleration
+
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Weight = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Texts = str | tuple[str, ...]
+
+
+class FieldSelector(Record, frozen=True):
+    """What a cluster's provider, region and zone must be."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] | None = None
+
+
+class ClusterAffinity(Record, frozen=True):
+    """A group of clusters; what it does not say does not matter, and `exclude` has the last word."""
+
+    label_selector: LabelSelector | None = None
+    field_selector: FieldSelector | None = None
+    cluster_names: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+
+
+class OverflowAffinity(ClusterAffinity, frozen=True):
+    """A group that takes what the ones before it have no room for."""
+
+    affinity_name: str = ""
+
+
+class ClusterAffinityTerm(ClusterAffinity, frozen=True):
+    """A group by name: the groups are tried in the order in which they stand."""
+
+    affinity_name: str = ""
+    overflow_affinities: tuple[OverflowAffinity, ...] | None = None
+
+
+class ClusterToleration(Toleration, frozen=True):
+    """A taint that is put up with; without seconds for ever."""
+
+    toleration_seconds: int | None = None
+
+
+class SpreadField(StrEnum):
+    CLUSTER = "cluster"
+    REGION = "region"
+    ZONE = "zone"
+    PROVIDER = "provider"
+
+
+class SpreadConstraint(Record, frozen=True):
+    """How many groups of clusters a workload may use; no `max_groups` is no limit."""
+
+    spread_by_field: SpreadField | None = None
+    spread_by_label: str | None = None
+    max_groups: Count | None = None
+    min_groups: Count | None = None
+
+
+class StaticWeight(Record, frozen=True):
+    target_cluster: ClusterAffinity
+    weight: Weight
+
+
+class WeightPreference(Record, frozen=True):
+    static_weight_list: tuple[StaticWeight, ...] | None = None
+    dynamic_weight: str | None = None
+
+
+class SchedulingType(StrEnum):
+    DUPLICATED = "Duplicated"
+    DIVIDED = "Divided"
+
+
+class DivisionPreference(StrEnum):
+    AGGREGATED = "Aggregated"
+    WEIGHTED = "Weighted"
+
+
+class ReplicaScheduling(Record, frozen=True):
+    replica_scheduling_type: SchedulingType = SchedulingType.DIVIDED
+    replica_division_preference: DivisionPreference = DivisionPreference.WEIGHTED
+    weight_preference: WeightPreference | None = None
+
+
+class WorkloadAffinityTerm(Record, frozen=True):
+    group_by_label_key: str = ""
+
+
+class WorkloadAffinity(Record, frozen=True):
+    affinity: WorkloadAffinityTerm | None = None
+    anti_affinity: WorkloadAffinityTerm | None = None
+
+
+class Placement(Record, frozen=True):
+    cluster_affinity: ClusterAffinity | None = None
+    cluster_affinities: tuple[ClusterAffinityTerm, ...] | None = None
+    cluster_tolerations: tuple[ClusterToleration, ...] | None = None
+    spread_constraints: tuple[SpreadConstraint, ...] | None = None
+    replica_scheduling: ReplicaScheduling | None = None
+    workload_affinity: WorkloadAffinity | None = None
+
+
+class PurgeMode(StrEnum):
+    """What becomes of the copy that a workload leaves behind; both old spellings are read."""
+
+    DIRECTLY = "Directly"
+    GRACEFULLY = "Gracefully"
+    NEVER = "Never"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PurgeMode | None":
+        old = {"Immediately": cls.DIRECTLY, "Graciously": cls.GRACEFULLY}
+        return old.get(str(value))
+
+
+class StatePreservationRule(Record, frozen=True):
+    alias_label_name: str
+    json_path: str
+
+
+class StatePreservation(Record, frozen=True):
+    rules: tuple[StatePreservationRule, ...] | None = None
+
+
+class PreConditions(Record, frozen=True):
+    """What must have been before a failover may begin."""
+
+    delay_seconds: int | None = None
+    healthy_state: Texts | None = None
+
+
+class DecisionConditions(Record, frozen=True):
+    """How long a workload may be unhealthy; `healthyState` is read, as old policies have it."""
+
+    toleration_seconds: int | None = None
+    healthy_state: Texts | None = None
+
+
+class ApplicationFailover(Record, frozen=True):
+    pre_conditions: PreConditions | None = None
+    decision_conditions: DecisionConditions | None = None
+    purge_mode: PurgeMode | None = None
+    grace_period_seconds: int | None = None
+    block_predecessor_seconds: int | None = None
+    state_preservation: StatePreservation | None = None
+
+
+class ClusterFailover(Record, frozen=True):
+    purge_mode: PurgeMode | None = None
+    state_preservation: StatePreservation | None = None
+
+
+class Failover(Record, frozen=True):
+    application: ApplicationFailover | None = None
+    cluster: ClusterFailover | None = None
+
+
+class SuspendedClusters(Record, frozen=True):
+    cluster_names: tuple[str, ...] | None = None
+
+
+class Suspension(Record, frozen=True):
+    """What is halted; `scheduling` is a binding's alone."""
+
+    dispatching: bool | None = None
+    dispatching_on_clusters: SuspendedClusters | None = None
+    scheduling: bool | None = None

@@ -1,0 +1,115 @@
+"""Groups of clusters by label, field and name, compiled once and then asked of every cluster.
+
+A group has one tier, and more where its policy names who takes what the first has no room for.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from federation.api import ClusterAffinity, FieldSelector, Placement
+from federation.scheduling.fleet import Member
+from reberth.records import NodeSelectorRequirement
+from reberth.selectors import EVERYTHING, Selector, SelectorError, compile_selector
+
+_FIELDS = ("provider", "region", "zone")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+class FieldError(ValueError):
+    """A field of the object that cannot be read, and the reason."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+
+class FieldRule(msgspec.Struct, frozen=True):
+    """What a field must hold. A cluster may span several zones: `In` then means all of them."""
+
+    field: str
+    operator: str
+    values: frozenset[str]
+
+    def matches(self, member: Member) -> bool:
+        held = member.fields(self.field)
+        match self.operator:
+            case "In":
+                return bool(held) and self.values.issuperset(held)
+            case "NotIn":
+                return self.values.isdisjoint(held)
+            case "Exists":
+                return bool(held)
+            case _:
+                return not held
+
+
+class Affinity(msgspec.Struct, frozen=True):
+    """All of it must hold; no names are all names."""
+
+    labels: Selector = EVERYTHING
+    fields: tuple[FieldRule, ...] = ()
+    names: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
+
+    def matches(self, member: Member) -> bool:
+        if member.name in self.excluded or (self.names and member.name not in self.names):
+            return False
+        return self.labels.matches(member.labels) and all(rule.matches(member) for rule in self.fields)
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Clusters to choose from, tier by tier; `index` is its place among the groups of its placement."""
+
+    tiers: tuple[Affinity, ...] = (Affinity(),)
+    name: str = ""
+    index: int = 0
+
+
+def list_groups(placement: Placement, path: str, *, with_overflow: bool) -> tuple[Group, ...]:
+    """Compile the groups of the placement at this path, in their order. Raises FieldError."""
+    terms = placement.cluster_affinities
+    if not terms:
+        return (Group((compile_affinity(placement.cluster_affinity, f"{path}.clusterAffinity"),)),)
+    groups = []
+    for index, term in enumerate(terms):
+        place = f"{path}.clusterAffinities[{index}]"
+        overflow = [
+            compile_affinity(each, f"{place}.overflowAffinities[{tier}]")
+            for tier, each in enumerate((term.overflow_affinities or ()) if with_overflow else ())
+        ]
+        groups.append(Group((compile_affinity(term, place), *overflow), term.affinity_name, index))
+    return tuple(groups)
+
+
+def compile_affinity(affinity: ClusterAffinity | None, path: str) -> Affinity:
+    """Compile the affinity at this path; none at all is for every cluster. Raises FieldError."""
+    if affinity is None:
+        return Affinity()
+    return Affinity(
+        EVERYTHING if affinity.label_selector is None else _compile_labels(affinity, f"{path}.labelSelector"),
+        tuple(_compile_fields(affinity.field_selector, f"{path}.fieldSelector")),
+        frozenset(affinity.cluster_names or ()),
+        frozenset(affinity.exclude or ()),
+    )
+
+
+def _compile_labels(affinity: ClusterAffinity, path: str) -> Selector:
+    try:
+        return compile_selector(affinity.label_selector)
+    except SelectorError as error:
+        raise FieldError(path, str(error)) from error
+
+
+def _compile_fields(selector: FieldSelector | None, path: str) -> Iterator[FieldRule]:
+    for index, each in enumerate((selector.match_expressions if selector else None) or ()):
+        _refuse_unknown(each, f"{path}.matchExpressions[{index}]")
+        yield FieldRule(each.key, each.operator, frozenset(each.values or ()))
+
+
+def _refuse_unknown(rule: NodeSelectorRequirement, path: str) -> None:
+    if rule.key not in _FIELDS:
+        raise FieldError(f"{path}.key", f"{rule.key!r} is none of {', '.join(_FIELDS)}")
+    if rule.operator not in _OPERATORS:
+        raise FieldError(f"{path}.operator", f"{rule.operator!r} is none of {', '.join(_OPERATORS)}")

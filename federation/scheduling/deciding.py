@@ -1,0 +1,144 @@
+"""Where one workload goes among the clusters: filter, rank, select, assign, group by group.
+
+A decision is a function of the binding, the clusters and the time. The group in use is tried first. When it
+no longer works the walk begins at the first group again, so that a workload comes home before it goes
+further away.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.api import ResourceBinding, TargetCluster
+from federation.scheduling.affinities import Group
+from federation.scheduling.assigning import assign
+from federation.scheduling.candidates import Candidate, rank
+from federation.scheduling.causes import Rest, find_cause
+from federation.scheduling.demands import Demand, read_demand
+from federation.scheduling.estimating import Request, estimate
+from federation.scheduling.filtering import Reasons, find_reasons, find_tiers, summarize
+from federation.scheduling.fleet import Fleet, Member
+from federation.scheduling.outcomes import Decision, Failure, Reason, Refusal, Verdict, judge
+from federation.scheduling.scoring import score
+from federation.scheduling.selecting import select
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One group tried: what was said of each cluster, and the clusters that it gives or why it gives none."""
+
+    group: Group
+    verdicts: dict[str, Verdict]
+    clusters: tuple[TargetCluster, ...] = ()
+    refusal: Refusal | None = None
+
+
+def decide(binding: ResourceBinding, fleet: Fleet, *, now: float) -> Decision:
+    """Decide where the workload is to be. Raises ObjectError where the binding holds what cannot be read."""
+    demand = read_demand(binding)
+    cause = find_cause(binding, demand, fleet)
+    if isinstance(cause, Rest):
+        return _rest(demand, cause, fleet)
+    failed: list[Attempt] = []
+    for group in _walk(demand):
+        attempt = _try(group, demand, fleet)
+        if attempt.refusal is None:
+            return replace(_succeed(demand, attempt, failed), cause=cause, scheduled_at=now)
+        failed.append(attempt)
+    return replace(_fail(demand, failed), cause=cause)
+
+
+def _walk(demand: Demand) -> Iterator[Group]:
+    """Give the group in use, then all others from the first on; a fresh scheduling has none in use."""
+    in_use = [group for group in demand.groups if group.name == demand.observed and not demand.fresh]
+    yield from in_use
+    yield from (group for group in demand.groups if group not in in_use)
+
+
+def _try(group: Group, demand: Demand, fleet: Fleet) -> Attempt:
+    reasons = find_reasons(demand, group, fleet)
+    verdicts = _judge_clusters(reasons, demand, fleet)
+    tiers = find_tiers(group, fleet)
+    passed = [
+        Candidate(
+            member, tier, sum(verdict.scores.values()), verdict.available, demand.targets.get(member.name, 0)
+        )
+        for member, tier, verdict in zip(fleet.members, tiers, verdicts.values(), strict=True)
+        if verdict.passed and tier is not None
+    ]
+    placed = _place(passed, demand) if passed else summarize(reasons)
+    if isinstance(placed, Refusal):
+        return Attempt(group, verdicts, refusal=placed)
+    return Attempt(group, verdicts, placed)
+
+
+def _judge_clusters(reasons: Iterable[Reasons], demand: Demand, fleet: Fleet) -> dict[str, Verdict]:
+    rooms = fleet.column(_estimate, demand.request if demand.replicas else None)
+    return {
+        member.name: Verdict(not against, against, {} if against else score(demand, member.name), room)
+        for member, against, room in zip(fleet.members, reasons, rooms, strict=True)
+    }
+
+
+def _estimate(member: Member, request: Request | None) -> int:
+    """Without replicas there is nothing to make room for."""
+    return 0 if request is None else estimate(member.room, request)
+
+
+def _place(passed: Sequence[Candidate], demand: Demand) -> tuple[TargetCluster, ...] | Refusal:
+    selected = select(rank(passed), demand)
+    return selected if isinstance(selected, Refusal) else assign(selected, demand)
+
+
+def _succeed(demand: Demand, attempt: Attempt, failed: Iterable[Attempt]) -> Decision:
+    result = ", ".join(f"{target.name}:{target.replicas}" for target in attempt.clusters)
+    colon = ":" if demand.is_namespaced else ""
+    return Decision(
+        clusters=attempt.clusters,
+        affinity_name=attempt.group.name,
+        reason=Reason.SUCCESS,
+        message=f"Binding has been scheduled successfully. Result{colon} {{{result}}}",
+        verdicts=attempt.verdicts,
+        failures=_tell(demand, failed),
+    )
+
+
+def _fail(demand: Demand, failed: Sequence[Attempt]) -> Decision:
+    refusal, retry = judge([each.refusal for each in failed if each.refusal])
+    return Decision(
+        clusters=_keep(demand),
+        affinity_name=demand.observed,
+        reason=refusal.reason,
+        message=refusal.message,
+        verdicts=failed[0].verdicts,
+        failures=_tell(demand, failed),
+        retry=retry,
+    )
+
+
+def _rest(demand: Demand, rest: Rest, fleet: Fleet) -> Decision:
+    group = next(_walk(demand))
+    return Decision(
+        clusters=_keep(demand),
+        affinity_name=demand.observed,
+        reason=Reason.SUCCESS,
+        message=rest,
+        verdicts=_judge_clusters(find_reasons(demand, group, fleet), demand, fleet),
+    )
+
+
+def _keep(demand: Demand) -> tuple[TargetCluster, ...]:
+    return tuple(TargetCluster(name, demand.targets[name]) for name in sorted(demand.targets))
+
+
+def _tell(demand: Demand, failed: Iterable[Attempt]) -> tuple[Failure, ...]:
+    """Give the text of each named group's Event; without groups the message says it all."""
+    return tuple(
+        Failure(
+            each.group.name,
+            f"failed to schedule {demand.kind}({demand.name}) "
+            f"with clusterAffiliates index({each.group.index}): {each.refusal.message}",
+        )
+        for each in failed
+        if each.group.name and each.refusal
+    )

@@ -1,0 +1,52 @@
+"""How many replicas a cluster has room for, by the sums that it reports of its nodes."""
+
+import msgspec
+
+from federation.api import ResourceSummary
+from reberth.quantities import MILLI, UNIT, nanos, round_up
+from reberth.records import Quantities
+
+PODS = "pods"
+MOST = 2**31 - 1
+_CPU = "cpu"
+
+Request = tuple[tuple[str, int], ...]
+
+
+class Room(msgspec.Struct, frozen=True):
+    """What is free of each resource, in nanos; pods are a resource like the others."""
+
+    free: dict[str, int] = {}
+
+
+def read_room(summary: ResourceSummary | None) -> Room:
+    """Take what is taken and what waits for a node off what there is. Raises QuantityError."""
+    if summary is None:
+        return Room()
+    free = {name: nanos(amount) for name, amount in (summary.allocatable or {}).items()}
+    for taken in (summary.allocated, summary.allocating):
+        for name, amount in (taken or {}).items():
+            free[name] = free.get(name, 0) - nanos(amount)
+    return Room(free)
+
+
+def read_request(asked: Quantities | None) -> Request:
+    """Read what one replica asks for. Raises QuantityError."""
+    return tuple(sorted((name, nanos(amount)) for name, amount in (asked or {}).items()))
+
+
+def reserve(room: Room, request: Request, replicas: int) -> Room:
+    """Give the room that is left when so many replicas are on their way but not yet reported."""
+    taken = {PODS: UNIT, **dict(request)}
+    return Room({name: free - replicas * taken.get(name, 0) for name, free in room.free.items()})
+
+
+def estimate(room: Room, request: Request) -> int:
+    """Count the replicas that fit; what a cluster does not report it does not have."""
+    replicas = min(max(0, room.free.get(PODS, 0) // UNIT), MOST)
+    for name, asked in request:
+        if asked > 0 and replicas:
+            unit = MILLI if name == _CPU else UNIT
+            free = max(0, round_up(room.free.get(name, 0), unit))
+            replicas = min(replicas, free // round_up(asked, unit))
+    return replicas

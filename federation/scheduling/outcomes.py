@@ -1,0 +1,67 @@
+"""What a scheduling comes to: a decision with its reasons, or a refusal that says why there is none."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from federation.api import TargetCluster
+
+
+class Reason(StrEnum):
+    """Why the condition Scheduled is what it is; only the first stands for true."""
+
+    SUCCESS = "Success"
+    NO_CLUSTER_FIT = "NoClusterFit"
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULER_ERROR = "SchedulerError"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """No clusters, and why."""
+
+    reason: Reason
+    message: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the plugins say of one cluster, and how many more replicas it has room for."""
+
+    passed: bool
+    reasons: dict[str, str]
+    scores: dict[str, int]
+    available: int
+
+
+class Failure(msgspec.Struct, frozen=True, rename="camel"):
+    """A group of clusters that was tried in vain; the message is that of its Event."""
+
+    affinity_name: str
+    message: str
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Where a workload is to be.
+
+    Without success these are the clusters that it has: nothing is taken away before there is a
+    substitute. `scheduled_at` is the new lastScheduledTime, None where it stays as it is. `retry` asks
+    for another attempt, though no object changes. `cause` is why it was scheduled at all.
+    """
+
+    clusters: tuple[TargetCluster, ...]
+    affinity_name: str
+    reason: Reason
+    message: str
+    verdicts: dict[str, Verdict]
+    cause: str = ""
+    failures: tuple[Failure, ...] = ()
+    scheduled_at: float | None = None
+    retry: bool = False
+
+
+def judge(refusals: Sequence[Refusal]) -> tuple[Refusal, bool]:
+    """Give the refusal that counts, the first, and whether time alone may help.
+
+    It does not help where no cluster passes the filters: an object must change for that.
+    """
+    return refusals[0], any(each.reason is not Reason.NO_CLUSTER_FIT for each in refusals)
