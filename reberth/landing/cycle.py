@@ -13,6 +13,7 @@ from reberth.columns import Bools, Indices, Ints
 from reberth.landing.asking import Asked
 from reberth.landing.node_rules import narrow_by_affinity
 from reberth.landing.plugins import FILTERS, SCORES
+from reberth.landing.pod_affinity import skips_pod_affinity
 from reberth.landing.profiles import Profile
 from reberth.landing.verdicts import Refusal, Rejected, Unforeseeable, Verdict
 from reberth.landing.viewing import View
@@ -93,11 +94,15 @@ def _refusals_of(verdict: Verdict) -> tuple[Refusal, ...]:
 def _respect_nominated(
     asked: Asked, view: View, profile: Profile, found: Feasibility, among: frozenset[str]
 ) -> Feasibility:
-    """Filter a node once more with the pods that are nominated for it, if they are no less important."""
+    """Filter a node with the pods that are nominated for it, too, if they are no less important.
+
+    kube-scheduler does that first: then the reasons of this filtering count, whatever else speaks against it.
+    """
     for node, pods in view.nominated.items():
         rivals = [pod for pod in pods if _is_rival(asked, view, pod, among)]
-        if rivals and found.fits[node]:
-            found = _merge(found, _refuse_beside(asked, view, profile, rivals, node), node)
+        refusals = tuple(_refuse_beside(asked, view, profile, rivals, node)) if rivals else ()
+        if refusals:
+            found = _replace(found, refusals, node)
     return found
 
 
@@ -115,7 +120,7 @@ def _refuse_beside(
     fuller = view
     for pod in rivals:
         fuller = fuller.with_pod_on(pod, node)
-    for name in profile.filters:
+    for name in _filters_beside(asked, view, profile):
         verdict = FILTERS[name](asked, fuller, profile)
         if isinstance(verdict, Rejected):
             yield Refusal(verdict.reason, np.ones(view.ground.size, np.bool_))
@@ -125,7 +130,16 @@ def _refuse_beside(
             return
 
 
-def _merge(found: Feasibility, refusals: Iterable[Refusal], node: int) -> Feasibility:
+def _filters_beside(asked: Asked, view: View, profile: Profile) -> tuple[str, ...]:
+    """What had nothing to say of the cluster without the rivals is not asked again."""
+    if "InterPodAffinity" in profile.filters and skips_pod_affinity(asked, view):
+        return tuple(name for name in profile.filters if name != "InterPodAffinity")
+    return profile.filters
+
+
+def _replace(found: Feasibility, refusals: Iterable[Refusal], node: int) -> Feasibility:
+    """Let a node be refused for these reasons, and for no others."""
     only = np.arange(len(found.fits)) == node
-    more = tuple(refusal._replace(nodes=only) for refusal in refusals)
-    return Feasibility(found.fits & ~only, found.refusals + more) if more else found
+    kept = (refusal._replace(nodes=refusal.nodes & ~only) for refusal in found.refusals)
+    more = (refusal._replace(nodes=only) for refusal in refusals)
+    return Feasibility(found.fits & ~only, (*kept, *more))
