@@ -54,7 +54,7 @@ class Snapshot:
         """
         places = self.pods.within(namespace)
         pods = slice(places.start, places.stop)
-        if _keys(selector).isdisjoint(OWN_LABELS):
+        if selector.keys.isdisjoint(OWN_LABELS):
             matches = self._ask_templates(selector, self.pods.template[pods])
         else:
             matches = np.array([selector.matches(row.labels) for row in self.pods.rows[pods]], np.bool_)
@@ -88,11 +88,6 @@ def build(contents: Contents, *, now: float) -> Snapshot:
         sums=sum_up(pods, templates),
         contents=MappingProxyType(contents),
     )
-
-
-def _keys(selector: Selector) -> frozenset[str]:
-    """Name the labels that a selector speaks of."""
-    return frozenset(key for key, _ in selector.pairs).union(clause.key for clause in selector.clauses)
 
 
 _NOTHING: Rows[Any] = Rows((), lambda row: row)

@@ -21,6 +21,7 @@ from reberth.landing.viewing import View
 from reberth.landing.viewing import view as see
 from reberth.records import PersistentVolumeClaim, PodSpec
 from reberth.requests import Version
+from reberth.tabulating import seal
 from reberth.templates import Template
 
 # Since then the volumes of old drivers are counted wherever a node has a CSINode at all.
@@ -70,7 +71,7 @@ class Uses:
     def _begin(self) -> tuple[Indices, Ints]:
         """Find where the uses are in the snapshot, and how many volumes are on each node."""
         used = self._locate(see(self.ground), slice(None))
-        return used, self._tally(used, np.ones(len(self.numbers), np.bool_))
+        return used, seal(self._tally(used, np.ones(len(self.numbers), np.bool_)))
 
     def _locate(self, view: View, uses: slice) -> Indices:
         """Give the node of each use; -1 where it does not count."""

@@ -1,6 +1,7 @@
 """Images that a node already has, so that a pod starts there sooner."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from reberth.landing.asking import Asked
 from reberth.landing.ground import Ground
 from reberth.landing.normalising import MOST
 from reberth.landing.viewing import View
-from reberth.records import ContainerImage, ObjectMeta, PodSpec
+from reberth.records import ObjectMeta, PodSpec
 from reberth.requests import Version
 from reberth.tabulating import seal
 
@@ -17,8 +18,8 @@ _MEBI = 1024**2
 _LEAST = 23 * _MEBI
 _MOST_OF_ONE = 1000 * _MEBI
 
-# An image's size, as the first node that has it gave it, and the nodes that have it.
-Found = tuple[int, Indices]
+# An image's size, as the first node that has it gave it, and the nodes of each record that tells of it.
+Found = tuple[int, list[Indices]]
 
 
 def score_images(asked: Asked, view: View, feasible: Indices) -> Ints:
@@ -31,7 +32,8 @@ def _score(ground: Ground, spec: PodSpec) -> Ints:
     sums = np.zeros(ground.size, np.int64)
     known = ground.once("images", lambda: _list_images(ground))
     for name in _name_images(spec, ground.version):
-        size, nodes = known.get(_with_tag(name), (0, np.zeros(0, np.int32)))
+        size, parts = known.get(_with_tag(name), (0, []))
+        nodes = np.unique(np.concatenate([np.zeros(0, np.int32), *parts]))
         sums[nodes] += int(size * (len(nodes) / max(ground.size, 1)))
     containers = len(spec.init_containers or ()) + len(spec.containers or ())
     highest = _MOST_OF_ONE * containers
@@ -54,15 +56,23 @@ def _with_tag(name: str) -> str:
 def _list_images(ground: Ground) -> dict[str, Found]:
     """Find who has each image. Nodes that have the same one mostly share its record."""
     records = ground.snapshot.nodes.records
-    holders: dict[int, tuple[ContainerImage, list[int]]] = {}
-    for node in sorted(range(ground.size), key=lambda place: _age(records[place].metadata)):
-        for image in records[node].status.images or ():
-            holders.setdefault(id(image), (image, []))[1].append(node)
-    found: dict[str, tuple[int, set[int]]] = {}
-    for image, nodes in holders.values():
-        for name in image.names or ():
-            found.setdefault(name, (image.size_bytes, set()))[1].update(nodes)
-    return {name: (size, np.array(sorted(nodes), np.int32)) for name, (size, nodes) in found.items()}
+    nodes = sorted(range(ground.size), key=lambda place: _age(records[place].metadata))
+    held = [records[node].status.images or () for node in nodes]
+    images = list(chain.from_iterable(held))
+    holders = np.repeat(np.array(nodes, np.int32), [len(each) for each in held])
+    found: dict[str, Found] = {}
+    for first, part in _group(np.fromiter(map(id, images), np.int64, len(images)), holders):
+        for name in images[first].names or ():
+            found.setdefault(name, (images[first].size_bytes, []))[1].append(part)
+    return found
+
+
+def _group(keys: Ints, values: Indices) -> Iterator[tuple[int, Indices]]:
+    """Give the values of each key, and where the key stands first: in that order."""
+    _, firsts, which, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    parts = np.split(values[np.argsort(which, kind="stable")], np.cumsum(counts)[:-1])
+    for place in np.argsort(firsts):
+        yield int(firsts[place]), parts[place]
 
 
 def _age(meta: ObjectMeta) -> tuple[str, int]:

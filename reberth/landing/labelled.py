@@ -23,13 +23,8 @@ def pods_meant(ground: Ground, selector: Selector, namespaces: frozenset[str]) -
     return ground.once(("pods", selector, namespaces), lambda: seal(_find_pods(ground, selector, namespaces)))
 
 
-def keys_of(selector: Selector) -> set[str]:
-    """Name the labels that a selector speaks of."""
-    return {key for key, _ in selector.pairs} | {clause.key for clause in selector.clauses}
-
-
 def _find_pods(ground: Ground, selector: Selector, namespaces: Iterable[str]) -> Indices:
-    if not keys_of(selector).isdisjoint(OWN_LABELS):
+    if not selector.keys.isdisjoint(OWN_LABELS):
         parts = [ground.snapshot.select(selector, namespace) for namespace in namespaces]
         return np.concatenate([np.zeros(0, np.int32), *parts])
     templates = ground.snapshot.templates.all

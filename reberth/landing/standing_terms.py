@@ -14,7 +14,7 @@ import numpy as np
 from reberth.columns import Indices, Ints
 from reberth.landing.asking import Asked
 from reberth.landing.ground import Ground
-from reberth.landing.labelled import Pair, keys_of
+from reberth.landing.labelled import Pair
 from reberth.landing.pod_terms import Terms, Weighty, compile_terms
 from reberth.records import Affinity, Labels
 from reberth.selectors import SelectorError
@@ -36,7 +36,7 @@ class StandingTerms:
     def __init__(self, templates: Mapping[Weighty, tuple[int, ...]]) -> None:
         self._templates = templates
         self._by_pair = _group_by_pair(templates)
-        self._keys = frozenset(chain.from_iterable(keys_of(each.term.selector) for each in templates))
+        self._keys = frozenset(chain.from_iterable(each.term.selector.keys for each in templates))
 
     def meaning(self, asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
         """Give the pods of which some term means this one, by topology."""

@@ -45,12 +45,11 @@ def refuse_unbound_volumes(asked: Asked, view: View, _arguments: VolumeBindingAr
     claims = list_claims(asked, view.ground)
     if not claims:
         return FITS
-    rejection = _check_all(asked, view.ground, claims)
-    sorted_ = rejection or _sort(view.ground, claims)
-    if not isinstance(sorted_, Claims):
-        return sorted_
+    parted = _check_all(asked, view.ground, claims) or _part(view.ground, claims)
+    if not isinstance(parted, Claims):
+        return parted
     try:
-        return tuple(_refuse(view.ground, sorted_))
+        return tuple(_refuse(view.ground, parted))
     except (QuantityError, SelectorError) as error:
         return Unforeseeable(f"a volume or claim in question is malformed: {error}")
 
@@ -64,10 +63,10 @@ def score_volumes(
     several pools, or several equally large volumes, kube-scheduler takes any.
     """
     claims = list_claims(asked, view.ground) if view.ground.version >= _SCORES_CAPACITY else ()
-    sorted_ = _sort(view.ground, claims)
-    if not claims or not isinstance(sorted_, Claims):
+    parted = _part(view.ground, claims)
+    if not claims or not isinstance(parted, Claims):
         return None
-    sources = find_sources(view.ground, sorted_.waiting)
+    sources = find_sources(view.ground, parted.waiting)
     return rate_sources(view.ground, sources, feasible, arguments.shape or _EMPTIER_IS_BETTER)
 
 
@@ -116,22 +115,22 @@ def _is_controlled(owners: Iterable[OwnerReference], uid: str) -> bool:
     return any(owner.controller and owner.uid == uid for owner in owners)
 
 
-def _sort(ground: Ground, claims: Iterable[PodClaim]) -> Claims | Rejected:
-    sorted_, is_late = Claims([], []), False
+def _part(ground: Ground, claims: Iterable[PodClaim]) -> Claims | Rejected:
+    parted, is_late = Claims([], []), False
     for claim in (each.record for each in claims if each.record):
         found = find_class(ground, class_of_claim(claim))
         if is_bound(claim):
-            sorted_.bound.append(claim)
+            parted.bound.append(claim)
         elif found and found.volume_binding_mode is None:
             return Rejected(
                 'running PreFilter plugin "VolumeBinding": VolumeBindingMode not set for StorageClass'
                 f' "{found.metadata.name}"'
             )
         elif found and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and not claim.spec.volume_name:
-            sorted_.waiting.append(claim)
+            parted.waiting.append(claim)
         else:
             is_late = True
-    return Rejected("pod has unbound immediate PersistentVolumeClaims") if is_late else sorted_
+    return Rejected("pod has unbound immediate PersistentVolumeClaims") if is_late else parted
 
 
 def _refuse(ground: Ground, claims: Claims) -> Iterator[Refusal]:

@@ -75,6 +75,11 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
     clauses: tuple[Clause, ...] = ()
     never: bool = False
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """Name the labels that the selector speaks of."""
+        return frozenset(key for key, _ in self.pairs).union(clause.key for clause in self.clauses)
+
     def matches(self, labels: Labels | None) -> bool:
         if self.never:
             return False

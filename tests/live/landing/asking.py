@@ -94,7 +94,9 @@ class Oracle:
 
         No twin can have the claim that is the pod's own, or the place that is kept for it.
         """
-        if "status" in probe or any("ephemeral" in one for one in probe["spec"].get("volumes", ())):
+        if "nominatedNodeName" in probe.get("status", {}):
+            return None
+        if any("ephemeral" in volume for volume in probe["spec"].get("volumes", ())):
             return None
         twin = await self._stage.create_twin(probe, f"{probe['metadata']['name']}{TO_REFUSE}")
         refused = await self._decide(twin)

@@ -1,6 +1,6 @@
 """Real evictions under real controllers: where the replacement lands, against what was foretold.
 
-Nothing else happens in the cluster meanwhile: what is listed before an eviction is what the scheduler sees, but
+Nothing else happens in the cluster meanwhile: the scheduler sees what is listed before an eviction, but
 for the evicted pod itself.
 """
 

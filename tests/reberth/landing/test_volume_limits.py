@@ -134,6 +134,29 @@ def test_the_volumes_of_a_pod_follow_planned_moves_but_stay_attached() -> None:
     assert refused(gone, refuse_volume_limits(own, gone)) == {"n1": FULL}
 
 
+def test_each_driver_has_a_limit_of_its_own_or_none() -> None:
+    seen = world(
+        node("n1"),
+        node("n2"),
+        csi_node("n1", disk__example=1, share__example=0, free__example=None),
+        csi_node("n2", disk__example=0, share__example=1),
+        csi_node("gone", disk__example=0),
+        *bound("a"),
+        claim("b", volume="b"),
+        volume("b", csi={"driver": "share.example", "volumeHandle": "b"}),
+        claim("c", volume="c"),
+        volume("c", csi={"driver": "free.example", "volumeHandle": "c"}),
+        pod("disk", volumes=claimed("a")),
+        pod("share", volumes=claimed("b")),
+        pod("free", volumes=claimed("c")),
+        pod("all", volumes=claimed("a", "b", "c")),
+    )
+    assert judge(seen, "disk") == {"n2": FULL}
+    assert judge(seen, "share") == {"n1": FULL}
+    assert judge(seen, "free") == {}
+    assert judge(seen, "all") == {"n1": FULL, "n2": FULL}
+
+
 def test_a_missing_claim_refuses_every_node_for_good() -> None:
     seen = world(*NODES, pod("asking", volumes=claimed("gone")))
     verdict = refuse_volume_limits(asking(seen), seen)
