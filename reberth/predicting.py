@@ -21,7 +21,7 @@ from reberth.landing.advising import (
 )
 from reberth.landing.asking import ask_pending
 from reberth.landing.describing import NEXT, PENDING, Json, describe, tabulate
-from reberth.landing.forecasting import forecast, forecast_next
+from reberth.landing.forecasting import Victim, forecast, forecast_next
 from reberth.landing.ground import Ground
 from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
 from reberth.landing.viewing import View, view
@@ -30,8 +30,6 @@ from reberth.printouts import TextError
 from reberth.requests import Version
 from reberth.rows import PodRow
 from reberth.times import TimeError, parse_time, write_time
-
-_VICTIMS = {"gone": True, "terminating": False, None: None}
 
 
 class UsageError(ConfigurationError):
@@ -44,7 +42,7 @@ class Question(NamedTuple):
     seen: View
     scheduler: Scheduler
     advisers: tuple[OwnExtender, ...]
-    gone: bool | None
+    victim: Victim | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--victim",
-        choices=("terminating", "gone"),
+        choices=[each.value for each in Victim],
         help="what the pod that is replaced does meanwhile; default: what its owner waits for",
     )
     parser.add_argument("--now", metavar="TIME", help="RFC 3339; default: the clock")
@@ -78,7 +76,7 @@ def answer(arguments: argparse.Namespace) -> str:
     memory = Memory(ground, _read_extender_settings(arguments.extender_settings))
     seen, advisers = view(ground), find_own(scheduler, memory)
     places = list(_find_pods(seen, arguments.pods, pending=arguments.pending))
-    question = Question(seen, scheduler, advisers, _VICTIMS[arguments.victim])
+    question = Question(seen, scheduler, advisers, arguments.victim and Victim(arguments.victim))
     pods = dict(_describe(place, question) for place in places)
     if arguments.output == "wide":
         return tabulate(pods)
@@ -96,15 +94,18 @@ def _warn(reading: Reading, scheduler: Scheduler) -> None:
 
 def _describe(place: int, question: Question) -> tuple[str, Json]:
     """Forecast one pod alone, as if no other pod moved."""
-    seen, scheduler, advisers, gone = question
+    seen, scheduler, advisers, victim = question
     snapshot = seen.ground.snapshot
     row = snapshot.pods.rows[place]
+    name = f"{row.namespace}/{row.name}"
     if row.node is None:
         found = forecast(ask_pending(seen.ground, place), seen, scheduler, advisers=advisers)
-    else:
-        found = forecast_next(place, seen, scheduler, gone=gone, advisers=advisers)
-    state = PENDING if row.node is None else NEXT
-    return f"{row.namespace}/{row.name}", describe(found, snapshot, state=state)
+        return name, describe(found, snapshot, state=PENDING)
+    found = forecast_next(place, seen, scheduler, victim=victim, advisers=advisers)
+    rare = (
+        None if victim else forecast_next(place, seen, scheduler, victim=Victim.UNNOTICED, advisers=advisers)
+    )
+    return name, describe(found, snapshot, state=NEXT, unnoticed=rare)
 
 
 def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:

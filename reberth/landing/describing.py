@@ -14,8 +14,21 @@ Json = dict[str, Any]
 PENDING, NEXT = "pending", "next"
 
 
-def describe(found: Forecast | Unforeseeable, snapshot: Snapshot, *, state: str) -> Json:
-    """Give the feasible nodes with their scores, the refused ones with their reasons, and the chances."""
+# So seldom kube-scheduler gets to know the replacement before the end of the old pod.
+UNNOTICED_SHARE = 0.02
+
+
+def describe(
+    found: Forecast | Unforeseeable,
+    snapshot: Snapshot,
+    *,
+    state: str,
+    unnoticed: Forecast | Unforeseeable | None = None,
+) -> Json:
+    """Give the feasible nodes with their scores, the refused ones with their reasons, and the chances.
+
+    `unnoticed` is the forecast for the rare case that kube-scheduler has not noticed the end of the old pod.
+    """
     if isinstance(found, Unforeseeable):
         return {"state": state, "unforeseeable": found.reason}
     names = snapshot.nodes.names
@@ -25,13 +38,30 @@ def describe(found: Forecast | Unforeseeable, snapshot: Snapshot, *, state: str)
         "state": state,
         "feasible": feasible,
         "refused": {name: reasons for name, reasons in refused.items() if reasons},
-        "best": [names[node] for node in found.best.tolist()],
-        "chances": {
-            names[node]: round(chance, 6)
-            for node, chance in zip(found.feasible.tolist(), found.chances.tolist(), strict=True)
-            if chance > 0
-        },
+        "best": [names[node] for node in _unite(found, unnoticed)],
+        "chances": {names[node]: chance for node, chance in _mix(found, unnoticed).items()},
     }
+
+
+def _unite(found: Forecast, unnoticed: Forecast | Unforeseeable | None) -> list[int]:
+    """Give the best nodes of both cases."""
+    rare = unnoticed.best.tolist() if isinstance(unnoticed, Forecast) else []
+    return sorted({*found.best.tolist(), *rare})
+
+
+def _mix(found: Forecast, unnoticed: Forecast | Unforeseeable | None) -> dict[int, float]:
+    """Give the chances of both cases, the rare one with its share."""
+    rare = UNNOTICED_SHARE if isinstance(unnoticed, Forecast) and len(unnoticed.feasible) else 0.0
+    chances = _list_chances(found, 1.0 - rare)
+    if isinstance(unnoticed, Forecast):
+        for node, chance in _list_chances(unnoticed, rare).items():
+            chances[node] = chances.get(node, 0.0) + chance
+    return {node: round(chances[node], 6) for node in sorted(chances)}
+
+
+def _list_chances(found: Forecast, share: float) -> dict[int, float]:
+    pairs = zip(found.feasible.tolist(), found.chances.tolist(), strict=True)
+    return {node: share * chance for node, chance in pairs if share * chance > 0}
 
 
 def _describe_node(found: Forecast, at: int) -> Json:

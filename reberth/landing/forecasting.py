@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,17 @@ from reberth.landing.verdicts import Refusal, Rejected, Unforeseeable
 from reberth.landing.viewing import View
 from reberth.rows import PodRow
 from reberth.signature import BARE_POD
+
+
+class Victim(Enum):
+    """What kube-scheduler sees of a pod when it schedules the replacement.
+
+    It hears of the two pods apart: rarely the new one comes first, and the old one stands as if nothing were.
+    """
+
+    GONE = "gone"
+    TERMINATING = "terminating"
+    UNNOTICED = "unnoticed"
 
 
 class Adviser(Protocol):
@@ -80,30 +92,34 @@ def forecast_next(
     view: View,
     scheduler: Scheduler,
     *,
-    gone: bool | None = None,
+    victim: Victim | None = None,
     advisers: Sequence[Adviser] = (),
 ) -> Forecast | Unforeseeable:
     """Tell where the next incarnation of a pod would land.
 
-    The old one is gone by then, or still terminating on its node; if nobody says which, its owner decides.
+    What the old one does meanwhile its owner decides, if nobody says it.
     """
     row = view.ground.snapshot.pods.rows[place]
     if row.template.controller is None:
         return Unforeseeable(BARE_POD.reason)
     asked = ask_next(view.ground, place)
-    is_gone = is_gone_first(row) if gone is None else gone
-    after = view.without(place) if is_gone else view.with_leaving(place)
-    return forecast(asked, after, scheduler, advisers=advisers)
+    match victim or expect_victim(row):
+        case Victim.GONE:
+            view = view.without(place)
+        case Victim.TERMINATING:
+            view = view.with_leaving(place)
+    return forecast(asked, view, scheduler, advisers=advisers)
 
 
-def is_gone_first(row: PodRow) -> bool:
-    """Tell whether a pod is gone when its replacement is scheduled.
+def expect_victim(row: PodRow) -> Victim:
+    """Tell what becomes of a pod before its replacement is scheduled.
 
-    A StatefulSet waits for that. Other owners replace a pod at once; one without a grace period is quicker.
+    A StatefulSet waits until it is gone. Others replace a pod at once; one without a grace period is quicker.
     """
     controller = row.template.controller
     of_stateful_set = controller is not None and controller.kind == "StatefulSet"
-    return of_stateful_set or row.template.spec.termination_grace_period_seconds == 0
+    is_gone = of_stateful_set or row.template.spec.termination_grace_period_seconds == 0
+    return Victim.GONE if is_gone else Victim.TERMINATING
 
 
 def profile_of(asked: Asked, scheduler: Scheduler) -> Profile | Unforeseeable:

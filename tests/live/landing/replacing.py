@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from localcluster.client import Client
 from localcluster.folders import running
-from reberth.landing.describing import NEXT, describe
-from reberth.landing.forecasting import forecast_next
+from reberth.landing.describing import NEXT, UNNOTICED_SHARE, describe
+from reberth.landing.forecasting import Victim, forecast_next
 from reberth.landing.ground import Ground
 from reberth.landing.profiles import default_scheduler
 from reberth.landing.viewing import view
@@ -36,7 +36,12 @@ class Landing(NamedTuple):
 
     @property
     def is_foretold(self) -> bool:
-        return self.landed_on in self.foretold.get("best", ())
+        return self.landed_on in self.foretold["best"]
+
+    @property
+    def is_rare(self) -> bool:
+        """The scheduler had not noticed the end of the old pod yet."""
+        return self.foretold["chances"].get(self.landed_on, 0.0) <= UNNOTICED_SHARE
 
 
 class Evictions:
@@ -104,8 +109,10 @@ def _foretell(objects: Any, name: str) -> dict[str, Any]:
     snapshot = from_objects(objects, now=0.0, version=_VERSION).snapshot
     place = snapshot.pods.named("default", name)
     assert place is not None
-    found = forecast_next(place, view(Ground(snapshot, _VERSION)), default_scheduler(_VERSION))
-    return describe(found, snapshot, state=NEXT)
+    seen, scheduler = view(Ground(snapshot, _VERSION)), default_scheduler(_VERSION)
+    usual = forecast_next(place, seen, scheduler)
+    rare = forecast_next(place, seen, scheduler, victim=Victim.UNNOTICED)
+    return describe(usual, snapshot, state=NEXT, unnoticed=rare)
 
 
 def _app(pod: Any) -> str:

@@ -9,7 +9,7 @@ import pytest
 from reberth.columns import Indices, Ints
 from reberth.landing.asking import Asked
 from reberth.landing.describing import describe, tabulate
-from reberth.landing.forecasting import Forecast, forecast, forecast_next, is_gone_first
+from reberth.landing.forecasting import Forecast, Victim, expect_victim, forecast, forecast_next
 from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
 from reberth.landing.verdicts import Refusal, Unforeseeable, refuse
 from reberth.landing.viewing import View
@@ -25,8 +25,8 @@ def landing(*objects: dict[str, Any], scheduler: Scheduler = SCHEDULER) -> dict[
     return describe(forecast(asking(seen), seen, scheduler), seen.ground.snapshot, state="pending")
 
 
-def foreseen(seen: View, name: str, *, gone: bool | None = None) -> Forecast:
-    found = forecast_next(place_of(seen, name), seen, SCHEDULER, gone=gone)
+def foreseen(seen: View, name: str, *, victim: Victim | None = None) -> Forecast:
+    found = forecast_next(place_of(seen, name), seen, SCHEDULER, victim=victim)
     assert isinstance(found, Forecast)
     return found
 
@@ -120,15 +120,38 @@ def test_a_replacement_is_scheduled_beside_the_terminating_pod() -> None:
     old = pod("old", node="a", cpu="5", owned_by=OWNED, terminationGracePeriodSeconds=30)
     seen = world(node("a"), node("b"), old, pod("other", node="b", cpu="2"))
     assert names(seen, foreseen(seen, "old").best) == ["b"]
-    assert names(seen, foreseen(seen, "old", gone=True).best) == ["a"]
+    assert names(seen, foreseen(seen, "old", victim=Victim.GONE).best) == ["a"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "grace", "gone"), [("ReplicaSet", 30, False), ("ReplicaSet", 0, True), ("StatefulSet", 30, True)]
+    ("kind", "grace", "victim"),
+    [
+        ("ReplicaSet", 30, Victim.TERMINATING),
+        ("ReplicaSet", 0, Victim.GONE),
+        ("StatefulSet", 30, Victim.GONE),
+    ],
 )
-def test_the_owner_tells_whether_the_old_pod_is_gone_first(kind: str, grace: int, *, gone: bool) -> None:
+def test_the_owner_tells_what_becomes_of_the_old_pod(kind: str, grace: int, victim: Victim) -> None:
     seen = world(pod("old", owned_by=owner(kind, "web"), terminationGracePeriodSeconds=grace))
-    assert is_gone_first(seen.ground.snapshot.pods.rows[0]) is gone
+    assert expect_victim(seen.ground.snapshot.pods.rows[0]) is victim
+
+
+def test_an_end_that_is_not_noticed_is_the_rarer_case() -> None:
+    seen = world(
+        node("a"), node("b"), pod("old", node="a", owned_by=OWNED, cpu="5"), pod("x", node="b", cpu="2")
+    )
+    usual, rare = (foreseen(seen, "old", victim=victim) for victim in (Victim.GONE, Victim.UNNOTICED))
+    found = describe(usual, seen.ground.snapshot, state="next", unnoticed=rare)
+    assert found["best"] == ["a", "b"]
+    assert found["chances"] == {"a": 0.98, "b": 0.02}
+    assert list(found["feasible"]) == ["a", "b"]
+
+
+def test_what_cannot_be_foreseen_or_fits_nowhere_has_no_share() -> None:
+    seen = world(node("a", cpu="6"), pod("old", node="a", owned_by=OWNED, cpu="5"))
+    usual, rare = (foreseen(seen, "old", victim=victim) for victim in (Victim.GONE, Victim.UNNOTICED))
+    for other in (rare, Unforeseeable("whatever"), None):
+        assert describe(usual, seen.ground.snapshot, state="next", unnoticed=other)["chances"] == {"a": 1.0}
 
 
 def test_what_nobody_would_make_again_lands_nowhere() -> None:
