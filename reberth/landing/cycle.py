@@ -4,7 +4,7 @@ All filters look at all nodes at once. A node's reasons are those of the first p
 kube-scheduler asks no further; a pod that a plugin turns away beforehand is turned away everywhere.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ class Scores(NamedTuple):
 
 
 def check(
-    asked: Asked, view: View, profile: Profile, *, among: Iterable[str]
+    asked: Asked, view: View, profile: Profile, *, among: Container[str]
 ) -> Feasibility | Rejected | Unforeseeable:
     """Ask all filters. `among` are the names of the schedulers whose nominated pods count, too."""
     verdicts = {
@@ -49,8 +49,12 @@ def check(
         verdict = verdicts[name]
         if isinstance(verdict, Rejected | Unforeseeable):
             return verdict
-    found = _sift(_look_at(asked, view, profile), [verdicts[name] for name in profile.filters])
-    return _respect_nominated(asked, view, profile, found, frozenset(among))
+    begun = _look_at(asked, view, profile)
+    found = _sift(begun, [verdicts[name] for name in profile.filters])
+    for node in filter(begun.fits.__getitem__, view.nominated):
+        refusals = tuple(_refuse_beside(asked, view, profile, node, among))
+        found = _replace(found, refusals, node) if refusals else found
+    return found
 
 
 def score(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Scores | Rejected:
@@ -91,22 +95,7 @@ def _refusals_of(verdict: Verdict) -> tuple[Refusal, ...]:
     return () if isinstance(verdict, Rejected | Unforeseeable) else verdict
 
 
-def _respect_nominated(
-    asked: Asked, view: View, profile: Profile, found: Feasibility, among: frozenset[str]
-) -> Feasibility:
-    """Filter a node with the pods that are nominated for it, too, if they are no less important.
-
-    kube-scheduler does that first: then the reasons of this filtering count, whatever else speaks against it.
-    """
-    for node, pods in view.nominated.items():
-        rivals = [pod for pod in pods if _is_rival(asked, view, pod, among)]
-        refusals = tuple(_refuse_beside(asked, view, profile, rivals, node)) if rivals else ()
-        if refusals:
-            found = _replace(found, refusals, node)
-    return found
-
-
-def _is_rival(asked: Asked, view: View, pod: int, among: frozenset[str]) -> bool:
+def _is_rival(asked: Asked, view: View, pod: int, among: Container[str]) -> bool:
     row = view.ground.snapshot.pods.rows[pod]
     is_another = row.uid != asked.uid or asked.is_next
     scheduler = row.template.spec.scheduler_name or "default-scheduler"
@@ -114,13 +103,18 @@ def _is_rival(asked: Asked, view: View, pod: int, among: frozenset[str]) -> bool
 
 
 def _refuse_beside(
-    asked: Asked, view: View, profile: Profile, rivals: Iterable[int], node: int
+    asked: Asked, view: View, profile: Profile, node: int, among: Container[str]
 ) -> Iterator[Refusal]:
-    """Give the reasons why the node would be refused if the rivals were on it already."""
+    """Give the reasons why a node would be refused if the pods that are nominated for it were on it already.
+
+    Those that are no less important count. kube-scheduler filters with them first: then these reasons hold,
+    and no others.
+    """
+    rivals = [pod for pod in view.nominated[node] if _is_rival(asked, view, pod, among)]
     fuller = view
     for pod in rivals:
         fuller = fuller.with_pod_on(pod, node)
-    for name in _filters_beside(asked, view, profile):
+    for name in _filters_beside(asked, view, profile) if rivals else ():
         verdict = FILTERS[name](asked, fuller, profile)
         if isinstance(verdict, Rejected):
             yield Refusal(verdict.reason, np.ones(view.ground.size, np.bool_))

@@ -183,7 +183,7 @@ class _Making:
                 pod["spec"],
                 (dice.chance(0.4) and self.store.used_claim(namespace)) or self.store.bound_claim(namespace),
             )
-        if number == 2 and dice.often("waiting claims", 0.4):
+        if number == 2 and dice.often("waiting claims", 0.35):
             for _ in range(dice.weighed({1: 3, 2: 1})):
                 self._mount(pod["spec"], self.store.waiting_claim(namespace))
         elif dice.often("nominated probes", 0.1):
@@ -222,12 +222,12 @@ class _Making:
     def _constrain(self, spec: Object, labels: Object, likely: float) -> None:
         dice = self.dice
         parts = {
-            "nodeAffinity": asks.node_affinity(dice, self.names, hard=0.2 * likely, soft=0.35 * likely),
+            "nodeAffinity": asks.node_affinity(dice, self.names, hard=0.16 * likely, soft=0.35 * likely),
             "podAffinity": asks.pod_affinity(
-                dice, labels, kind="affinity", hard=0.08 * likely, soft=0.35 * (0.3 + 0.7 * likely)
+                dice, labels, kind="affinity", hard=0.06 * likely, soft=0.35 * (0.3 + 0.7 * likely)
             ),
             "podAntiAffinity": asks.pod_affinity(
-                dice, labels, kind="anti-affinity", hard=0.08 * likely, soft=0.35 * (0.3 + 0.7 * likely)
+                dice, labels, kind="anti-affinity", hard=0.06 * likely, soft=0.35 * (0.3 + 0.7 * likely)
             ),
         }
         affinity = {kind: part for kind, part in parts.items() if part}
@@ -236,7 +236,7 @@ class _Making:
         constraints = asks.spread(dice, labels, hard=0.2 * likely, soft=0.3 * likely)
         if constraints:
             spec["topologySpreadConstraints"] = constraints
-        if dice.often("node selector", 0.15 * likely):
+        if dice.often("node selector", 0.12 * likely):
             spec["nodeSelector"] = (
                 {ZONE: dice.choice(ZONES)} if dice.chance(0.5) else {"disk": dice.choice(["ssd", "hdd"])}
             )

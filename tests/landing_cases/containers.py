@@ -21,7 +21,7 @@ def make_containers(dice: Dice, *, heavy: float) -> Object:
         initial = dice.sample([*initial, *sidecars], len(initial) + len(sidecars))
     if initial:
         made["initContainers"] = initial
-    if dice.often("pod-level resources", 0.12):
+    if dice.often("pod-level resources", 0.12) and not _asks_for_less_than_a_milli(made):
         made["resources"] = _pod_level(dice, made)
     _drop_repeated_ports(made)
     return made
@@ -105,6 +105,11 @@ def _pod_level(dice: Dice, made: Object) -> Object:
     asked = {key: value for key, value in requests.items() if dice.chance(0.8)} or requests
     limits = asked if dice.chance(0.3) else {key: asked[key] for key in asked if key == HUGE}
     return {"requests": asked, **({"limits": limits} if limits else {})}
+
+
+def _asks_for_less_than_a_milli(made: Object) -> bool:
+    """The API server's default for the pod would be too little for it: it rounds the sum, not the parts."""
+    return any("u" in one["resources"].get("requests", {}).get("cpu", "") for one in _all(made))
 
 
 def _all(spec: Object) -> list[Object]:

@@ -67,7 +67,7 @@ class Store:
             node = dice.choice(self.nodes)["metadata"]["name"]
             made["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": node}
         if klass == "static" or dice.chance(0.2):
-            for number in range(dice.randint(1, 6)):
+            for number in range(dice.randint(2, 8)):
                 kept = {"claimRef": {"namespace": namespace, "name": name}} if dice.chance(0.1) else {}
                 self._free_volume(klass, **({} if number else kept))
         return name
@@ -195,7 +195,7 @@ class Store:
 
     def _volume_affinity(self) -> Object | None:
         dice = self.dice
-        if not dice.often("affinity of volumes", 0.4):
+        if not dice.often("affinity of volumes", 0.3):
             return None
         names = [node["metadata"]["name"] for node in self.nodes]
         expression = dice.weighed(

@@ -34,7 +34,7 @@ async def oracle() -> AsyncIterator[Oracle]:
 async def test_the_forecast_is_what_the_scheduler_does(oracle: Oracle) -> None:
     judgement = await judge(oracle, SAMPLE)
     assert not judgement.wrong, judgement.report
-    assert judgement.choices["several"] > judgement.pods / 2, "the cases say little"
+    assert judgement.choices["several"] > judgement.pods / 3, "the cases say little"
 
 
 async def test_the_command_says_it_too(oracle: Oracle, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_the_forecast_holds_for_a_scheduler_with(name: str, oracle: Oracle
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("kubernetes", "cases"), zip(KUBERNETES_VERSIONS, (500, 60), strict=True))
+@pytest.mark.parametrize(("kubernetes", "cases"), [*zip(KUBERNETES_VERSIONS, (500, 60), strict=True)])
 async def test_the_forecast_is_what_the_scheduler_does_in_many_clusters(kubernetes: str, cases: int) -> None:
     await prove(f"landing-{kubernetes}", range(1000, 1000 + cases), kubernetes=kubernetes)
 
