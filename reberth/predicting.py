@@ -21,7 +21,7 @@ from reberth.landing.advising import (
 )
 from reberth.landing.asking import ask_pending
 from reberth.landing.describing import NEXT, PENDING, Json, describe, tabulate
-from reberth.landing.forecasting import Victim, forecast, forecast_next
+from reberth.landing.forecasting import Victim, forecast, forecast_next, forecast_rarely
 from reberth.landing.ground import Ground
 from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
 from reberth.landing.viewing import View, view
@@ -102,10 +102,8 @@ def _describe(place: int, question: Question) -> tuple[str, Json]:
         found = forecast(ask_pending(seen.ground, place), seen, scheduler, advisers=advisers)
         return name, describe(found, snapshot, state=PENDING)
     found = forecast_next(place, seen, scheduler, victim=victim, advisers=advisers)
-    rare = (
-        None if victim else forecast_next(place, seen, scheduler, victim=Victim.UNNOTICED, advisers=advisers)
-    )
-    return name, describe(found, snapshot, state=NEXT, unnoticed=rare)
+    rare = () if victim else forecast_rarely(place, seen, scheduler, advisers=advisers)
+    return name, describe(found, snapshot, state=NEXT, rare=rare)
 
 
 def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:

@@ -1,6 +1,6 @@
 """A forecast as plain values, for machines, and as a table, for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ Json = dict[str, Any]
 PENDING, NEXT = "pending", "next"
 
 
-# So seldom kube-scheduler gets to know the replacement before the end of the old pod.
-UNNOTICED_SHARE = 0.02
+# So seldom is kube-scheduler behind with the end of the old pod when it meets the replacement.
+RARE_SHARE = 0.02
 
 
 def describe(
@@ -23,11 +23,11 @@ def describe(
     snapshot: Snapshot,
     *,
     state: str,
-    unnoticed: Forecast | Unforeseeable | None = None,
+    rare: Sequence[Forecast] = (),
 ) -> Json:
     """Give the feasible nodes with their scores, the refused ones with their reasons, and the chances.
 
-    `unnoticed` is the forecast for the rare case that kube-scheduler has not noticed the end of the old pod.
+    `rare` are the forecasts for the rare cases that kube-scheduler is behind with the end of the old pod.
     """
     if isinstance(found, Unforeseeable):
         return {"state": state, "unforeseeable": found.reason}
@@ -38,23 +38,18 @@ def describe(
         "state": state,
         "feasible": feasible,
         "refused": {name: reasons for name, reasons in refused.items() if reasons},
-        "best": [names[node] for node in _unite(found, unnoticed)],
-        "chances": {names[node]: chance for node, chance in _mix(found, unnoticed).items()},
+        "best": [
+            names[node] for node in sorted({node for one in (found, *rare) for node in one.best.tolist()})
+        ],
+        "chances": {names[node]: chance for node, chance in _mix(found, rare).items()},
     }
 
 
-def _unite(found: Forecast, unnoticed: Forecast | Unforeseeable | None) -> list[int]:
-    """Give the best nodes of both cases."""
-    rare = unnoticed.best.tolist() if isinstance(unnoticed, Forecast) else []
-    return sorted({*found.best.tolist(), *rare})
-
-
-def _mix(found: Forecast, unnoticed: Forecast | Unforeseeable | None) -> dict[int, float]:
-    """Give the chances of both cases, the rare one with its share."""
-    rare = UNNOTICED_SHARE if isinstance(unnoticed, Forecast) and len(unnoticed.feasible) else 0.0
-    chances = _list_chances(found, 1.0 - rare)
-    if isinstance(unnoticed, Forecast):
-        for node, chance in _list_chances(unnoticed, rare).items():
+def _mix(found: Forecast, rare: Sequence[Forecast]) -> dict[int, float]:
+    """Give the chances of all cases together."""
+    chances = _list_chances(found, 1.0 - RARE_SHARE if rare else 1.0)
+    for one in rare:
+        for node, chance in _list_chances(one, RARE_SHARE / len(rare)).items():
             chances[node] = chances.get(node, 0.0) + chance
     return {node: round(chances[node], 6) for node in sorted(chances)}
 

@@ -19,14 +19,20 @@ from reberth.signature import BARE_POD
 
 
 class Victim(Enum):
-    """What kube-scheduler sees of a pod when it schedules the replacement.
+    """What kube-scheduler sees of a pod when it schedules the replacement, in the order in which it happens.
 
-    It hears of the two pods apart: rarely the new one comes first, and the old one stands as if nothing were.
+    It hears of the two pods apart: rarely it is behind with the old one when it meets the new one.
     """
 
-    GONE = "gone"
-    TERMINATING = "terminating"
     UNNOTICED = "unnoticed"
+    TERMINATING = "terminating"
+    GONE = "gone"
+
+    @property
+    def earlier(self) -> tuple["Victim", ...]:
+        """Give what it may still see instead."""
+        order = tuple(Victim)
+        return order[: order.index(self)]
 
 
 class Adviser(Protocol):
@@ -109,6 +115,18 @@ def forecast_next(
         case Victim.TERMINATING:
             view = view.with_leaving(place)
     return forecast(asked, view, scheduler, advisers=advisers)
+
+
+def forecast_rarely(
+    place: int, view: View, scheduler: Scheduler, *, advisers: Sequence[Adviser] = ()
+) -> tuple[Forecast, ...]:
+    """Tell where it would land if kube-scheduler is behind with the end of the old pod, as it rarely is."""
+    row = view.ground.snapshot.pods.rows[place]
+    found = (
+        forecast_next(place, view, scheduler, victim=victim, advisers=advisers)
+        for victim in expect_victim(row).earlier
+    )
+    return tuple(one for one in found if isinstance(one, Forecast) and len(one.feasible))
 
 
 def expect_victim(row: PodRow) -> Victim:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from localcluster.client import Client
 from localcluster.folders import running
-from reberth.landing.describing import NEXT, UNNOTICED_SHARE, describe
-from reberth.landing.forecasting import Victim, forecast_next
+from reberth.landing.describing import NEXT, RARE_SHARE, describe
+from reberth.landing.forecasting import forecast_next, forecast_rarely
 from reberth.landing.ground import Ground
 from reberth.landing.profiles import default_scheduler
 from reberth.landing.viewing import view
@@ -40,8 +40,8 @@ class Landing(NamedTuple):
 
     @property
     def is_rare(self) -> bool:
-        """The scheduler had not noticed the end of the old pod yet."""
-        return self.foretold["chances"].get(self.landed_on, 0.0) <= UNNOTICED_SHARE
+        """The scheduler was behind with the end of the old pod."""
+        return self.foretold["chances"].get(self.landed_on, 0.0) <= RARE_SHARE
 
 
 class Evictions:
@@ -111,8 +111,8 @@ def _foretell(objects: Any, name: str) -> dict[str, Any]:
     assert place is not None
     seen, scheduler = view(Ground(snapshot, _VERSION)), default_scheduler(_VERSION)
     usual = forecast_next(place, seen, scheduler)
-    rare = forecast_next(place, seen, scheduler, victim=Victim.UNNOTICED)
-    return describe(usual, snapshot, state=NEXT, unnoticed=rare)
+    rare = forecast_rarely(place, seen, scheduler)
+    return describe(usual, snapshot, state=NEXT, rare=rare)
 
 
 def _app(pod: Any) -> str:

@@ -9,7 +9,14 @@ import pytest
 from reberth.columns import Indices, Ints
 from reberth.landing.asking import Asked
 from reberth.landing.describing import describe, tabulate
-from reberth.landing.forecasting import Forecast, Victim, expect_victim, forecast, forecast_next
+from reberth.landing.forecasting import (
+    Forecast,
+    Victim,
+    expect_victim,
+    forecast,
+    forecast_next,
+    forecast_rarely,
+)
 from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
 from reberth.landing.verdicts import Refusal, Unforeseeable, refuse
 from reberth.landing.viewing import View
@@ -136,22 +143,29 @@ def test_the_owner_tells_what_becomes_of_the_old_pod(kind: str, grace: int, vict
     assert expect_victim(seen.ground.snapshot.pods.rows[0]) is victim
 
 
-def test_an_end_that_is_not_noticed_is_the_rarer_case() -> None:
-    seen = world(
-        node("a"), node("b"), pod("old", node="a", owned_by=OWNED, cpu="5"), pod("x", node="b", cpu="2")
-    )
-    usual, rare = (foreseen(seen, "old", victim=victim) for victim in (Victim.GONE, Victim.UNNOTICED))
-    found = describe(usual, seen.ground.snapshot, state="next", unnoticed=rare)
+def test_what_is_seen_late_is_the_rarer_case() -> None:
+    old = pod("old", node="a", owned_by=OWNED, cpu="5")
+    seen = world(node("a"), node("b"), old, pod("x", node="b", cpu="2"))
+    rare = forecast_rarely(place_of(seen, "old"), seen, SCHEDULER)
+    found = describe(foreseen(seen, "old"), seen.ground.snapshot, state="next", rare=rare)
     assert found["best"] == ["a", "b"]
     assert found["chances"] == {"a": 0.98, "b": 0.02}
     assert list(found["feasible"]) == ["a", "b"]
 
 
-def test_what_cannot_be_foreseen_or_fits_nowhere_has_no_share() -> None:
+def test_a_case_in_which_the_pod_fits_nowhere_has_no_share() -> None:
     seen = world(node("a", cpu="6"), pod("old", node="a", owned_by=OWNED, cpu="5"))
-    usual, rare = (foreseen(seen, "old", victim=victim) for victim in (Victim.GONE, Victim.UNNOTICED))
-    for other in (rare, Unforeseeable("whatever"), None):
-        assert describe(usual, seen.ground.snapshot, state="next", unnoticed=other)["chances"] == {"a": 1.0}
+    rare = forecast_rarely(place_of(seen, "old"), seen, SCHEDULER)
+    assert rare == ()
+    assert describe(foreseen(seen, "old"), seen.ground.snapshot, state="next", rare=rare)["chances"] == {
+        "a": 1.0
+    }
+
+
+def test_what_comes_earlier_may_still_be_seen() -> None:
+    assert Victim.GONE.earlier == (Victim.UNNOTICED, Victim.TERMINATING)
+    assert Victim.TERMINATING.earlier == (Victim.UNNOTICED,)
+    assert Victim.UNNOTICED.earlier == ()
 
 
 def test_what_nobody_would_make_again_lands_nowhere() -> None:
