@@ -6,7 +6,9 @@ RUN python -m venv /build && /build/bin/pip install --no-cache-dir --require-has
  && python -m venv /app && /app/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
 COPY reberth reberth
+COPY extender extender
 COPY federation federation
+COPY rescheduler rescheduler
 RUN /build/bin/python -m build --no-isolation --wheel --outdir /dist \
  && /app/bin/pip install --no-cache-dir --no-deps /dist/*.whl
 

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-PACKAGES = ("reberth", "federation")
+PACKAGES = ("reberth", "extender", "rescheduler", "federation")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("reberth", "federation")
+PACKAGES = ("reberth", "extender", "rescheduler", "federation")
 
 
 @pytest.fixture(scope="module")

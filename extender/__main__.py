@@ -1,0 +1,76 @@
+"""The extender: kube-scheduler asks it, it answers from what Reberth remembers."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from extender.running import Extender
+from extender.weighing import find_faults
+from reberth import logs
+from reberth.connecting import Access
+from reberth.errors import ConfigurationError
+from reberth.landing.profiles import parse_scheduler
+
+BAD_INPUT = 2
+
+
+def main() -> int:
+    """Exit code 0: told to stop, or all is well; 1: the scheduler's file does not fit; 2: bad input."""
+    arguments = _parser().parse_args()
+    try:
+        if arguments.check_scheduler:
+            return _check(Path(arguments.check_scheduler), arguments.kubernetes)
+        asyncio.run(_run(arguments))
+    except ConfigurationError as error:
+        print(f"reberth-extender: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return 0
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    extender = Extender(Path(arguments.settings), Access(arguments.kubeconfig, arguments.context))
+    logs.setup(extender.live.current.log)
+    await extender.run()
+
+
+def _check(path: Path, version: tuple[int, int]) -> int:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    faults = find_faults(parse_scheduler(content, version=version, source=str(path)))
+    print("\n".join(faults or ["ok"]))
+    return 1 if faults else 0
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = map(int, text.split(".")[:2])
+    return major, minor
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m extender", description=__doc__)
+    doing = parser.add_mutually_exclusive_group(required=True)
+    doing.add_argument(
+        "--settings", metavar="FILE", help="serve, with these settings of kind ExtenderSettings"
+    )
+    doing.add_argument(
+        "--check-scheduler", metavar="FILE", help="look whether a KubeSchedulerConfiguration fits, and end"
+    )
+    parser.add_argument(
+        "--kubernetes",
+        default="1.36",
+        type=_version,
+        metavar="VERSION",
+        help="of the scheduler (default 1.36)",
+    )
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
+    )
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

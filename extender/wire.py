@@ -1,0 +1,135 @@
+"""kube-scheduler's extender protocol, version 1: what it asks, read from bytes.
+
+Only what the answer depends on is decoded. Of the pod that is the metadata; what the scheduler may add one
+day is ignored. Whatever cannot be read is refused with the field that is at fault.
+"""
+
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+
+from reberth.records import ObjectMeta, Record
+
+T = TypeVar("T")
+_NULL_TEXT = b"null"
+_NULL = msgspec.Raw(_NULL_TEXT)
+
+NOT_CAPABLE = "nodeCacheCapable: true is needed: this extender takes names of nodes, not nodes"
+
+
+class Unreadable(ValueError):
+    """The request cannot be answered; the message says why."""
+
+
+class AskedPod(Record, frozen=True):
+    """A pod of which the metadata is enough."""
+
+    metadata: ObjectMeta
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One pod and the nodes that are asked about, in the scheduler's order. The list must not change."""
+
+    pod: ObjectMeta
+    nodes: list[str]
+
+
+class PreemptQuestion(msgspec.Struct, frozen=True):
+    """A pod, and on each candidate node the uids of its victims; the entries as they came."""
+
+    pod: ObjectMeta
+    victims: dict[str, tuple[str, ...]]
+    entries: dict[str, msgspec.Raw]
+
+
+class _Arguments(msgspec.Struct, frozen=True, rename="pascal"):
+    pod: AskedPod
+    nodes: msgspec.Raw = _NULL
+    node_names: msgspec.Raw = _NULL
+
+
+class _PreemptArguments(msgspec.Struct, frozen=True, rename="pascal"):
+    pod: AskedPod
+    node_name_to_victims: msgspec.Raw = _NULL
+    node_name_to_meta_victims: dict[str, msgspec.Raw] | None = None
+
+
+class _Victim(msgspec.Struct, frozen=True):
+    uid: str = msgspec.field(name="UID")
+
+
+class _Victims(msgspec.Struct, frozen=True):
+    pods: tuple[_Victim, ...] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+_names = msgspec.json.Decoder(list[str])
+_arguments = msgspec.json.Decoder(_Arguments)
+_preempt_arguments = msgspec.json.Decoder(_PreemptArguments)
+_victims = msgspec.json.Decoder(_Victims)
+_pod = msgspec.json.Decoder(AskedPod)
+
+
+def read_question(body: bytes | bytearray) -> Question:
+    """Read what filter and prioritize are asked with. Raises Unreadable."""
+    asked = _read(_arguments, body)
+    names = bytes(asked.node_names)
+    if names == _NULL_TEXT:
+        raise Unreadable("NodeNames is missing" if _is_null(asked.nodes) else NOT_CAPABLE)
+    return Question(asked.pod.metadata, _read_names(names))
+
+
+@lru_cache(maxsize=2)
+def _read_names(text: bytes) -> list[str]:
+    """Read the list; filter and both prioritizes of one cycle are asked with the very same."""
+    try:
+        return _names.decode(text)
+    except ValueError as error:
+        raise Unreadable(f"NodeNames: {error}") from None
+
+
+def read_preempt_question(body: bytes | bytearray) -> PreemptQuestion:
+    """Read what preempt is asked with. Raises Unreadable."""
+    asked = _read(_preempt_arguments, body)
+    entries = asked.node_name_to_meta_victims
+    if entries is None:
+        missing = "NodeNameToMetaVictims is missing"
+        raise Unreadable(missing if _is_null(asked.node_name_to_victims) else NOT_CAPABLE)
+    victims = {node: _read_victims(entry) for node, entry in entries.items()}
+    return PreemptQuestion(asked.pod.metadata, victims, entries)
+
+
+def read_pod(body: bytes | bytearray) -> ObjectMeta:
+    """Read a pod as `kubectl get -o json` prints it. Raises Unreadable."""
+    return _read(_pod, body).metadata
+
+
+def write_filter(passed: list[str], refused: dict[str, str]) -> bytes:
+    """Write the answer of filter: the nodes that pass, and why others never will."""
+    return msgspec.json.encode(
+        {"NodeNames": passed, "FailedNodes": {}, "FailedAndUnresolvableNodes": refused, "Error": ""}
+    )
+
+
+def write_preempt(entries: dict[str, msgspec.Raw]) -> bytes:
+    """Write the answer of preempt, with the entries as they came."""
+    return msgspec.json.encode({"NodeNameToMetaVictims": entries})
+
+
+def _read(decoder: "msgspec.json.Decoder[T]", body: bytes | bytearray | msgspec.Raw) -> T:
+    try:
+        return decoder.decode(body)
+    except RecursionError:
+        raise Unreadable("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise Unreadable(str(error) or "no JSON") from None
+
+
+def _read_victims(entry: msgspec.Raw) -> tuple[str, ...]:
+    """Give the uids of the victims; a later scheduler also sends candidates without any."""
+    return tuple([victim.uid for victim in _read(_victims, entry).pods or ()])
+
+
+def _is_null(raw: msgspec.Raw) -> bool:
+    return bytes(raw) == _NULL_TEXT

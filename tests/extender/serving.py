@@ -1,0 +1,76 @@
+"""The extender's routes on a real socket, with a memory that a test fills."""
+
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from extender.answering import PARTS
+from extender.attention import Attention
+from extender.doubting import Standing
+from extender.handling import Desk
+from extender.looking import Bell, Window
+from extender.receiving import Limits
+from extender.settings import AnswerSettings
+from reberth.metrics import REGISTRY
+from reberth.records import ObjectMeta
+from reberth.refusals import Refused
+from reberth.serving import Server, ServerSettings
+from tests.extender.asking import Known
+from tests.reberth.advising import LOAD, NODES, node
+
+TRUE = Standing(is_complete=True, trouble=None, age=1.0)
+
+
+class Served:
+    """What a test may turn while it asks."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.bell = Bell()
+        self.known = Known(on_change=self.bell.ring).put(*map(node, NODES))
+        self.attention = Attention(PARTS)
+        self.settings = AnswerSettings(scores=LOAD)
+        self.standings = [TRUE]
+        self.announced: list[tuple[ObjectMeta, Refused]] = []
+        self.port = 0
+        self.session: aiohttp.ClientSession | None = None
+        self._limits = limits
+
+    def routes(self) -> list[Any]:
+        desk = Desk(
+            self.known.memory,
+            self.attention,
+            settings=lambda: self.settings,
+            standings=lambda _: self.standings,
+            announce=lambda pod, refused: self.announced.append((pod, refused)),
+            limits=self._limits,
+        )
+        window = Window(
+            self.known.memory,
+            self.attention,
+            self.bell,
+            settings=lambda: self.settings,
+            limits=self._limits,
+        )
+        return [*desk.routes(), *window.routes()]
+
+    async def ask(self, path: str, body: Any = None, *, method: str = "POST", **sent: Any) -> tuple[int, str]:
+        assert self.session is not None
+        content = io.BytesIO(body) if isinstance(body, bytes) else body
+        async with self.session.request(method, path, data=content, **sent) as answer:
+            return answer.status, await answer.text()
+
+
+@asynccontextmanager
+async def served(*, most_bytes: int = 2**20, seconds: float = 5.0) -> AsyncIterator[Served]:
+    asked = Served(Limits(most_bytes, seconds))
+    async with Server(ServerSettings(port=0), routes=asked.routes()) as server:
+        asked.port = server.port
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as asked.session:
+            yield asked
+
+
+def counted(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(f"reberth_extender_{name}", labels) or 0.0

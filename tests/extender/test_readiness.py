@@ -1,0 +1,115 @@
+"""Ready once all is known that the signals need; what is only worth a look stands below."""
+
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+
+from extender.attention import Attention
+from extender.configuration import ExtenderSettings
+from extender.readiness import Readiness
+from extender.serving import TellingServer
+from extender.settings import AttentionSettings
+from reberth.advice import AdviceSettings
+from reberth.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
+from reberth.resources import ALL, Resource
+from reberth.serving import ServerSettings
+from tests.reberth.advising import LOAD
+
+KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
+
+
+class Watcher:
+    def __init__(self, resource: Resource[Any]) -> None:
+        self.resource = resource
+        self.is_synced = True
+        self.trouble: str | None = None
+        self.age = 1.25
+
+
+class Mirror(NamedTuple):
+    watchers: dict[str, Watcher]
+
+
+class Told:
+    def __init__(self, settings: ExtenderSettings) -> None:
+        found = [resource for resource in ALL if resource.kind in KINDS]
+        self.watchers = {resource.name: Watcher(resource) for resource in found}
+        self.attention = Attention(("avoid", "scores"))
+        self.is_stopping = False
+        mirror: Any = Mirror(self.watchers)
+        self.readiness = Readiness(
+            mirror, self.attention, settings=lambda: settings, is_stopping=lambda: self.is_stopping
+        )
+
+    def lose(self, name: str, trouble: str = "not installed in this cluster") -> None:
+        self.watchers[name].is_synced = False
+        self.watchers[name].trouble = trouble
+
+    async def ask(self) -> tuple[int, list[str]]:
+        server = TellingServer(
+            ServerSettings(port=0), checks=self.readiness.checks(), remarks=self.readiness.remarks
+        )
+        async with (
+            server,
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{server.port}/readyz") as answer,
+        ):
+            return answer.status, (await answer.text()).splitlines()
+
+
+async def test_all_is_well() -> None:
+    status, lines = await Told(ExtenderSettings()).ask()
+    assert status == 200
+    assert lines[:3] == ["process: ok", "mirrors: ok", "serving: ok"]
+    assert lines[3] == "# evictionhistories: heard 1.2 s ago"
+    assert len(lines) == 3 + len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("lost", "settings", "status"),
+    [
+        ("nodes", ExtenderSettings(), 503),
+        ("poddisruptionbudgets", ExtenderSettings(), 503),
+        ("nodeplacementscores", ExtenderSettings(), 200),  # no score counts
+        ("nodeplacementscores", ExtenderSettings(scores=LOAD), 503),
+        ("nodeplacementscores", ExtenderSettings(scores=LOAD, advice=AdviceSettings(scores=False)), 200),
+    ],
+)
+async def test_what_no_signal_needs_may_be_missing(
+    lost: str, settings: ExtenderSettings, status: int
+) -> None:
+    told = Told(settings)
+    told.lose(lost)
+    found, lines = await told.ask()
+    assert found == status
+    assert f"# {lost}: never listed, not installed in this cluster" in lines
+    if status == 503:
+        assert lines[1] == f"mirrors: {lost}: not installed in this cluster"
+
+
+async def test_a_stale_mirror_is_told_and_is_no_reason_to_send_calls_elsewhere() -> None:
+    told = Told(ExtenderSettings())
+    told.watchers["pods"].trouble = "the server was silent for 90 s"
+    status, lines = await told.ask()
+    assert status == 200
+    assert "# pods: heard 1.2 s ago, the server was silent for 90 s" in lines
+
+
+async def test_a_process_that_stops_is_not_ready() -> None:
+    told = Told(ExtenderSettings())
+    told.is_stopping = True
+    status, lines = await told.ask()
+    assert (status, lines[0]) == (503, "process: stopping")
+
+
+@pytest.mark.parametrize(
+    ("settings", "warnings"), [(ExtenderSettings(), 1), (ExtenderSettings(scores=LOAD), 2)]
+)
+async def test_a_scheduler_that_does_not_ask_is_a_warning(settings: ExtenderSettings, warnings: int) -> None:
+    told = Told(settings)
+    told.attention.placed_since |= {"avoid": 99, "scores": 99}
+    status, lines = await told.ask()
+    assert status == 200
+    assert len([line for line in lines if line.startswith("# warning: 99 pods")]) == warnings
+    assert settings.attention == AttentionSettings()

@@ -1,0 +1,65 @@
+"""Gates on cost: CPU of an answer, over that of json to read the same call and to write the same answer."""
+
+import gc
+import json
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import pytest
+
+from extender.answering import FILTER, PRIORITIZE, SCORES, Verb
+from extender.settings import AnswerSettings
+from reberth.avoiding import ANNOTATION, Notes, compose_note, render_notes
+from tests.extender.asking import Known, question
+from tests.reberth.advising import DRAWN, LOAD, node
+from tests.reberth.remembering import HOUR, NOW, WEB, score
+
+pytestmark = pytest.mark.speed
+
+NAMES = [f"node-{number:05d}" for number in range(5000)]
+SETTINGS = AnswerSettings(scores=LOAD)
+
+
+def cost(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+@pytest.fixture(scope="module")
+def known() -> Iterator[Known]:
+    known = Known()
+    for number, name in enumerate(NAMES):
+        note = compose_note(WEB, f"m{number}", policy="balance", reason="rebalance", now=NOW, life=HOUR)
+        text = render_notes(Notes(ours=(note,)))
+        known.put(node(name, annotations={ANNOTATION: text} if number % 160 == 0 else {}))
+        known.put(score(name, cpu=number % 200 - 100))
+    known.put(DRAWN)
+    gc.collect()
+    gc.freeze()  # as the process does after its first lists
+    yield known
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize(("verb", "most"), [(FILTER, 1.0), (PRIORITIZE, 0.9), (SCORES, 0.9)])
+def test_five_thousand_names_are_answered_for_less_than_json_costs(
+    known: Known, verb: Verb, most: float
+) -> None:
+    # So many different lists that none is remembered from the last time.
+    bodies = [question(NAMES[shift:] + NAMES[:shift]) for shift in range(0, 50, 10)]
+    answers = [verb.decide(known.memory, verb.read(body), SETTINGS, NOW).body for body in bodies]
+    plain = [json.loads(answer) for answer in answers]
+
+    def ours() -> None:
+        for body in bodies:
+            verb.decide(known.memory, verb.read(body), SETTINGS, NOW)
+
+    def theirs() -> None:
+        for body, answer in zip(bodies, plain, strict=True):
+            json.loads(body)
+            json.dumps(answer)
+
+    ratio = median(cost(ours) / cost(theirs) for _ in range(15))
+    print(f"\n{verb.name}: {ratio:.2f} of json")
+    assert ratio <= most
