@@ -1,0 +1,1 @@
+"""Decides which pods move, moves them, and knows where they landed."""

@@ -1,0 +1,147 @@
+"""What a person has done by hand: `python -m rescheduler move POD --to NODE`, and a look at the notes."""
+
+import argparse
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from reberth import logs
+from reberth.api import Api
+from reberth.connecting import Access
+from reberth.errors import ConfigurationError, ReberthError
+from reberth.logs import LogSettings
+from reberth.refusals import Refused
+from reberth.settings import load
+from reberth.times import write_time
+from rescheduler.noting import Carried, clear_notes, describe_note, list_notes
+from rescheduler.performing import leading_by_hand, perform_move
+from rescheduler.settings import ReschedulerSettings
+from rescheduler.storing import Store
+
+DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def main() -> int:
+    """Exit code 0: done; 1: refused, or it came to nothing good; 2: wrong input or no kubeconfig."""
+    arguments = _parser().parse_args()
+    logs.setup(LogSettings(level="error"))
+    try:
+        code: int = asyncio.run(arguments.run(arguments, _load(arguments)))
+    except ConfigurationError as error:
+        return _complain(error, BAD_INPUT)
+    except ReberthError as error:
+        return _complain(error, NOT_DONE)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+async def _move(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
+    came = await perform_move(
+        _access(arguments),
+        settings,
+        _read_pod(arguments),
+        to=tuple(dict.fromkeys(arguments.to)),
+        reason=arguments.reason,
+        tell=_tell,
+    )
+    if isinstance(came, Refused):
+        print(f"refused: {came.rule}: {came.reason}", flush=True)
+        return NOT_DONE
+    return DONE if came.is_well else NOT_DONE
+
+
+async def _list_notes(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
+    async with Api(_access(arguments), settings.api) as api:
+        for carried in await list_notes(api, arguments.node):
+            _print_notes(carried)
+    return DONE
+
+
+async def _clear_notes(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
+    async with Api(_access(arguments), settings.api) as api, leading_by_hand(api, settings) as leadership:
+        if isinstance(leadership, Refused):
+            print(f"refused: {leadership.rule}: {leadership.reason}")
+            return NOT_DONE
+        cleared = await clear_notes(api, Store(api, leadership), arguments.node, tell=print)
+    return DONE if cleared else NOT_DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m rescheduler")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    move = _command(commands, "move", _move, "move one pod, and tell where its replacement landed")
+    move.add_argument("pod", metavar="POD", help="NAMESPACE/NAME, or NAME with -n")
+    move.add_argument("-n", "--namespace", default="default", help="of a POD without one (default: default)")
+    move.add_argument(
+        "--to", nargs="+", default=[], metavar="NODE", help="nodes that it may go to, the best first"
+    )
+    move.add_argument("--reason", default="asked for by hand", help="why; people will read it")
+    notes = commands.add_parser("notes", help="see or remove what the nodes remember")
+    on_notes = notes.add_subparsers(required=True, metavar="COMMAND")
+    listed = _command(on_notes, "list", _list_notes, "list the notes")
+    listed.add_argument("--node", metavar="NODE", help="of this node alone")
+    cleared = _command(on_notes, "clear", _clear_notes, "remove our notes; those of others stay")
+    where = cleared.add_mutually_exclusive_group(required=True)
+    where.add_argument("--node", metavar="NODE", help="of this node alone")
+    where.add_argument("--all", action="store_true", help="of all nodes")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse has no public type for it
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.set_defaults(run=run)
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="ReschedulerSettings as YAML")
+    parser.add_argument(
+        "--extender", choices=("required", "optional", "none"), help="instead of what the settings say"
+    )
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
+    )
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    return parser
+
+
+def _load(arguments: argparse.Namespace) -> ReschedulerSettings:
+    settings = load(arguments.settings, ReschedulerSettings) if arguments.settings else ReschedulerSettings()
+    if arguments.extender:
+        settings = msgspec.structs.replace(settings, extender=arguments.extender)
+    return settings
+
+
+def _access(arguments: argparse.Namespace) -> Access:
+    return Access(arguments.kubeconfig, arguments.context)
+
+
+def _read_pod(arguments: argparse.Namespace) -> tuple[str, str]:
+    namespace, _, name = arguments.pod.rpartition("/")
+    if not name or "/" in namespace:
+        raise ConfigurationError(f"POD: {arguments.pod!r} is neither NAME nor NAMESPACE/NAME")
+    return namespace or arguments.namespace, name
+
+
+def _tell(line: str) -> None:
+    print(f"{write_time(time.time())}  {line}", flush=True)
+
+
+def _print_notes(carried: Carried) -> None:
+    if isinstance(carried.notes, Refused):
+        print(f"{carried.node}  {carried.notes.rule}: {carried.notes.reason}")
+        return
+    for note in carried.notes:
+        print(f"{carried.node}  {describe_note(note)}")
+
+
+def _complain(error: ReberthError, code: int) -> int:
+    print(f"rescheduler: {error}", file=sys.stderr)
+    if code == NOT_DONE:
+        print("rescheduler: what was begun is taken on by the next move or daemon", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

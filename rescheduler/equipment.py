@@ -1,0 +1,95 @@
+"""What the executor works with, and what it is told of one move."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from reberth.api import Api
+from reberth.avoiding import Note
+from reberth.cache import Cache
+from reberth.errors import NotFound
+from reberth.events import Recorder
+from reberth.kinds import NODE
+from reberth.records import EvictionHistory, Node, OpenMove, Pod, WorkloadIdentity
+from reberth.refusals import Refused
+from reberth.resources import PODS
+from reberth.snapshot import Snapshot
+from rescheduler.asking import Asker
+from rescheduler.reporting import Reporter
+from rescheduler.settings import ReschedulerSettings
+from rescheduler.storing import Store
+from rescheduler.verifying import Scores
+
+
+class Sight(Protocol):
+    """A cluster's mirror, of pods, nodes and the owners of pods at least."""
+
+    @property
+    def cache(self) -> Cache: ...
+
+    def changed(self, *, since: int) -> Awaitable[int]:
+        """Wait for a change after that one, and give the newest."""
+
+
+class Forecast(Protocol):
+    """Where a pod would land, and what that is worth."""
+
+    def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
+        """Give the nodes that are worth a move, best first."""
+
+    def refuse_destinations(
+        self, snapshot: Snapshot, pod: Pod, destinations: tuple[str, ...]
+    ) -> Refused | None:
+        """Tell why the pod fits on none of them."""
+
+    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> Scores | None:
+        """Compare the node that the pod left with the one where its replacement landed."""
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What all moves have in common. Without a forecast nobody can tell what a landing is worth."""
+
+    api: Api
+    store: Store
+    sight: Sight
+    asker: Asker
+    recorder: Recorder
+    settings: ReschedulerSettings
+    clock: Callable[[], float]
+    tell: Callable[[str], None]
+    forecast: Forecast | None = None
+
+    async def look_up(self, namespace: str, name: str) -> Pod | None:
+        """Give the pod of this name as it is now."""
+        try:
+            return await self.api.get(PODS, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    def find_node(self, name: str) -> Node | None:
+        """Give a node as it is mirrored."""
+        row = self.sight.cache.of(NODE).named("", name)
+        return row.record if row else None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One move in hand: whose it is and where it is written down.
+
+    A move that another process has begun has no `note` to write: without one there it is undone.
+    """
+
+    namespace: str
+    history: str
+    workload: WorkloadIdentity
+    reporter: Reporter
+    note: Note | None = None
+    others: tuple[OpenMove, ...] = ()
+
+
+def make_case(equipment: Equipment, history: EvictionHistory) -> Case:
+    """Make the case of any open move of a history."""
+    namespace, workload = history.metadata.namespace, history.spec.workload
+    reporter = Reporter(namespace, workload, tell=equipment.tell, recorder=equipment.recorder)
+    return Case(namespace, history.metadata.name, workload, reporter, others=tuple(history.status.open or ()))

@@ -1,0 +1,135 @@
+"""The eviction: asked for only when the extenders have seen the move and nothing forbids it any more.
+
+It is tried as a dry run first, since a precondition that fails on a real eviction uses up the budget. An
+answer that leaves a doubt is followed by looks at the pod, never by a second eviction of the same decision.
+"""
+
+import asyncio
+
+from msgspec.structs import replace
+
+from reberth.errors import ApiError
+from reberth.records import Pod
+from reberth.refusals import Refused
+from reberth.resources import BUDGETS, HISTORIES, NODES
+from reberth.signature import sign_pod
+from reberth.snapshot import take
+from rescheduler.answering import Unsettled, read_answer
+from rescheduler.asking import Sought
+from rescheduler.equipment import Case, Equipment
+from rescheduler.moving import DEBIT_LOST, PodState, Situation, judge_pod
+from rescheduler.validating import POD_MOVED, choose_usable, refuse_by_budgets, refuse_pod
+
+STILL_THERE = Refused("Unanswered", "the eviction was not answered, and the pod still lives")
+NOT_TRIED = "DryRunFailed"
+_LOOK_EVERY = 1.0
+
+
+class Evictor:
+    """Takes one move from its note to its eviction, or to a "no"."""
+
+    def __init__(self, equipment: Equipment, case: Case) -> None:
+        self._equipment = equipment
+        self._case = case
+
+    async def evict(self, seen: Situation) -> Situation:
+        """Give what is known afterwards: the pod is terminating or gone, or the move has met a "no"."""
+        refused = await self._refuse_unseen(seen)
+        pod = await self._look(seen)
+        state = judge_pod(pod, seen.entry.pod_uid)
+        if pod is None or state != PodState.ALIVE:
+            return replace(seen, pod=state)
+        refused = refused or await self._refuse(seen, pod) or await self._refuse_dry_run(seen)
+        if refused is None:
+            refused = await self._evict(seen)
+            if refused is None:
+                return replace(seen, pod=PodState.TERMINATING)
+        left = judge_pod(await self._look(seen), seen.entry.pod_uid)
+        return replace(seen, pod=left, refused=refused)
+
+    async def _refuse_unseen(self, seen: Situation) -> Refused | None:
+        need, tell = self._equipment.settings.extender, self._case.reporter.tell
+        if need == "none":
+            tell("no extender is asked: nobody draws the replacement to the destination")
+            return None
+        refused = await self._equipment.asker.refuse_unseen(self._list_sought(seen))
+        if refused is None:
+            tell("the extenders have seen it")
+        elif need == "optional":
+            tell(f"unpromised: {refused.reason}")
+            return None
+        return refused
+
+    def _list_sought(self, seen: Situation) -> tuple[Sought, Sought]:
+        case = self._case
+        return (
+            Sought(NODES.name, "", seen.entry.from_, seen.node_version),
+            Sought(HISTORIES.name, case.namespace, case.history, seen.history_version),
+        )
+
+    async def _refuse(self, seen: Situation, pod: Pod) -> Refused | None:
+        """Validate the move on the newest state."""
+        entry = seen.entry
+        refused = refuse_pod(pod) or (POD_MOVED if pod.spec.node_name != entry.from_ else None)
+        return (
+            refused
+            or await self._refuse_without_debit(entry.id)
+            or await self._refuse_by_budgets(pod)
+            or self._refuse_destinations(seen, pod)
+        )
+
+    async def _refuse_without_debit(self, move: str) -> Refused | None:
+        ledger = await self._equipment.store.read_ledger()
+        return None if any(one.move == move for one in ledger.status.debits or ()) else DEBIT_LOST
+
+    async def _refuse_by_budgets(self, pod: Pod) -> Refused | None:
+        pages = self._equipment.api.list_pages(BUDGETS, namespace=self._case.namespace)
+        return refuse_by_budgets(pod, [budget async for page in pages for budget in page.objects])
+
+    def _refuse_destinations(self, seen: Situation, pod: Pod) -> Refused | None:
+        equipment, entry, now = self._equipment, seen.entry, self._equipment.clock()
+        who = sign_pod(pod.metadata, {})
+        if isinstance(who, Refused):
+            return who
+        names = entry.destinations or ()
+        usable = choose_usable(names, source=entry.from_, who=who, find=equipment.find_node, now=now)
+        if isinstance(usable, Refused) or equipment.forecast is None:
+            return usable if isinstance(usable, Refused) else None
+        return equipment.forecast.refuse_destinations(take(equipment.sight.cache, now=now), pod, usable)
+
+    async def _refuse_dry_run(self, seen: Situation) -> Refused | None:
+        answer = await self._send(seen, dry_run=True)
+        if isinstance(answer, Unsettled):
+            return Refused(NOT_TRIED, f"the dry run of the eviction failed: {answer.value}")
+        return answer
+
+    async def _evict(self, seen: Situation) -> Refused | None:
+        answer = await self._send(seen, dry_run=False)
+        if answer is Unsettled.IN_DOUBT:
+            return await self._settle_doubt(seen)
+        if answer is Unsettled.PODS_STATE:
+            return Refused("Conflict", "the API server found another pod than the one of the plan")
+        return answer
+
+    async def _send(self, seen: Situation, *, dry_run: bool) -> Refused | Unsettled | None:
+        equipment = self._equipment
+        try:
+            await equipment.store.evict(seen.entry, namespace=self._case.namespace, dry_run=dry_run)
+        except ApiError as error:
+            return read_answer(error, now=equipment.clock())
+        return None
+
+    async def _settle_doubt(self, seen: Situation) -> Refused | None:
+        """Look until the pod is seen to go, or so long that no request can still be on its way."""
+        equipment = self._equipment
+        self._case.reporter.tell("the eviction was not answered: looking at the pod")
+        until = equipment.clock() + equipment.settings.doubt
+        while judge_pod(await self._look(seen), seen.entry.pod_uid) == PodState.ALIVE:
+            left = until - equipment.clock()
+            if left <= 0:
+                return STILL_THERE
+            await asyncio.sleep(min(_LOOK_EVERY, left))
+        return None
+
+    async def _look(self, seen: Situation) -> Pod | None:
+        return await self._equipment.look_up(self._case.namespace, seen.entry.pod)

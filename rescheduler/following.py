@@ -1,0 +1,79 @@
+"""After the eviction: wait for the replacement, until it is Ready or the move's time is over."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from reberth.backoff import instant
+from reberth.history import Ending
+from reberth.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
+from reberth.records import OpenMove, Owner, ReplicationController
+from reberth.rows import PodRow
+from reberth.snapshot import take
+from rescheduler.equipment import Case, Equipment
+from rescheduler.verifying import Scores, find_replacement, judge_replacement, see
+
+_KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
+    REPLICA_SET,
+    STATEFUL_SET,
+    REPLICATION_CONTROLLER,
+)
+
+
+class Follower:
+    """Watches what comes of one move."""
+
+    def __init__(self, equipment: Equipment, case: Case) -> None:
+        self._equipment = equipment
+        self._case = case
+        self._had_owner = False
+        self._landed = ""  # uid of the replacement that was scored
+        self._scores: Scores | None = None
+
+    async def follow(self, move: OpenMove) -> Ending:
+        change = 0
+        while True:
+            ending = self._judge(move)
+            if ending:
+                return ending
+            change = await self._wait(move, change)
+
+    async def _wait(self, move: OpenMove, change: int) -> int:
+        """Wait for news, or for the end of the move's time."""
+        left = instant(move.expires_at) - self._equipment.clock()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, left)):
+                return await self._equipment.sight.changed(since=change)
+        return change
+
+    def _judge(self, move: OpenMove) -> Ending | None:
+        pods = self._equipment.sight.cache.of(POD).rows().within(self._case.namespace)
+        owner = self._find_owner(move)
+        sighting = see(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
+        self._had_owner = self._had_owner or owner is not None
+        replacement = find_replacement(move, self._case.others, sighting.pods)
+        scores = self._score(move, replacement)
+        return judge_replacement(move, replacement, sighting, scores=scores, now=self._equipment.clock())
+
+    def _find_owner(self, move: OpenMove) -> Owner | ReplicationController | None:
+        cache = self._equipment.sight.cache
+        tables = map(cache.of, _KINDS_WITH_REPLICAS)
+        return next(filter(None, (table.by_uid(move.controller_uid) for table in tables)), None)
+
+    def _score(self, move: OpenMove, replacement: PodRow | None) -> Scores | None:
+        """Score a landing once, as soon as it is seen: that is closest to what the scheduler saw."""
+        if replacement is None or replacement.node is None:
+            return None
+        if replacement.uid != self._landed:
+            self._landed = replacement.uid
+            self._case.reporter.tell(f"{replacement.name} landed on {replacement.node}")
+            self._scores = self._ask_forecast(move, replacement.node)
+        return self._scores
+
+    def _ask_forecast(self, move: OpenMove, node: str) -> Scores | None:
+        equipment = self._equipment
+        if equipment.forecast is None:
+            return None
+        return equipment.forecast.score_landing(
+            take(equipment.sight.cache, now=equipment.clock()), move, node
+        )

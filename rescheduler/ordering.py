@@ -1,0 +1,78 @@
+"""A move that a person asks for: which pod, where to, and whether the rules allow it."""
+
+from collections.abc import Mapping
+
+from reberth import kinds
+from reberth.api import Api
+from reberth.errors import NotFound
+from reberth.records import ObjectMeta, Pod, WorkloadIdentity
+from reberth.refusals import Refused
+from reberth.resources import ALL, BUDGETS
+from reberth.signature import Signature, find_controller, sign_pod
+from reberth.snapshot import take
+from rescheduler.equipment import Equipment
+from rescheduler.executing import Order
+from rescheduler.validating import choose_usable, refuse_by_budgets, refuse_pod
+
+POLICY = "manual"
+NO_SUCH_POD = Refused("NoSuchPod", "there is no such pod")
+NO_FORECAST = Refused("NoFeasibleDestination", "nobody can forecast where the pod fits: name nodes with --to")
+
+_OWNED = {one.kind.name: one for one in ALL if one.kind in (kinds.REPLICA_SET, kinds.JOB)}
+
+
+async def compose_order(
+    equipment: Equipment, namespace: str, name: str, *, to: tuple[str, ...], reason: str
+) -> Order | Refused:
+    """Make an order of a wish; refused with the rule that forbids it."""
+    pod = await equipment.look_up(namespace, name)
+    if pod is None:
+        return NO_SUCH_POD
+    signature = sign_pod(pod.metadata, await _find_owners(equipment.api, pod))
+    if isinstance(signature, Refused):
+        return signature
+    refused = refuse_pod(pod) or await _refuse_by_budgets(equipment.api, pod)
+    destinations = refused or _choose_destinations(equipment, pod, signature, to)
+    if isinstance(destinations, Refused):
+        return destinations
+    return Order(pod, signature, destinations, POLICY, reason)
+
+
+async def _find_owners(api: Api, pod: Pod) -> Mapping[str, ObjectMeta]:
+    """Give the metadata of the pod's controller if it may have an owner itself."""
+    controller = find_controller(pod.metadata)
+    found = await _find_owner(api, pod.metadata.namespace, controller) if controller else None
+    return {found.uid: found} if found else {}
+
+
+async def _find_owner(api: Api, namespace: str, controller: WorkloadIdentity) -> ObjectMeta | None:
+    resource = _OWNED.get(controller.kind)
+    if resource is None or resource.api_version != controller.api_version:
+        return None
+    try:
+        owner = await api.get(resource, controller.name, namespace=namespace)
+    except NotFound:
+        return None
+    meta: ObjectMeta = owner.metadata
+    return meta
+
+
+async def _refuse_by_budgets(api: Api, pod: Pod) -> Refused | None:
+    pages = api.list_pages(BUDGETS, namespace=pod.metadata.namespace)
+    return refuse_by_budgets(pod, [budget async for page in pages for budget in page.objects])
+
+
+def _choose_destinations(
+    equipment: Equipment, pod: Pod, who: Signature, to: tuple[str, ...]
+) -> tuple[str, ...] | Refused:
+    """Take the nodes that were named, those that will not do left out, or else those of the forecast."""
+    forecast, now = equipment.forecast, equipment.clock()
+    if not to:
+        if forecast is None:
+            return NO_FORECAST
+        return forecast.find_destinations(take(equipment.sight.cache, now=now), pod)
+    usable = choose_usable(to, source=pod.spec.node_name or "", who=who, find=equipment.find_node, now=now)
+    if isinstance(usable, Refused) or forecast is None:
+        return usable
+    refused = forecast.refuse_destinations(take(equipment.sight.cache, now=now), pod, usable)
+    return refused or usable

@@ -1,0 +1,170 @@
+"""Where a move is written down: histories, the ledger, the notes on nodes; and the eviction itself.
+
+A write is made from what was just read, with its version, and is made again from the start when somebody
+else was quicker or when nobody knows whether it was carried out. That is safe because every change is a
+function that does nothing the second time. An eviction is no such change: it is sent once.
+
+Immediately before each write the lease is checked.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from reberth import errors
+from reberth.api import Api
+from reberth.avoiding import ANNOTATION, Notes, read_notes, render_notes
+from reberth.budgets import LEDGER_NAME, start_ledger
+from reberth.history import is_history_of, start_history
+from reberth.leasing import Leadership
+from reberth.records import EvictionHistory, MoveLedger, Node, OpenMove, Record
+from reberth.refusals import Refused
+from reberth.resources import HISTORIES, LEDGERS, NODES, Resource
+from reberth.signature import Signature, name_history
+
+R = TypeVar("R", bound=Record)
+Change = Callable[[R], R | Refused]
+
+TRIES = 12
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
+_WORTH_ANOTHER_TRY = (errors.Conflict, errors.Unanswered, errors.Unreachable, errors.ServerFault)
+
+NODE_GONE = Refused("NodeGone", "the node is not there any more")
+HISTORY_GONE = Refused("HistoryGone", "the workload's history is not there any more")
+
+
+class Store:
+    """All writes of the rescheduler."""
+
+    def __init__(self, api: Api, leadership: Leadership) -> None:
+        self._api = api
+        self._leadership = leadership
+
+    async def start_history(
+        self, signature: Signature, change: Change[EvictionHistory]
+    ) -> EvictionHistory | Refused:
+        """Change the history of a pod's workload, which may have none yet."""
+
+        async def read() -> EvictionHistory:
+            return await self._find_history(signature)
+
+        return await self._change(HISTORIES, read, change)
+
+    async def change_history(
+        self, namespace: str, name: str, change: Change[EvictionHistory]
+    ) -> EvictionHistory | Refused:
+        async def read() -> EvictionHistory:
+            return await self._api.get(HISTORIES, name, namespace=namespace)
+
+        try:
+            return await self._change(HISTORIES, read, change)
+        except errors.NotFound:
+            return HISTORY_GONE
+
+    async def change_ledger(self, change: Change[MoveLedger]) -> MoveLedger | Refused:
+        return await self._change(LEDGERS, self._find_ledger, change)
+
+    async def read_ledger(self) -> MoveLedger:
+        """Give the ledger as it is now; an empty one where nothing was ever entered."""
+        try:
+            return await self._api.get(LEDGERS, LEDGER_NAME)
+        except errors.NotFound:
+            return start_ledger()
+
+    async def change_notes(self, node: str, change: Callable[[Notes], Notes | Refused]) -> Node | Refused:
+        """Change what stands in a node's annotation; one that cannot be read is left alone."""
+
+        async def read() -> Node:
+            return await self._api.get(NODES, node)
+
+        async def write(changed: Node) -> Node:
+            meta = changed.metadata
+            annotations = {ANNOTATION: (meta.annotations or {}).get(ANNOTATION)}
+            patch = {"metadata": {"resourceVersion": meta.resource_version, "annotations": annotations}}
+            return await self._api.merge(NODES, node, patch)
+
+        try:
+            return await self._repeat(read, lambda found: _rewrite_notes(found, change), write)
+        except errors.NotFound:
+            return NODE_GONE
+
+    async def evict(self, move: OpenMove, *, namespace: str, dry_run: bool) -> None:
+        """Ask for the eviction, once."""
+        annotations = {
+            "reberth.dev/move": move.id,
+            "reberth.dev/policy": move.policy,
+            "reberth.dev/reason": move.reason,
+        }
+        self._leadership.check()
+        await self._api.evict(
+            move.pod, namespace=namespace, uid=move.pod_uid, dry_run=dry_run, annotations=annotations
+        )
+
+    async def _find_ledger(self) -> MoveLedger:
+        ledger = await self.read_ledger()
+        return ledger if ledger.metadata.uid else await self._create(LEDGERS, ledger)
+
+    async def _find_history(self, signature: Signature) -> EvictionHistory:
+        """Give the history of this very workload: that of an earlier one of its name makes room."""
+        name, namespace = name_history(signature.root), signature.namespace
+        try:
+            found = await self._api.get(HISTORIES, name, namespace=namespace)
+            if is_history_of(found, signature.root):
+                return found
+            self._leadership.check()
+            await self._api.delete(HISTORIES, name, uid=found.metadata.uid, namespace=namespace)
+        except errors.NotFound:
+            pass
+        return await self._create(HISTORIES, start_history(signature), namespace=namespace)
+
+    async def _create(self, resource: Resource[R], body: R, *, namespace: str = "") -> R:
+        self._leadership.check()
+        return await self._api.create(resource, body, namespace=namespace)
+
+    async def _change(
+        self, resource: Resource[R], read: Callable[[], Awaitable[R]], change: Change[R]
+    ) -> R | Refused:
+        async def write(changed: R) -> R:
+            meta = changed.metadata  # type: ignore[attr-defined] # a record of a whole object has it
+            return await self._api.replace(
+                resource, meta.name, changed, namespace=meta.namespace, subresource="status"
+            )
+
+        return await self._repeat(read, change, write)
+
+    async def _repeat(
+        self, read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
+    ) -> R | Refused:
+        """Read, change and write until the object is as it should be; then it is not written again."""
+        for attempt in range(1, TRIES):
+            try:
+                return await self._once(read, change, write)
+            except _WORTH_ANOTHER_TRY:
+                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**attempt)
+                await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries
+        return await self._once(read, change, write)
+
+    async def _once(
+        self, read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
+    ) -> R | Refused:
+        found = await read()
+        changed = change(found)
+        if isinstance(changed, Refused) or changed == found:
+            return changed
+        self._leadership.check()
+        return await write(changed)
+
+
+def _rewrite_notes(node: Node, change: Callable[[Notes], Notes | Refused]) -> Node | Refused:
+    annotations = dict(node.metadata.annotations or {})
+    notes = read_notes(annotations.pop(ANNOTATION, None))
+    changed = notes if isinstance(notes, Refused) else change(notes)
+    if isinstance(changed, Refused) or changed == notes:
+        return changed if isinstance(changed, Refused) else node
+    rendered = render_notes(changed)
+    if rendered is not None:
+        annotations[ANNOTATION] = rendered
+    return replace(node, metadata=replace(node.metadata, annotations=annotations))

@@ -1,0 +1,69 @@
+"""The command line without a cluster: what is wrong with the input is said in one line."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rescheduler.__main__ import main
+
+UNREACHABLE = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "c",
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "users": [{"name": "c", "user": {"token": "t"}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+}
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["rescheduler", *arguments])
+    return main()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("move", "a/b/c", "--to", "n1"), "POD: 'a/b/c' is neither NAME nor NAMESPACE/NAME"),
+        (("move", "a/", "--to", "n1"), "POD: 'a/' is neither NAME nor NAMESPACE/NAME"),
+        (("move", "a", "--settings", "/nowhere"), "/nowhere: cannot be read"),
+        (("notes", "list", "--kubeconfig", "/nowhere"), "/nowhere: no way to the API server"),
+    ],
+)
+def test_wrong_input_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    assert run(monkeypatch, *arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("rescheduler: ")
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("move",), ("notes", "clear"), ("notes", "clear", "--all", "--node", "n1"), ("fly",)]
+)
+def test_arguments_that_do_not_belong_together_are_refused(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, *arguments)
+    assert ended.value.code == 2
+
+
+def test_an_api_server_that_is_not_there_is_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    kubeconfig, settings = tmp_path / "kubeconfig", tmp_path / "settings"
+    kubeconfig.write_text(yaml.safe_dump(UNREACHABLE))
+    quick = {"apiVersion": "reberth.dev/v1alpha1", "kind": "ReschedulerSettings", "api": {"tries": 1}}
+    settings.write_text(yaml.safe_dump(quick))
+    given = ("--kubeconfig", str(kubeconfig), "--settings", str(settings))
+    assert run(monkeypatch, "move", "a", "--to", "n1", *given) == 1
+    said = capsys.readouterr().err
+    assert "cannot connect" in said
+    assert "Traceback" not in said

@@ -1,0 +1,49 @@
+"""The rescheduler's settings: defaults, a whole file, and what is refused."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reberth.errors import SettingsError
+from reberth.settings import parse
+from rescheduler.settings import ExtenderAccess, ReschedulerSettings
+
+HEADER = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerSettings\n"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "moving.md"
+
+
+def read(text: str) -> ReschedulerSettings:
+    return parse(f"{HEADER}{text}".encode(), ReschedulerSettings)
+
+
+def test_a_file_that_says_nothing_gives_the_defaults() -> None:
+    assert read("") == ReschedulerSettings()
+    assert read("").extender == "required"
+
+
+def test_the_documented_file_holds_the_defaults() -> None:
+    found = re.search(r"```yaml\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert found
+    documented = parse(found[1].encode(), ReschedulerSettings)
+    assert documented.extender_access.tls is not None
+    assert documented.extender_access.tls.server_name == "reberth-extender.reberth-system.svc"
+    assert documented.extender_access.wait == ExtenderAccess().wait
+    for name in ("extender", "limits", "back_off", "lease", "api", "note_life", "doubt"):
+        assert getattr(documented, name) == getattr(ReschedulerSettings(), name), name
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("extender: sometimes", "extender"),
+        ("extenders: required", "extenders"),
+        ("lease: {duration: 1s}", "lease"),
+        ("extenderAccess: {tls: {ca: x}}", "extenderAccess.tls"),
+        ("doubt: 3", "doubt"),
+        ("limits: {cluster: [10]}", "limits.cluster"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, field: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(field)):
+        read(text)
