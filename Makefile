@@ -11,6 +11,7 @@ help: ## what can be made
 
 up: $(VENV)/installed ## bring up the product on a real cluster on this machine
 	@$(RUN) -m localcluster up --nodes $(NODES) --apply manifests/crds
+	@$(RUN) -m localproduct up
 	@KUBECONFIG=$$($(RUN) -m localcluster env | sed 's/.*=//') $(RUN) -m reberth check
 	@echo 'Next: eval "$$($(RUN) -m localcluster env)" and kubectl get nodes; make down takes it down.'
 

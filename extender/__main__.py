@@ -11,6 +11,7 @@ from reberth import logs
 from reberth.connecting import Access
 from reberth.errors import ConfigurationError
 from reberth.landing.profiles import parse_scheduler
+from reberth.requests import read_version
 
 BAD_INPUT = 2
 
@@ -44,11 +45,6 @@ def _check(path: Path, version: tuple[int, int]) -> int:
     return 1 if faults else 0
 
 
-def _version(text: str) -> tuple[int, int]:
-    major, minor = map(int, text.split(".")[:2])
-    return major, minor
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m extender", description=__doc__)
     doing = parser.add_mutually_exclusive_group(required=True)
@@ -61,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kubernetes",
         default="1.36",
-        type=_version,
+        type=read_version,
         metavar="VERSION",
         help="of the scheduler (default 1.36)",
     )

@@ -1,4 +1,4 @@
-"""python -m localcluster up|down|status|env|kubeconfig."""
+"""python -m localcluster up|down|status|env|kubeconfig|build|forward."""
 
 import argparse
 import asyncio
@@ -10,6 +10,7 @@ from pathlib import Path
 from localcluster import building, components, folders, manifests, processes, products
 from localcluster.cluster import end_all
 from localcluster.errors import LocalClusterError
+from localcluster.forwarding import Forwarder
 
 _DEFAULT_NAME = "reberth"
 
@@ -52,6 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("-o", dest="output", choices=("table", "json"), default="table")
     _command(commands, "env", _env, "print what a shell evaluates to reach the cluster")
     _command(commands, "kubeconfig", _kubeconfig, "print the administrator's kubeconfig")
+    forward = commands.add_parser("forward", help="stand before several servers, as a Service does")
+    forward.add_argument("--port", type=int, required=True, help="on loopback")
+    forward.add_argument("backends", nargs="+", metavar="HOST:PORT", type=_read_address)
+    forward.set_defaults(command=_forward)
     build = commands.add_parser("build", help="build what a cluster needs, start nothing")
     build.set_defaults(command=_build)
     return parser
@@ -107,6 +112,16 @@ def _is_up(name: str) -> bool:
 async def _build(arguments: argparse.Namespace) -> None:
     kubernetes = products.kubernetes(getattr(arguments, "kubernetes", None))
     await asyncio.to_thread(building.programs, products.ETCD, products.KWOK, kubernetes)
+
+
+async def _forward(arguments: argparse.Namespace) -> None:
+    async with Forwarder(arguments.backends, port=arguments.port):
+        await asyncio.Event().wait()
+
+
+def _read_address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
 
 
 async def _down(arguments: argparse.Namespace) -> None:

@@ -37,11 +37,12 @@ async def _put(client: Client, manifest: Object) -> str:
     collection = await _find_collection(client, manifest)
     path = f"{collection}/{meta['name']}"
     try:
-        await client.create(collection, manifest)
-    except Refused as refused:
-        if refused.status != 409:
-            raise
         version = (await client.get(path))["metadata"]["resourceVersion"]
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        await client.create(collection, manifest)
+    else:
         await client.request("PUT", path, {**manifest, "metadata": {**meta, "resourceVersion": version}})
     if manifest["kind"] == "CustomResourceDefinition":
         await client.wait(path, _is_established)

@@ -9,6 +9,7 @@ from reberth.cache import Cache
 from reberth.connecting import Access
 from reberth.errors import ApiError
 from reberth.mirroring import Mirror, mirroring
+from reberth.requests import read_version
 
 
 class Finding(NamedTuple):
@@ -42,8 +43,7 @@ async def check(access: Access, *, seconds: float) -> Report:
             return Report(api.server, "", [], str(error))
         except TimeoutError:
             return Report(api.server, "", [], f"no answer within {seconds:g} s")
-        major, minor = map(int, version.split("."))
-        cache = Cache(version=(major, minor))
+        cache = Cache(version=read_version(version))
         async with mirroring(api, cache, resources.ALL) as mirror:
             await _wait(mirror, seconds)
             findings = [

@@ -27,7 +27,7 @@ from reberth.landing.profiles import Scheduler, default_scheduler, parse_schedul
 from reberth.landing.viewing import View, view
 from reberth.objects import Reading, from_objects
 from reberth.printouts import TextError
-from reberth.requests import Version
+from reberth.requests import Version, read_version
 from reberth.rows import PodRow
 from reberth.times import TimeError, parse_time, write_time
 
@@ -158,7 +158,7 @@ def _read_now(text: str | None) -> float:
 
 
 def _read_version(text: str) -> Version:
-    major, _, minor = text.removeprefix("v").partition(".")
-    if not (major.isdecimal() and minor.split(".")[0].isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no version such as 1.36")
-    return int(major), int(minor.split(".")[0])
+    try:
+        return read_version(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

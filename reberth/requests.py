@@ -76,6 +76,15 @@ class _Resize(NamedTuple):
     is_infeasible: bool
 
 
+def read_version(text: str) -> Version:
+    """Read a version of Kubernetes, like 1.36 or v1.36.3, without its patch. Raises ValueError."""
+    major, _, rest = text.removeprefix("v").partition(".")
+    minor = rest.partition(".")[0]
+    if not (major.isdecimal() and minor.isdecimal()):
+        raise ValueError(f"{text!r:.80} is no version such as 1.36")
+    return int(major), int(minor)
+
+
 def bound_demand(pod: Pod, *, version: Version) -> Demand:
     """Count a pod that has its node, as this version of kube-scheduler does."""
     resize = _find_resize(pod.status)

@@ -17,6 +17,7 @@ from reberth.logs import LogSettings
 from reberth.refusals import Refused
 from reberth.settings import load
 from reberth.times import write_time
+from rescheduler.foreknowing import foreseeing
 from rescheduler.noting import Carried, clear_notes, describe_note, list_notes
 from rescheduler.performing import leading_by_hand, perform_move
 from rescheduler.settings import ReschedulerSettings
@@ -48,6 +49,7 @@ async def _move(arguments: argparse.Namespace, settings: ReschedulerSettings) ->
         to=tuple(dict.fromkeys(arguments.to)),
         reason=arguments.reason,
         tell=_tell,
+        foresee=foreseeing(settings.scheduler),
     )
     if isinstance(came, Refused):
         print(f"refused: {came.rule}: {came.reason}", flush=True)

@@ -14,6 +14,7 @@ from reberth.events import recording
 from reberth.leasing import Leadership, leading, name_holder
 from reberth.mirroring import Mirror, mirroring
 from reberth.refusals import Refused
+from reberth.requests import Version, read_version
 from reberth.resources import ALL
 from reberth.signature import name_history
 from rescheduler.asking import asking
@@ -36,6 +37,9 @@ _NEEDED_KINDS = (
     kinds.REPLICATION_CONTROLLER,
 )
 
+# Makes the forecast for the version of Kubernetes that the API server says.
+Foresee = Callable[[Version], Forecast]
+
 
 class NotMirrored(ReberthError):
     """What a move needs to see cannot be read."""
@@ -49,7 +53,7 @@ async def perform_move(
     to: tuple[str, ...] = (),
     reason: str = "asked for by hand",
     tell: Callable[[str], None],
-    forecast: Forecast | None = None,
+    foresee: Foresee | None = None,
 ) -> Report | Refused:
     """Move a pod (namespace, name) and give what came of it.
 
@@ -59,7 +63,7 @@ async def perform_move(
     async with Api(access, settings.api) as api, leading_by_hand(api, settings) as leadership:
         if isinstance(leadership, Refused):
             return leadership
-        async with equipping(api, settings, leadership, tell=tell, forecast=forecast) as equipment:
+        async with equipping(api, settings, leadership, tell=tell, foresee=foresee) as equipment:
             return await _perform(equipment, *pod, to=to, reason=reason)
 
 
@@ -80,11 +84,12 @@ async def equipping(
     leadership: Leadership,
     *,
     tell: Callable[[str], None],
-    forecast: Forecast | None,
+    foresee: Foresee | None,
 ) -> AsyncIterator[Equipment]:
     """Mirror what a move needs to see, and have all else at hand."""
-    major, minor = map(int, (await api.version()).split("."))
-    cache = Cache(version=(major, minor))
+    version = read_version(await api.version())
+    cache = Cache(version=version)
+    forecast = foresee(version) if foresee else None
     needed = [one for one in ALL if forecast or one.kind in _NEEDED_KINDS]
     identity = leadership.identity
     try:

@@ -8,6 +8,7 @@ from reberth.backoff import BackOff
 from reberth.budgets import DisruptionLimits
 from reberth.leasing import LeaseSettings
 from reberth.measures import Duration
+from reberth.requests import read_version
 from reberth.settings import Section
 
 
@@ -32,11 +33,27 @@ class ExtenderAccess(Section, frozen=True):
     """A move is dropped if they have not all seen it after so long."""
 
 
+class SchedulerSettings(Section, frozen=True):
+    """What the forecast must know of the scheduler; nobody can ask it through the API server."""
+
+    configuration: str = ""
+    """The file with its KubeSchedulerConfiguration; without one, it is taken for unconfigured."""
+    extender: str = ""
+    """The file with the settings of Reberth's extender, if the configuration names it."""
+    kubernetes: str = ""
+    """Its version, like 1.36; without one, that of the API server."""
+
+    def __post_init__(self) -> None:
+        if self.kubernetes:
+            read_version(self.kubernetes)
+
+
 class ReschedulerSettings(Section, frozen=True):
     """The rescheduler's settings."""
 
     extender: Literal["required", "optional", "none"] = "required"
     extender_access: ExtenderAccess = ExtenderAccess()
+    scheduler: SchedulerSettings = SchedulerSettings()
     limits: DisruptionLimits = DisruptionLimits()
     back_off: BackOff = BackOff()
     lease: LeaseSettings = LeaseSettings()

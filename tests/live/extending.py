@@ -9,67 +9,22 @@ manifests: only addresses and the places of files are put in.
 
 import asyncio
 import ssl
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from localcluster import manifests, processes
-from localcluster.client import Client, Object
+from localcluster.client import Object
 from localcluster.cluster import Cluster
 from localcluster.forwarding import Forwarder
+from localproduct.replicas import EXTENDER_ACCOUNT, HOST, Replica, asking_here
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
-ACCOUNT = "system:serviceaccount:reberth-system:reberth-extender"
-HOST = "127.0.0.1"
-
-
-class Replica:
-    """One process of the extender."""
-
-    def __init__(self, cluster: Cluster, number: int, settings: Object, kubeconfig: Path) -> None:
-        self.port = cluster.spare_port(number)
-        self.name = f"extender-{number}"
-        self._cluster = cluster
-        self._kubeconfig = kubeconfig
-        self._file = cluster.folder / f"{self.name}.yaml"
-        self._running: processes.Running | None = None
-        self.set(settings)
-
-    def set(self, settings: Object) -> None:
-        """Write its settings; a running process takes them by itself."""
-        header = {"apiVersion": "reberth.dev/v1alpha1", "kind": "ExtenderSettings"}
-        server = {"host": HOST, **settings.get("server", {}), "port": self.port}
-        self._file.write_text(yaml.safe_dump({**header, **settings, "server": server}))
-
-    def start(self) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "extender",
-            "--settings",
-            self._file,
-            "--kubeconfig",
-            self._kubeconfig,
-        ]
-        self._running = processes.start(
-            list(map(str, command)), folder=self._cluster.folder, name=self.name, dies_with_parent=True
-        )
-
-    @property
-    def log(self) -> str:
-        return self._cluster.log(self.name).read_text()
-
-    @property
-    def process(self) -> processes.Running:
-        assert self._running is not None
-        return self._running
 
 
 class Extending:
@@ -143,13 +98,9 @@ class Extending:
         self, *, file: str = "plain.yaml", tls: Mapping[str, str] | None = None, flags: Sequence[str] = ()
     ) -> None:
         """Have kube-scheduler ask here, with a file of the manifests."""
-        content = yaml.safe_load((MANIFESTS / "kube-scheduler" / file).read_text())
-        for extender in content["extenders"]:
-            part = extender["urlPrefix"].rpartition("/")[2]
-            extender["urlPrefix"] = f"{self.url}/{part}"
-            if tls:
-                extender["tlsConfig"] = {**extender["tlsConfig"], **tls}
-        content.pop("clientConnection", None)
+        content = asking_here(MANIFESTS / "kube-scheduler" / file, self.url)
+        for extender in content["extenders"] if tls else ():
+            extender["tlsConfig"] |= tls
         await self.cluster.schedule_with(content, *flags)
 
 
@@ -168,11 +119,12 @@ async def extending(
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(cluster.client())
-        await _install(client)
-        way = kubeconfig or cluster.user(ACCOUNT)
+        for folder in ("crds", "extender"):
+            await manifests.apply(client, MANIFESTS / folder)
+        way = kubeconfig or cluster.user(EXTENDER_ACCOUNT)
         made = [Replica(cluster, number, settings or {}, way) for number in range(replicas)]
         for replica in made:
-            replica.start()
+            replica.start(dies_with_parent=True)
             stack.push_async_callback(processes.stop, replica.process)
         service = await stack.enter_async_context(Forwarder([(HOST, replica.port) for replica in made]))
         connector = aiohttp.TCPConnector(ssl=trust or True)
@@ -182,11 +134,3 @@ async def extending(
             for number in range(replicas):
                 await extender.ready(number)
         yield extender
-
-
-async def _install(client: Client) -> None:
-    """Apply the manifests, unless that is done; a Service of a fixed address cannot be created twice."""
-    present = await client.get("/api/v1/namespaces")
-    if "reberth-system" not in [item["metadata"]["name"] for item in present["items"]]:
-        for folder in ("crds", "extender"):
-            await manifests.apply(client, MANIFESTS / folder)

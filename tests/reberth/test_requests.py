@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reberth.quantities import QuantityError
-from reberth.requests import Version, node_amounts, write_amount
+from reberth.requests import Version, node_amounts, read_version, write_amount
 from tests.reberth.asking import MI, VERSIONS, Object, asking, bound, container, incoming, load, spec
 
 ASSUMED_CPU, ASSUMED_MEMORY = 100, 200 * MI
@@ -237,3 +237,16 @@ def test_a_bad_quantity_is_refused_with_its_resource_and_text(asked: Object) -> 
 )
 def test_amounts_are_written_for_people(resource: str, amount: int, text: str) -> None:
     assert write_amount(resource, amount) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("1.36", (1, 36)), ("v1.35.4", (1, 35)), ("1.37.0-rc.1", (1, 37))]
+)
+def test_versions_of_kubernetes_are_read_without_their_patch(text: str, version: Version) -> None:
+    assert read_version(text) == version
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.x", "newest", "v.36"])
+def test_what_is_no_version_says_so(text: str) -> None:
+    with pytest.raises(ValueError, match="is no version such as 1.36"):
+        read_version(text)

@@ -162,7 +162,7 @@ async def mover(
         leading_by_hand(api, chosen) as leadership,
     ):
         assert isinstance(leadership, Leadership)
-        async with equipping(api, chosen, leadership, tell=said.append, forecast=None) as equipment:
+        async with equipping(api, chosen, leadership, tell=said.append, foresee=None) as equipment:
 
             async def move_one(pod: Object, to: Sequence[str]) -> tuple[Report | Refused, list[str]]:
                 said.clear()

@@ -1,0 +1,1 @@
+"""Reberth itself on the local cluster: what `make up` brings up beside the control plane."""

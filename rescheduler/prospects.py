@@ -1,0 +1,161 @@
+"""What would follow if a pod were moved: what each node is worth to it, and where it would land.
+
+The gain of a node are the points of kube-scheduler's weighted total that it has more than the pod's own node,
+both scored in one list with the pod taken off. The chances are those of kube-scheduler as it will find the
+cluster: the old pod leaving or gone, our extender drawing the new one to the destinations.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from reberth.advice import Opinion
+from reberth.columns import Bools, Indices, Ints
+from reberth.landing.advising import AVOID, Memory, OwnExtender
+from reberth.landing.asking import Asked
+from reberth.landing.chances import Chances, count_wanted, find_chances
+from reberth.landing.cycle import Scores, score
+from reberth.landing.forecasting import Forecast, forecast_next, profile_of
+from reberth.landing.profiles import Scheduler
+from reberth.landing.verdicts import Rejected, Unforeseeable
+from reberth.landing.viewing import View
+from reberth.records import OpenMove
+from reberth.refusals import Refused
+
+NO_FEASIBLE_NODE = "NoFeasibleNode"
+CANNOT_FORECAST = "CannotForecast"
+
+# One of the destinations is among the nodes that kube-scheduler finds with this chance, if there are so many.
+_SURE = 0.999
+_FEWEST, _MOST = 3, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """The scheduler that decides, and our extender as far as it is asked."""
+
+    scheduler: Scheduler
+    advisers: tuple[OwnExtender, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class OpinionOnce(Memory):
+    """Forms the opinion of one pod once, however many ask for it one after another."""
+
+    _last: dict[Asked, Opinion] = field(default_factory=dict, repr=False)
+
+    def opine(self, asked: Asked) -> Opinion:
+        if asked not in self._last:
+            self._last.clear()
+            self._last[asked] = super().opine(asked)
+        return self._last[asked]
+
+
+@dataclass(frozen=True, eq=False)
+class Prospect:
+    """A pod's own node and the feasible ones: what each scores, and what each is worth more than its own."""
+
+    seen: View
+    place: int
+    source: int
+    nodes: Indices
+    scores: Scores
+    gains: Ints
+    forecast: Forecast
+    chances: Chances  # of each feasible node
+    wanted: int  # so many feasible nodes are enough for kube-scheduler
+
+    @property
+    def feasible(self) -> Bools:
+        """Tell which of the nodes are feasible: all, but the pod's own may be not."""
+        return _find(self.nodes, self.forecast.feasible)
+
+    def chance_among(self, nodes: Indices) -> float:
+        """Give the chance that the pod lands on one of these nodes."""
+        return float(self.chances[_find(self.forecast.feasible, nodes)].sum())
+
+    def chance_of(self, node: int) -> float:
+        return float(self.chances[self.forecast.feasible == node].sum())
+
+    def expect(self, gains: Ints) -> float:
+        """Give the mean of what the nodes are worth, each as likely as the pod lands there."""
+        found = np.searchsorted(self.nodes, self.forecast.feasible)
+        return float((gains[found] * self.chances).sum())
+
+
+def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
+    """See what would follow if a pod were moved, while nobody draws its replacement."""
+    found = forecast_next(place, seen, outlook.scheduler, advisers=outlook.advisers)
+    if isinstance(found, Unforeseeable):
+        return Refused(CANNOT_FORECAST, found.reason)
+    profile = profile_of(found.asked, outlook.scheduler)
+    if isinstance(profile, Unforeseeable):
+        return Refused(CANNOT_FORECAST, profile.reason)
+    if not len(found.feasible):
+        return Refused(NO_FEASIBLE_NODE, _say_refusals(found))
+    source = int(seen.node[place])
+    nodes = _insert(found.feasible, source)
+    scores = score(found.asked, seen.without(place), profile, nodes)
+    if isinstance(scores, Rejected):
+        return Refused(CANNOT_FORECAST, scores.reason)
+    totals = scores.totals
+    return Prospect(
+        seen,
+        place,
+        source,
+        nodes,
+        scores,
+        totals - totals[np.searchsorted(nodes, source)],
+        found,
+        found.chances,
+        count_wanted(seen.ground.size, profile.percentage),
+    )
+
+
+def draw(prospect: Prospect, move: OpenMove, advisers: Sequence[OwnExtender]) -> Prospect:
+    """See where the pod would land if its move were open: our extender draws it, if it is asked at all."""
+    found, seen = prospect.forecast, prospect.seen
+    totals = found.totals
+    for adviser in advisers:
+        if adviser.path == AVOID and found.scores is not None:
+            drawn = adviser.moving(move).weigh(found.asked, seen, found.feasible)
+            totals = totals + drawn - adviser.weigh(found.asked, seen, found.feasible)
+    return replace(prospect, chances=find_chances(totals, prospect.wanted))
+
+
+def list_destinations(prospect: Prospect, chosen: Bools, names: Sequence[str]) -> Indices:
+    """Give the chosen nodes, the best first: as many as make sure that kube-scheduler finds one of them."""
+    scored = prospect.scores.totals[chosen]
+    nodes = prospect.nodes[chosen]
+    order = sorted(range(len(nodes)), key=lambda each: (-scored[each], names[int(nodes[each])]))
+    feasible = len(prospect.forecast.feasible)
+    return nodes[order[: _count_enough(feasible, min(prospect.wanted, feasible))]]
+
+
+def _insert(nodes: Indices, node: int) -> Indices:
+    """Put a node in its place among others, if it is not there."""
+    place = int(np.searchsorted(nodes, node))
+    is_there = place < len(nodes) and nodes[place] == node
+    return nodes if is_there else np.insert(nodes, place, node)
+
+
+def _find(nodes: Indices, wanted: Indices) -> Bools:
+    """Tell which of some nodes are wanted ones."""
+    found = np.zeros(int(max(nodes.max(initial=0), wanted.max(initial=0))) + 1, np.bool_)
+    found[wanted] = True
+    return found[nodes]
+
+
+def _count_enough(feasible: int, found: int) -> int:
+    """Count the nodes of which surely one is found, if so many of the feasible ones are, whichever."""
+    missed, count = 1.0, 0
+    while missed > 1 - _SURE and count < min(_MOST, feasible):
+        missed *= (feasible - found - count) / (feasible - count)
+        count += 1
+    return max(count, _FEWEST)
+
+
+def _say_refusals(found: Forecast) -> str:
+    counts = [f"{int(each.nodes.sum())} {each.reason}" for each in found.refusals]
+    return f"no node would take it: {', '.join(counts)}"
