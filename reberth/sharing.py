@@ -25,16 +25,28 @@ Shared = TypeVar("Shared", bound=Hashable)
 # The annotations that are read by some part of Reberth or of Kubernetes' scheduling: prefixes or whole keys.
 KEPT_ANNOTATIONS = (
     "reberth.dev/",
+    "autoscaling.cast.ai/",
+    "beta.evictor.cast.ai/disposable",
     "cluster-autoscaler.kubernetes.io/",
-    "karpenter.sh/",
-    "descheduler.alpha.kubernetes.io/",
-    "scheduler.alpha.kubernetes.io/",
     "controller.kubernetes.io/pod-deletion-cost",
+    "delay-deletion.cluster-autoscaler.kubernetes.io/",
+    "descheduler.alpha.kubernetes.io/",
+    "eviction-autoscaler.azure.com/original-min-replicas",
+    "evictionSurgeReplicas",
+    "gang.scheduling.koordinator.sh/name",
+    "karpenter.sh/",
     "kubernetes.io/config.mirror",
-    "volume.kubernetes.io/",
-    "volume.beta.kubernetes.io/",
+    "node-lifecycle.datadoghq.com/enabled",
+    "pod-group-name",
     "pv.kubernetes.io/",
+    "scheduler.alpha.kubernetes.io/",
+    "scheduling.k8s.io/group-name",
+    "scheduling.koordinator.sh/eviction-cost",
+    "scheduling.koordinator.sh/soft-eviction",
     "storage.alpha.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
+    "volume.kubernetes.io/",
+    "yunikorn.apache.org/task-group-name",
 )
 # The labels and annotations that replicas of one workload have with different values, in order.
 OWN_LABELS = (

@@ -1,0 +1,139 @@
+"""Which pods no policy moves: a table of rules, each with a name, asked in its order.
+
+What a rule says of a template holds for all its pods, and is asked once. What differs from pod to pod is
+asked of all of them at once, as a column. `docs/protections.md` tells what each rule looks at.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.columns import Bools
+from reberth.refusals import Refused
+from reberth.tabulating import seal
+from rescheduler.context import Context
+from rescheduler.protections import belonging, marks, naming, states, volumes, workloads
+from rescheduler.protections.marks import Prices, read_prices
+from rescheduler.protections.naming import Automation, find_automation
+from rescheduler.safeguards import ProtectionSettings
+
+__all__ = [
+    "RULES",
+    "Automation",
+    "Prices",
+    "ProtectionSettings",
+    "explain",
+    "find_automation",
+    "find_protected",
+    "protect",
+    "read_prices",
+]
+
+
+class TemplateRule(NamedTuple):
+    """A rule about what pods have in common."""
+
+    name: str
+    refuse: Callable[[int, Context], Refused | None]
+
+
+class PodRule(NamedTuple):
+    """A rule about each pod: it finds all whom it concerns, and says of one of them why."""
+
+    name: str
+    find: Callable[[Context], Bools]
+    refuse: Callable[[int, Context], Refused]
+
+
+RULES: tuple[TemplateRule | PodRule, ...] = (
+    PodRule("Terminating", states.find_terminating, states.refuse_terminating),
+    PodRule("Finished", states.find_finished, states.refuse_finished),
+    PodRule("NotBound", states.find_unbound, states.refuse_unbound),
+    TemplateRule("MirrorPod", belonging.refuse_mirror),
+    TemplateRule("DaemonSetPod", belonging.refuse_daemon),
+    TemplateRule("BarePod", belonging.refuse_bare),
+    TemplateRule("CriticalPod", belonging.refuse_critical),
+    TemplateRule("JobPod", belonging.refuse_job),
+    TemplateRule("SystemNamespace", naming.refuse_system),
+    TemplateRule("Namespace", naming.refuse_namespace),
+    PodRule("Labels", naming.find_unselected, naming.refuse_unselected),
+    TemplateRule("MarkedNo", marks.refuse_marked),
+    PodRule("MarkedForAWhile", states.find_kept_for_a_while, states.refuse_kept_for_a_while),
+    TemplateRule("MarkedWait", marks.refuse_busy),
+    TemplateRule("AutomationOff", naming.refuse_off),
+    TemplateRule("LocalStorage", volumes.refuse_local_storage),
+    PodRule("Claims", volumes.find_bound_to_claims, volumes.refuse_claim),
+    TemplateRule("ResourceClaims", belonging.refuse_resource_claims),
+    TemplateRule("Gang", belonging.refuse_gang),
+    TemplateRule("EvictionResponders", belonging.refuse_responders),
+    TemplateRule("CannotForecast", belonging.refuse_unforeseeable),
+    TemplateRule("Surge", workloads.refuse_surge),
+    TemplateRule("RolloutPaused", workloads.refuse_paused),
+    TemplateRule("Rollout", workloads.refuse_rollout),
+    TemplateRule("Quota", workloads.refuse_quota),
+    TemplateRule("MinReplicas", workloads.refuse_few),
+    PodRule("MinAge", states.find_young, states.refuse_young),
+    PodRule("LastReady", states.find_last_ready, states.refuse_last_ready),
+)
+_TEMPLATE_RULES = tuple((rank, rule) for rank, rule in enumerate(RULES) if isinstance(rule, TemplateRule))
+_POD_RULES = tuple((rank, rule) for rank, rule in enumerate(RULES) if isinstance(rule, PodRule))
+
+# For each pod one number: a bit for each rule that concerns it, at the rule's rank.
+_Flags = NDArray[np.uint64]
+
+
+def protect(place: int, context: Context) -> Refused | None:
+    """Tell which rule protects a pod: the first in the table."""
+    rank, refused = _ask_template(context.template_of(place), context)
+    flags = int(_flag(context)[place])
+    first = (flags & -flags).bit_length() - 1
+    if flags and first < rank:
+        rule = RULES[first]
+        return rule.refuse(place, context)
+    return refused
+
+
+def explain(place: int, context: Context) -> tuple[tuple[str, Refused | None], ...]:
+    """Give every rule's word on a pod."""
+    return tuple((rule.name, _ask(rank, rule, place, context)) for rank, rule in enumerate(RULES))
+
+
+def find_protected(context: Context) -> Bools:
+    """Tell of all pods whether some rule protects them."""
+    count = len(context.snapshot.templates.all)
+    templates = np.array([_ask_template(number, context)[1] is not None for number in range(count)], np.bool_)
+    return seal((_flag(context) != 0) | templates[context.snapshot.pods.template])
+
+
+def _ask(rank: int, rule: TemplateRule | PodRule, place: int, context: Context) -> Refused | None:
+    if isinstance(rule, TemplateRule):
+        return rule.refuse(context.template_of(place), context)
+    concerned = int(_flag(context)[place]) >> rank & 1
+    return rule.refuse(place, context) if concerned else None
+
+
+def _ask_template(template: int, context: Context) -> tuple[int, Refused | None]:
+    """Give the first rule's "no" and its rank in the table."""
+    return context.once(("protected", template), partial(_find_first, template, context))
+
+
+def _find_first(template: int, context: Context) -> tuple[int, Refused | None]:
+    for rank, rule in _TEMPLATE_RULES:
+        refused = rule.refuse(template, context)
+        if refused:
+            return rank, refused
+    return len(RULES), None
+
+
+def _flag(context: Context) -> _Flags:
+    return context.once("flags", partial(_collect_flags, context))
+
+
+def _collect_flags(context: Context) -> _Flags:
+    flags = np.zeros(len(context.snapshot.pods.rows), np.uint64)
+    for rank, rule in _POD_RULES:
+        flags |= rule.find(context).astype(np.uint64) << np.uint64(rank)
+    return seal(flags)

@@ -1,0 +1,102 @@
+"""Pods that are not moved because somebody has said so: by namespace, by labels, or by our own mark."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.columns import Bools
+from reberth.records import Labels
+from reberth.refusals import Refused
+from reberth.selectors import parse_selector
+from reberth.snapshot import Snapshot
+from rescheduler.context import Context
+from rescheduler.protections.marks import is_lifted
+
+AUTOMATION = "reberth.dev/automation"
+
+
+class Automation(StrEnum):
+    """How far we may go with a pod."""
+
+    OFF = "off"
+    RECOMMEND = "recommend"
+    APPLY = "apply"
+
+
+class Said(NamedTuple):
+    """What our own mark says, and on what it was found."""
+
+    value: str
+    where: str
+
+    @property
+    def automation(self) -> Automation | None:
+        """None: the mark is none of the words that it may be."""
+        return next((each for each in Automation if each == self.value), None)
+
+
+def refuse_system(template: int, context: Context) -> Refused | None:
+    namespace = context.template(template).namespace
+    if namespace not in context.protections.system_namespaces or is_lifted(template, context):
+        return None
+    return Refused("SystemNamespace", f"namespace {namespace} is one of systemNamespaces")
+
+
+def refuse_namespace(template: int, context: Context) -> Refused | None:
+    """Tell what speaks against a namespace, whatever pods it holds."""
+    name = context.template(template).namespace
+    return context.once(("namespace", name), lambda: _judge_namespace(name, context))
+
+
+def refuse_off(template: int, context: Context) -> Refused | None:
+    said = find_automation(template, context)
+    if said is None or said.automation in (Automation.RECOMMEND, Automation.APPLY):
+        return None
+    known = "" if said.automation else ", which is none of off, recommend and apply"
+    return Refused("AutomationOff", f"the {said.where}'s annotation {AUTOMATION}={said.value:.60}{known}")
+
+
+def find_automation(template: int, context: Context) -> Said | None:
+    """Give our own mark: that of the pods, else that of their workload, else that of their namespace."""
+    pod, root = context.template(template), context.root(template)
+    namespace = context.namespace(pod.namespace)
+    carriers = (("pod", pod.pod), ("workload", root), ("namespace", namespace))
+    marks = ((where, _read_mark(each.metadata.annotations)) for where, each in carriers if each)
+    return next((Said(value, where) for where, value in marks if value is not None), None)
+
+
+def find_unselected(context: Context) -> Bools:
+    """Tell which pods the setting podSelector does not name."""
+    snapshot, selected = context.snapshot, context.protections.pod_selector
+    found = np.zeros(len(snapshot.pods.rows), np.bool_)
+    return ~_mark_selected(snapshot, selected) if selected else found
+
+
+def refuse_unselected(_place: int, context: Context) -> Refused:
+    return Refused("Labels", f"the labels do not match podSelector {context.protections.pod_selector}")
+
+
+def _mark_selected(snapshot: Snapshot, text: str) -> Bools:
+    selector = parse_selector(text)
+    found = np.zeros(len(snapshot.pods.rows), np.bool_)
+    for namespace in snapshot.pods.namespaces:
+        found[snapshot.select(selector, namespace)] = True
+    return found
+
+
+def _judge_namespace(name: str, context: Context) -> Refused | None:
+    settings, namespace = context.protections, context.namespace(name)
+    if name in settings.excluded_namespaces:
+        return Refused("Namespace", f"namespace {name} is one of excludedNamespaces")
+    if settings.namespaces and name not in settings.namespaces:
+        return Refused("Namespace", f"namespace {name} is none of namespaces")
+    if not parse_selector(settings.namespace_selector).matches(context.snapshot.namespace_labels(name)):
+        return Refused("Namespace", f"namespaceSelector {settings.namespace_selector}")
+    if namespace and namespace.status.phase == "Terminating":
+        return Refused("Namespace", f"namespace {name} is being deleted")
+    return None
+
+
+def _read_mark(annotations: Labels | None) -> str | None:
+    return (annotations or {}).get(AUTOMATION)

@@ -1,0 +1,72 @@
+"""Pods that are not moved for their data: it stays behind, goes with them, or cannot be in two places."""
+
+import numpy as np
+
+from reberth.columns import Bools
+from reberth.kinds import CLAIM
+from reberth.records import Volume
+from reberth.refusals import Refused
+from reberth.tabulating import seal
+from reberth.templates import Template
+from rescheduler.context import Context
+from rescheduler.protections.marks import LOCAL_VOLUMES, is_lifted
+
+
+def refuse_local_storage(template: int, context: Context) -> Refused | None:
+    pod = context.template(template).pod
+    if not pod.spec.volumes or not context.protections.local_storage:
+        return None
+    released = (pod.metadata.annotations or {}).get(LOCAL_VOLUMES, "").split(",")
+    safe = {name.strip() for name in released}
+    local = next((each for each in pod.spec.volumes if _kind_of(each) and each.name not in safe), None)
+    if local is None or is_lifted(template, context):
+        return None
+    return Refused("LocalStorage", f"volume {local.name} is {_kind_of(local)}")
+
+
+def find_bound_to_claims(context: Context) -> Bools:
+    """Tell which pods have a claim that cannot follow them."""
+    found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
+    templates = context.snapshot.templates.all
+    claiming = context.spread(number for number, each in enumerate(templates) if _claims(each))
+    for place in np.flatnonzero(claiming).tolist():
+        found[place] = _find_claim(place, context) is not None
+    return seal(found)
+
+
+def refuse_claim(place: int, context: Context) -> Refused:
+    return Refused("Claims", _find_claim(place, context) or "")
+
+
+def _find_claim(place: int, context: Context) -> str | None:
+    """Name the first claim that cannot follow the pod, and why."""
+    row = context.row(place)
+    for name in row.own.claims:
+        said = _judge(row.namespace, name, context)
+        if said:
+            return f"PersistentVolumeClaim {name} {said}"
+    return None
+
+
+def _judge(namespace: str, name: str, context: Context) -> str | None:
+    claim = context.snapshot.of(CLAIM).named(namespace, name)
+    if claim is None:
+        return "is not known"
+    modes = claim.spec.access_modes or ()
+    if not set(modes).isdisjoint(context.protections.movable_access_modes):
+        return None
+    return f"is {', '.join(modes) or 'without accessModes'}"
+
+
+def _claims(template: Template) -> bool:
+    volumes = template.pod.spec.volumes
+    return volumes is not None and any(volume.persistent_volume_claim for volume in volumes)
+
+
+def _kind_of(volume: Volume) -> str | None:
+    """Name the kind of a volume whose data does not follow the pod."""
+    if volume.empty_dir:
+        return "an emptyDir"
+    if volume.host_path:
+        return "a hostPath"
+    return "ephemeral" if volume.ephemeral else None

@@ -1,0 +1,144 @@
+"""Pods that are not moved for the state their workload is in."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reberth.kinds import QUOTA
+from reberth.quantities import MILLI, UNIT, QuantityError, nanos
+from reberth.records import Owner, ResourceQuota
+from reberth.refusals import Refused
+from reberth.requests import CPU, MEMORY, PODS, STORAGE
+from reberth.signature import Signature
+from reberth.templates import RESOURCES
+from rescheduler.context import Context
+
+_SURGES = ("evictionSurgeReplicas", "eviction-autoscaler.azure.com/original-min-replicas")
+_ROLLED = ("Deployment", "StatefulSet")
+_STANDARD = (CPU, MEMORY, STORAGE)
+
+
+class Need(NamedTuple):
+    """What a replacement takes of a ResourceQuota, and what is left there; in nanos."""
+
+    quota: str
+    resource: str
+    amount: int
+    room: int
+
+
+def refuse_surge(template: int, context: Context) -> Refused | None:
+    root = context.root(template)
+    annotations = (root.metadata.annotations if root else None) or {}
+    key = next((key for key in _SURGES if key in annotations), None)
+    return Refused("Surge", f"the workload's annotation {key}: a surge runs") if key else None
+
+
+def refuse_paused(template: int, context: Context) -> Refused | None:
+    root = _find_rolled(template, context)
+    if root is None or not root.spec.paused:
+        return None
+    return Refused("RolloutPaused", f"{_kind_of_root(template, context)} {root.metadata.name} is paused")
+
+
+def refuse_rollout(template: int, context: Context) -> Refused | None:
+    root = _find_rolled(template, context)
+    kind = _kind_of_root(template, context)
+    if root is None or not _is_rolling(root, kind):
+        return None
+    return Refused("Rollout", f"{kind} {root.metadata.name} is in the middle of a rollout")
+
+
+def refuse_few(template: int, context: Context) -> Refused | None:
+    least = context.protections.min_replicas
+    if least <= 1:
+        return None
+    count = _count_replicas(template, context)
+    return (
+        Refused("MinReplicas", f"{count} replicas, fewer than minReplicas {least}") if count < least else None
+    )
+
+
+def refuse_quota(template: int, context: Context) -> Refused | None:
+    if not context.protections.quotas:
+        return None
+    try:
+        lacking = next((need for need in list_needs(template, context) if need.amount > need.room), None)
+    except QuantityError as error:
+        return Refused("Quota", f"a ResourceQuota of the namespace cannot be read: {error}")
+    if lacking is None:
+        return None
+    return Refused(
+        "Quota", f"ResourceQuota {lacking.quota} has no room for a replacement: {lacking.resource}"
+    )
+
+
+def list_needs(template: int, context: Context) -> Iterator[Need]:
+    """Give what a replacement would take of each quota, while the pod that leaves still counts.
+
+    A StatefulSet makes the replacement when the pod has gone, out of what the pod gave back.
+    """
+    quotas = tuple(context.snapshot.of(QUOTA).within(context.template(template).namespace))
+    signature = context.sign(template) if quotas else None
+    if isinstance(signature, Signature) and signature.controller.kind == "StatefulSet":
+        return
+    for quota in quotas:
+        yield from _list_needs_of(quota, template, context)
+
+
+def _list_needs_of(quota: ResourceQuota, template: int, context: Context) -> Iterator[Need]:
+    used = quota.status.used or {}
+    for resource, hard in (quota.status.hard or {}).items():
+        amount = _amount(resource, template, context)
+        if amount:
+            room = nanos(hard) - nanos(used.get(resource, 0))
+            yield Need(quota.metadata.name, resource, amount, room)
+
+
+def _amount(resource: str, template: int, context: Context) -> int:
+    """Tell what a replacement takes. Its limits are not known: they are something, and cover its requests."""
+    if resource in (PODS, "count/pods"):
+        return UNIT
+    is_limit = resource.startswith("limits.")
+    requested = resource.removeprefix("limits.").removeprefix("requests.")
+    return max(_requested(requested, template, context), int(is_limit))
+
+
+def _requested(resource: str, template: int, context: Context) -> int:
+    requests = context.snapshot.templates.requests
+    if resource in _STANDARD:
+        amount = int(requests.main[RESOURCES.index(resource)][template])
+        return amount * (MILLI if resource == CPU else UNIT)
+    column = requests.extended.get(resource)
+    return 0 if column is None else int(column[template]) * UNIT
+
+
+def _count_replicas(template: int, context: Context) -> int:
+    """Count what the owner wishes for; where nobody says it, what is there."""
+    root = context.root(template)
+    wished = root.spec.replicas if root else None
+    return int(context.replicas[context.workload_of[template]]) if wished is None else wished
+
+
+def _find_rolled(template: int, context: Context) -> Owner | None:
+    """Give the root owner if it is of a kind that is rolled out."""
+    if not context.protections.rollouts:
+        return None
+    root = context.root(template)
+    return root if isinstance(root, Owner) and _kind_of_root(template, context) in _ROLLED else None
+
+
+def _kind_of_root(template: int, context: Context) -> str:
+    signature = context.sign(template)
+    return signature.root.kind if isinstance(signature, Signature) else ""
+
+
+def _is_rolling(owner: Owner, kind: str) -> bool:
+    """An object without a generation was written by hand, and says nothing of its state."""
+    status, wished = owner.status, owner.spec.replicas or 0
+    if not owner.metadata.generation:
+        return False
+    if status.observed_generation < owner.metadata.generation:
+        return True
+    if kind == "Deployment":
+        return status.updated_replicas < wished or status.replicas > status.updated_replicas
+    return status.current_revision != status.update_revision and status.updated_replicas < wished
