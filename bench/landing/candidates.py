@@ -1,0 +1,59 @@
+"""Pods that fit on no other node than theirs: whoever asks where they could go must look at all of them.
+
+Some ask for more cores than a node has left, which is known when what its pods ask for has been added up.
+Some ask for a label that no node has, which is known at the first look.
+"""
+
+from typing import Any
+
+from bench.reading.populating import REPLICAS
+from localcluster.cluster import Cluster
+from tests.reberth import realistic
+
+LARGE, CHOOSY = "large", "choosy"
+"""The sorts, each in a namespace of that name."""
+_NEEDS = {LARGE: {}, CHOOSY: {"nodeSelector": {"kept-for": "nobody"}}}
+_CORES = {LARGE: "16", CHOOSY: "100m"}
+"""A node offers 15.89."""
+
+
+async def add(cluster: Cluster, sort: str, count: int, *, nodes: int) -> None:
+    """Create them with their status, each on a node."""
+    path = f"/api/v1/namespaces/{sort}/pods"
+    async with cluster.client() as client:
+        await client.create("/api/v1/namespaces", {"metadata": {"name": sort}})
+        await client.create_all(path, (write(sort, number, nodes=nodes) for number in range(count)))
+        for number in range(count):
+            await client.patch(f"{path}/{_name(number)}/status", {"status": {"phase": "Running"}})
+
+
+def write(sort: str, number: int, *, nodes: int) -> dict[str, Any]:
+    """Write a pod of an owner with as many replicas as any other; nobody checks that it fits on its node."""
+    app = number // REPLICAS
+    container = realistic.container("main", app, cpu=_CORES[sort], memory="64Mi")
+    del container["volumeMounts"]
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": f"{sort}-{app}",
+        "uid": realistic.uid_of(sort, app),
+        "controller": True,
+    }
+    return {
+        "metadata": {
+            "name": _name(number),
+            "namespace": sort,
+            "labels": {"app": f"{sort}-{app}"},
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "containers": [container],
+            "nodeName": f"node-{number * 7 % nodes:04d}",
+            "tolerations": realistic.TOLERATIONS,
+            **_NEEDS[sort],
+        },
+    }
+
+
+def _name(number: int) -> str:
+    return f"misfit-{number:04d}"

@@ -1,0 +1,126 @@
+"""A large cluster to forecast in: nodes and pods as real ones are, and of ten workloads five are plain.
+
+kube-scheduler spreads those by its defaults, through their Service and their ReplicaSet. The pods of two
+would rather not share a node, those of one must not, those of one are spread over zones and nodes. Those of
+the last are spread, must be near to their own kind, must not share a node with it, and like their team.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench.reading.decoding import fill
+from bench.reading.populating import REPLICAS
+from reberth import kinds, snapshot
+from reberth.cache import Cache
+from reberth.requests import Version
+from reberth.resources import ALL, NODES, PODS, Resource
+from reberth.snapshot import Snapshot
+from tests.reberth import realistic
+
+VERSION: Version = (1, 36)
+SORTS = 10
+PLAIN, RICH = 4, 3
+"""An application's number modulo SORTS tells what it minds."""
+_APART, _SPREAD = 2, 1
+
+_HOSTNAME, _ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+_REQUIRED, _PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+_PAGE = 500
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A cluster, and the places of each application's pods in it."""
+
+    snapshot: Snapshot
+    apps: tuple[tuple[int, ...], ...]
+
+
+def gather(nodes: int, pods: int) -> Crowd:
+    cache = Cache(version=VERSION)
+    apps = range(-(-pods // REPLICAS))
+    fill(cache, NODES, realistic.node_pages(nodes))
+    fill(cache, PODS, _pages("Pod", _write_pods(pods, nodes=nodes)))
+    fill(cache, _resource(kinds.SERVICE), _pages("Service", map(_write_service, apps)))
+    fill(cache, _resource(kinds.REPLICA_SET), _pages("ReplicaSet", map(_write_replica_set, apps)))
+    taken = snapshot.take(cache, now=0.0)
+    places: list[list[int]] = [[] for _ in apps]
+    for place, row in enumerate(taken.pods.rows):
+        places[int(row.template.labels["app"].removeprefix("service-"))].append(place)
+    return Crowd(taken, tuple(map(tuple, places)))
+
+
+def _resource(kind: kinds.Kind[Any, Any]) -> Resource[Any]:
+    return next(each for each in ALL if each.kind is kind)
+
+
+def _write_pods(count: int, *, nodes: int) -> Iterator[str]:
+    for app in range(-(-count // REPLICAS)):
+        text = json.dumps(_write_workload(app), separators=(",", ":"))
+        for number in range(app * REPLICAS, min((app + 1) * REPLICAS, count)):
+            yield realistic.fill_in(text, number, nodes=nodes)
+
+
+def _write_workload(app: int) -> dict[str, Any]:
+    """Write what a forecast reads of a pod: without managedFields, which no mirror keeps."""
+    pod = realistic.workload(app)
+    del pod["metadata"]["managedFields"]
+    spec, sort = pod["spec"], app % SORTS
+    if sort in {_SPREAD, RICH}:
+        spec["topologySpreadConstraints"] = _spread(app)
+    if sort in {_APART, RICH}:
+        spec["affinity"] = {"podAntiAffinity": {_REQUIRED: [_near(_HOSTNAME, {"app": f"service-{app}"})]}}
+    if sort == RICH:
+        spec["affinity"]["podAffinity"] = _company(app, pod["metadata"]["namespace"])
+    return pod
+
+
+def _spread(app: int) -> list[dict[str, Any]]:
+    selector = {"matchLabels": {"app": f"service-{app}"}}
+    zones = {"topologyKey": _ZONE, "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
+    hosts = {"topologyKey": _HOSTNAME, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+    return [{**zones, "labelSelector": selector}, {**hosts, "labelSelector": selector}]
+
+
+def _company(app: int, team: str) -> dict[str, Any]:
+    liked = {"weight": 50, "podAffinityTerm": _near(_ZONE, {"team": team})}
+    return {_REQUIRED: [_near(_ZONE, {"app": f"service-{app}"})], _PREFERRED: [liked]}
+
+
+def _near(topology_key: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    return {"topologyKey": topology_key, "labelSelector": {"matchLabels": labels}}
+
+
+def _write_service(app: int) -> str:
+    return _write(app, f"service-{app}", {"selector": {"app": f"service-{app}"}})
+
+
+def _write_replica_set(app: int) -> str:
+    """Write the owner that the pods name."""
+    labels = {"app": f"service-{app}", "pod-template-hash": "7d9c6b5f8"}
+    return _write(app, f"service-{app}-7d9c6b5f8", {"selector": {"matchLabels": labels}})
+
+
+def _write(app: int, name: str, spec: Mapping[str, Any]) -> str:
+    meta = {
+        "name": name,
+        "namespace": f"team-{app % 300}",
+        "uid": realistic.uid_of(name),
+        "resourceVersion": str(app + 1),
+    }
+    return json.dumps({"metadata": meta, "spec": spec})
+
+
+def _pages(kind: str, texts: Iterable[str]) -> Iterator[bytes]:
+    page: list[str] = []
+    for text in texts:
+        page.append(text)
+        if len(page) == _PAGE:
+            yield realistic.as_list(kind, page)
+            page.clear()
+    yield realistic.as_list(kind, page)

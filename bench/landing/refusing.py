@@ -1,0 +1,66 @@
+"""Our side on the same API server: mirror it, and forecast the same candidates.
+
+python -m bench.landing.refusing KUBECONFIG
+"""
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from statistics import median
+
+from bench.landing import crowding
+from bench.landing.candidates import CHOOSY, LARGE
+from bench.reading.arms import Failed
+from reberth import snapshot
+from reberth.api import Api
+from reberth.cache import Cache
+from reberth.connecting import Access
+from reberth.landing.forecasting import Forecast, forecast_next
+from reberth.landing.ground import Ground
+from reberth.landing.profiles import default_scheduler
+from reberth.landing.viewing import view
+from reberth.mirroring import mirroring
+from reberth.resources import ALL
+from reberth.snapshot import Snapshot
+
+_PATIENCE = 300.0
+_ROUNDS = 3
+_SCHEDULER = default_scheduler(crowding.VERSION)
+
+
+async def measure(kubeconfig: str) -> dict[str, float]:
+    taken = await _take(kubeconfig)
+    gc.collect()
+    gc.freeze()
+    rounds = [_go_round(taken) for _ in range(_ROUNDS)]
+    return {part: median(each[part] for each in rounds) for part in rounds[0]}
+
+
+async def _take(kubeconfig: str) -> Snapshot:
+    """Mirror all kinds that a forecast may ask about, as far as the cluster has them."""
+    cache = Cache(version=crowding.VERSION)
+    core = [each for each in ALL if not each.kind.group.endswith("reberth.dev")]
+    async with Api(Access(kubeconfig)) as api, mirroring(api, cache, core) as mirror:
+        async with asyncio.timeout(_PATIENCE):
+            await mirror.synced()
+        return snapshot.take(cache, now=time.time())
+
+
+def _go_round(taken: Snapshot) -> dict[str, float]:
+    """Seconds of CPU of one candidate of each sort on a fresh ground: the first one pays for all."""
+    figures = {}
+    for sort in (LARGE, CHOOSY):
+        places = taken.pods.within(sort)
+        seen, used = view(Ground(taken, crowding.VERSION)), time.process_time()
+        for place in places:
+            found = forecast_next(place, seen, _SCHEDULER)
+            if not isinstance(found, Forecast) or len(found.feasible):
+                raise Failed(f"{sort}/{taken.pods.rows[place].name} was to fit nowhere")
+        figures[sort] = (time.process_time() - used) / len(places)
+    return figures
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(measure(sys.argv[1]))))  # noqa: T201 - its answer

@@ -1,0 +1,60 @@
+"""Figures of bursts and calls become tables and verdicts."""
+
+from bench.extender import reporting
+from bench.extender.arms import FLOOR, NONE, OURS, PEER
+from bench.extender.asking import VERBS, Seconds
+from bench.extender.reporting import Growth
+from bench.reading.arms import Figures
+
+
+def figures(*, rate: float, algorithm: float = 0.003, **more: float) -> Figures:
+    return {"rate": rate, "algorithm": algorithm, **more}
+
+
+def ours(*, rate: float, algorithm: float = 0.003, resident: float = 130e6) -> Figures:
+    return figures(rate=rate, algorithm=algorithm, cpu=0.0003, resident=resident)
+
+
+def calls(*, slow: float) -> Seconds:
+    """Those of ours, in milliseconds, where those of Go take one."""
+    taken = {OURS: [0.001] * 98 + [slow / 1e3] * 2, PEER: [0.001] * 100}
+    return {arm: {verb: taken[arm] if verb == VERBS[0] else [0.001] for verb in VERBS} for arm in taken}
+
+
+def verdicts(table: str) -> list[str]:
+    return [line.removesuffix(" |").rpartition("| ")[2] for line in table.splitlines()[2:]]
+
+
+def test_an_arm_is_described_by_medians_with_their_range() -> None:
+    bursts = {NONE: [figures(rate=rate) for rate in (300, 100, 200)], OURS: [ours(rate=100)]}
+    without, with_ours = reporting.describe_bursts(bursts).splitlines()[2:]
+    assert without == "| no extender | 200 /s (100 to 300) | 3 ms (3 to 3) |  |  |"
+    assert with_ours.endswith("| 300 µs (300 to 300) | 130 MB (130 to 130) |")
+
+
+def test_calls_are_described_by_percentiles_and_ratios() -> None:
+    line = reporting.describe_calls({5_000: calls(slow=3)}).splitlines()[2]
+    assert line == "| 5,000 | `/avoid/filter` | 1 ms | 3 ms | 1 ms | 1 ms | 1.00 | 3.00 |"
+
+
+def test_the_bursts_of_one_round_are_compared_with_each_other() -> None:
+    bursts = {
+        FLOOR: [figures(rate=rate) for rate in (100, 10)],
+        OURS: [ours(rate=rate) for rate in (96, 9.8)],
+        PEER: [figures(rate=rate) for rate in (100, 9)],
+    }
+    lines = reporting.describe_goals(bursts, {}, Growth(0, 900, 1)).splitlines()[2:4]
+    assert lines == [
+        "| pods per second, against bare asyncio | at least 0.95 times | 0.97 times | yes |",
+        "| pods per second, against Go | at least 1 times | 1.024 times | yes |",
+    ]
+
+
+def test_a_goal_that_is_missed_is_said_to_be_missed() -> None:
+    bursts = {
+        FLOOR: [figures(rate=100, algorithm=0.0025)],
+        OURS: [ours(rate=94, resident=141e6)],
+        PEER: [figures(rate=94)],
+    }
+    table = reporting.describe_goals(bursts, {5_000: calls(slow=3)}, Growth(0, 10_010, 10))
+    assert verdicts(table) == ["**no**", "yes", "**no**", "yes", "yes", "**no**", "**no**", "**no**"]
