@@ -15,12 +15,14 @@ import numpy as np
 
 from reberth.advice import (
     ALL_SIGNALS,
+    MOST_GRADE,
     AdviceSettings,
     Grades,
     Opinion,
     form_opinion,
     grade_avoiding,
     grade_scores,
+    rank_avoiding,
     refuse_nodes,
 )
 from reberth.avoiding import Note
@@ -136,6 +138,12 @@ class OwnExtender:
         rows = self.memory.rows[nodes]
         grades: Grades = grade(self.memory.remembered, self._opine(asked), rows)
         return grades.astype(np.int64) * self.weight * _POINTS_OF_A_GRADE
+
+    def prefer(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+        if self.path != AVOID or not self.weight:
+            return self.weigh(asked, view, nodes)
+        ranks = rank_avoiding(self.memory.remembered, self._opine(asked), self.memory.rows[nodes])
+        return ranks.astype(np.int64) * MOST_GRADE * self.weight * _POINTS_OF_A_GRADE
 
     def _opine(self, asked: Asked) -> Opinion:
         opinion = self.memory.opine(asked)

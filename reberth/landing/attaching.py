@@ -16,7 +16,15 @@ from reberth.columns import Bools, Indices, Ints
 from reberth.kinds import ATTACHMENT, CLAIM
 from reberth.landing.claims import class_of_claim, find_class, find_volume, name_claims
 from reberth.landing.ground import Ground
-from reberth.landing.migrating import OLD_DRIVERS, UNCOUNTED, Moved, OldDriver, find_migrated, find_moved
+from reberth.landing.migrating import (
+    OLD_DRIVERS,
+    PORTWORX,
+    UNCOUNTED,
+    Moved,
+    OldDriver,
+    find_migrated,
+    find_moved,
+)
 from reberth.landing.viewing import View
 from reberth.landing.viewing import view as see
 from reberth.records import PersistentVolumeClaim, PodSpec
@@ -24,8 +32,8 @@ from reberth.requests import Version
 from reberth.tabulating import seal
 from reberth.templates import Template
 
-# Since then the volumes of old drivers are counted wherever a node has a CSINode at all.
-_ALWAYS_MIGRATED: Version = (1, 36)
+# Since then the volumes of this old driver, too, are counted wherever a node has a CSINode at all.
+_LAST_MIGRATED: Version = (1, 36)
 
 
 class Attachable(NamedTuple):
@@ -116,7 +124,7 @@ def _list_inline(spec: PodSpec) -> Iterator[Attachable]:
 
 def counts_migrated(ground: Ground, driver: OldDriver) -> Bools:
     """Tell where the volumes of an old driver count for its successor, if that has a limit there."""
-    if ground.version >= _ALWAYS_MIGRATED:
+    if ground.version >= _LAST_MIGRATED or driver is not PORTWORX:
         return ground.once("everywhere", lambda: np.ones(ground.size, np.bool_))
     return find_migrated(ground, driver)
 

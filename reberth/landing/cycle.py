@@ -4,8 +4,9 @@ All filters look at all nodes at once. A node's reasons are those of the first p
 kube-scheduler asks no further; a pod that a plugin turns away beforehand is turned away everywhere.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,8 +16,13 @@ from reberth.landing.node_rules import narrow_by_affinity
 from reberth.landing.plugins import FILTERS, SCORES
 from reberth.landing.pod_affinity import skips_pod_affinity
 from reberth.landing.profiles import Profile
-from reberth.landing.verdicts import Refusal, Rejected, Unforeseeable, Verdict
+from reberth.landing.verdicts import FITS, Refusal, Rejected, Unforeseeable, Verdict
 from reberth.landing.viewing import View
+
+T = TypeVar("T")
+
+# The only plugin that cares which of the pods are leaving.
+_SEES_LEAVING = "PodTopologySpread"
 
 
 class Feasibility(NamedTuple):
@@ -41,10 +47,9 @@ def check(
     asked: Asked, view: View, profile: Profile, *, among: Container[str]
 ) -> Feasibility | Rejected | Unforeseeable:
     """Ask all filters. `among` are the names of the schedulers whose nominated pods count, too."""
-    verdicts = {
-        name: FILTERS[name](asked, view, profile)
-        for name in dict.fromkeys((*profile.checks, *profile.filters))
-    }
+    verdicts = _share(asked, view, profile, partial(_ask_filters, asked, view, profile), "filters")
+    if _SEES_LEAVING in verdicts:
+        verdicts = {**verdicts, _SEES_LEAVING: FILTERS[_SEES_LEAVING](asked, view, profile)}
     for name in (*profile.checks, *profile.filters):
         verdict = verdicts[name]
         if isinstance(verdict, Rejected | Unforeseeable):
@@ -59,14 +64,39 @@ def check(
 
 def score(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Scores | Rejected:
     """Score these nodes against one another."""
+    ask = partial(_ask_scores, asked, view, profile, nodes)
+    found = _share(asked, view, profile, ask, nodes.tobytes())
+    if _SEES_LEAVING in found:
+        found = {**found, _SEES_LEAVING: SCORES[_SEES_LEAVING](asked, view, nodes, profile)}
     plugins: dict[str, Ints] = {}
     for name, weight in profile.scores:
-        found = SCORES[name](asked, view, nodes, profile)
-        if isinstance(found, Rejected):
-            return found
-        if found is not None:
-            plugins[name] = weight * found
+        scores = found[name]
+        if isinstance(scores, Rejected):
+            return scores
+        if scores is not None:
+            plugins[name] = weight * scores
     return Scores(nodes, plugins)
+
+
+def _share(asked: Asked, view: View, profile: Profile, ask: Callable[[], T], about: str | bytes) -> T:
+    """Ask once for all replicas of an owner where nothing has moved: they differ in who is leaving alone."""
+    if not view.is_unmoved:
+        return ask()
+    return view.ground.lately((about, asked.template, asked.own, profile.name), ask)
+
+
+def _ask_filters(asked: Asked, view: View, profile: Profile) -> dict[str, Verdict]:
+    names = dict.fromkeys((*profile.checks, *profile.filters))
+    return {name: FITS if name == _SEES_LEAVING else FILTERS[name](asked, view, profile) for name in names}
+
+
+def _ask_scores(
+    asked: Asked, view: View, profile: Profile, nodes: Indices
+) -> dict[str, Ints | Rejected | None]:
+    return {
+        name: None if name == _SEES_LEAVING else SCORES[name](asked, view, nodes, profile)
+        for name, _ in profile.scores
+    }
 
 
 def _look_at(asked: Asked, view: View, profile: Profile) -> Feasibility:

@@ -42,7 +42,10 @@ class Adviser(Protocol):
         """Tell which of the nodes it refuses, and why."""
 
     def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
-        """Give what it adds to the total of each of the nodes."""
+        """Give what it adds to the total of each of the nodes, if it is asked about all of them."""
+
+    def prefer(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+        """Give what puts the nodes in their order, whichever of them it is asked about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +92,10 @@ def forecast(
     if isinstance(scores, Rejected):
         return _nowhere(asked, view, found.refusals, scores.reason)
     totals = _weigh(asked, view, scores, advisers) if scores else np.zeros(len(feasible), np.int64)
-    chances = find_chances(totals, count_wanted(view.ground.size, profile.percentage))
-    return Forecast(asked, feasible, scores, totals, chances, found.refusals)
+    wanted = count_wanted(view.ground.size, profile.percentage)
+    is_sample = wanted < len(feasible)
+    order = _prefer(asked, view, scores, advisers) if scores and is_sample else totals
+    return Forecast(asked, feasible, scores, totals, find_chances(order, wanted), found.refusals)
 
 
 def forecast_next(
@@ -165,6 +170,11 @@ def _find_feasible(asked: Asked, view: View, found: Feasibility) -> Indices:
 def _weigh(asked: Asked, view: View, scores: Scores, advisers: Sequence[Adviser]) -> Ints:
     """Add what the extenders say of the nodes to what the plugins do."""
     return sum((adviser.weigh(asked, view, scores.nodes) for adviser in advisers), scores.totals)
+
+
+def _prefer(asked: Asked, view: View, scores: Scores, advisers: Sequence[Adviser]) -> Ints:
+    """Order the nodes as they win, whichever of them kube-scheduler finds."""
+    return sum((adviser.prefer(asked, view, scores.nodes) for adviser in advisers), scores.totals)
 
 
 def _nowhere(asked: Asked, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:

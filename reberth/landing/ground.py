@@ -26,6 +26,7 @@ T = TypeVar("T")
 ABSENT = -1
 # Enough for the owners that one plan looks at; what was not asked for longest is found anew.
 _MOST_KNOWN = 4096
+_MOST_LATEST = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class Ground:
     snapshot: Snapshot
     version: Version
     _known: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict, repr=False)
+    _latest: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict, repr=False)
 
     @property
     def size(self) -> int:
@@ -56,15 +58,11 @@ class Ground:
 
     def once(self, key: Hashable, find: Callable[[], T]) -> T:
         """Give what was found under this key, or find it. The key names all that the answer depends on."""
-        known = self._known
-        if key in known:
-            known.move_to_end(key)
-        else:
-            known[key] = find()
-            if len(known) > _MOST_KNOWN:
-                known.popitem(last=False)
-        found: T = known[key]
-        return found
+        return _remember(self._known, _MOST_KNOWN, key, find)
+
+    def lately(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Do the same for answers as large as the cluster, of which only the latest are kept."""
+        return _remember(self._latest, _MOST_LATEST, key, find)
 
     def label(self, key: str) -> LabelColumn:
         return self.once(("label", key), lambda: _read_label(self._labels, key))
@@ -137,6 +135,17 @@ class Ground:
         first = np.zeros(len(self.snapshot.templates.all) + 1, np.int32)
         np.cumsum(np.bincount(template, minlength=len(first) - 1), out=first[1:])
         return np.argsort(template, kind="stable").astype(np.int32), first
+
+
+def _remember(known: OrderedDict[Hashable, Any], most: int, key: Hashable, find: Callable[[], T]) -> T:
+    if key in known:
+        known.move_to_end(key)
+    else:
+        known[key] = find()
+        if len(known) > most:
+            known.popitem(last=False)
+    found: T = known[key]
+    return found
 
 
 def _read_label(labels: Iterable[Labels], key: str) -> LabelColumn:

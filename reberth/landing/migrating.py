@@ -52,9 +52,9 @@ _CINDER = OldDriver(
     "kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"
 )
 _AZURE = OldDriver("kubernetes.io/azure-disk", "disk.csi.azure.com")
-_PORTWORX = OldDriver("kubernetes.io/portworx-volume", "pxd.portworx.com")
+PORTWORX = OldDriver("kubernetes.io/portworx-volume", "pxd.portworx.com")
 
-OLD_DRIVERS = {driver.name: driver for driver in (_EBS, _GCE, _CINDER, _AZURE, _PORTWORX)}
+OLD_DRIVERS = {driver.name: driver for driver in (_EBS, _GCE, _CINDER, _AZURE, PORTWORX)}
 # These have successors too, but kube-scheduler leaves their volumes out of its counts.
 UNCOUNTED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
 
@@ -69,7 +69,7 @@ def find_moved(source: PersistentVolumeSpec | Volume, labels: Labels | None = No
         return Moved(_CINDER, source.cinder.volume_id)
     if source.azure_disk:
         return Moved(_AZURE, _name_azure(source.azure_disk))
-    return Moved(_PORTWORX, source.portworx_volume.volume_id) if source.portworx_volume else None
+    return Moved(PORTWORX, source.portworx_volume.volume_id) if source.portworx_volume else None
 
 
 def find_migrated(ground: Ground, driver: OldDriver) -> Bools:

@@ -36,6 +36,11 @@ class View:
     def nodes(self) -> NodeColumns:
         return self.ground.snapshot.nodes
 
+    @property
+    def is_unmoved(self) -> bool:
+        """Tell whether every pod is where the snapshot has it; some may be leaving."""
+        return self.node is self.ground.snapshot.pods.node
+
     def without(self, pod: int) -> "View":
         """See the cluster as if this pod were gone."""
         return self._move(pod, -1)

@@ -120,3 +120,27 @@ def test_a_replica_is_drawn_by_the_open_move_of_its_controller() -> None:
     avoid, _ = extenders(seen)
     assert avoid.weigh(asking(seen), seen, np.array([1, 0])).tolist() == [2000, 0]
     assert best(seen, landing(seen)) == ["b"]
+
+
+def test_where_a_destination_may_be_missed_the_next_one_draws() -> None:
+    """Of 200 nodes kube-scheduler looks at 100: half of the time at the first, else mostly at the second."""
+    old = pod("old", node="n000", owned_by=OWNED, cpu="1")
+    noted_ones = [noted(f"n{number:03d}") for number in range(3, 6)]
+    seen = world(
+        *(node(f"n{number:03d}") for number in range(200) if number not in range(3, 6)), *noted_ones, old
+    )
+    move = OpenMove(
+        id="m-4", pod="old", pod_uid="u", controller_uid="rs-1", from_="n000", phase=Phase.NOTED,
+        planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",
+        destinations=("n150", "n003", "gone", "n020"),
+    )  # fmt: skip
+    sampling = parse_scheduler(CONFIGURATION + b"percentageOfNodesToScore: 50\n", version=(1, 36))
+    moving = [each.moving(move) for each in find_own(sampling, Memory(seen.ground))]
+    found = forecast_next(place_of(seen, "old"), seen, sampling, advisers=moving)
+    assert isinstance(found, Forecast)
+    index = seen.nodes.index
+    chances = [found.chance_of(index[name]) for name in ("n150", "n020")]
+    assert np.allclose(chances, [100 / 200, 100 / 200 * 100 / 199])
+    assert best(seen, found) == ["n150"]
+    assert found.chance_of(index["n000"]) == found.chance_of(index["n003"]) == 0.0
+    assert 0.0 < found.chance_of(index["n001"]) < 0.01

@@ -200,6 +200,8 @@ class Strict:
         assert asked.name == "asking"
         return np.where(nodes == view.nodes.index["c"], np.int64(2000), np.int64(0))
 
+    prefer = weigh
+
 
 def test_extenders_have_the_last_word() -> None:
     seen = world(node("a"), node("b"), node("c"), pod("old", node="c", cpu="7"), pod("asking", cpu="1"))
