@@ -4,10 +4,11 @@ Every answer has a neutral form, which changes nothing of what the scheduler wou
 pass, all get the same score, all candidates stay.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from extender.memory import Memory
 from extender.preempting import limit_by_budgets, sift
@@ -26,6 +27,10 @@ from reberth.records import ObjectMeta
 from reberth.refusals import Refused
 
 _OWNERS = {REPLICA_SET, JOB}
+# Signals that an answer does not depend on are not gathered for it.
+_REFUSES_WITHOUT = {"draw": False, "history": False}
+_AVOIDS_WITHOUT = {"history": False}
+_SCORES_WITHOUT = {"draw": False, "notes": False}
 _NO_AVOIDANCE = MOST_GRADE
 _NO_WORTH = MOST_GRADE // 2
 
@@ -62,7 +67,7 @@ class Verb(NamedTuple):
 
 
 def _filter(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
-    refused = refuse_nodes(_opine(memory, asked.pod, settings, now), asked.nodes)
+    refused = refuse_nodes(_opine(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT), asked.nodes)
     if not refused:
         return _pass_all(memory, asked)
     passed = [node for node in asked.nodes if node not in refused]
@@ -75,7 +80,7 @@ def _pass_all(_: Memory, asked: Question) -> Answer:
 
 
 def _avoid(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
-    opinion = _opine(memory, asked.pod, settings, now)
+    opinion = _opine(memory, asked.pod, settings, now, without=_AVOIDS_WITHOUT)
     nodes, rows = memory.locate(asked.nodes)
     grades = grade_avoiding(memory.remembered, opinion, rows)
     body = memory.fragments.write(nodes, rows, grades)
@@ -87,7 +92,8 @@ def _avoid(memory: Memory, asked: Question, settings: AnswerSettings, now: float
 
 def _score(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
     nodes, rows = memory.locate(asked.nodes)
-    grades = grade_scores(memory.remembered, _opine(memory, asked.pod, settings, now), rows)
+    opinion = _opine(memory, asked.pod, settings, now, without=_SCORES_WITHOUT)
+    grades = grade_scores(memory.remembered, opinion, rows)
     return Answer(memory.fragments.write(nodes, rows, grades), len(rows))
 
 
@@ -102,10 +108,11 @@ def _grade_alike(grade: int) -> Callable[[Memory, Question], Answer]:
 
 def _preempt(memory: Memory, asked: PreemptQuestion, settings: AnswerSettings, now: float) -> Answer:
     budgets = settings.preempt.budgets
+    opinion = _opine(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT)
     sifted = sift(
         asked,
         find_pod=memory.of(POD).by_uid,
-        refusing=refuse_nodes(_opine(memory, asked.pod, settings, now), asked.entries),
+        refusing=refuse_nodes(opinion, asked.entries),
         limits=[] if budgets == "off" else [limit_by_budgets(memory.of(BUDGET).rows().within)],
         strict=budgets == "strict",
     )
@@ -122,8 +129,10 @@ def _keep_all(_: Memory, asked: PreemptQuestion) -> Answer:
     return Answer(write_preempt(asked.entries), len(asked.entries))
 
 
-def _opine(memory: Memory, pod: ObjectMeta, settings: AnswerSettings, now: float) -> Opinion:
-    return memory.form_opinion(pod, now=now, settings=settings.advice)
+def _opine(
+    memory: Memory, pod: ObjectMeta, settings: AnswerSettings, now: float, *, without: Mapping[str, bool]
+) -> Opinion:
+    return memory.form_opinion(pod, now=now, settings=replace(settings.advice, **without))
 
 
 def _is_drawn(opinion: Opinion, nodes: list[str], grades: Grades) -> bool:

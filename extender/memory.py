@@ -118,7 +118,7 @@ class Memory(Cache):
 
     def form_opinion(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> Opinion:
         """Gather what is known of a pod that waits for a node."""
-        replicas = self._find_replicas(pod)
+        replicas = self._find_replicas(pod) if settings.draw else {}
         return form_opinion(
             self.remembered, pod, owners=self.owners, replicas=replicas, now=now, settings=settings
         )

@@ -1,0 +1,164 @@
+"""python -m bench.extender: what our extender costs kube-scheduler, beside the least and beside Go.
+
+First kube-scheduler schedules bursts of pods with each of the extenders in turn. Then a client of our own
+asks ours and the one in Go about all nodes and about three times as many, and ours is told of further pods.
+"""
+
+import argparse
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+
+from bench import sections
+from bench.extender import asking, bursting, reporting
+from bench.extender.arms import ARMS, OURS, PEER, Serving, serving, wait_for_page
+from bench.extender.populating import NOTES, WORKLOADS, Population, name_node, populate
+from bench.extender.reporting import Bursts, Calls, Growth
+from bench.reading.arms import Failed, Figures
+from bench.reading.conditions import Conditions
+from localcluster import folders
+from localcluster.cluster import Cluster
+from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
+from localcluster.errors import LocalClusterError
+from reberth.avoiding import MOST_NOTES
+
+_TIMES_MORE_NODES = 3
+_WARM = 10
+
+
+async def measure(options: argparse.Namespace) -> str:
+    conditions = Conditions()
+    async with folders.running(without=[CONTROLLERS, KWOK]) as cluster, cluster.client() as client:
+        await cluster.stop(SCHEDULER)
+        population = await populate(client, nodes=options.nodes)
+        bursts = await _burst(cluster, population, options)
+        calls, growth = await _ask(cluster, population, options)
+    return f"""## The extender beside others
+
+{conditions.describe()}
+
+### {options.pods:,} pods for {options.nodes:,} nodes
+
+The pods belong to {WORKLOADS} workloads. They are created first; then kube-scheduler is started, with
+`manifests/kube-scheduler/plain.yaml` where there is an extender: both of its entries lead to one process,
+which gets three calls about each pod. Of many nodes kube-scheduler asks about a sample, by its default. Pods
+per second are counted in its own metric, from the first look at which some are scheduled to that at which
+all are. Nobody runs the pods, and nothing but etcd and the API server runs beside. Each arm ran
+{options.runs} times, in turn; figures are medians, and in brackets the lowest and the highest.
+
+* *bare asyncio* reads the call and gives all nodes the same grade by an exchange of bytes, without JSON;
+* *Reberth* mirrors the cluster and has all signals on: {NOTES:,} notes, at most {MOST_NOTES} on a node, a
+  score for each node, one node in a hundred leaving, a bad landing for each workload, an open move for one
+  in ten;
+* *Go net/http* gives the same answers with `net/http` and `encoding/json`, from a table that it reads once.
+  It mirrors nothing.
+
+{reporting.describe_bursts(bursts)}
+
+### Single calls
+
+One client, one connection to each that is kept alive, bodies as kube-scheduler sends them, the list of
+nodes turned further for each pod; Reberth and Go are asked in turn, about {options.calls} pods. That their
+answers are equal is looked at first. Time is that from the first byte sent to the last one received.
+
+{reporting.describe_calls(calls)}
+
+### Memory
+
+With {growth.pods:,} further pods that stand on nodes Reberth's RSS went from {growth.before / 1e6:.1f} MB to
+{growth.after / 1e6:.1f} MB: {growth.each:.0f} bytes for each.
+
+### What was aimed at
+
+Of single calls all three about a pod count together. The bursts of one round are compared with each other,
+and the median of the rounds is what was reached.
+
+{reporting.describe_goals(bursts, calls, growth)}
+"""
+
+
+async def _burst(cluster: Cluster, population: Population, options: argparse.Namespace) -> Bursts:
+    """Run every arm in turn, again and again: what else the machine does hits all of them alike."""
+    figures: dict[str, list[Figures]] = {arm: [] for arm in ARMS}
+    for _ in range(options.runs):
+        for arm in ARMS:
+            figures[arm].append(await bursting.burst(cluster, population, arm, pods=options.pods))
+            print(f"{arm}: {figures[arm][-1]}", file=sys.stderr, flush=True)
+    return figures
+
+
+async def _ask(cluster: Cluster, population: Population, options: argparse.Namespace) -> tuple[Calls, Growth]:
+    """Ask ours and the one in Go, tell ours of more pods, ask again about more nodes."""
+    await population.add_pods(range(options.pods))
+    async with AsyncExitStack() as stack:
+        servings = {
+            arm: await stack.enter_async_context(serving(cluster, arm, population.table))
+            for arm in (OURS, PEER)
+        }
+        few = await _ask_about(options.nodes, servings, population, calls=options.calls)
+        growth = await _grow(servings[OURS], population, options)
+        nodes = options.nodes * _TIMES_MORE_NODES
+        await population.add_nodes(range(options.nodes, nodes))
+        await wait_for_page(
+            servings[OURS], f"/seen?resource=nodes&name={name_node(nodes - 1)}&resourceVersion=1"
+        )
+        many = await _ask_about(nodes, servings, population, calls=options.calls)
+    return {options.nodes: few, nodes: many}, growth
+
+
+async def _ask_about(
+    nodes: int, servings: dict[str, Serving], population: Population, *, calls: int
+) -> asking.Seconds:
+    pods = await population.read_pods()
+    names = [name_node(number) for number in range(nodes)]
+    questions = asking.turn(pods, names, times=_WARM + calls)
+    ports = {arm: extender.port for arm, extender in servings.items()}
+    seconds = await asyncio.to_thread(asking.measure, ports, questions, warm=_WARM)
+    print(f"{nodes} names:\n{reporting.describe_calls({nodes: seconds})}", file=sys.stderr, flush=True)
+    return seconds
+
+
+async def _grow(ours: Serving, population: Population, options: argparse.Namespace) -> Growth:
+    before = bursting.read_resident(ours.process.pid)
+    numbers = range(options.pods, options.pods + options.further)
+    last = await population.add_pods(numbers, nodes=options.nodes)
+    await wait_for_page(ours, f"/explain?pod=default/{last}&node=none")
+    return Growth(before, bursting.read_resident(ours.process.pid), options.further)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.extender", description=__doc__)
+    for flag, default, meaning in (
+        ("--nodes", 5_000, "that are known; single calls also name three times as many"),
+        ("--pods", 3_000, "in a burst"),
+        ("--runs", 5, "of each arm"),
+        ("--calls", 500, "pods that single calls ask about"),
+        ("--further", 10_000, "pods by which memory grows"),
+    ):
+        parser.add_argument(
+            flag, type=_positive, default=default, metavar="N", help=f"{meaning} (default {default})"
+        )
+    return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def main() -> int:
+    options = _parse()
+    try:
+        text = asyncio.run(measure(options))
+    except (LocalClusterError, Failed) as error:
+        print(f"bench.extender: {error}", file=sys.stderr)
+        return 1
+    print(text)
+    print(f"written to {sections.write('extender', text)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+module bench/extender/peer
+
+go 1.26.0

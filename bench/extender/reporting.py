@@ -1,0 +1,134 @@
+"""From figures to the section of docs/benchmarks.md: bursts, single calls, memory, and what was aimed at."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.extender.arms import FLOOR, OURS, PEER
+from bench.extender.asking import VERBS, Seconds
+from bench.reading.arms import Figures
+from bench.reading.reporting import Row, megabytes, middle, spread, table
+
+Bursts = Mapping[str, Sequence[Figures]]
+"""By arm, one for each run."""
+Calls = Mapping[int, Seconds]
+"""By the number of names in a call."""
+
+_TOLERATED = {50: 1.2, 99: 1.5}
+"""By percentile: how many times as long as the peer's."""
+
+
+class Growth(NamedTuple):
+    """Bytes of memory before and after so many pods more."""
+
+    before: int
+    after: int
+    pods: int
+
+    @property
+    def each(self) -> float:
+        return (self.after - self.before) / self.pods
+
+
+class Goal(NamedTuple):
+    """A figure that must not be above a bound, or not below it."""
+
+    what: str
+    bound: float
+    reached: float
+    unit: str
+    is_least: bool = False
+
+    @property
+    def row(self) -> Row:
+        side = "at least" if self.is_least else "at most"
+        is_met = self.reached >= self.bound if self.is_least else self.reached <= self.bound
+        bound, reached = (f"{figure:.4g} {self.unit}" for figure in (self.bound, self.reached))
+        return (self.what, f"{side} {bound}", reached, "yes" if is_met else "**no**")
+
+
+def describe_bursts(bursts: Bursts) -> str:
+    """One line for each arm."""
+    head = (
+        "extender",
+        "pods per second",
+        "scheduler's algorithm, a pod",
+        "extender's CPU, a call",
+        "its RSS",
+    )
+    return table(head, (_describe_arm(arm, runs) for arm, runs in bursts.items()))
+
+
+def _describe_arm(arm: str, runs: Sequence[Figures]) -> Row:
+    own = ("", "")
+    if "cpu" in runs[0]:
+        own = (
+            spread((figures["cpu"] * 1e3 for figures in runs), "ms"),
+            spread((megabytes(figures["resident"]) for figures in runs), "MB"),
+        )
+    return (
+        arm,
+        spread((figures["rate"] for figures in runs), "/s"),
+        spread((figures["algorithm"] * 1e3 for figures in runs), "ms"),
+        *own,
+    )
+
+
+def describe_calls(calls: Calls) -> str:
+    """One line for each number of names and verb, and one for all verbs together."""
+    head = ("names", "call", "Reberth p50", "p99", "Go p50", "p99", "ratio p50", "p99")
+    groups = [*((f"`{verb}`", [verb]) for verb in VERBS), ("all three", [*VERBS])]
+    return table(
+        head,
+        (_describe_call(names, title, calls[names], verbs) for names in calls for title, verbs in groups),
+    )
+
+
+def _describe_call(names: int, title: str, seconds: Seconds, verbs: Sequence[str]) -> Row:
+    taken = [_percentile(seconds[arm], verbs, each) for arm in (OURS, PEER) for each in _TOLERATED]
+    ratios = [_compare_calls(seconds, verbs, each) for each in _TOLERATED]
+    return (
+        f"{names:,}",
+        title,
+        *(f"{each * 1e3:.3g} ms" for each in taken),
+        *(f"{ratio:.2f}" for ratio in ratios),
+    )
+
+
+def _percentile(taken: Mapping[str, Sequence[float]], verbs: Sequence[str], percentile: int) -> float:
+    return float(np.percentile([each for verb in verbs for each in taken[verb]], percentile))
+
+
+def _compare_calls(seconds: Seconds, verbs: Sequence[str], percentile: int) -> float:
+    return _percentile(seconds[OURS], verbs, percentile) / _percentile(seconds[PEER], verbs, percentile)
+
+
+def describe_goals(bursts: Bursts, calls: Calls, growth: Growth) -> str:
+    """Bursts are compared run by run, since those of one round met the same other load."""
+    lag = _pair(bursts, FLOOR, lambda ours, theirs: ours["algorithm"] - theirs["algorithm"])
+    goals = [
+        Goal("pods per second, against bare asyncio", 0.95, _compare(bursts, FLOOR), "times", is_least=True),
+        Goal("pods per second, against Go", 1, _compare(bursts, PEER), "times", is_least=True),
+        Goal("algorithm, a pod, above bare asyncio", 0.3, lag * 1e3, "ms"),
+        Goal("the same for each of its calls", 0.3, lag / len(VERBS) * 1e3, "ms"),
+        *_goals_of_calls(calls),
+        Goal("RSS", 140, middle(megabytes(each["resident"]) for each in bursts[OURS]), "MB"),
+        Goal("RSS, for each further pod", 1000, growth.each, "bytes"),
+    ]
+    return table(("goal", "bound", "reached (median)", "met"), (goal.row for goal in goals))
+
+
+def _goals_of_calls(calls: Calls) -> Iterator[Goal]:
+    for names, seconds in calls.items():
+        for percentile, most in _TOLERATED.items():
+            reached = _compare_calls(seconds, VERBS, percentile)
+            yield Goal(f"p{percentile} of a call with {names:,} names, against Go", most, reached, "times")
+
+
+def _compare(bursts: Bursts, other: str) -> float:
+    return _pair(bursts, other, lambda ours, theirs: ours["rate"] / theirs["rate"])
+
+
+def _pair(bursts: Bursts, other: str, compare: Callable[[Figures, Figures], float]) -> float:
+    return middle(map(compare, bursts[OURS], bursts[other]))
