@@ -113,11 +113,18 @@ def grade_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grad
 
     A destination that is to be avoided by now draws nobody. If every node is to be avoided, none is.
     """
+    ranks = rank_avoiding(remembered, opinion, rows)
+    return np.where(ranks == ranks.max(initial=0), np.uint8(MOST_GRADE), np.uint8(0))
+
+
+def rank_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> npt.NDArray[np.float64]:
+    """Rank the nodes in these rows: of any part of them those of the highest rank are graded 10.
+
+    A destination is above all that come after it in the list; then comes what is not to be avoided.
+    """
     avoided = _find_avoided(remembered, opinion, rows)
-    drawn = np.where(avoided, 0.0, remembered.spread(_rank_destinations(opinion), rows))
-    if drawn.any():
-        return _grade(np.arange(len(rows)) == drawn.argmax())
-    return _grade(~avoided | avoided.all())
+    ranks = remembered.spread(_rank_destinations(opinion), rows) + 1
+    return np.where(avoided, 0.0, ranks)
 
 
 def grade_scores(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
@@ -184,10 +191,6 @@ def _rank_destinations(opinion: Opinion) -> dict[str, float]:
 def _find_avoided(remembered: Remembered, opinion: Opinion, rows: Rows) -> npt.NDArray[np.bool_]:
     noted = remembered.spread(dict.fromkeys(opinion.noted, 1.0), rows) > 0
     return noted | remembered.shuns(rows) if opinion.settings.standing else noted
-
-
-def _grade(good: npt.NDArray[np.bool_]) -> Grades:
-    return np.where(good, np.uint8(MOST_GRADE), np.uint8(0))
 
 
 def _reasons(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:

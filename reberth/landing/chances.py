@@ -28,13 +28,16 @@ def count_wanted(nodes: int, percentage: int) -> int:
     return max(_ALL_BELOW, nodes * share // 100)
 
 
-def find_chances(totals: Ints, wanted: int) -> Chances:
-    """Give the chance of each feasible node, if any of them is found as likely as any other."""
+def find_chances(totals: Ints, wanted: int, *, refused: int = 0) -> Chances:
+    """Give the chance of each feasible node, if any of them is found as likely as any other.
+
+    So many more are found and then refused by an extender: if only those are found, nobody gets the pod.
+    """
     if not len(totals):
         return np.zeros(0)
-    below_best = totals.max() - totals
+    below_best, nodes = totals.max() - totals, len(totals) + refused
     alike = np.bincount(below_best)
-    none_better = _miss_best(len(totals), min(wanted, len(totals)))[np.concatenate(([0], np.cumsum(alike)))]
+    none_better = _miss_best(nodes, min(wanted, nodes))[np.concatenate(([0], np.cumsum(alike)))]
     chances: Chances = ((none_better[:-1] - none_better[1:]) / np.maximum(alike, 1))[below_best]
     return chances
 

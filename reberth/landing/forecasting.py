@@ -86,6 +86,7 @@ def forecast(
         return found
     if isinstance(found, Rejected):
         return _nowhere(asked, view, (), found.reason)
+    passed = int(found.fits.sum())
     found = _ask_advisers(asked, view, found, advisers)
     feasible = _find_feasible(asked, view, found)
     scores = score(asked, view, profile, feasible) if len(feasible) > 1 else None
@@ -93,9 +94,9 @@ def forecast(
         return _nowhere(asked, view, found.refusals, scores.reason)
     totals = _weigh(asked, view, scores, advisers) if scores else np.zeros(len(feasible), np.int64)
     wanted = count_wanted(view.ground.size, profile.percentage)
-    is_sample = wanted < len(feasible)
-    order = _prefer(asked, view, scores, advisers) if scores and is_sample else totals
-    return Forecast(asked, feasible, scores, totals, find_chances(order, wanted), found.refusals)
+    order = _prefer(asked, view, scores, advisers) if scores and wanted < passed else totals
+    chances = find_chances(order, wanted, refused=passed - int(found.fits.sum()))
+    return Forecast(asked, feasible, scores, totals, chances, found.refusals)
 
 
 def forecast_next(

@@ -13,12 +13,13 @@ from tests.live.landing.comparing import differences
 from tests.live.landing.logreading import LogReader
 from tests.live.landing.messages import Histogram, read_message
 from tests.live.landing.truth import Recorded, Truth, read, write
+from tests.live.landing.widening import widen
 
 FULL, TAINTED = "Insufficient cpu", "node(s) had untolerated taint(s)"
 TRUTH = Truth(
     feasible=["a", "b"],
     plugins={"a": {"Fit": 40, "Image": 0}, "b": {"Fit": 50, "Image": 0}},
-    extenders={},
+    extenders={"a": {"http://x/avoid": 0, "http://y": 3}, "b": {"http://x/avoid": 0, "http://y": 3}},
     total={"a": 40, "b": 50},
     bound="b",
     message=None,
@@ -31,6 +32,7 @@ FORECAST: dict[str, Any] = {
     "refused": {"c": [FULL], "d": [FULL, TAINTED]},
     "best": ["b"],
     "chances": {"b": 1.0},
+    "grades": {"avoid": {"a": 0, "b": 0}},
 }
 
 
@@ -47,6 +49,9 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a score": (lambda it: it["feasible"]["a"]["plugins"].update(Fit=41), "a: Fit 40, forecast 41"),
     "a plugin more": (lambda it: it["feasible"]["a"]["plugins"].update(Taint=3), "a: Taint 0, forecast 3"),
     "a plugin less": (lambda it: it["feasible"]["a"]["plugins"].clear(), "a: Fit 40, forecast 0"),
+    "a grade": (lambda it: it["grades"]["avoid"].update(b=10), "b: /avoid says 0, forecast 10"),
+    "a grade less": (lambda it: it["grades"]["avoid"].pop("b"), "b: /avoid says 0, forecast None"),
+    "an answer": (lambda it: it["grades"].update(scores={"a": 5}), "a: /scores says None, forecast 5"),
     "a total": (lambda it: it["feasible"]["b"].update(total=51), "b: total 50, forecast 51"),
     "no total": (lambda it: it["feasible"]["b"].update(total=None), "b: total 50, forecast None"),
     "a reason": (lambda it: it["refused"].update(c=["other"]), f"refused 2 times, forecast 1: {FULL}"),
@@ -139,3 +144,4 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_seed_is_a_case_for_good() -> None:
     assert make_case(7) == make_case(7)
     assert make_case(7) != make_case(8)
+    assert widen(make_case(7)) == widen(make_case(7)) != make_case(7)

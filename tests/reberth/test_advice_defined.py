@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.advice import explain, grade_avoiding, grade_scores, refuse_nodes
+from reberth.advice import explain, grade_avoiding, grade_scores, rank_avoiding, refuse_nodes
 from reberth.records import EvictionHistory, Node, NodePlacementScore, Outcome
 from reberth.remembered import Remembered
 from tests.reberth.advising import (
@@ -108,6 +108,19 @@ def test_the_grades_are_those_of_the_definition(world: dict[str, Any], asked: li
         if any(note["strict"] and note["life"] > 0 for note in state["notes"])
     }
     assert refuse_nodes(opinion(remembered), asked).keys() == strict & set(asked)
+
+
+@given(world=worlds, asked=st.sets(st.sampled_from(NODES), min_size=1))
+def test_the_nodes_of_the_highest_rank_win_whichever_are_asked_about(
+    world: dict[str, Any], asked: set[str]
+) -> None:
+    nodes, told, _ = objects_of(world)
+    remembered = remembering(*nodes, histories=[told])
+    ranks = rank_avoiding(remembered, opinion(remembered), remembered.locate(NODES))
+    rank_of = dict(zip(NODES, ranks.tolist(), strict=True))
+    highest = max(rank_of[name] for name in asked)
+    some = sorted(asked)
+    assert avoid(remembered, nodes=some) == [10 * (rank_of[name] == highest) for name in some]
 
 
 @given(world=worlds, data=st.data())

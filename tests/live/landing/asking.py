@@ -30,11 +30,14 @@ _REFUSED = {"Unschedulable", "SchedulerError"}
 class Oracle:
     """Asks one case after another."""
 
-    def __init__(self, cluster: Cluster, client: Client, recorder: Recorder) -> None:
+    def __init__(
+        self, cluster: Cluster, client: Client, recorder: Recorder, *, settings: str | None = None
+    ) -> None:
         self._cluster = cluster
         self._client = client
         self._recorder = recorder
-        self._stage = Stage(client)
+        self._settings = settings
+        self._stage = Stage(client, for_extender=settings is not None)
         self._log = LogReader(cluster.log("kube-scheduler"))
         self._kubernetes = ".".join(cluster.design.kubernetes.split(".")[:2])
         self._configuration: Configuration | None = None
@@ -79,15 +82,17 @@ class Oracle:
     async def _release(self, probe: Object) -> Recorded:
         seen = await self._stage.capture()
         refusal = await self._refuse(probe)
+        started = time.time()
         released = await self._client.patch(path_of(probe), {"spec": {"schedulingGates": None}})
         objects = _with_pod(seen, released)
         given = probe.get("status", {}).get("nominatedNodeName")
         decided = await self._decide(probe, given=given)
+        between = (started, time.time())
         truth = await self._truth(decided, refusal, given=given)
         if not decided["spec"].get("nodeName"):  # it would be tried again
             await self._client.delete(path_of(probe), NOW)
         text = yaml.safe_dump(self._configuration) if self._configuration else None
-        return Recorded(objects, key(probe), self._kubernetes, text, truth)
+        return Recorded(objects, key(probe), self._kubernetes, text, truth, self._settings, between)
 
     async def _refuse(self, probe: Object) -> str | None:
         """Let a twin of the probe be refused everywhere; give what the scheduler says of it.

@@ -17,6 +17,7 @@ def differences(forecast: Mapping[str, Any], truth: Truth) -> list[str]:
         *_compare_feasible(forecast, truth),
         *_compare_refusals(forecast, truth),
         *_compare_plugins(forecast, truth),
+        *_compare_grades(forecast, truth),
         *_compare_totals(forecast, truth),
         *_compare_best(forecast, truth),
     ]
@@ -54,6 +55,16 @@ def _compare_plugins(forecast: Mapping[str, Any], truth: Truth) -> Iterator[str]
         for plugin in sorted(theirs.keys() | ours.keys()):
             if theirs.get(plugin, 0) != ours.get(plugin, 0):
                 yield f"{node}: {plugin} {theirs.get(plugin, 0)}, forecast {ours.get(plugin, 0)}"
+
+
+def _compare_grades(forecast: Mapping[str, Any], truth: Truth) -> Iterator[str]:
+    """Only what our own extender says is forecast by itself; all that is said is in the totals."""
+    for path, ours in forecast.get("grades", {}).items():
+        for node in sorted(ours.keys() | truth.extenders.keys()):
+            said = truth.extenders.get(node, {})
+            theirs = next((grade for url, grade in said.items() if url.endswith(f"/{path}")), None)
+            if theirs != ours.get(node):
+                yield f"{node}: /{path} says {theirs}, forecast {ours.get(node)}"
 
 
 def _compare_totals(forecast: Mapping[str, Any], truth: Truth) -> Iterator[str]:

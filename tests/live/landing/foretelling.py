@@ -5,19 +5,28 @@ from typing import Any
 
 import numpy as np
 
+from reberth import settings
 from reberth.columns import Indices, Ints
+from reberth.landing.advising import (
+    DEFAULTS,
+    ExtenderSettings,
+    Memory,
+    OwnExtender,
+    find_own,
+    list_foreign,
+)
 from reberth.landing.asking import Asked, ask_pending
 from reberth.landing.describing import PENDING, describe
-from reberth.landing.forecasting import forecast
+from reberth.landing.forecasting import Forecast, forecast
 from reberth.landing.ground import Ground
-from reberth.landing.profiles import default_scheduler, parse_scheduler
-from reberth.landing.verdicts import Refusal
+from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
+from reberth.landing.verdicts import Refusal, Unforeseeable
 from reberth.landing.viewing import View, view
 from reberth.objects import from_objects
-from reberth.times import parse_time
+from reberth.requests import Version, read_version
 from tests.landing_cases.lots import REASON, blanks, lots
+from tests.live.landing.truth import Recorded, objects_of
 
-NOW = parse_time("2026-01-01T00:00:00Z")
 _TENFOLD = 10
 """An extender scores up to 10, a plugin up to 100."""
 
@@ -36,24 +45,47 @@ class Drawing:
         drawn = lots(view.nodes.names[node] for node in nodes)
         return np.array(list(drawn.values()), np.int64) * self._factor
 
+    prefer = weigh
 
-def foretell(objects: bytes, pod: str, configuration: str | None, kubernetes: str) -> dict[str, Any]:
-    """Tell where a pod that waits would land."""
-    major, minor = map(int, kubernetes.split("."))
-    version = (major, minor)
-    reading = from_objects(objects, now=NOW, version=version)
+
+def foretell(recorded: Recorded, now: float) -> dict[str, Any]:
+    """Tell where a pod that waits would land, and what our extender will grade the nodes with."""
+    version = read_version(recorded.kubernetes)
+    reading = from_objects(objects_of(recorded), now=now, version=version)
     if reading.faults:
         raise AssertionError(f"not read: {reading.faults}")
-    scheduler = (
-        parse_scheduler(configuration.encode(), version=version)
-        if configuration
-        else default_scheduler(version)
-    )
-    namespace, _, name = pod.partition("/")
+    namespace, _, name = recorded.pod.partition("/")
     place = reading.snapshot.pods.named(namespace, name)
     if place is None:
-        raise AssertionError(f"{pod} is not there")
-    seen = view(Ground(reading.snapshot, version))
-    advisers = [Drawing(extender.weight) for extender in scheduler.extenders]
-    found = forecast(ask_pending(seen.ground, place), seen, scheduler, advisers=advisers)
-    return describe(found, reading.snapshot, state=PENDING)
+        raise AssertionError(f"{recorded.pod} is not there")
+    scheduler, ground = _scheduler_of(recorded, version), Ground(reading.snapshot, version)
+    asked, seen = ask_pending(ground, place), view(ground)
+    own = find_own(scheduler, Memory(ground, _settings_of(recorded)))
+    foreign = list_foreign(scheduler)
+    drawing = [Drawing(one.weight) for one in scheduler.extenders if one.url_prefix in foreign]
+    found = forecast(asked, seen, scheduler, advisers=[*own, *drawing])
+    grades = {one.path: _grade(one, asked, seen, found) for one in own}
+    return {**describe(found, reading.snapshot, state=PENDING), "grades": grades}
+
+
+def _grade(
+    extender: OwnExtender, asked: Asked, seen: View, found: Forecast | Unforeseeable
+) -> dict[str, int]:
+    """Give what it answers of each node; nothing where nobody asks it."""
+    if isinstance(found, Unforeseeable) or found.scores is None:
+        return {}
+    grades = extender.weigh(asked, seen, found.feasible) // (extender.weight * _TENFOLD)
+    names = [seen.nodes.names[node] for node in found.feasible]
+    return dict(zip(names, grades.tolist(), strict=True))
+
+
+def _scheduler_of(recorded: Recorded, version: Version) -> Scheduler:
+    if recorded.configuration is None:
+        return default_scheduler(version)
+    return parse_scheduler(recorded.configuration.encode(), version=version)
+
+
+def _settings_of(recorded: Recorded) -> ExtenderSettings:
+    if recorded.settings is None:
+        return DEFAULTS
+    return settings.parse(recorded.settings.encode(), ExtenderSettings)

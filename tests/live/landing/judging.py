@@ -2,15 +2,16 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reberth.advice import MOST_GRADE, STRICTLY_NOTED
 from tests.live.landing import truth
 from tests.live.landing.asking import Oracle
 from tests.live.landing.comparing import differences
 from tests.live.landing.foretelling import foretell
-from tests.live.landing.truth import Recorded
+from tests.live.landing.truth import Recorded, Truth
 
 
 @dataclass
@@ -22,6 +23,8 @@ class Judgement:
     choices: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     scores: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
+    """What our extender said, where it was asked: of how many pods it mattered."""
 
     def add(self, recorded: Recorded) -> None:
         self.pods += 1
@@ -31,15 +34,17 @@ class Judgement:
         self.scores.update(
             plugin for scores in found.plugins.values() for plugin, score in scores.items() if score
         )
+        self.said.update(_tell_said(found))
 
     @property
     def report(self) -> str:
-        return "\n".join(self.wrong) or f"{self.pods} pods; nodes to choose from: {dict(self.choices)}"
+        seen = f"{self.pods} pods; nodes to choose from: {dict(self.choices)}; said: {dict(self.said)}"
+        return "\n".join(self.wrong) or seen
 
 
-async def judge(oracle: Oracle, seeds: Iterable[int]) -> Judgement:
+async def judge(oracle: Oracle, seeds: Iterable[int], into: Judgement | None = None) -> Judgement:
     """Compare the forecast with what the scheduler does, for all probes of these cases."""
-    judgement = Judgement()
+    judgement = into or Judgement()
     for seed in seeds:
         for number, recorded in enumerate(await oracle.ask(oracle.case(seed))):
             judgement.add(recorded)
@@ -50,10 +55,31 @@ async def judge(oracle: Oracle, seeds: Iterable[int]) -> Judgement:
 
 
 def compare(recorded: Recorded) -> list[str]:
-    """List where the forecast for a recorded question differs from its true answer."""
-    objects = truth.objects_of(recorded)
-    answer = foretell(objects, recorded.pod, recorded.configuration, recorded.kubernetes)
-    return differences(answer, recorded.truth)
+    """List where the forecast for a recorded question differs from its true answer.
+
+    Of what ends between the question and the answer nobody knows which came first: either will do.
+    """
+    found: list[str] = []
+    for now in recorded.between:
+        found = differences(foretell(recorded, now), recorded.truth)
+        if not found:
+            break
+    return found
+
+
+def _tell_said(found: Truth) -> Iterator[str]:
+    avoid, scores = (
+        [grade for said in found.extenders.values() for url, grade in said.items() if url.endswith(path)]
+        for path in ("/avoid", "/scores")
+    )
+    if len(avoid) > 2 and sum(avoid) == MOST_GRADE:
+        yield "one node"
+    elif 0 in avoid:
+        yield "some nodes"
+    if len(set(scores)) > 1:
+        yield "scores"
+    if STRICTLY_NOTED.reason in (found.refusals or {}):
+        yield "strictly no"
 
 
 def _folder() -> Path:

@@ -42,13 +42,14 @@ class Recorder:
         await self._runner.cleanup()
 
     def entry(self) -> dict[str, Any]:
-        """How the scheduler's configuration names it."""
+        """How the scheduler's configuration names it; ignorable ones are asked after all others."""
         return {
             "urlPrefix": self.url,
             "filterVerb": "filter",
             "prioritizeVerb": "prioritize",
             "weight": 1,
             "nodeCacheCapable": True,
+            "ignorable": True,
             "httpTimeout": "5s",
         }
 

@@ -26,6 +26,9 @@ _PLURALS = {
     "VolumeAttachment": "volumeattachments",
     "PriorityClass": "priorityclasses",
     "RuntimeClass": "runtimeclasses",
+    "Job": "jobs",
+    "EvictionHistory": "evictionhistories",
+    "NodePlacementScore": "nodeplacementscores",
 }
 _VERSIONS = {
     "v1": (
@@ -39,10 +42,19 @@ _VERSIONS = {
     ),
     "apps/v1": ("ReplicaSet", "StatefulSet"),
     "storage.k8s.io/v1": ("StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"),
+    "batch/v1": ("Job",),
+    "reberth.dev/v1alpha1": ("EvictionHistory", "NodePlacementScore"),
 }
 _VERSION_OF = {kind: version for version, kinds in _VERSIONS.items() for kind in kinds}
-_LISTED = tuple(_VERSION_OF)
-_WITH_STATUS = {"Pod", "PersistentVolume", "PersistentVolumeClaim"}
+_FOR_THE_EXTENDER = (*_VERSIONS["batch/v1"], *_VERSIONS["reberth.dev/v1alpha1"])
+_FOR_THE_SCHEDULER = tuple(kind for kind in _VERSION_OF if kind not in _FOR_THE_EXTENDER)
+_WITH_STATUS = {
+    "Pod",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "EvictionHistory",
+    "NodePlacementScore",
+}
 _WAVES = 4
 _NAMESPACED = {
     "Pod",
@@ -50,6 +62,8 @@ _NAMESPACED = {
     "ReplicationController",
     "PersistentVolumeClaim",
     "CSIStorageCapacity",
+    "Job",
+    "EvictionHistory",
     *_VERSIONS["apps/v1"],
 }
 NOW = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
@@ -69,15 +83,16 @@ def collection(version: str, kind: str, namespace: str = "") -> str:
 
 
 class Stage:
-    """One cluster, one case at a time."""
+    """One cluster, one case at a time; also with what an extender reads, where there is one."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, for_extender: bool = False) -> None:
         self._client = client
+        self._kinds = (*_FOR_THE_SCHEDULER, *(_FOR_THE_EXTENDER if for_extender else ()))
         self._uids: dict[str, str] = {}
         self._namespaces: set[str] = set()
 
     async def lay_out(self, objects: Iterable[Object]) -> None:
-        """Create objects that stay."""
+        """Create objects that belong to no case, or come later."""
         await all_of([self._create(one) for one in objects])
 
     async def enter(self, case: Case) -> None:
@@ -105,7 +120,7 @@ class Stage:
         """Delete all that a case may leave, pods first: nothing else keeps them on their nodes."""
         await self._release()
         await self._clear_kind("Pod")
-        kinds = [kind for kind in _LISTED if kind not in {"Pod", "Namespace"}]
+        kinds = [kind for kind in self._kinds if kind not in {"Pod", "Namespace"}]
         await all_of([self._clear_kind(kind) for kind in kinds])
 
     async def _release(self) -> None:
@@ -115,8 +130,8 @@ class Stage:
         await all_of([self._client.patch(path_of(one), {"metadata": {"finalizers": None}}) for one in kept])
 
     async def capture(self) -> Object:
-        """List everything that the scheduler reads, as kubectl would print it."""
-        found = await asyncio.gather(*(self._list(kind) for kind in _LISTED))
+        """List everything that is read, as kubectl would print it."""
+        found = await asyncio.gather(*(self._list(kind) for kind in self._kinds))
         items = [item for listed in found for item in listed]
         return {"apiVersion": "v1", "kind": "List", "items": items}
 

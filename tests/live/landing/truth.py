@@ -27,13 +27,16 @@ class Truth(msgspec.Struct, frozen=True):
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """A question and its true answer."""
+    """A question and its true answer, which was given between two instants."""
 
     objects: Object
     pod: str
     kubernetes: str
     configuration: str | None
     truth: Truth
+    settings: str | None = None
+    """Those of Reberth's extender, where the scheduler asks it."""
+    between: tuple[float, float] = (0.0, 0.0)
 
 
 def write(folder: Path, name: str, recorded: Recorded) -> Path:

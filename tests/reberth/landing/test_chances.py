@@ -38,5 +38,14 @@ def test_chances_are_those_of_every_sample_alike(totals: list[int], wanted: int)
     assert find_chances(np.array(totals), wanted) == pytest.approx(expected)
 
 
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(1, 9), st.integers(1, 3))
+def test_nodes_that_are_found_and_refused_take_their_share(
+    totals: list[int], wanted: int, refused: int
+) -> None:
+    worst = min(totals) - 1
+    every = find_chances(np.array([*totals, *[worst] * refused]), wanted)
+    assert find_chances(np.array(totals), wanted, refused=refused) == pytest.approx(every[: len(totals)])
+
+
 def test_nobody_is_likely_where_nobody_is_feasible() -> None:
     assert find_chances(np.array([], np.int64), 5).tolist() == []
