@@ -75,6 +75,9 @@ def _group(keys: Ints, values: Indices) -> Iterator[tuple[int, Indices]]:
         yield int(firsts[place]), parts[place]
 
 
-def _age(meta: ObjectMeta) -> tuple[str, int]:
-    """Order nodes as kube-scheduler may have come to know them; it matters where they differ over a size."""
-    return meta.creation_timestamp or "", int(meta.resource_version)
+def _age(meta: ObjectMeta) -> tuple[int, str]:
+    """Order nodes as kube-scheduler may have come to know them: it matters where they differ over a size.
+
+    What a node says of its images came with its version; nodes of one version are told by their birth.
+    """
+    return int(meta.resource_version), meta.creation_timestamp or ""
