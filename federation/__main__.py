@@ -1,6 +1,7 @@
 """The federation's commands.
 
 `python -m federation schedule` says of a printout where workloads go, and why; anybody can try it.
+`python -m federation run` keeps the members as policies want them.
 `python -m federation webhook` completes and checks what is written to the hub's API server.
 """
 
@@ -10,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from federation import webhook
+from federation import running, webhook
 from federation.hub import Hub
 from federation.printing import write_json, write_table
 from federation.scheduling import Fleet, decide
@@ -54,6 +55,10 @@ def _parser() -> argparse.ArgumentParser:
     served = commands.add_parser("webhook", help=text, description=text)
     webhook.add_arguments(served)
     served.set_defaults(run=webhook.serve)
+    text = "bring what policies select into the member clusters, and keep it there"
+    run = commands.add_parser("run", help=text, description=text)
+    running.add_arguments(run)
+    run.set_defaults(run=running.serve)
     return parser
 
 

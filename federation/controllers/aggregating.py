@@ -1,0 +1,120 @@
+"""The status of a workload from the copies in its clusters: on its binding, and on the template itself."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from federation.api import AggregatedStatus, ResourceBinding
+from federation.controllers.executing import APPLIED
+from federation.controllers.health import UNKNOWN, number
+from federation.controllers.keys import Key
+from federation.controllers.resources import HeldWork
+from federation.controllers.scheduled import find_condition, put_condition
+from federation.controllers.templates import Object, Template
+from reberth.records import Condition
+
+FULLY_APPLIED = "FullyApplied"
+_SUCCESS = ("FullyAppliedSuccess", "All works have been successfully applied")
+_FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
+
+# Counts that are added up over the clusters, by kind.
+_SUMS: dict[str, tuple[str, ...]] = {
+    "Deployment": (
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+    ),
+    "StatefulSet": (
+        "replicas",
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+    ),
+    "DaemonSet": (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+    ),
+}
+# These the API server demands, and be they 0.
+_DEMANDED = {
+    "StatefulSet": ("replicas", "availableReplicas"),
+    "DaemonSet": _SUMS["DaemonSet"][:4],
+}
+
+
+def change_binding_status(
+    binding: ResourceBinding, works: Mapping[str, HeldWork], *, now: float
+) -> Object | None:
+    """Give the merge patch of what a binding says of its copies; None where it says so already."""
+    status: Object = {}
+    aggregated = [_describe(name, works[name]) for name in sorted(works)]
+    if aggregated != [_read(each) for each in binding.status.aggregated_status or ()]:
+        status["aggregatedStatus"] = aggregated
+    if conditions := _change_conditions(binding, works, now):
+        status["conditions"] = conditions
+    if not status:
+        return None
+    return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
+
+
+def change_template_status(key: Key, template: Template, works: Iterable[HeldWork]) -> Object | None:
+    """Give the merge patch of a template's status; None where it is right, or the kind has none to add up."""
+    names = _SUMS.get(key.kind)
+    if names is None:
+        return None
+    copies = [status for work in works if isinstance(status := _status_of(work), dict)]
+    wanted: Object = {name: sum(number(copy, name) for copy in copies) for name in names}
+    wanted["observedGeneration"] = template.metadata.generation
+    had = template.part("status") or {}
+    changes = {name: count for name, count in wanted.items() if number(had, name) != count}
+    if not changes:
+        return None
+    demanded = {name: wanted[name] for name in _DEMANDED.get(key.kind, ())}
+    return {"status": {**demanded, **changes}}
+
+
+def _change_conditions(
+    binding: ResourceBinding, works: Mapping[str, HeldWork], now: float
+) -> list[Object] | None:
+    targets = {each.name for each in binding.spec.clusters or ()}
+    if not targets:
+        return None
+    is_full = all(name in works and is_applied(works[name]) for name in targets)
+    reason, message = _SUCCESS if is_full else _FAILURE
+    wanted = Condition(type=FULLY_APPLIED, status=str(is_full), reason=reason, message=message)
+    return put_condition(binding.status.conditions, wanted, now=now)
+
+
+def is_applied(work: HeldWork) -> bool:
+    condition = find_condition(work.status.conditions, APPLIED)
+    return condition is not None and condition.status == "True"
+
+
+def _describe(cluster: str, work: HeldWork) -> Object:
+    condition = find_condition(work.status.conditions, APPLIED)
+    described: Object = {"clusterName": cluster, "applied": is_applied(work)}
+    if condition and condition.status != "True":
+        described["appliedMessage"] = condition.message or ""
+    status = _status_of(work)
+    if status is not None:
+        described["status"] = status
+    health = next((each.health for each in work.status.manifest_statuses or ()), "")
+    return {**described, "health": health or UNKNOWN}
+
+
+def _read(had: AggregatedStatus) -> Object:
+    return {"applied": False, **msgspec.json.decode(msgspec.json.encode(had))}
+
+
+def _status_of(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
+    raw = next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
+    return msgspec.json.decode(raw) if bytes(raw) else None

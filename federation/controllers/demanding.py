@@ -1,0 +1,67 @@
+"""What a template asks for: how many replicas, and what each of them requests of a node."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from federation.api import NodeClaim, ReplicaRequirements
+from federation.controllers.keys import Key
+from federation.controllers.templates import Template
+from reberth.faults import ObjectError
+from reberth.quantities import QuantityError
+from reberth.records import PodSpec, Quantities
+from reberth.requests import incoming_demand, write_amount
+
+# Where the number of replicas stands, by kind; what is not here is not divided.
+REPLICAS = {
+    "Deployment": "replicas",
+    "StatefulSet": "replicas",
+    "Job": "parallelism",
+}
+
+
+class Demand(NamedTuple):
+    replicas: int = 0
+    requirements: ReplicaRequirements | None = None
+
+
+def read_demand(key: Key, template: Template) -> Demand:
+    """Read what the scheduler has to know. Raises ObjectError."""
+    field, spec = REPLICAS.get(key.kind), template.part("spec")
+    if field is None or not isinstance(spec, dict):
+        return Demand()
+    replicas = spec.get(field)
+    pod = (spec.get("template") or {}).get("spec") or {}
+    return Demand(1 if replicas is None else replicas, _read_requirements(key, template, pod))
+
+
+def _read_requirements(key: Key, template: Template, pod: Any) -> ReplicaRequirements | None:  # noqa: ANN401 - any JSON
+    try:
+        spec = msgspec.convert(pod, PodSpec)
+        requests = _write(spec)
+    except (msgspec.ValidationError, QuantityError) as error:
+        raise ObjectError(
+            key.kind, template.metadata, field="spec.template.spec", reason=str(error)
+        ) from error
+    claim = _read_claim(spec)
+    if not (requests or claim or spec.priority_class_name):
+        return None
+    return ReplicaRequirements(
+        node_claim=claim,
+        resource_request=requests or None,
+        namespace=key.namespace,
+        priority_class_name=spec.priority_class_name or "",
+    )
+
+
+def _write(spec: PodSpec) -> Quantities:
+    amounts = incoming_demand(spec).amounts
+    return {name: write_amount(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def _read_claim(spec: PodSpec) -> NodeClaim | None:
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    if not (required or spec.node_selector or spec.tolerations):
+        return None
+    return NodeClaim(required, spec.node_selector, spec.tolerations)

@@ -1,0 +1,106 @@
+"""Where the hub and its members keep the kinds that the federation works with."""
+
+from typing import Any
+
+from federation.api import (
+    CLUSTER_API_VERSION,
+    POLICY_API_VERSION,
+    WORK_API_VERSION,
+    WORKS_API_VERSION,
+    Cluster,
+    PropagationPolicy,
+    PropagationSpec,
+    ResourceBinding,
+    Work,
+)
+from federation.controllers.keys import Key
+from federation.controllers.templates import Template
+from reberth.kinds import plain
+from reberth.records import ObjectMeta, Record
+from reberth.resources import Resource
+from reberth.signature import group_of
+from reberth.tables import meta_of
+
+
+class HeldMeta(ObjectMeta, frozen=True):
+    """Metadata with what keeps an object from going."""
+
+    finalizers: tuple[str, ...] | None = None
+
+
+class HeldWork(Work, frozen=True):
+    """A Work, which stays until its objects are gone from the member."""
+
+    metadata: HeldMeta
+
+
+class HeardPolicy(PropagationPolicy, frozen=True):
+    """A policy as a watch has it: its bookmarks say nothing but a version."""
+
+    spec: PropagationSpec = PropagationSpec(())
+
+
+class Login(Record, frozen=True):
+    """A Secret with what opens a member."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+
+
+def _resource(
+    api_version: str, kind: str, record: type[Any], plural: str = "", *, namespaced: bool = True
+) -> Any:  # noqa: ANN401 - a Resource of the record
+    group, version = group_of(api_version), api_version.rpartition("/")[2]
+    return Resource(plain(kind, record, group), plural or f"{kind.lower()}s", version, namespaced=namespaced)
+
+
+CLUSTERS: Resource[Cluster] = _resource(CLUSTER_API_VERSION, "Cluster", Cluster, namespaced=False)
+POLICIES: Resource[HeardPolicy] = _resource(
+    POLICY_API_VERSION, "PropagationPolicy", HeardPolicy, "propagationpolicies"
+)
+CLUSTER_POLICIES: Resource[HeardPolicy] = _resource(
+    POLICY_API_VERSION,
+    "ClusterPropagationPolicy",
+    HeardPolicy,
+    "clusterpropagationpolicies",
+    namespaced=False,
+)
+BINDINGS: Resource[ResourceBinding] = _resource(WORK_API_VERSION, "ResourceBinding", ResourceBinding)
+CLUSTER_BINDINGS: Resource[ResourceBinding] = _resource(
+    WORK_API_VERSION, "ClusterResourceBinding", ResourceBinding, namespaced=False
+)
+WORKS: Resource[HeldWork] = _resource(WORKS_API_VERSION, "Work", HeldWork)
+LOGINS: Resource[Login] = _resource("v1", "Secret", Login)
+NAMESPACES: Resource[Template] = _resource("v1", "Namespace", Template, namespaced=False)
+
+TEMPLATES: tuple[Resource[Template], ...] = (
+    _resource("apps/v1", "Deployment", Template),
+    _resource("apps/v1", "StatefulSet", Template),
+    _resource("apps/v1", "DaemonSet", Template),
+    _resource("batch/v1", "Job", Template),
+    _resource("batch/v1", "CronJob", Template),
+    _resource("v1", "Service", Template),
+    _resource("v1", "ConfigMap", Template),
+    _resource("v1", "Secret", Template),
+    _resource("v1", "ServiceAccount", Template),
+    _resource("rbac.authorization.k8s.io/v1", "ClusterRole", Template, namespaced=False),
+    _resource("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", Template, namespaced=False),
+    _resource("rbac.authorization.k8s.io/v1", "Role", Template),
+    _resource("rbac.authorization.k8s.io/v1", "RoleBinding", Template),
+)
+_TEMPLATES = {(each.api_version, each.kind.name): each for each in TEMPLATES}
+_BINDINGS = {each.kind.name: each for each in (BINDINGS, CLUSTER_BINDINGS)}
+
+
+def find_template(api_version: str, kind: str) -> Resource[Template] | None:
+    """Give the resource of a kind that can be propagated."""
+    return _TEMPLATES.get((api_version, kind))
+
+
+def binding_resource(kind: str) -> Resource[ResourceBinding]:
+    return _BINDINGS[kind]
+
+
+def key_of(resource: Resource[Any], record: Record) -> Key:
+    meta = meta_of(record)
+    return Key(resource.api_version, resource.kind.name, meta.namespace, meta.name)

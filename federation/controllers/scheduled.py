@@ -1,0 +1,137 @@
+"""What a decision of the scheduler writes: clusters, the status of the binding, and Events for people."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from federation.admission.identities import LABELS
+from federation.api import APPLIED_PLACEMENT, DEFAULT_SCHEDULER, SCHEDULED, Placement, ResourceBinding
+from federation.controllers.keys import BINDING_KINDS
+from federation.controllers.matching import CLUSTER_POLICY, POLICY
+from federation.controllers.templates import Object
+from federation.scheduling import Decision, Reason
+from reberth.records import Condition
+from reberth.times import write_time
+
+SUCCEEDED, FAILED = "ScheduleBindingSucceed", "ScheduleBindingFailed"
+_SUCCESS_TEXT = "Binding has been scheduled successfully."
+_MANAGED_BY = "binding.karmada.io/managed-by"
+_OURS = (LABELS[POLICY], LABELS[CLUSTER_POLICY], _MANAGED_BY)
+
+
+class Told(NamedTuple):
+    """An Event on the binding and on its template."""
+
+    reason: str
+    note: str
+    is_failure: bool
+
+
+def is_ours(binding: ResourceBinding) -> bool:
+    """Tell whether the binding is for this scheduler, and somebody's who answers for it."""
+    labels = binding.metadata.labels or {}
+    return (
+        binding.metadata.deletion_timestamp is None
+        and (binding.spec.scheduler_name or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
+        and any(label in labels for label in _OURS)
+    )
+
+
+def rank(binding: ResourceBinding | None) -> int:
+    """The higher its priority, the sooner."""
+    priority = binding.spec.schedule_priority if binding else None
+    return -(priority.priority if priority else 0)
+
+
+def change_clusters(binding: ResourceBinding, decision: Decision) -> Object | None:
+    """Give the merge patch of clusters and applied placement; None where it would change nothing."""
+    if decision.reason is not Reason.SUCCESS or not decision.cause:
+        return None
+    patch: Object = {}
+    if (binding.spec.clusters or ()) != decision.clusters:
+        patch["spec"] = {
+            "clusters": [{"name": each.name, "replicas": each.replicas} for each in decision.clusters]
+        }
+    applied = write_placement(binding)
+    metadata: Object = {"resourceVersion": binding.metadata.resource_version}
+    if (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT) != applied:
+        metadata["annotations"] = {APPLIED_PLACEMENT: applied}
+    return {**patch, "metadata": metadata} if patch or "annotations" in metadata else None
+
+
+def write_placement(binding: ResourceBinding) -> str:
+    """Write the placement always in the same way: whoever compares the text sees no change where none is."""
+    return msgspec.json.encode(binding.spec.placement or Placement()).decode()
+
+
+def change_status(
+    binding: ResourceBinding, decision: Decision, *, was_changed: bool, now: float
+) -> Object | None:
+    """Give the merge patch of the status of the binding as it stands after its clusters were written."""
+    status: Object = {}
+    generation = binding.metadata.generation
+    if binding.status.scheduler_observed_generation != generation:
+        status["schedulerObservedGeneration"] = generation
+    if decision.reason is Reason.SUCCESS and decision.cause:
+        if binding.status.scheduler_observing_affinity_name != decision.affinity_name:
+            status["schedulerObservingAffinityName"] = decision.affinity_name
+        if decision.scheduled_at is not None and (was_changed or status):
+            status["lastScheduledTime"] = write_time(decision.scheduled_at)
+    if decision.cause and (conditions := _change_conditions(binding, decision, now)):
+        status["conditions"] = conditions
+    if not status:
+        return None
+    return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
+
+
+def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> Iterator[Told]:
+    """Say what is new: a result, or a failure in words that nobody has heard yet."""
+    for failure in decision.failures if was_changed or not _is_known(binding, decision) else ():
+        yield Told(FAILED, failure.message, is_failure=True)
+    if decision.reason is Reason.SUCCESS:
+        if was_changed:
+            yield Told(SUCCEEDED, decision.message, is_failure=False)
+    elif not _is_known(binding, decision):
+        yield Told(FAILED, decision.message, is_failure=True)
+
+
+def kind_of(binding: ResourceBinding) -> str:
+    return BINDING_KINDS[0] if binding.metadata.namespace else BINDING_KINDS[1]
+
+
+def _change_conditions(binding: ResourceBinding, decision: Decision, now: float) -> list[Object] | None:
+    is_success = decision.reason is Reason.SUCCESS
+    wanted = Condition(
+        type=SCHEDULED,
+        status=str(is_success),
+        reason=str(decision.reason),
+        message=_SUCCESS_TEXT if is_success else decision.message,
+    )
+    return put_condition(binding.status.conditions, wanted, now=now)
+
+
+def _is_known(binding: ResourceBinding, decision: Decision) -> bool:
+    has = find_condition(binding.status.conditions, SCHEDULED)
+    return has is not None and (has.reason, has.message) == (str(decision.reason), decision.message)
+
+
+def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condition | None:
+    return next((each for each in conditions or () if each.type == name), None)
+
+
+def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
+    """Give all conditions with this one among them; None where it stands in these words already."""
+    old = find_condition(has, wanted.type)
+    if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
+        return None
+    since = old.last_transition_time if old and old.status == wanted.status else write_time(now)
+    new = msgspec.structs.replace(wanted, last_transition_time=since)
+    others = [each for each in has or () if each.type != wanted.type]
+    return [_write(each) for each in (*others, new)]
+
+
+def _write(condition: Condition) -> Object:
+    """The API server wants a reason and a message, and be they empty."""
+    written: Object = msgspec.to_builtins(condition)
+    return {"reason": "", "message": "", **written}

@@ -1,0 +1,132 @@
+"""From bindings to clusters: each binding is decided as soon as something has changed that may concern it.
+
+What could not be scheduled waits for a change of the clusters, not for a time. What is given is taken off the
+clusters' room until they report it themselves.
+"""
+
+import time
+from typing import Any
+
+from federation.api import Cluster, ResourceBinding
+from federation.controllers import metrics, resources
+from federation.controllers.binding import template_of
+from federation.controllers.desk import Desk, refer_to
+from federation.controllers.keys import Key
+from federation.controllers.queueing import Queue, QueueSettings
+from federation.controllers.reserving import Reservations
+from federation.controllers.scheduled import change_clusters, change_status, is_ours, list_events, rank
+from federation.scheduling import Decision, Fleet, Reason, decide
+from reberth.events import NORMAL, WARNING
+from reberth.measures import Duration
+from reberth.resources import Resource
+
+_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
+_ACTION = "Scheduling"
+
+
+class SchedulerSettings(QueueSettings, frozen=True):
+    """One worker decides after the other, so that each sees what the last one has given away."""
+
+    look_again: Duration = Duration(30)
+    """After this time a binding is tried again that found too little room."""
+    reserve_for: Duration = Duration(120)
+    """So long at most is room held for replicas that a member has not reported."""
+    reported_within: Duration = Duration(15)
+    """What has been applied in a member stands in its report after so long."""
+
+
+class Scheduler:
+    def __init__(self, desk: Desk, settings: SchedulerSettings) -> None:
+        self._desk = desk
+        self._settings = settings
+        self._queue = Queue("scheduler", self._settle, settings, rank=lambda key: rank(self._find(key)))
+        self._waiting: set[Key] = set()
+        self._shapes: dict[str, object] = {}
+        self._reservations = Reservations(
+            lasting=settings.reserve_for, reported_within=settings.reported_within
+        )
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource in _BINDINGS:
+            self._queue.add(resources.key_of(resource, record))
+        elif resource is resources.CLUSTERS:
+            for key in self._concerned(record):
+                self._queue.add(key)
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _concerned(self, cluster: Cluster) -> set[Key]:
+        """A cluster of another shape concerns every binding, more room only those that lack it."""
+        name = cluster.metadata.name
+        shape = None if self._desk.find(resources.CLUSTERS, "", name) is None else _shape_of(cluster)
+        if shape == self._shapes.get(name):
+            return set(self._waiting)
+        self._shapes[name] = shape
+        rows = ((each, self._desk.cache.of(each.kind).rows()) for each in _BINDINGS)
+        return {resources.key_of(resource, record) for resource, records in rows for record in records}
+
+    def _find(self, key: Key) -> ResourceBinding | None:
+        return self._desk.find(resources.binding_resource(key.kind), key.namespace, key.name)
+
+    async def _settle(self, key: Key) -> float | None:
+        binding = self._find(key)
+        now = self._desk.clock()
+        self._reservations.observe(key, binding, now=now)
+        self._waiting.discard(key)
+        if binding is None or not is_ours(binding):
+            return None
+        started = time.monotonic()
+        decision = decide(binding, self._fleet(now), now=now)
+        if decision.reason is not Reason.SUCCESS:
+            self._waiting.add(key)
+        await self._carry_out(key, binding, decision)
+        if decision.cause:
+            _measure(decision, time.monotonic() - started)
+        return self._settings.look_again if decision.retry else None
+
+    def _fleet(self, now: float) -> Fleet:
+        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        return Fleet(self._reservations.apply(clusters, now=now))
+
+    async def _carry_out(self, key: Key, binding: ResourceBinding, decision: Decision) -> None:
+        """Write the clusters, then what was thought of them; the reservation stands before anybody waits."""
+        resource = resources.binding_resource(key.kind)
+        written = binding
+        change = change_clusters(binding, decision)
+        if change is not None:
+            given = {target.name: target.replicas for target in decision.clusters}
+            self._reservations.reserve(key, binding, given, now=self._desk.clock())
+            written = await self._desk.patch(resource, binding, change)
+        was_changed = change is not None
+        self._tell(key, binding, decision, was_changed=was_changed)
+        status = change_status(written, decision, was_changed=was_changed, now=self._desk.clock())
+        if status is not None:
+            await self._desk.patch(resource, written, status, subresource="status")
+
+    def _tell(self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> None:
+        template = template_of(binding)
+        meta = type(binding.metadata)(uid=binding.spec.resource.uid)
+        regarding = (refer_to(key, binding.metadata), refer_to(template, meta))
+        for told in list_events(binding, decision, was_changed=was_changed):
+            for one in regarding:
+                self._desk.recorder.record(
+                    one,
+                    reason=told.reason,
+                    note=told.note,
+                    action=_ACTION,
+                    kind=WARNING if told.is_failure else NORMAL,
+                )
+
+
+def _shape_of(cluster: Cluster) -> object:
+    """All of a cluster that decisions look at, but for its room."""
+    meta, spec = cluster.metadata, cluster.spec
+    zones = (spec.provider, spec.region, spec.zone, spec.zones, spec.taints)
+    return meta.uid, meta.labels, meta.deletion_timestamp, zones, cluster.status.api_enablements
+
+
+def _measure(decision: Decision, seconds: float) -> None:
+    result = "scheduled" if decision.reason is Reason.SUCCESS else "unschedulable"
+    metrics.SCHEDULE_ATTEMPTS.labels(result, "ReconcileSchedule").inc()
+    metrics.SCHEDULING_DURATION.labels(result, "ReconcileSchedule").observe(seconds)

@@ -1,0 +1,151 @@
+"""What a member offers: its nodes and what pods take of them, added up, and whether it answers."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from federation.api import Cluster
+from federation.controllers.merging import turn
+from federation.controllers.scheduled import find_condition, put_condition
+from federation.controllers.templates import Object
+from reberth.records import Condition
+from reberth.requests import write_amount
+from reberth.rows import NodeRow, PodRow
+from reberth.templates import RESOURCES
+
+READY = "Ready"
+NOT_READY = "cluster.karmada.io/not-ready"
+_READY_TEXT = ("ClusterReady", "cluster is healthy and ready to accept workloads")
+_UNREADY = "ClusterNotReady"
+_UNREACHABLE = "ClusterNotReachable"
+
+Amounts = Mapping[str, int]
+
+
+class Sighting(NamedTuple):
+    """What a probe found, and since when all probes have found so."""
+
+    answers: bool
+    is_ready: bool
+    message: str
+    since: float
+
+
+class Survey(NamedTuple):
+    """What is known of a member; None is not known yet."""
+
+    version: str | None = None
+    apis: list[Object] | None = None
+    room: Object | None = None
+
+
+def sum_up(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
+    """Add up what Ready nodes that take pods offer, what their pods request, and what waits for a node."""
+    known = list(nodes)
+    ready = {row.record.metadata.name: row for row in known if _is_ready(row)}
+    allocatable: Counter[str] = Counter()
+    for row in ready.values():
+        _add(allocatable, row.main, row.extended)
+    allocated: Counter[str] = Counter()
+    allocating: Counter[str] = Counter()
+    for pod in pods:
+        if pod.is_finished or (pod.node is not None and pod.node not in ready):
+            continue
+        _add(allocated if pod.node else allocating, pod.template.main, pod.template.extended)
+    sums = {"allocatable": allocatable, "allocating": allocating, "allocated": allocated}
+    summary = {name: _write(amounts) for name, amounts in sums.items() if any(amounts.values())}
+    return {"resourceSummary": summary, "nodeSummary": {"totalNum": len(known), "readyNum": len(ready)}}
+
+
+def judge(cluster: Cluster, sighting: Sighting, *, is_lasting: bool, now: float) -> list[Object] | None:
+    """Give the conditions with Ready as it is now; None where they stand.
+
+    A change of mind needs a sighting that has lasted; the first one counts at once.
+    """
+    has = find_condition(cluster.status.conditions, READY)
+    status = str(sighting.answers and sighting.is_ready)
+    if has and has.status != status and not is_lasting:
+        return None
+    reason, message = _READY_TEXT
+    if status != "True":
+        reason, message = (_UNREADY if sighting.answers else _UNREACHABLE), sighting.message
+    wanted = Condition(type=READY, status=status, reason=reason, message=message)
+    return put_condition(cluster.status.conditions, wanted, now=now)
+
+
+def change_status(cluster: Cluster, survey: Survey, conditions: list[Object] | None) -> Object | None:
+    """Give the merge patch of what is new in a Cluster's status; None where nothing is."""
+    wanted: Object = {} if conditions is None else {"conditions": conditions}
+    if survey.version is not None:
+        wanted["kubernetesVersion"] = survey.version
+    if survey.apis is not None:
+        wanted["apiEnablements"] = survey.apis
+    wanted |= survey.room or {}
+    had: Object = msgspec.json.decode(msgspec.json.encode(cluster.status))
+    change = {
+        name: turn(had.get(name), value) for name, value in wanted.items() if _differ(had.get(name), value)
+    }
+    if not change:
+        return None
+    return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": change}
+
+
+def wants_taint(conditions: Iterable[Condition]) -> bool:
+    """A member that is not Ready is given nothing new; what runs there stays."""
+    return any(each.type == READY and each.status != "True" for each in conditions)
+
+
+def has_taint(cluster: Cluster) -> bool:
+    return any((each.key, each.effect) == (NOT_READY, "NoSchedule") for each in cluster.spec.taints or ())
+
+
+def write_taints(name: str, api_version: str, *, is_tainted: bool) -> Object:
+    """Compose our part of a Cluster: the taints that we answer for, or none."""
+    taints = [{"key": NOT_READY, "effect": "NoSchedule"}] if is_tainted else []
+    return {
+        "apiVersion": api_version,
+        "kind": "Cluster",
+        "metadata": {"name": name},
+        "spec": {"taints": taints},
+    }
+
+
+def list_resources(group_version: str, found: Mapping[str, Any]) -> Object:
+    """Give what one group serves, without what belongs to single objects."""
+    served = {
+        (each["name"], each["kind"]) for each in found.get("resources") or () if "/" not in each["name"]
+    }
+    listed = [{"name": name, "kind": kind} for name, kind in sorted(served)]
+    return {"groupVersion": group_version, "resources": listed}
+
+
+def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON
+    """A record leaves out what is empty or 0."""
+    return bool(_bare(had) != _bare(value))
+
+
+def _bare(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        return {name: _bare(each) for name, each in value.items() if each not in (0, "", None, [], {})}
+    return [_bare(each) for each in value] if isinstance(value, list) else value
+
+
+def _is_ready(row: NodeRow) -> bool:
+    conditions = row.record.status.conditions or ()
+    ready = any(each.type == READY and each.status == "True" for each in conditions)
+    return ready and not row.record.spec.unschedulable
+
+
+def _add(total: Counter[str], main: bytes, extended: Amounts) -> None:
+    amounts = array("q", main)
+    for name, amount in zip(RESOURCES, amounts, strict=True):
+        total[name] += amount
+    for name, amount in extended.items():
+        total[name] += amount
+
+
+def _write(amounts: Amounts) -> dict[str, str]:
+    return {name: write_amount(name, amount) for name, amount in sorted(amounts.items()) if amount}

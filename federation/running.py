@@ -1,0 +1,205 @@
+"""The federation as a process: the hub's mirror, and the controllers that work on it while we lead.
+
+The mirror is kept while another process leads, so that taking over takes no list. Whoever loses the lease
+ends, and is started again by whoever started it. SIGTERM ends what is under way and gives the lease back.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from federation.controllers import resources
+from federation.controllers.calling import ObjectApi
+from federation.controllers.desk import Controller, Desk
+from federation.controllers.detector import Detector
+from federation.controllers.execution import Execution
+from federation.controllers.indexing import WorkIndex
+from federation.controllers.members import Members
+from federation.controllers.noticing import NoticingCache
+from federation.controllers.scheduler import Scheduler
+from federation.controllers.sessions import Sessions
+from federation.controllers.statuses import Statuses
+from federation.controllers.works import Works
+from federation.settings import FederationSettings
+from reberth import logs
+from reberth.api import Api
+from reberth.connecting import Access
+from reberth.errors import ReberthError
+from reberth.events import recording
+from reberth.kinds import Kind
+from reberth.leasing import Leadership, LeaseLost, leading, name_holder
+from reberth.mirroring import Mirror, mirroring
+from reberth.refusals import Refused
+from reberth.resources import Resource
+from reberth.serving import Server
+from reberth.settings import load
+
+DONE, LOST, BAD_INPUT = 0, 1, 2
+Lease = AbstractAsyncContextManager[Leadership | Refused]
+REPORTER = "reberth.dev/federation"
+_VERSION = (1, 36)
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+_HUB: tuple[Resource[Any], ...] = (
+    resources.CLUSTERS,
+    resources.POLICIES,
+    resources.CLUSTER_POLICIES,
+    resources.BINDINGS,
+    resources.CLUSTER_BINDINGS,
+    resources.WORKS,
+    *resources.TEMPLATES,
+)
+_BY_KIND: dict[Kind[Any, Any], Resource[Any]] = {each.kind: each for each in _HUB}
+
+log = logs.Log(__name__)
+
+
+class Federation:
+    """Everything of one process, wired together."""
+
+    def __init__(self, access: Access, settings: FederationSettings) -> None:
+        self._access = access
+        self._settings = settings
+        self._listeners: list[Callable[[Resource[Any], Any], None]] = []
+        self._cache = NoticingCache(self._tell, version=_VERSION)
+        self._role = "starting"
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Work until `stopping` is set. Raises LeaseLost, or a ConfigurationError if it cannot even begin."""
+        settings, identity = self._settings, name_holder()
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            await enter(Server(settings.server, checks={"mirror": self._tell_readiness}))
+            api = await enter(ObjectApi(self._access, settings.api))
+            mirror = await enter(mirroring(api, self._cache, _HUB, settings=settings.watch))
+            events = await enter(ObjectApi(self._access, settings.events))
+            recorder = await enter(recording(events, reporter=REPORTER, instance=identity))
+            # The lease is renewed on a way of its own: it must not wait behind a burst of work.
+            lease = await enter(Api(self._access))
+            desk = Desk(api, self._cache, recorder, time.time)
+            held = leading(lease, settings.lease, identity=identity)
+            await _unless(stopping, self._lead(held, desk, mirror))
+            log.info("stopping")
+
+    async def _lead(self, lease: Lease, desk: Desk, mirror: Mirror) -> None:
+        """Wait for the lease and work under it, until it is lost.
+
+        Our own kinds must be known whole: a policy that was not seen looks like one that is gone. A kind of
+        template that cannot be read is left alone.
+        """
+        await mirror.synced(*(each.name for each in _HUB if each not in resources.TEMPLATES))
+        for resource in resources.TEMPLATES:
+            await mirror.watchers[resource.name].answered()
+        self._role = "waiting"
+        log.info("mirrored, waiting for the lease")
+        async with lease as leadership:
+            if isinstance(leadership, Leadership):
+                log.info("leading")
+                self._role = "leading"
+                desk.api.leadership = leadership
+                await self._work(desk)
+
+    async def _work(self, desk: Desk) -> None:
+        async with self._controllers(desk) as controllers, asyncio.TaskGroup() as group:
+            for controller in controllers:
+                group.create_task(controller.run())
+
+    @asynccontextmanager
+    async def _controllers(self, desk: Desk) -> AsyncIterator[list[Controller]]:
+        """Make what is switched on, and have it hear of all that is there, and of what comes."""
+        index = WorkIndex(self._cache)
+        controllers = self._make(desk, index)
+        self._listeners = [index.notice, *(each.notice for each in controllers)]
+        for resource in _HUB:
+            for record in self._cache.of(resource.kind).rows():
+                self._tell(resource.kind, record)
+        try:
+            yield controllers
+        finally:
+            self._listeners = []
+
+    def _make(self, desk: Desk, index: WorkIndex) -> list[Controller]:
+        settings, switches = self._settings, self._settings.controllers
+        sessions = Sessions(desk, settings.sessions)
+        makers: list[tuple[bool, Callable[[], Controller]]] = [
+            (switches.members or switches.execution, lambda: sessions),
+            (switches.members, lambda: Members(desk, sessions, settings.members)),
+            (switches.detector, lambda: Detector(desk, settings.detector)),
+            (switches.scheduler, lambda: Scheduler(desk, settings.scheduler)),
+            (switches.works, lambda: Works(desk, index, settings.works)),
+            (switches.execution, lambda: Execution(desk, sessions, settings.execution)),
+            (switches.statuses, lambda: Statuses(desk, index, settings.statuses)),
+        ]
+        return [make() for is_on, make in makers if is_on]
+
+    def _tell(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+        for listener in self._listeners:
+            listener(_BY_KIND[kind], record)
+
+    def _tell_readiness(self) -> str | None:
+        """One that waits for the lease is as ready as the one that leads."""
+        return None if self._role != "starting" else "the hub has not been listed yet"
+
+
+async def _unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine
+    """Work until told to stop; a fault of the work is raised."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        task.cancel()
+        await asyncio.wait((task,))
+    if not task.cancelled():
+        task.result()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="kind FederationSettings")
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
+    )
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Exit code 0: stopped by a signal; 1: the lease was lost; 2: wrong settings, or no way to the hub."""
+    try:
+        settings = (
+            load(arguments.settings, FederationSettings) if arguments.settings else FederationSettings()
+        )
+        logs.setup(settings.log)
+        federation = Federation(Access(arguments.kubeconfig, arguments.context), settings)
+        asyncio.run(_run_until_signalled(federation))
+    except ReberthError as error:
+        return _complain(error)
+    except BaseExceptionGroup as several:
+        faults, others = several.split(ReberthError)
+        if faults is None or others is not None:
+            raise
+        return _complain(_first(faults))
+    return DONE
+
+
+def _first(several: BaseExceptionGroup[ReberthError]) -> ReberthError:
+    """Give one fault of those that came together, by whatever tasks they passed."""
+    one = several.exceptions[0]
+    return _first(one) if isinstance(one, BaseExceptionGroup) else one
+
+
+async def _run_until_signalled(federation: Federation) -> None:
+    stopping = asyncio.Event()
+    for number in _STOPPING:
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    await federation.run(stopping)
+
+
+def _complain(error: ReberthError) -> int:
+    sys.stderr.write(f"federation: {error}\n")
+    return LOST if isinstance(error, LeaseLost) else BAD_INPUT

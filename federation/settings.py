@@ -1,0 +1,58 @@
+"""What `python -m federation run` takes: every controller may be switched off, and has its own patience."""
+
+from federation.controllers.execution import ExecutionSettings
+from federation.controllers.members import MemberSettings
+from federation.controllers.queueing import QueueSettings
+from federation.controllers.scheduler import SchedulerSettings
+from federation.controllers.sessions import SessionSettings
+from federation.controllers.statuses import StatusSettings
+from reberth.api import ApiSettings
+from reberth.leasing import LeaseSettings
+from reberth.logs import LogSettings
+from reberth.serving import ServerSettings
+from reberth.settings import Section
+from reberth.watching import WatchSettings
+
+
+class FederationLease(LeaseSettings, frozen=True):
+    name: str = "reberth-federation"
+
+
+class EventApiSettings(ApiSettings, frozen=True):
+    """Events have their own allowance, so that no decision waits for them."""
+
+    requests_per_second: float = 10.0
+
+
+class FederationServer(ServerSettings, frozen=True):
+    """Probes and metrics alone."""
+
+    port: int = 8444
+
+
+class Switches(Section, frozen=True):
+    """Which controllers run. What one of them does not do may be done by somebody else, or by nobody."""
+
+    members: bool = True
+    detector: bool = True
+    scheduler: bool = True
+    works: bool = True
+    execution: bool = True
+    statuses: bool = True
+
+
+class FederationSettings(Section, frozen=True):
+    controllers: Switches = Switches()
+    api: ApiSettings = ApiSettings()
+    events: EventApiSettings = EventApiSettings()
+    watch: WatchSettings = WatchSettings()
+    lease: FederationLease = FederationLease()
+    server: FederationServer = FederationServer()
+    log: LogSettings = LogSettings()
+    sessions: SessionSettings = SessionSettings()
+    members: MemberSettings = MemberSettings()
+    detector: QueueSettings = QueueSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    works: QueueSettings = QueueSettings()
+    execution: ExecutionSettings = ExecutionSettings()
+    statuses: StatusSettings = StatusSettings()

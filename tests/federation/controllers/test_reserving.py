@@ -1,0 +1,61 @@
+from federation.api import Cluster
+from federation.controllers.keys import Key
+from federation.controllers.reserving import Reservations
+from tests.federation.controllers.making import NOW, binding, cluster, given
+
+KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
+NEEDS = {"replicaRequirements": {"resourceRequest": {"cpu": "500m"}}}
+SUMMARY = {"allocatable": {"cpu": "4", "pods": "10"}, "allocating": {"cpu": "1"}}
+
+
+def held(reservations: Reservations, now: float = NOW) -> dict[str, object] | None:
+    (found,) = reservations.apply([member()], now=now)
+    summary = found.status.resource_summary
+    assert summary is not None
+    return dict(summary.allocating or {})
+
+
+def member() -> Cluster:
+    return cluster("m1", status={"resourceSummary": SUMMARY})
+
+
+def reserved() -> Reservations:
+    reservations = Reservations(lasting=100, reported_within=10)
+    reservations.reserve(KEY, binding(**NEEDS), {"m1": 2}, now=NOW)
+    return reservations
+
+
+def test_what_is_given_is_taken_off_the_room_until_its_time_is_up() -> None:
+    reservations = reserved()
+    assert held(reservations, NOW + 99) == {"cpu": "2", "pods": "2"}
+    assert held(reservations, NOW + 100) == {"cpu": "1"}
+
+
+def test_only_what_is_new_is_held() -> None:
+    reservations = Reservations(lasting=100, reported_within=10)
+    reservations.reserve(KEY, binding(clusters=given(m1=2), **NEEDS), {"m1": 3}, now=NOW)
+    assert held(reservations) == {"cpu": "1500m", "pods": "1"}
+    reservations.reserve(KEY, binding(clusters=given(m1=3), **NEEDS), {"m1": 1}, now=NOW)
+    assert held(reservations) == {"cpu": "1"}
+
+
+def test_a_copy_that_was_applied_is_held_no_longer_than_its_report_takes() -> None:
+    reservations = reserved()
+    there = binding(status={"aggregatedStatus": [{"clusterName": "m1", "applied": True}]})
+    reservations.observe(KEY, binding(), now=NOW + 1)
+    reservations.observe(KEY, there, now=NOW + 5)
+    reservations.observe(KEY, there, now=NOW + 14)
+    assert held(reservations, NOW + 14) == {"cpu": "2", "pods": "2"}
+    assert held(reservations, NOW + 15) == {"cpu": "1"}
+
+
+def test_a_binding_that_is_gone_holds_nothing() -> None:
+    reservations = reserved()
+    reservations.observe(KEY, None, now=NOW)
+    reservations.observe(KEY, None, now=NOW)
+    assert held(reservations) == {"cpu": "1"}
+
+
+def test_a_cluster_without_a_report_stays_without_room() -> None:
+    bare = cluster("m1")
+    assert reserved().apply([bare], now=NOW) == [bare]
