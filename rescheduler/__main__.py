@@ -1,4 +1,4 @@
-"""What a person has done by hand: `python -m rescheduler move POD --to NODE`, and a look at the notes."""
+"""What a person asks for by hand: a plan, one move, a look at the notes."""
 
 import argparse
 import asyncio
@@ -17,6 +17,7 @@ from reberth.logs import LogSettings
 from reberth.refusals import Refused
 from reberth.settings import load
 from reberth.times import write_time
+from rescheduler import plan_command
 from rescheduler.foreknowing import foreseeing
 from rescheduler.noting import Carried, clear_notes, describe_note, list_notes
 from rescheduler.performing import leading_by_hand, perform_move
@@ -57,6 +58,12 @@ async def _move(arguments: argparse.Namespace, settings: ReschedulerSettings) ->
     return DONE if came.is_well else NOT_DONE
 
 
+async def _plan(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
+    del settings  # a plan has a policy
+    print(await plan_command.answer(arguments))
+    return DONE
+
+
 async def _list_notes(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
     async with Api(_access(arguments), settings.api) as api:
         for carried in await list_notes(api, arguments.node):
@@ -83,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         "--to", nargs="+", default=[], metavar="NODE", help="nodes that it may go to, the best first"
     )
     move.add_argument("--reason", default="asked for by hand", help="why; people will read it")
+    planned = commands.add_parser("plan", help=plan_command.DESCRIPTION, description=plan_command.DESCRIPTION)
+    plan_command.add_arguments(planned)
+    planned.set_defaults(run=_plan, settings=None, extender=None)
     notes = commands.add_parser("notes", help="see or remove what the nodes remember")
     on_notes = notes.add_subparsers(required=True, metavar="COMMAND")
     listed = _command(on_notes, "list", _list_notes, "list the notes")

@@ -42,7 +42,7 @@ class Foreseeing:
         chosen = prospect.feasible & np.array(good) & (prospect.nodes != prospect.source)
         if not chosen.any():
             return Refused(NO_FEASIBLE_DESTINATION, "the pod fits on no node that it may be drawn to")
-        return tuple(names[node] for node in list_destinations(prospect, chosen, names))
+        return tuple(names[node] for node in list_destinations(prospect, chosen))
 
     def refuse_destinations(
         self, snapshot: Snapshot, pod: Pod, destinations: tuple[str, ...]

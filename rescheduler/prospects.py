@@ -20,7 +20,6 @@ from reberth.landing.forecasting import Forecast, forecast_next, profile_of
 from reberth.landing.profiles import Scheduler
 from reberth.landing.verdicts import Rejected, Unforeseeable
 from reberth.landing.viewing import View
-from reberth.records import OpenMove
 from reberth.refusals import Refused
 
 NO_FEASIBLE_NODE = "NoFeasibleNode"
@@ -113,22 +112,55 @@ def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
     )
 
 
-def draw(prospect: Prospect, move: OpenMove, advisers: Sequence[OwnExtender]) -> Prospect:
-    """See where the pod would land if its move were open: our extender draws it, if it is asked at all."""
-    found, seen = prospect.forecast, prospect.seen
-    totals = found.totals
+def draw(prospect: Prospect, destinations: Indices, advisers: Sequence[OwnExtender]) -> Prospect:
+    """See where the pod would land if its move were open: our extender draws it, if it is asked at all.
+
+    It is asked about the nodes that kube-scheduler has found, and draws to the best destination among these.
+    So the destinations stand above all other nodes, in their order, unless the extender weighs too little.
+    """
+    found, totals = prospect.forecast, prospect.forecast.totals.copy()
     for adviser in advisers:
         if adviser.path == AVOID and found.scores is not None:
-            drawn = adviser.moving(move).weigh(found.asked, seen, found.feasible)
-            totals = totals + drawn - adviser.weigh(found.asked, seen, found.feasible)
+            said, signals = _weigh(prospect, found.feasible, adviser), adviser.memory.settings.advice
+            is_source = found.feasible == prospect.source
+            totals -= np.where(is_source & signals.notes, said, 0)
+            if signals.draw:
+                places = np.searchsorted(found.feasible, destinations).astype(np.int32)
+                totals = _raise(totals, places, int(said.max(initial=0)))
     return replace(prospect, chances=find_chances(totals, prospect.wanted))
 
 
-def list_destinations(prospect: Prospect, chosen: Bools, names: Sequence[str]) -> Indices:
-    """Give the chosen nodes, the best first: as many as make sure that kube-scheduler finds one of them."""
-    scored = prospect.scores.totals[chosen]
+def find_avoided(prospect: Prospect, advisers: Sequence[OwnExtender]) -> Bools:
+    """Tell which of the nodes our extender keeps the pod away from: it draws nobody there."""
+    avoided = np.zeros(len(prospect.nodes), np.bool_)
+    for adviser in advisers:
+        if adviser.path == AVOID:
+            said = _weigh(prospect, prospect.nodes, adviser)
+            avoided |= said < said.max(initial=0)
+    return avoided
+
+
+def _weigh(prospect: Prospect, nodes: Indices, adviser: OwnExtender) -> Ints:
+    return adviser.weigh(prospect.forecast.asked, prospect.seen, nodes)
+
+
+def _raise(totals: Ints, places: Indices, points: int) -> Ints:
+    """Raise some totals by these points; if that lifts them above all others, let their own order decide."""
+    others, raised = np.delete(totals, places), totals[places] + points
+    if raised.min() > others.max(initial=0):
+        raised = others.max(initial=0) + np.arange(len(places), 0, -1)
+    higher = totals.copy()
+    higher[places] = raised
+    return higher
+
+
+def list_destinations(prospect: Prospect, chosen: Bools) -> Indices:
+    """Give the chosen nodes, the best first: as many as make sure that kube-scheduler finds one of them.
+
+    Nodes stand in the order of their names, which decides where the scores do not.
+    """
     nodes = prospect.nodes[chosen]
-    order = sorted(range(len(nodes)), key=lambda each: (-scored[each], names[int(nodes[each])]))
+    order = np.argsort(-prospect.scores.totals[chosen], kind="stable")
     feasible = len(prospect.forecast.feasible)
     return nodes[order[: _count_enough(feasible, min(prospect.wanted, feasible))]]
 

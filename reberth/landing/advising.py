@@ -122,8 +122,10 @@ class OwnExtender:
     def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
         if not self.refuses or self.path != AVOID:
             return ()
-        names = view.nodes.names
-        refused = refuse_nodes(self._opine(asked), [names[node] for node in nodes.tolist()])
+        opinion, names = self._opine(asked), view.nodes.names
+        if not any(note.strict for notes in opinion.noted.values() for note in notes):
+            return ()
+        refused = refuse_nodes(opinion, [names[node] for node in nodes.tolist()])
         numbers = np.arange(view.ground.size)
         return [
             Refusal(why.reason, numbers == view.nodes.index[name], final=True)

@@ -1,0 +1,68 @@
+"""The settings of planning: one file of kind ReschedulerPolicy.
+
+    apiVersion: reberth.dev/v1alpha1
+    kind: ReschedulerPolicy
+    level: 2
+
+Every field has a default, and the defaults are the cautious choice.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from reberth.measures import Percentage
+from reberth.settings import Section
+from rescheduler.policies.better_preferences import PreferenceSettings
+from rescheduler.policies.broken_rules import RuleSettings
+from rescheduler.policies.under_utilised_nodes import UtilisationSettings
+from rescheduler.resting import RestSettings
+from rescheduler.safeguards import BrakeSettings, LimitSettings, ProtectionSettings
+from rescheduler.worth import LevelNumber, Points, PriceSettings, find_buffer
+
+
+class PolicySettings(Section, frozen=True):
+    """What may speak for a move."""
+
+    broken_rules: RuleSettings = RuleSettings()
+    """Move pods that break a rule where they are."""
+    better_preferences: PreferenceSettings = PreferenceSettings()
+    """Move pods to where more of their preferences are met."""
+    under_utilised_nodes: UtilisationSettings = msgspec.field(default_factory=UtilisationSettings)
+    """Move pods from over-utilised nodes to under-utilised ones."""
+
+
+class ReschedulerPolicy(Section, frozen=True):
+    """What moves are planned, and which of them are made."""
+
+    mode: Literal["recommend", "apply"] = "recommend"
+    """Only show the plan, or make its moves. A pod's, workload's or namespace's own mark goes before."""
+    level: LevelNumber = 2
+    """How much is moved: 1 only what rules demand, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""
+    worth: Points | None = None
+    """What a move that no rule demands must be worth, in points; none: as the level says (30, 20, 10, 2)."""
+    buffer: Percentage | None = None
+    """What part of every budget and rate is left to others; none: as the level says (50, 50, 25, 10, 0 %)."""
+    forecasts: Annotated[int, msgspec.Meta(ge=1)] | None = 500
+    """How many pods one plan forecasts; the others are refused, and looked at first by the next plan."""
+    policies: PolicySettings = msgspec.field(default_factory=PolicySettings)
+    """What may speak for a move."""
+    prices: PriceSettings = PriceSettings()
+    """What moves cost and risk."""
+    rest: RestSettings = RestSettings()
+    """How long pods stay where they were moved to."""
+    protections: ProtectionSettings = ProtectionSettings()
+    """Which pods no policy moves."""
+    limits: LimitSettings = LimitSettings()
+    """How much is moved in a cycle, at once, and over time."""
+    brakes: BrakeSettings = BrakeSettings()
+    """When nothing is moved."""
+
+    def limits_with_buffer(self) -> LimitSettings:
+        """Give the limits with what the level leaves to others, unless they themselves leave more."""
+        part = find_buffer(self.level, self.buffer)
+        return msgspec.structs.replace(
+            self.limits,
+            budget_reserve=Percentage(max(part, self.limits.budget_reserve)),
+            rate_reserve=Percentage(max(part, self.limits.rate_reserve)),
+        )

@@ -1,0 +1,222 @@
+"""`python -m rescheduler plan`: which pods would move where and why, from a file or from the live cluster."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from reberth import settings
+from reberth.api import Api
+from reberth.cache import Cache
+from reberth.connecting import Access
+from reberth.errors import ConfigurationError, ReberthError
+from reberth.landing.advising import DEFAULTS, ExtenderSettings
+from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
+from reberth.mirroring import Mirror, mirroring
+from reberth.objects import from_objects
+from reberth.printouts import TextError
+from reberth.requests import Version
+from reberth.resources import ALL
+from reberth.snapshot import Snapshot, take
+from reberth.times import TimeError, parse_time
+from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.plan_output import write_json, write_table, write_words, write_yaml
+from rescheduler.planning import plan
+from rescheduler.planning_cycle import World
+from rescheduler.planning_memory import PlanMemory
+from rescheduler.planning_why import Why, explain_pod
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+DESCRIPTION = "Say which pods would move where and why, and what keeps the others where they are."
+
+_SYNCING_TIME = 60.0
+_DEFAULT_VERSION = (1, 36)
+_NEEDED = ("nodes", "pods")
+
+
+class UsageError(ConfigurationError):
+    """What was asked for cannot be answered."""
+
+
+class Asked(NamedTuple):
+    """Everything that a plan depends on."""
+
+    snapshot: Snapshot
+    policy: ReschedulerPolicy
+    memory: PlanMemory | None
+    world: World
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster",
+        metavar="OBJECTS",
+        help="all objects, as JSON or YAML; - reads stdin; default: the live cluster",
+    )
+    parser.add_argument("--policy", metavar="FILE", help="a ReschedulerPolicy; default: all defaults")
+    parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
+    parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
+    parser.add_argument(
+        "--kubernetes", metavar="VERSION", type=_read_version, help="default: that of the cluster, or 1.36"
+    )
+    parser.add_argument("--memory", metavar="FILE", help="what the last plan has remembered")
+    parser.add_argument("--remember", metavar="FILE", help="write there what the next plan should know")
+    parser.add_argument("--now", metavar="TIME", help="RFC 3339; default: the clock")
+    parser.add_argument("--why", metavar="POD", help="what everybody says of NAMESPACE/NAME")
+    parser.add_argument(
+        "-o", "--output", choices=("json", "yaml", "table"), default="table", help="default table"
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="of the live cluster")
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+
+
+async def answer(arguments: argparse.Namespace) -> str:
+    """Give what is printed. Raises ConfigurationError, or ReberthError for a cluster that cannot be read."""
+    asked = await _ask(arguments)
+    width = shutil.get_terminal_size((160, 0)).columns
+    if arguments.why:
+        why = explain_pod(
+            _find_pod(asked.snapshot, arguments.why),
+            asked.snapshot,
+            asked.policy,
+            asked.memory,
+            world=asked.world,
+        )
+        return _write_why(why, arguments.output, width)
+    made, memory = plan(asked.snapshot, asked.policy, asked.memory, world=asked.world)
+    if arguments.remember:
+        _write(arguments.remember, msgspec.json.encode(memory, order="deterministic"))
+    if arguments.output == "table":
+        return write_table(made, width=width)
+    return write_json(made) if arguments.output == "json" else write_yaml(made)
+
+
+async def _ask(arguments: argparse.Namespace) -> Asked:
+    policy = ReschedulerPolicy() if arguments.policy is None else _parse(arguments.policy, ReschedulerPolicy)
+    given = arguments.extender_settings
+    extender = DEFAULTS if given is None else _parse(given, ExtenderSettings)
+    memory = None if arguments.memory is None else _read_memory(arguments.memory)
+    now = _read_now(arguments.now)
+    snapshot, version = await _read_cluster(arguments, now)
+    world = World(version, _read_scheduler(arguments.scheduler_config, version), extender)
+    return Asked(snapshot, policy, memory, world)
+
+
+async def _read_cluster(arguments: argparse.Namespace, now: float) -> tuple[Snapshot, Version]:
+    if arguments.cluster is None:
+        return await _look(Access(arguments.kubeconfig, arguments.context), now, arguments.kubernetes)
+    version: Version = arguments.kubernetes or _DEFAULT_VERSION
+    try:
+        reading = from_objects(_read(arguments.cluster), now=now, version=version)
+    except TextError as error:
+        raise UsageError(f"{arguments.cluster}: {error}") from None
+    for fault in reading.faults:
+        sys.stderr.write(f"rescheduler: passed over: {fault}\n")
+    return reading.snapshot, version
+
+
+async def _look(access: Access, now: float, asked: Version | None) -> tuple[Snapshot, Version]:
+    """Mirror everything once; kinds of ours may not be installed."""
+    async with Api(access) as api:
+        major, minor = map(int, (await api.version()).split("."))
+        version = asked or (major, minor)
+        cache = Cache(version=version)
+        async with mirroring(api, cache, ALL) as mirror:
+            is_read = await _wait(mirror)
+            snapshot, troubles = take(cache, now=now), mirror.troubles()
+    if not is_read:
+        raise ReberthError(f"the cluster was not read within {_SYNCING_TIME:g} s")
+    _tell_troubles({name: trouble for name, trouble in sorted(troubles.items()) if trouble})
+    return snapshot, version
+
+
+async def _wait(mirror: Mirror) -> bool:
+    """Wait until every kind is there or has said why not."""
+    try:
+        async with asyncio.timeout(_SYNCING_TIME):
+            await asyncio.gather(*(watcher.answered() for watcher in mirror.watchers.values()))
+    except TimeoutError:
+        return False
+    return True
+
+
+def _tell_troubles(troubles: Mapping[str, str]) -> None:
+    """Say what the plan does without; without nodes and pods there is none."""
+    for name in _NEEDED:
+        if name in troubles:
+            raise ReberthError(f"{name} cannot be read: {troubles[name]}")
+    for name, trouble in troubles.items():
+        sys.stderr.write(f"rescheduler: planned without {name}: {trouble}\n")
+
+
+def _find_pod(snapshot: Snapshot, name: str) -> int:
+    namespace, _, own = name.rpartition("/")
+    place = snapshot.pods.named(namespace or "default", own)
+    if place is None:
+        raise UsageError(f"--why: there is no pod {namespace or 'default'}/{own}")
+    return place
+
+
+def _write_why(why: Why, output: str, width: int) -> str:
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(why), indent=2).decode()
+    if output == "yaml":
+        return msgspec.yaml.encode(why).decode().rstrip()
+    parts = (("policies:", why.policies), ("rules:", why.rules), ("plan:", why.plan))
+    lines = [f"{why.pod} on {why.node or 'no node'}: {why.verdict}"]
+    for title, words in parts:
+        rows = [(f"{'!' if word.against else ' '} {word.who}", word.says) for word in words]
+        lines += write_words(title, rows, width=width)
+    return "\n".join(lines)
+
+
+def _parse(path: str, kind: type[S]) -> S:
+    return settings.parse(_read(path), kind, source=path)
+
+
+def _read_scheduler(path: str | None, version: Version) -> Scheduler:
+    if path is None:
+        return default_scheduler(version)
+    return parse_scheduler(_read(path), version=version, source=path)
+
+
+def _read_memory(path: str) -> PlanMemory:
+    try:
+        return msgspec.json.decode(_read(path), type=PlanMemory)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no memory of a plan: {error}") from None
+
+
+def _read(path: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _write(path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _read_now(text: str | None) -> float:
+    try:
+        return time.time() if text is None else parse_time(text)
+    except TimeError as error:
+        raise UsageError(f"--now: {error}") from None
+
+
+def _read_version(text: str) -> Version:
+    major, _, minor = text.removeprefix("v").partition(".")
+    if not (major.isdecimal() and minor.split(".")[0].isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no version such as 1.36")
+    return int(major), int(minor.split(".")[0])

@@ -1,0 +1,107 @@
+"""A plan as people and machines read it: JSON, YAML, or tables no wider than the terminal."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from rescheduler.plans import ClusterScore, Plan, PlannedMove
+
+_NARROWEST = 60
+_GAP = "  "
+# So many refused proposals are shown one by one; --why tells of any of them.
+_MOST_REFUSED = 20
+
+
+def write_json(plan: Plan) -> str:
+    return msgspec.json.format(msgspec.json.encode(_as_values(plan)), indent=2).decode()
+
+
+def write_yaml(plan: Plan) -> str:
+    return yaml.safe_dump(_as_values(plan), sort_keys=False, allow_unicode=True).rstrip()
+
+
+def write_table(plan: Plan, *, width: int) -> str:
+    """Write the moves, the refusals and the score; what is too long for the width is cut."""
+    return "\n".join(_list_lines(plan, max(width, _NARROWEST)))
+
+
+def align(rows: Sequence[Sequence[str]], *, width: int, indent: str = "") -> Iterator[str]:
+    """Align cells in columns; the last column is cut to what is left of the width."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(size) for cell, size in zip(row[:-1], widths[:-1], strict=True)]
+        yield _cut(indent + _GAP.join([*cells, row[-1]]).rstrip(), width)
+
+
+def _as_values(plan: Plan) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.to_builtins(plan)
+    values["score"] = {"before": _name(plan.score.before), "after": _name(plan.score.after)}
+    return values
+
+
+def _name(score: ClusterScore) -> dict[str, float]:
+    return {
+        "brokenRules": score.broken_rules,
+        "onLeavingNodes": score.on_leaving_nodes,
+        "excess": score.excess,
+        "spread": score.spread,
+    }
+
+
+def _list_lines(plan: Plan, width: int) -> Iterator[str]:
+    yield f"Plan of {plan.now}: {_count(len(plan.moves), 'move')}, {_count(len(plan.refused), 'refusal')}"
+    for warning in plan.warnings:
+        yield _cut(f"warning: {warning}", width)
+    if plan.moves:
+        yield ""
+        head = ("POD", "FROM", "TO", "CHANCE", "POLICY", "LEVEL", "WORTH", "REASON")
+        yield from align([head, *map(_show_move, plan.moves)], width=width)
+    if plan.refused:
+        yield ""
+        yield from _list_refused(plan, width)
+    yield ""
+    yield from _list_score(plan, width)
+
+
+def _show_move(move: PlannedMove) -> tuple[str, ...]:
+    first, *others = move.destinations
+    more = f" +{len(others)}" if others else ""
+    chance = sum(each.chance for each in move.destinations)
+    figures = (f"{chance:.0%}", move.policy, str(move.level), f"{move.worth:g}")
+    return (move.pod, move.from_, first.node + more, *figures, move.reason)
+
+
+def _list_refused(plan: Plan, width: int) -> Iterator[str]:
+    """Show the refusals one by one, or where they are many, how many each rule has made."""
+    if len(plan.refused) <= _MOST_REFUSED:
+        rows = [(each.pod, each.policy, each.rule, each.reason) for each in plan.refused]
+        yield from align([("NOT MOVED", "POLICY", "RULE", "REASON"), *rows], width=width)
+        return
+    counts = Counter((each.rule, each.policy) for each in plan.refused)
+    order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    counted = [(rule, policy, str(count)) for (rule, policy), count in order]
+    yield from align([("NOT MOVED BY RULE", "POLICY", "PODS"), *counted], width=width)
+
+
+def _list_score(plan: Plan, width: int) -> Iterator[str]:
+    before, after = _name(plan.score.before), _name(plan.score.after)
+    rows = [(name, f"{before[name]:g}", f"{after[name]:g}") for name in before]
+    yield from align([("SCORE (less is better)", "BEFORE", "AFTER"), *rows], width=width)
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def write_words(title: str, rows: Iterable[tuple[str, str]], *, width: int) -> Iterator[str]:
+    """Write what each of several has said, one a line."""
+    said = list(rows)
+    yield title
+    yield from align(said, width=width, indent=_GAP) if said else [f"{_GAP}nothing"]

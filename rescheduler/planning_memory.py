@@ -1,0 +1,60 @@
+"""What a plan must know of earlier ones, and what the next plan must know of it.
+
+It may be lost: then nodes count as over-utilised from now on, and moves of before are known from the
+histories of their workloads alone.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from reberth.rows import PodRow
+
+
+class Moved(msgspec.Struct, frozen=True, rename="camel"):
+    """A move that was planned.
+
+    The controller's next pod stays on its destination until the move is paid back. None of its pods is sent
+    back to the node that it left until that is forgotten.
+    """
+
+    controller: str
+    left: str
+    destinations: tuple[str, ...]
+    since: float
+    paid_back: float
+    forgotten: float
+
+
+class PlanMemory(msgspec.Struct, frozen=True, rename="camel"):
+    """Plain values: how long nodes have been over-utilised, what was moved where, what was looked at."""
+
+    hot: dict[str, int] = {}
+    moved: tuple[Moved, ...] = ()
+    looked_at: frozenset[str] = (
+        frozenset()
+    )  # in vain, by a plan that could not look at all: others come first
+
+    def expire(self, now: float) -> "PlanMemory":
+        moved = tuple(each for each in self.moved if each.forgotten > now)
+        return msgspec.structs.replace(self, moved=moved)
+
+    def remember(self, moves: Iterable[Moved]) -> "PlanMemory":
+        return msgspec.structs.replace(self, moved=(*self.moved, *moves))
+
+    def list_left(self, controller: str) -> list[str]:
+        """List the nodes that none of a controller's pods is sent back to."""
+        return [each.left for each in self.moved if each.controller == controller]
+
+    def find_rest(self, row: PodRow) -> float | None:
+        """Tell until when a pod stays that a plan has placed where it is."""
+        controller = row.template.controller
+        if controller is None:
+            return None
+        ends = (each.paid_back for each in self.moved if _has_placed(each, controller.uid, row))
+        return max(ends, default=None)
+
+
+def _has_placed(moved: Moved, controller: str, row: PodRow) -> bool:
+    is_there = moved.controller == controller and row.node in moved.destinations
+    return is_there and row.created >= moved.since - 1

@@ -1,0 +1,222 @@
+"""One proposal: made a move, or refused by the first rule that is against it.
+
+The cheap rules come first: what forbids to move the pod at all, then what the columns say, and only then the
+forecast of where it would land.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.columns import Bools, Indices
+from reberth.refusals import Refused
+from rescheduler.limits import Spending
+from rescheduler.planning_cycle import Cycle
+from rescheduler.planning_draft import Accepted, Draft
+from rescheduler.planning_memory import Moved
+from rescheduler.plans import Destination, PlannedMove
+from rescheduler.policies.proposals import Policy, Proposal
+from rescheduler.pricing import gather_facts
+from rescheduler.prospects import Prospect, draw, find_avoided, list_destinations, look_ahead
+from rescheduler.protections import protect
+from rescheduler.resting import find_rest, refuse_resting
+from rescheduler.worth import SAME, Worth, appraise, find_threshold, grade
+
+_MOST_LIKELY = 0.5
+
+_NO_BETTER = "NoBetterNode"
+_OVER_LIMIT = "Limit"
+_ARRIVED = Refused("Undoes", "the plan has brought a pod of the same owner to this node")
+
+
+class _Candidate(NamedTuple):
+    """A proposal for which everything but limits and the cluster speaks."""
+
+    proposal: Proposal
+    drawn: Prospect
+    destinations: Indices
+    worth: Worth
+
+
+def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: Draft) -> Accepted | Refused:
+    """Make a move of a proposal, or tell what is against it."""
+    refused = next(_list_objections(proposal, cycle, draft), None) or policy.refuse(proposal, draft.seen)
+    if refused:
+        return refused
+    if draft.has_looked_enough(cycle):
+        return Refused(_OVER_LIMIT, f"no more than {cycle.settings.forecasts} forecasts in a cycle")
+    draft.forecast.append(cycle.context.row(proposal.pod).uid)
+    prospect = look_ahead(proposal.pod, draft.seen, cycle.outlook)
+    if isinstance(prospect, Refused):
+        return prospect
+    chosen = _choose(proposal, policy, prospect, cycle, draft)
+    if isinstance(chosen, Refused):
+        return chosen
+    return _appraise(proposal, prospect, chosen, cycle, draft)
+
+
+def refuse_over_limit(cycle: Cycle, draft: Draft) -> Refused | None:
+    """Refuse what comes after the last move of a cycle, whatever it is."""
+    most = cycle.settings.limits.per_cycle
+    if not draft.is_full(cycle):
+        return None
+    return Refused(_OVER_LIMIT, f"no more than perCycle {most} moves in a cycle")
+
+
+def _list_objections(proposal: Proposal, cycle: Cycle, draft: Draft) -> Iterator[Refused]:
+    """Give what forbids to move the pod, wherever it would go."""
+    pod, context = proposal.pod, cycle.context
+    yield from cycle.brakes
+    if proposal.demand is None:
+        yield from cycle.pauses
+        if find_threshold(cycle.settings.level, cycle.settings.worth) is None:
+            yield Refused("Level", f"level {cycle.settings.level} moves only what a rule demands")
+    found = (
+        protect(pod, context)
+        or refuse_resting(
+            context.row(pod),
+            context.history(context.template_of(pod)),
+            cycle.memory,
+            cycle.settings.rest,
+            now=cycle.now,
+        )
+        or _refuse_undoing(pod, cycle, draft)
+        or draft.limits.refuse(Spending(pod, int(draft.seen.node[pod]), proposal.policy))
+    )
+    if found:
+        yield found
+
+
+def _refuse_undoing(pod: int, cycle: Cycle, draft: Draft) -> Refused | None:
+    """Nothing leaves a node that the plan sends a pod of the same owner to."""
+    controller, node = cycle.context.row(pod).template.controller, cycle.context.row(pod).node
+    made = draft.memory.moved[len(cycle.memory.moved) :]
+    arrives = (
+        controller is not None and each.controller == controller.uid and each.destinations[0] == node
+        for each in made
+    )
+    return _ARRIVED if any(arrives) else None
+
+
+def _choose(
+    proposal: Proposal, policy: Policy, prospect: Prospect, cycle: Cycle, draft: Draft
+) -> Bools | Refused:
+    """Choose among the prospect's nodes: feasible, to the purpose, here to stay, never left, and better."""
+    fit = prospect.feasible & (prospect.nodes != prospect.source) & policy.choose(proposal, prospect)
+    if not fit.any():
+        return Refused(_NO_BETTER, "no better node fits")
+    entered = fit & cycle.may_enter[prospect.nodes]
+    if not entered.any():
+        return Refused("DestinationLeaving", "the only nodes that fit are leaving or not finished")
+    entered &= ~find_avoided(prospect, cycle.outlook.advisers)
+    if not entered.any():
+        return Refused("Avoided", "the workload is to avoid every node that fits")
+    fresh = entered & ~_find_left(prospect, draft)
+    if not fresh.any():
+        return Refused("Undoes", "a pod of the same owner was moved off every node that fits")
+    better: Bools = fresh if proposal.demand is not None else fresh & (prospect.gains > SAME)
+    if not better.any():
+        most = int(prospect.gains[fresh].max())
+        return Refused(_NO_BETTER, f"the best node gains {most} points, and up to {SAME} count as the same")
+    return better
+
+
+def _find_left(prospect: Prospect, draft: Draft) -> Bools:
+    """Tell which nodes pods of the same controller were moved off."""
+    controller = prospect.forecast.asked.controller
+    uid = controller.uid if controller else ""
+    index = prospect.seen.nodes.index
+    left = [index[node] for node in draft.memory.list_left(uid) if node in index]
+    return np.isin(prospect.nodes, left)
+
+
+def _appraise(
+    proposal: Proposal, prospect: Prospect, chosen: Bools, cycle: Cycle, draft: Draft
+) -> Accepted | Refused:
+    destinations = list_destinations(prospect, chosen)
+    drawn = draw(prospect, destinations, cycle.outlook.advisers)
+    chance = drawn.chance_among(prospect.nodes[chosen])
+    refused = _refuse_landing(drawn, chance)
+    if refused:
+        return refused
+    gain = drawn.expect(drawn.gains) if proposal.demand is None else proposal.demand * chance
+    facts = gather_facts(proposal.pod, draft.seen, cycle.context, chance=chance)
+    worth = appraise(gain, facts, cycle.settings.prices, demanded=proposal.demand is not None)
+    cheap = _refuse_cheap(proposal, worth, cycle)
+    return cheap or _accept(_Candidate(proposal, drawn, destinations, worth), cycle, draft)
+
+
+def _refuse_landing(drawn: Prospect, chance: float) -> Refused | None:
+    back = drawn.chance_of(drawn.source)
+    if back >= _MOST_LIKELY:
+        return Refused("LandsOnItsNode", f"it would come back to its own node with a chance of {back:.0%}")
+    if chance < _MOST_LIKELY:
+        return Refused(
+            "UncertainLanding", f"it would land on a better node only with a chance of {chance:.0%}"
+        )
+    return None
+
+
+def _refuse_cheap(proposal: Proposal, worth: Worth, cycle: Cycle) -> Refused | None:
+    level = cycle.settings.level
+    least = find_threshold(level, cycle.settings.worth) if proposal.demand is None else 0.0
+    if least is not None and worth.total >= least:
+        return None
+    return Refused("NotWorthIt", f"worth {worth.total:.1f} points, less than {least:g} of level {level}")
+
+
+def _accept(candidate: _Candidate, cycle: Cycle, draft: Draft) -> Accepted | Refused:
+    """Reserve the first destination, unless limits or the cluster are against it."""
+    proposal, drawn, destinations, _ = candidate
+    first = int(destinations[0])
+    limits = draft.limits.spend(Spending(proposal.pod, drawn.source, proposal.policy, first))
+    if isinstance(limits, Refused):
+        return limits
+    after = draft.seen.with_pod_on(proposal.pod, first)
+    mended = cycle.judge.count_mended(proposal.pod, draft.seen, after)
+    worse = cycle.judge.refuse_worse(proposal, draft.seen, after, mended=mended)
+    if worse:
+        return worse
+    return Accepted(_describe(candidate, cycle), after, limits, _remember(candidate, cycle), mended)
+
+
+def _remember(candidate: _Candidate, cycle: Cycle) -> Moved:
+    drawn, rest, now = candidate.drawn, cycle.settings.rest, cycle.now
+    controller, names = drawn.forecast.asked.controller, drawn.seen.nodes.names
+    paid_back = now + find_rest(candidate.worth, rest)
+    return Moved(
+        controller.uid if controller else "",
+        names[drawn.source],
+        tuple(names[node] for node in candidate.destinations.tolist()),
+        since=now,
+        paid_back=paid_back,
+        forgotten=max(paid_back, now + rest.no_return),
+    )
+
+
+def _describe(candidate: _Candidate, cycle: Cycle) -> PlannedMove:
+    proposal, drawn, destinations, worth = candidate
+    row, names = cycle.context.row(proposal.pod), drawn.seen.nodes.names
+    root = cycle.context.identify(proposal.pod)
+    return PlannedMove(
+        pod=f"{row.namespace}/{row.name}",
+        uid=row.uid,
+        workload=f"{root.kind}/{root.name}",
+        from_=names[drawn.source],
+        destinations=tuple(_list_chances(drawn, destinations)),
+        policy=proposal.policy,
+        level=grade(worth, demanded=proposal.demand is not None) or 5,
+        gain=round(worth.gain, 1),
+        cost=round(worth.cost, 1),
+        risk=round(worth.risk, 1),
+        worth=round(worth.total, 1),
+        reason=proposal.reason,
+    )
+
+
+def _list_chances(drawn: Prospect, destinations: Indices) -> Iterator[Destination]:
+    names = drawn.seen.nodes.names
+    chances = drawn.chances[np.searchsorted(drawn.forecast.feasible, destinations)]
+    for node, chance in zip(destinations.tolist(), chances.tolist(), strict=True):
+        yield Destination(names[node], round(chance, 4))

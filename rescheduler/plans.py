@@ -1,0 +1,69 @@
+"""A plan: which pods move where and why, which do not and why not, and what that makes of the cluster."""
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+
+class Destination(msgspec.Struct, frozen=True):
+    node: str
+    chance: float
+
+
+class PlannedMove(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    """One move; its figures are points of kube-scheduler's total. The first destination is reserved."""
+
+    pod: str
+    uid: str
+    workload: str
+    from_: str
+    destinations: tuple[Destination, ...]
+    policy: str
+    level: int
+    gain: float
+    cost: float
+    risk: float
+    worth: float
+    reason: str
+
+
+class NotPlanned(msgspec.Struct, frozen=True, gc=False):
+    """A proposal that came to nothing, by the first rule that was against it."""
+
+    pod: str
+    policy: str
+    rule: str
+    reason: str
+
+
+class BeforeAndAfter(msgspec.Struct, frozen=True):
+    """What is requested on a node, in hundredths of what it offers, by resource."""
+
+    before: dict[str, float]
+    after: dict[str, float]
+
+
+class ClusterScore(NamedTuple):
+    """How a cluster stands, the worst first; less is better in each."""
+
+    broken_rules: int
+    on_leaving_nodes: int
+    excess: float
+    spread: float
+
+
+class Scores(msgspec.Struct, frozen=True):
+    before: ClusterScore
+    after: ClusterScore
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The moves stand in the order in which they are to be made."""
+
+    kind: Literal["Plan"]
+    now: str
+    moves: tuple[PlannedMove, ...]
+    refused: tuple[NotPlanned, ...]
+    nodes: dict[str, BeforeAndAfter]
+    score: Scores
+    warnings: tuple[str, ...]

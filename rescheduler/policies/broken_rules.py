@@ -1,0 +1,104 @@
+"""Off nodes where pods break rules today that they could not break when they were placed.
+
+* `taints`: the node has a taint, NoSchedule or NoExecute, that the pod does not tolerate.
+* `nodeAffinity`: the node no longer matches the pod's nodeSelector or required node affinity.
+* `antiAffinity`: another pod in the domain is one that it keeps away, or that keeps it away. Names do not
+  matter: two pods of one name in two namespaces are two. Once one of them moves the other stays.
+* `topologySpread`: its domain has more than `maxSkew` pods more than the emptiest one, as kube-scheduler
+  counts them: pods that may not be moved count like all others, leaving ones do not.
+* `duplicates` (off by default): its node has more pods of its owner than if they stood on all nodes alike.
+
+A rule states the gain, since kube-scheduler cannot score a node that it would refuse. A pod leaves only if
+some node is feasible for it, so that no rule is broken there. Who breaks a rule most goes first, so that
+of three pods the one moves that cannot be with the other two.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from reberth.columns import Bools
+from reberth.landing.profiles import Scheduler
+from reberth.landing.viewing import View
+from reberth.refusals import Refused
+from reberth.settings import Section
+from rescheduler.policies.proposals import Proposal
+from rescheduler.policies.rule_questions import count_replicas
+from rescheduler.policies.rules import ANTI_AFFINITY, DUPLICATES, NODE_AFFINITY, SPREAD, TAINTS, Rules
+from rescheduler.prospects import Prospect
+
+NAME = "brokenRules"
+
+_REASONS = {
+    TAINTS: "its node has a taint that it does not tolerate",
+    NODE_AFFINITY: "its node no longer matches its node affinity or nodeSelector",
+    ANTI_AFFINITY: "a pod in its domain is to be kept apart from it",
+    SPREAD: "its domain has too many more pods than the emptiest one",
+    DUPLICATES: "its node has more than its share of the owner's pods",
+}
+
+
+class RuleSettings(Section, frozen=True):
+    """Which rules are enforced, and how much that is worth."""
+
+    enabled: bool = True
+    """Whether this policy proposes anything."""
+    taints: bool = True
+    """Move pods off nodes whose taints they do not tolerate."""
+    node_affinity: bool = True
+    """Move pods off nodes that their required node affinity or nodeSelector does not match."""
+    anti_affinity: bool = True
+    """Move pods that required anti-affinity keeps apart."""
+    topology_spread: bool = True
+    """Move pods that break a spread constraint with DoNotSchedule."""
+    duplicates: bool = False
+    """Move pods off nodes that have more than their share of one owner's pods."""
+    gain: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 200
+    """The gain of a broken rule mended, in points of kube-scheduler's total."""
+
+
+@dataclass(frozen=True, eq=False)
+class BrokenRules:
+    """The policy, at work on one snapshot."""
+
+    settings: RuleSettings
+    rules: Rules
+    name: str = NAME
+
+    def propose(self, seen: View) -> Iterator[Proposal]:
+        gain = self.settings.gain
+        for rule, pods, how_badly in self.rules.find_broken(seen):
+            for pod, times in zip(pods.tolist(), how_badly.tolist(), strict=True):
+                yield Proposal(pod, NAME, rule, _REASONS[rule], float(gain * times), demand=gain)
+
+    def is_due(self, proposal: Proposal, seen: View) -> bool:
+        return self.rules.breaks(proposal.cause, proposal.pod, seen)
+
+    def refuse(self, _proposal: Proposal, _seen: View) -> Refused | None:
+        """Leave it to the forecast: nobody else knows where the rules are kept."""
+        return None
+
+    def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
+        """Any feasible node breaks no rule; of duplicates fewer must be there than where the pod is."""
+        everywhere = np.ones(len(prospect.nodes), np.bool_)
+        controller = prospect.forecast.asked.controller
+        if proposal.cause != DUPLICATES or controller is None:
+            return everywhere
+        counts = count_replicas(prospect.seen, controller.uid)
+        fewer: Bools = counts[prospect.nodes] + 1 < counts[prospect.source]
+        return fewer
+
+
+def set_rules(settings: RuleSettings, scheduler: Scheduler) -> Rules:
+    """Give the rules that are enforced."""
+    switches = {
+        TAINTS: settings.taints,
+        NODE_AFFINITY: settings.node_affinity,
+        ANTI_AFFINITY: settings.anti_affinity,
+        SPREAD: settings.topology_spread,
+        DUPLICATES: settings.duplicates,
+    }
+    return Rules(tuple(rule for rule, on in switches.items() if on), scheduler)

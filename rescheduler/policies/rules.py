@@ -1,0 +1,185 @@
+"""The rules that a placed pod may come to break, asked of templates: which of their pods break which of them.
+
+A rule looks only at the templates that it may concern. What it says of one holds for a view, and is found
+once for it; a move is judged by the templates that it touches.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reberth.columns import Indices, Ints
+from reberth.landing.asking import Asked, ask_next
+from reberth.landing.ground import Ground
+from reberth.landing.profiles import Scheduler
+from reberth.landing.spread_constraints import HARD
+from reberth.landing.viewing import View
+from reberth.records import PodSpec
+from reberth.tabulating import seal
+from rescheduler.lately import Lately
+from rescheduler.policies.rule_questions import (
+    Question,
+    break_anti_affinity,
+    break_duplicates,
+    break_node_affinity,
+    break_spread,
+    break_taints,
+    counts_in_spread,
+    list_apart,
+)
+
+TAINTS, NODE_AFFINITY, ANTI_AFFINITY = "taints", "nodeAffinity", "antiAffinity"
+SPREAD, DUPLICATES = "topologySpread", "duplicates"
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Some of the rules, at work on one snapshot."""
+
+    names: tuple[str, ...]
+    scheduler: Scheduler
+    _known: Lately[Ints] = field(default_factory=Lately, repr=False)
+
+    def find_broken(self, seen: View) -> Iterator[tuple[str, Indices, Ints]]:
+        """Give the pods that break each rule and how badly, template by template."""
+        for rule in self.names:
+            for template in sorted(_list_concerned(rule, seen.ground)):
+                pods = self._list_breaking(rule, template, seen)
+                if len(pods):
+                    yield rule, pods, self._find_nodes(rule, template, seen)[seen.node[pods]]
+
+    def count_broken(self, seen: View) -> int:
+        """Count the pods that break a rule and are there to stay, each as often as it breaks one."""
+        return sum(_count_staying(pods, seen) for _, pods, _ in self.find_broken(seen))
+
+    def count_among(self, templates: Iterable[int], seen: View) -> int:
+        """Count the same among the pods of some templates."""
+        pairs = [
+            (rule, template)
+            for rule in self.names
+            for template in _list_concerned(rule, seen.ground).intersection(templates)
+        ]
+        return sum(
+            _count_staying(self._list_breaking(rule, template, seen), seen) for rule, template in pairs
+        )
+
+    def breaks(self, rule: str, pod: int, seen: View) -> bool:
+        """Tell whether a pod breaks a rule where it stands."""
+        template = int(seen.ground.snapshot.pods.template[pod])
+        return bool(self._find_nodes(rule, template, seen)[seen.node[pod]])
+
+    def list_touched(self, pod: int, seen: View) -> tuple[int, ...]:
+        """List the templates of whose rules some may have to do with where this pod is."""
+        ground = seen.ground
+        template = int(ground.snapshot.pods.template[pod])
+        return ground.once(("touched", template), lambda: tuple(sorted(self._find_touched(pod, ground))))
+
+    def _list_breaking(self, rule: str, template: int, seen: View) -> Indices:
+        pods = seen.counted_among(seen.ground.pods_of([template]))
+        return pods[self._find_nodes(rule, template, seen)[seen.node[pods]] > 0] if len(pods) else pods
+
+    def _find_nodes(self, rule: str, template: int, seen: View) -> Ints:
+        """Tell for each node how badly a pod of the template breaks the rule there."""
+        return self._known.once(
+            seen,
+            (rule, template),
+            lambda: _QUESTIONS[rule](_ask(seen.ground, template), seen, self.scheduler),
+        )
+
+    def _find_touched(self, pod: int, ground: Ground) -> set[int]:
+        row = ground.snapshot.pods.rows[pod]
+        column = ground.snapshot.pods.template
+        near = set(_list_spread_hard(ground)).intersection(ground.templates_in(row.namespace))
+        found = {
+            each for each in near if counts_in_spread(_ask(ground, each), ground, row.labels, self.scheduler)
+        }
+        for each in list_apart(ask_next(ground, pod), ground):
+            found.update(np.unique(column[each.pods]).tolist())
+        return found | {int(column[pod])}
+
+
+def _list_concerned(rule: str, ground: Ground) -> frozenset[int]:
+    """List the templates that a rule has anything to do with."""
+    return ground.once(("concerned", rule), lambda: frozenset(_LISTINGS[rule](ground)))
+
+
+def _count_staying(pods: Indices, seen: View) -> int:
+    return int(np.count_nonzero(~seen.terminating[pods]))
+
+
+def _ask(ground: Ground, template: int) -> Asked:
+    """Ask for the next pod of a template: of all that it may have, the first."""
+    return ask_next(ground, int(ground.pods_of([template]).min()))
+
+
+def _list_on_tainted(ground: Ground) -> list[int]:
+    pods = ground.snapshot.pods
+    tainted = ground.once("tainted", lambda: seal(np.array(list(_find_tainted(ground)), np.bool_)))
+    there = np.flatnonzero(pods.counted)
+    there = there[tainted[pods.node[there]]]
+    found: list[int] = np.unique(pods.template[there]).tolist()
+    return found
+
+
+def _find_tainted(ground: Ground) -> Iterator[bool]:
+    for record in ground.snapshot.nodes.records:
+        yield any(taint.effect in ("NoSchedule", "NoExecute") for taint in record.spec.taints or ())
+
+
+def _list_choosy(ground: Ground) -> tuple[int, ...]:
+    return ground.templates_where(lambda each: _demands_nodes(each.spec), key="demands nodes")
+
+
+def _demands_nodes(spec: PodSpec) -> bool:
+    affinity = spec.affinity and spec.affinity.node_affinity
+    return bool(
+        spec.node_selector or (affinity and affinity.required_during_scheduling_ignored_during_execution)
+    )
+
+
+def _list_apart(ground: Ground) -> tuple[int, ...]:
+    """List who keeps others away, and whom they keep away."""
+    return ground.once("all apart", lambda: tuple(sorted(_find_apart(ground))))
+
+
+def _find_apart(ground: Ground) -> set[int]:
+    found: set[int] = set()
+    for template in ground.templates_where(lambda each: _keeps_away(each.spec), key="keeps away"):
+        found.add(template)
+        for each in list_apart(_ask(ground, template), ground):
+            found.update(np.unique(ground.snapshot.pods.template[each.pods]).tolist())
+    return found
+
+
+def _keeps_away(spec: PodSpec) -> bool:
+    affinity = spec.affinity and spec.affinity.pod_anti_affinity
+    return bool(affinity and affinity.required_during_scheduling_ignored_during_execution)
+
+
+def _list_spread_hard(ground: Ground) -> tuple[int, ...]:
+    return ground.templates_where(lambda each: _spreads_hard(each.spec), key="spreads hard")
+
+
+def _spreads_hard(spec: PodSpec) -> bool:
+    return any(each.when_unsatisfiable == HARD for each in spec.topology_spread_constraints or ())
+
+
+def _list_replicated(ground: Ground) -> tuple[int, ...]:
+    return ground.templates_where(lambda each: each.controller is not None, key="replicated")
+
+
+_QUESTIONS: Mapping[str, Question] = {
+    TAINTS: break_taints,
+    NODE_AFFINITY: break_node_affinity,
+    ANTI_AFFINITY: break_anti_affinity,
+    SPREAD: break_spread,
+    DUPLICATES: break_duplicates,
+}
+_LISTINGS: Mapping[str, Callable[[Ground], Iterable[int]]] = {
+    TAINTS: _list_on_tainted,
+    NODE_AFFINITY: _list_choosy,
+    ANTI_AFFINITY: _list_apart,
+    SPREAD: _list_spread_hard,
+    DUPLICATES: _list_replicated,
+}

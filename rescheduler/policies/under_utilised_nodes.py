@@ -1,0 +1,167 @@
+"""From over-utilised nodes to under-utilised ones.
+
+* What counts is what pods request of each resource that has a threshold, extended resources too, as a share
+  of what their node offers.
+* A node is over-utilised if any of these is above `high`, and under-utilised if all are at or below `low`.
+  With `aroundMean` both are distances from the mean of all nodes.
+* A node must have been over-utilised for `hotAfter` cycles in a row before a pod leaves it. Pods leave until
+  it is over-utilised no longer.
+* A destination must be under-utilised and must not become over-utilised by the pod. So a pod that is too
+  large for every under-utilised node stays, and so does every pod where no node is under-utilised.
+* Nodes that are leaving or not finished are neither source nor destination.
+
+The pods that even out most go first: those whose size is nearest to half the distance of the two nodes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from reberth.columns import Bools, Indices, Ints
+from reberth.landing.viewing import View
+from reberth.measures import Percentage
+from reberth.refusals import Refused
+from reberth.requests import CPU, MEMORY, write_amount
+from reberth.settings import Section
+from reberth.templates import RESOURCES
+from rescheduler.lately import Lately
+from rescheduler.planning_memory import PlanMemory
+from rescheduler.policies.proposals import Proposal
+from rescheduler.prospects import Prospect
+from rescheduler.utilisation import Bounds, Shares, set_bounds, standing
+
+NAME = "underUtilisedNodes"
+
+_TOO_LARGE = Refused("NoBetterNode", "no under-utilised node has room for it and stays below its threshold")
+# Half of an empty node's room, moved off a full one, promises 100 points.
+_FULL = 400.0
+
+_NONE_COLD = Refused("NoBetterNode", "no node is under-utilised")
+
+
+class UtilisationSettings(Section, frozen=True):
+    """When a node has too much to do, and when so little that it takes more."""
+
+    enabled: bool = True
+    """Whether this policy proposes anything."""
+    low: dict[str, Percentage] = msgspec.field(
+        default_factory=lambda: {CPU: Percentage(0.3), MEMORY: Percentage(0.3)}
+    )
+    """A node is under-utilised that has no more of each resource requested than this."""
+    high: dict[str, Percentage] = msgspec.field(
+        default_factory=lambda: {CPU: Percentage(0.75), MEMORY: Percentage(0.75)}
+    )
+    """A node is over-utilised that has more of any resource requested; the same resources as in `low`."""
+    around_mean: bool = False
+    """Take `low` and `high` for distances from the mean of all nodes, below and above it."""
+    hot_after: Annotated[int, msgspec.Meta(ge=1)] = 3
+    """A node must be over-utilised for so many cycles in a row before a pod leaves it."""
+
+    def __post_init__(self) -> None:
+        if set(self.low) != set(self.high):
+            raise ValueError("low and high must name the same resources")
+        if not self.around_mean and any(self.low[name] > self.high[name] for name in self.low):
+            raise ValueError("low must not be above high")
+
+
+@dataclass(frozen=True, eq=False)
+class UnderUtilisedNodes:
+    """The policy, at work on one snapshot: its bounds stay while pods are moved."""
+
+    bounds: Bounds
+    hot: Bools  # for long enough when the plan began
+    cold: Bools
+    name: str = NAME
+    _known: Lately[Bools] = field(default_factory=Lately, repr=False)
+
+    def propose(self, seen: View) -> Iterator[Proposal]:
+        hot = self._find_hot(seen)
+        if not hot.any():
+            return
+        pods = np.flatnonzero(seen.counted & hot[seen.node]).astype(np.int32)
+        asked, promises = self._weigh(seen, pods)
+        reasons = {int(node): self._say(seen, int(node)) for node in np.flatnonzero(hot)}
+        for pod, node, promise in zip(
+            pods[asked].tolist(), seen.node[pods[asked]].tolist(), promises[asked].tolist(), strict=True
+        ):
+            yield Proposal(pod, NAME, NAME, reasons[node], promise)
+
+    def is_due(self, proposal: Proposal, seen: View) -> bool:
+        return bool(self._find_hot(seen)[seen.node[proposal.pod]])
+
+    def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
+        if not self.cold.any():
+            return _NONE_COLD
+        return None if self._has_room(proposal.pod, seen).any() else _TOO_LARGE
+
+    def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
+        del proposal
+        return self._has_room(prospect.place, prospect.seen)[prospect.nodes]
+
+    def _has_room(self, pod: int, seen: View) -> Bools:
+        """Tell which under-utilised nodes would not be over-utilised with the pod."""
+        after = self.bounds.uses(seen) + _requests(seen, self.bounds.resources, np.array([pod]))
+        fits: Bools = np.all(after <= self.bounds.high, axis=0) & self.cold
+        return fits
+
+    def _find_hot(self, seen: View) -> Bools:
+        return self._known.once(seen, "hot", lambda: self.hot & self.bounds.find_hot(seen))
+
+    def _weigh(self, seen: View, pods: Indices) -> tuple[Bools, Shares]:
+        """Tell which pods request what their node has too much of, and how much each would even out."""
+        bounds, node = self.bounds, seen.node[pods]
+        offered = bounds.offers(seen)
+        part = np.divide(bounds.uses(seen), offered, out=np.zeros(offered.shape), where=offered > 0)
+        asks = _requests(seen, bounds.resources, pods)
+        own = np.divide(asks, offered[:, node], out=np.zeros(asks.shape), where=offered[:, node] > 0)
+        over = bounds.uses(seen)[:, node] > bounds.high[:, node]
+        hottest = np.where(over, part[:, node], -1.0).argmax(axis=0)
+        size = own[hottest, np.arange(len(pods))]
+        coldest = part.max(axis=0)[self.cold].min(initial=1.0)
+        distance = part[hottest, node] - coldest
+        asked: Bools = np.any((own > 0) & over, axis=0)
+        return asked, _FULL * size * (distance - size)
+
+    def _say(self, seen: View, node: int) -> str:
+        bounds = self.bounds
+        used, high = bounds.uses(seen)[:, node], bounds.high[:, node]
+        over = [
+            f"{write_amount(name, int(used[place]))} of {name}, above {write_amount(name, int(high[place]))}"
+            for place, name in enumerate(bounds.resources)
+            if used[place] > high[place]
+        ]
+        return f"its node is over-utilised: {', '.join(over)}"
+
+
+def begin(
+    seen: View, settings: UtilisationSettings, memory: PlanMemory | None
+) -> tuple[UnderUtilisedNodes, dict[str, int]]:
+    """Begin a cycle; gives the policy, and how long each over-utilised node has been so."""
+    low, high = (settings.low, settings.high) if settings.enabled else ({}, {})
+    bounds = set_bounds(seen, low, high, around_mean=settings.around_mean)
+    names = seen.nodes.names
+    before = None if memory is None else memory.hot
+    cycles = {
+        names[node]: settings.hot_after if before is None else before.get(names[node], 0) + 1
+        for node in np.flatnonzero(bounds.find_hot(seen)).tolist()
+    }
+    long_hot = np.array([cycles.get(name, 0) >= settings.hot_after for name in names], np.bool_)
+    usable = standing(seen.ground).usable
+    return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(seen) & ~long_hot), cycles
+
+
+def _requests(seen: View, resources: tuple[str, ...], pods: Indices) -> Ints:
+    """Give what pods request of the resources, as [resource, pod]."""
+    snapshot = seen.ground.snapshot
+    templates = snapshot.pods.template[pods]
+    requests = snapshot.templates.requests
+    rows = [
+        requests.main[RESOURCES.index(name)][templates]
+        if name in RESOURCES
+        else requests.extended.get(name, np.zeros(len(snapshot.templates.all), np.int64))[templates]
+        for name in resources
+    ]
+    return np.array(rows, np.int64).reshape(len(rows), len(pods))

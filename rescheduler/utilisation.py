@@ -1,0 +1,145 @@
+"""How far nodes are used by what their pods request, and where too much of that begins.
+
+Only nodes that are here to stay are looked at: one that is leaving or not finished is neither full nor empty.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.columns import Bools, Ints
+from reberth.landing.ground import Ground
+from reberth.landing.resources import column
+from reberth.landing.viewing import View
+from reberth.requests import CPU, MEMORY
+from reberth.standing import Leaving, judge_node
+from reberth.tabulating import seal
+
+Shares = NDArray[np.float64]
+
+# A node that offers nothing of a resource has no bound of it either.
+_ENDLESS = 2**53
+
+
+class Standing(NamedTuple):
+    """Which nodes are here to stay, and which are known to go."""
+
+    usable: Bools
+    leaving: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Up to which amounts, as [resource, node], nodes are under-utilised and not over-utilised."""
+
+    resources: tuple[str, ...]
+    low: Ints
+    high: Ints
+    part: Shares  # of a node that one unit is; 0 where nobody counts
+
+    def uses(self, seen: View) -> Ints:
+        """Give what is requested of the resources, as [resource, node]."""
+        return _rows(seen, self.resources, offered=False)
+
+    def offers(self, seen: View) -> Ints:
+        """Give what the nodes offer of the resources, as [resource, node]."""
+        return _rows(seen, self.resources, offered=True)
+
+    def find_hot(self, seen: View) -> Bools:
+        """Tell which nodes are over-utilised in any resource."""
+        hot: Bools = np.any(self.uses(seen) > self.high, axis=0)
+        return np.logical_and(hot, standing(seen.ground).usable)
+
+    def find_cold(self, seen: View) -> Bools:
+        """Tell which nodes are under-utilised in all resources."""
+        cold: Bools = np.all(self.uses(seen) <= self.low, axis=0)
+        return np.logical_and(cold, standing(seen.ground).usable)
+
+
+def standing(ground: Ground) -> Standing:
+    """Tell which nodes are here to stay, and which are going."""
+    return ground.once("standing", lambda: _judge(ground))
+
+
+def shares(seen: View, resource: str) -> Shares:
+    """Give what is requested of a resource as a share of what each node offers; 0 where it offers nothing."""
+    offered, used = _column(seen, resource, offered=True), _column(seen, resource, offered=False)
+    return np.divide(used, offered, out=np.zeros(len(used)), where=offered > 0)
+
+
+def set_bounds(
+    seen: View, low: Mapping[str, float], high: Mapping[str, float], *, around_mean: bool
+) -> Bounds:
+    """Make amounts of shares; around the mean they are distances from what nodes have in use on average."""
+    resources = tuple(sorted(high))
+    lows, highs = [], []
+    for name in resources:
+        offered = _column(seen, name, offered=True)
+        mean = _mean(seen, name, offered) if around_mean else 0.0
+        floor, ceiling = (mean - low[name], mean + high[name]) if around_mean else (low[name], high[name])
+        lows.append(_amounts(offered, max(floor, 0.0)))
+        highs.append(_amounts(offered, min(ceiling, 1.0)))
+    offered = _rows(seen, resources, offered=True)
+    counted = (offered > 0) & standing(seen.ground).usable
+    part = np.divide(1.0, offered, out=np.zeros(offered.shape), where=counted)
+    size = seen.ground.size
+    return Bounds(resources, seal(_stack(lows, size)), seal(_stack(highs, size)), seal(part))
+
+
+def list_shares(seen: View, node: int, resources: Iterable[str]) -> dict[str, float]:
+    """Give what is requested on a node, in hundredths of what it offers of cpu, memory and these."""
+    names = sorted({CPU, MEMORY, *resources})
+    return {name: round(100 * float(shares(seen, name)[node]), 1) for name in names}
+
+
+def measure_excess(seen: View, bounds: Bounds) -> float:
+    """Add up, as shares of a node, what is used beyond the bounds."""
+    over = np.maximum(bounds.uses(seen) - bounds.high, 0)
+    return float((over * bounds.part).sum())
+
+
+def measure_spread(seen: View) -> float:
+    """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
+    larger = np.maximum(shares(seen, CPU), shares(seen, MEMORY))[standing(seen.ground).usable]
+    return float(larger.std()) if len(larger) else 0.0
+
+
+def count_on_leaving(seen: View) -> int:
+    """Count the pods on nodes that are going."""
+    leaving = standing(seen.ground).leaving
+    return int(leaving[seen.node[seen.counted]].sum())
+
+
+def _judge(ground: Ground) -> Standing:
+    judged = [judge_node(record) for record in ground.snapshot.nodes.records]
+    usable = np.array([verdict is None for verdict in judged], np.bool_)
+    leaving = np.array([isinstance(verdict, Leaving) for verdict in judged], np.bool_)
+    return Standing(seal(usable), seal(leaving))
+
+
+def _column(seen: View, resource: str, *, offered: bool) -> Ints:
+    found = column(seen.nodes.allocatable if offered else seen.requested, resource)
+    return np.zeros(seen.ground.size, np.int64) if found is None else found
+
+
+def _stack(columns: list[Ints], size: int) -> Ints:
+    return np.array(columns, np.int64).reshape(len(columns), size)
+
+
+def _rows(seen: View, resources: tuple[str, ...], *, offered: bool) -> Ints:
+    found = [_column(seen, name, offered=offered) for name in resources]
+    return _stack(found, seen.ground.size)
+
+
+def _mean(seen: View, resource: str, offered: Ints) -> float:
+    """Give the mean of the nodes that offer the resource, whatever their sizes."""
+    counted = standing(seen.ground).usable & (offered > 0)
+    return float(shares(seen, resource)[counted].mean()) if counted.any() else 0.0
+
+
+def _amounts(offered: Ints, share: float) -> Ints:
+    amounts: Ints = np.floor(offered * share + 1e-6).astype(np.int64)
+    return np.where(offered > 0, amounts, _ENDLESS)

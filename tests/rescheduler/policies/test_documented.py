@@ -1,0 +1,33 @@
+"""The examples in docs/policies do what they say."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.rescheduler.planned import ROOT, WITH_EXTENDER, run_command
+
+DOCUMENTS = sorted(path for path in (ROOT / "docs" / "policies").glob("*.md") if path.name != "README.md")
+_BLOCK = re.compile(r"^```yaml (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+def test_the_example_of_a_policy_is_true(document: Path, tmp_path: Path) -> None:
+    blocks = dict(_BLOCK.findall(document.read_text()))
+    assert set(blocks) == {"objects", "policy", "plan"}
+    for name in ("objects", "policy"):
+        (tmp_path / f"{name}.yaml").write_text(blocks[name])
+    files = ("--cluster", tmp_path / "objects.yaml", "--policy", tmp_path / "policy.yaml")
+    known = ("--scheduler-config", WITH_EXTENDER, "--now", "2026-11-18T12:00:00Z")
+    found = yaml.safe_load(run_command(*files, *known, "-o", "yaml"))
+    assert yaml.safe_load(blocks["plan"]) == {
+        "moves": {move["pod"]: move["destinations"][0]["node"] for move in found["moves"]},
+        "refused": {refused["pod"]: refused["rule"] for refused in found["refused"]},
+    }
+
+
+def test_there_is_a_document_for_every_policy() -> None:
+    written = {document.stem.replace("-", "_") for document in DOCUMENTS}
+    folder = ROOT / "rescheduler" / "policies"
+    assert {path.stem for path in folder.glob("*.py") if "NAME =" in path.read_text()} == written

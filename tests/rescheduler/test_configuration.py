@@ -1,0 +1,77 @@
+"""The settings of planning: safe by default, and wrong ones are refused with their path."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+from reberth.errors import SettingsError
+from reberth.settings import parse
+from rescheduler import configuration
+from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.policies import better_preferences, broken_rules, under_utilised_nodes
+
+HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerPolicy\n"
+
+
+def read(text: str) -> ReschedulerPolicy:
+    return parse(f"{HEAD}{text}".encode(), ReschedulerPolicy)
+
+
+def test_the_defaults_are_safe() -> None:
+    settings = read("")
+    assert (settings.mode, settings.level) == ("recommend", 2)
+    assert settings == ReschedulerPolicy()
+    assert not settings.policies.broken_rules.duplicates
+    assert settings.limits_with_buffer().budget_reserve == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("levle: 3", "level"),
+        ("level: 6", "level"),
+        ("mode: aply", "apply"),
+        ("worth: -1", "worth"),
+        ("policies: {underUtilizedNodes: {}}", "underUtilisedNodes"),
+        ("policies: {underUtilisedNodes: {low: {cpu: 20%}}}", "low and high must name the same resources"),
+        (
+            "policies: {underUtilisedNodes: {low: {cpu: 90%}, high: {cpu: 20%}}}",
+            "low must not be above high",
+        ),
+        ("policies: {underUtilisedNodes: {hotAfter: 0}}", "hotAfter"),
+        ("policies: {brokenRules: {gain: lots}}", "gain"),
+        ("prices: {lasting: soon}", "a duration such as"),
+        ("limits: {perCycle: -1}", "perCycle"),
+    ],
+)
+def test_wrong_settings_are_refused_with_their_path_and_a_suggestion(text: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        read(text)
+
+
+def test_around_the_mean_low_may_be_larger() -> None:
+    text = "policies: {underUtilisedNodes: {aroundMean: true, low: {cpu: 20%}, high: {cpu: 10%}}}"
+    assert read(text).policies.under_utilised_nodes.around_mean
+
+
+def test_the_larger_buffer_counts() -> None:
+    assert read("level: 5\nlimits: {budgetReserve: 30%}").limits_with_buffer().budget_reserve == 0.3
+    assert read("level: 1\nlimits: {rateReserve: 30%}").limits_with_buffer().rate_reserve == 0.5
+    assert read("level: 1\nbuffer: 0%").limits_with_buffer().rate_reserve == 0.0
+
+
+@pytest.mark.parametrize("module", [configuration, better_preferences, broken_rules, under_utilised_nodes])
+def test_every_field_is_documented_in_place(module: object) -> None:
+    """A field is followed by a text that says what it means."""
+    tree = ast.parse(Path(inspect.getfile(module)).read_text())  # type: ignore[arg-type] # a module
+    sections = [each for each in tree.body if isinstance(each, ast.ClassDef) and _is_section(each)]
+    for section in sections:
+        for field, after in zip(section.body, [*section.body[1:], None], strict=True):
+            if isinstance(field, ast.AnnAssign):
+                assert isinstance(after, ast.Expr), ast.unparse(field)
+
+
+def _is_section(made: ast.ClassDef) -> bool:
+    return any(isinstance(base, ast.Name) and base.id == "Section" for base in made.bases)
