@@ -51,7 +51,8 @@ async def test_a_move_goes_through_all_its_phases_to_its_outcome(shared: Cluster
         said = out.decode()
         assert process.returncode == 0, said
         (past,) = (await walker.history())["past"]
-        assert (past["outcome"], past["from"], past["pod"]) == ("Unknown", source, name)
+        assert (past["from"], past["pod"]) == (source, name)
+        assert past["outcome"] in {"Same", "Better"}  # all nodes are alike, and it takes the best
         assert past["landedOn"] in set(NODES) - {source}
         assert past["timeToReady"] >= 0
         assert f"landed on {past['landedOn']}" in said
