@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from reberth.records import Affinity, Labels
 from reberth.selectors import SelectorError
 from reberth.tabulating import seal
 from reberth.templates import Template
+
+_COMPILED: WeakKeyDictionary[Template, dict[str, Terms]] = WeakKeyDictionary()
 
 
 class Weighed(NamedTuple):
@@ -78,6 +81,14 @@ def _has_terms(template: Template) -> bool:
 
 
 def _compile_sound(template: Template, group: str) -> Terms:
+    """Compile the terms of a template once in its life: it outlives many snapshots."""
+    known = _COMPILED.setdefault(template, {})
+    if group not in known:
+        known[group] = _compile(template, group)
+    return known[group]
+
+
+def _compile(template: Template, group: str) -> Terms:
     try:
         return compile_terms(template.spec.affinity or Affinity(), template.namespace, group)
     except SelectorError:
