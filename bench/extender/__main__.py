@@ -9,7 +9,7 @@ import asyncio
 import sys
 from contextlib import AsyncExitStack
 
-from bench import sections
+from bench import calling
 from bench.extender import asking, bursting, reporting
 from bench.extender.arms import ARMS, OURS, PEER, Serving, serving, wait_for_page
 from bench.extender.populating import NOTES, WORKLOADS, Population, name_node, populate
@@ -128,36 +128,19 @@ async def _grow(ours: Serving, population: Population, options: argparse.Namespa
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.extender", description=__doc__)
-    for flag, default, meaning in (
+    numbers = (
         ("--nodes", 5_000, "that are known; single calls also name three times as many"),
         ("--pods", 3_000, "in a burst"),
         ("--runs", 5, "of each arm"),
         ("--calls", 500, "pods that single calls ask about"),
         ("--further", 10_000, "pods by which memory grows"),
-    ):
-        parser.add_argument(
-            flag, type=_positive, default=default, metavar="N", help=f"{meaning} (default {default})"
-        )
+    )
+    calling.add_numbers(parser, numbers)
     return parser.parse_args()
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
-    return number
-
-
 def main() -> int:
-    options = _parse()
-    try:
-        text = asyncio.run(measure(options))
-    except (LocalClusterError, Failed) as error:
-        print(f"bench.extender: {error}", file=sys.stderr)
-        return 1
-    print(text)
-    print(f"written to {sections.write('extender', text)}")
-    return 0
+    return calling.run("extender", measure(_parse()), LocalClusterError, Failed)
 
 
 if __name__ == "__main__":

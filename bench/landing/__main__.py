@@ -5,11 +5,10 @@ look at the same pods of one real API server.
 """
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Mapping
 
-from bench import sections
+from bench import calling
 from bench.landing import candidates, descheduling, reporting
 from bench.landing.candidates import CHOOSY, LARGE
 from bench.landing.descheduling import Cycle
@@ -116,39 +115,22 @@ def _parse() -> argparse.Namespace:
         listed = " ".join(map(str, sizes))
         parser.add_argument(
             flag,
-            type=_positive,
+            type=calling.positive,
             nargs="+",
             default=[*sizes],
             metavar="N",
             help=f"{meaning} (default {listed})",
         )
-    for flag, default, meaning in (
+    numbers = (
         ("--candidates", 100, "pods of each sort that fit nowhere"),
         ("--runs", 3, "of each size of the generated clusters"),
-    ):
-        parser.add_argument(
-            flag, type=_positive, default=default, metavar="N", help=f"{meaning} (default {default})"
-        )
+    )
+    calling.add_numbers(parser, numbers)
     return parser.parse_args()
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
-    return number
-
-
 def main() -> int:
-    options = _parse()
-    try:
-        text = asyncio.run(measure(options))
-    except (LocalClusterError, arms.Failed) as error:
-        print(f"bench.landing: {error}", file=sys.stderr)
-        return 1
-    print(text)
-    print(f"written to {sections.write('landing', text)}")
-    return 0
+    return calling.run("landing", measure(_parse()), LocalClusterError, arms.Failed)
 
 
 if __name__ == "__main__":

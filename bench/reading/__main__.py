@@ -5,11 +5,10 @@ decode a cluster that is larger still.
 """
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 
-from bench import sections
+from bench import calling
 from bench.reading import arms, reporting
 from bench.reading.arms import Figures
 from bench.reading.conditions import Conditions
@@ -82,36 +81,19 @@ def _refuse_incomplete(arms_figures: Iterable[Sequence[Figures]], *, expected: t
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.reading", description=__doc__)
-    for flag, default, meaning in (
+    numbers = (
         ("--pods", 30_000, "on the API server"),
         ("--nodes", 1_000, "on the API server"),
         ("--generated", 150_000, "pods that are decoded without a server"),
         ("--generated-nodes", 5_000, "nodes that are decoded without a server"),
         ("--runs", 3, "of each reader"),
-    ):
-        parser.add_argument(
-            flag, type=_positive, default=default, metavar="N", help=f"{meaning} (default {default})"
-        )
+    )
+    calling.add_numbers(parser, numbers)
     return parser.parse_args()
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
-    return number
-
-
 def main() -> int:
-    options = _parse()
-    try:
-        text = asyncio.run(measure(options))
-    except (LocalClusterError, arms.Failed) as error:
-        print(f"bench.reading: {error}", file=sys.stderr)
-        return 1
-    print(text)
-    print(f"written to {sections.write('reading', text)}")
-    return 0
+    return calling.run("reading", measure(_parse()), LocalClusterError, arms.Failed)
 
 
 if __name__ == "__main__":
