@@ -7,7 +7,6 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,8 +16,8 @@ from federation.printing import write_json, write_table
 from federation.scheduling import Fleet, decide
 from reberth.errors import ConfigurationError
 from reberth.faults import ObjectError
+from reberth.given import read_now
 from reberth.printouts import TextError
-from reberth.times import TimeError, parse_time
 
 BAD_INPUT = 2
 
@@ -63,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _schedule(arguments: argparse.Namespace) -> int:
-    now = _read_now(arguments.now)
+    now = read_now(arguments.now)
     hub = _read_hub(arguments.hub)
     names = _find(hub, arguments.binding)
     fleet = Fleet(hub.clusters)
@@ -74,13 +73,6 @@ def _schedule(arguments: argparse.Namespace) -> int:
     for note in _note(hub):
         print(f"federation: {note}", file=sys.stderr)
     return 0
-
-
-def _read_now(text: str | None) -> float:
-    try:
-        return time.time() if text is None else parse_time(text)
-    except TimeError as error:
-        raise ConfigurationError(f"--now: {error}") from error
 
 
 def _read_hub(sources: Iterable[str]) -> Hub:

@@ -2,18 +2,14 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from reberth import settings
-from reberth.errors import ConfigurationError
+from reberth.given import UsageError, read_now, read_objects, read_scheduler, read_settings, version_argument
 from reberth.landing.advising import (
     DEFAULTS,
-    ExtenderSettings,
     Memory,
     OwnExtender,
     find_own,
@@ -23,17 +19,12 @@ from reberth.landing.asking import ask_pending
 from reberth.landing.describing import NEXT, PENDING, Json, describe, tabulate
 from reberth.landing.forecasting import Victim, forecast, forecast_next, forecast_rarely
 from reberth.landing.ground import Ground
-from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
+from reberth.landing.profiles import Scheduler
 from reberth.landing.viewing import View, view
-from reberth.objects import Reading, from_objects
-from reberth.printouts import TextError
-from reberth.requests import Version, read_version
+from reberth.objects import Reading
+from reberth.requests import Version
 from reberth.rows import PodRow
-from reberth.times import TimeError, parse_time, write_time
-
-
-class UsageError(ConfigurationError):
-    """What was asked for cannot be answered from these objects."""
+from reberth.times import write_time
 
 
 class Question(NamedTuple):
@@ -54,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
     parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
     parser.add_argument(
-        "--kubernetes", default="1.36", metavar="VERSION", type=_read_version, help="default 1.36"
+        "--kubernetes", default="1.36", metavar="VERSION", type=version_argument, help="default 1.36"
     )
     parser.add_argument(
         "--victim",
@@ -67,13 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(arguments: argparse.Namespace) -> str:
     """Give what is printed. Raises ConfigurationError."""
-    now = _read_now(arguments.now)
+    now = read_now(arguments.now)
     version: Version = arguments.kubernetes
-    scheduler = _read_scheduler(arguments.scheduler_config, version)
-    reading = _read_objects(arguments.cluster, now, version)
+    scheduler = read_scheduler(arguments.scheduler_config, version)
+    reading = read_objects(arguments.cluster, now=now, version=version)
     _warn(reading, scheduler)
     ground = Ground(reading.snapshot, version)
-    memory = Memory(ground, _read_extender_settings(arguments.extender_settings))
+    memory = Memory(ground, read_settings(arguments.extender_settings, DEFAULTS))
     seen, advisers = view(ground), find_own(scheduler, memory)
     places = list(_find_pods(seen, arguments.pods, pending=arguments.pending))
     question = Question(seen, scheduler, advisers, arguments.victim and Victim(arguments.victim))
@@ -124,41 +115,3 @@ def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:
 
 def _waits(row: PodRow) -> bool:
     return row.node is None and not row.is_finished and not row.is_terminating
-
-
-def _read_scheduler(path: str | None, version: Version) -> Scheduler:
-    if path is None:
-        return default_scheduler(version)
-    return parse_scheduler(_read(path), version=version, source=path)
-
-
-def _read_extender_settings(path: str | None) -> ExtenderSettings:
-    return DEFAULTS if path is None else settings.parse(_read(path), ExtenderSettings, source=path)
-
-
-def _read_objects(path: str, now: float, version: Version) -> Reading:
-    try:
-        return from_objects(_read(path), now=now, version=version)
-    except TextError as error:
-        raise UsageError(f"{path}: {error}") from None
-
-
-def _read(path: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _read_now(text: str | None) -> float:
-    try:
-        return time.time() if text is None else parse_time(text)
-    except TimeError as error:
-        raise UsageError(f"--now: {error}") from None
-
-
-def _read_version(text: str) -> Version:
-    try:
-        return read_version(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

@@ -4,27 +4,30 @@ import argparse
 import asyncio
 import shutil
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
-from reberth import settings
 from reberth.api import Api
 from reberth.cache import Cache
 from reberth.connecting import Access
-from reberth.errors import ConfigurationError, ReberthError
-from reberth.landing.advising import DEFAULTS, ExtenderSettings
-from reberth.landing.profiles import Scheduler, default_scheduler, parse_scheduler
+from reberth.errors import ReberthError
+from reberth.given import (
+    UsageError,
+    read_bytes,
+    read_now,
+    read_objects,
+    read_scheduler,
+    read_settings,
+    version_argument,
+)
+from reberth.landing.advising import DEFAULTS
 from reberth.mirroring import Mirror, mirroring
-from reberth.objects import from_objects
-from reberth.printouts import TextError
-from reberth.requests import Version
+from reberth.requests import Version, read_version
 from reberth.resources import ALL
 from reberth.snapshot import Snapshot, take
-from reberth.times import TimeError, parse_time
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.plan_output import write_json, write_table, write_words, write_yaml
 from rescheduler.planning import plan
@@ -32,17 +35,11 @@ from rescheduler.planning_cycle import World
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.planning_why import Why, explain_pod
 
-S = TypeVar("S", bound=msgspec.Struct)
-
 DESCRIPTION = "Say which pods would move where and why, and what keeps the others where they are."
 
 _SYNCING_TIME = 60.0
 _DEFAULT_VERSION = (1, 36)
 _NEEDED = ("nodes", "pods")
-
-
-class UsageError(ConfigurationError):
-    """What was asked for cannot be answered."""
 
 
 class Asked(NamedTuple):
@@ -64,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
     parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
     parser.add_argument(
-        "--kubernetes", metavar="VERSION", type=_read_version, help="default: that of the cluster, or 1.36"
+        "--kubernetes", metavar="VERSION", type=version_argument, help="default: that of the cluster, or 1.36"
     )
     parser.add_argument("--memory", metavar="FILE", help="what the last plan has remembered")
     parser.add_argument("--remember", metavar="FILE", help="write there what the next plan should know")
@@ -99,13 +96,12 @@ async def answer(arguments: argparse.Namespace) -> str:
 
 
 async def _ask(arguments: argparse.Namespace) -> Asked:
-    policy = ReschedulerPolicy() if arguments.policy is None else _parse(arguments.policy, ReschedulerPolicy)
-    given = arguments.extender_settings
-    extender = DEFAULTS if given is None else _parse(given, ExtenderSettings)
+    policy = read_settings(arguments.policy, ReschedulerPolicy())
+    extender = read_settings(arguments.extender_settings, DEFAULTS)
     memory = None if arguments.memory is None else _read_memory(arguments.memory)
-    now = _read_now(arguments.now)
+    now = read_now(arguments.now)
     snapshot, version = await _read_cluster(arguments, now)
-    world = World(version, _read_scheduler(arguments.scheduler_config, version), extender)
+    world = World(version, read_scheduler(arguments.scheduler_config, version), extender)
     return Asked(snapshot, policy, memory, world)
 
 
@@ -113,10 +109,7 @@ async def _read_cluster(arguments: argparse.Namespace, now: float) -> tuple[Snap
     if arguments.cluster is None:
         return await _look(Access(arguments.kubeconfig, arguments.context), now, arguments.kubernetes)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
-    try:
-        reading = from_objects(_read(arguments.cluster), now=now, version=version)
-    except TextError as error:
-        raise UsageError(f"{arguments.cluster}: {error}") from None
+    reading = read_objects(arguments.cluster, now=now, version=version)
     for fault in reading.faults:
         sys.stderr.write(f"rescheduler: passed over: {fault}\n")
     return reading.snapshot, version
@@ -125,8 +118,7 @@ async def _read_cluster(arguments: argparse.Namespace, now: float) -> tuple[Snap
 async def _look(access: Access, now: float, asked: Version | None) -> tuple[Snapshot, Version]:
     """Mirror everything once; kinds of ours may not be installed."""
     async with Api(access) as api:
-        major, minor = map(int, (await api.version()).split("."))
-        version = asked or (major, minor)
+        version = asked or read_version(await api.version())
         cache = Cache(version=version)
         async with mirroring(api, cache, ALL) as mirror:
             is_read = await _wait(mirror)
@@ -177,28 +169,11 @@ def _write_why(why: Why, output: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _parse(path: str, kind: type[S]) -> S:
-    return settings.parse(_read(path), kind, source=path)
-
-
-def _read_scheduler(path: str | None, version: Version) -> Scheduler:
-    if path is None:
-        return default_scheduler(version)
-    return parse_scheduler(_read(path), version=version, source=path)
-
-
 def _read_memory(path: str) -> PlanMemory:
     try:
-        return msgspec.json.decode(_read(path), type=PlanMemory)
+        return msgspec.json.decode(read_bytes(path), type=PlanMemory)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no memory of a plan: {error}") from None
-
-
-def _read(path: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _write(path: str, content: bytes) -> None:
@@ -206,17 +181,3 @@ def _write(path: str, content: bytes) -> None:
         Path(path).write_bytes(content)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _read_now(text: str | None) -> float:
-    try:
-        return time.time() if text is None else parse_time(text)
-    except TimeError as error:
-        raise UsageError(f"--now: {error}") from None
-
-
-def _read_version(text: str) -> Version:
-    major, _, minor = text.removeprefix("v").partition(".")
-    if not (major.isdecimal() and minor.split(".")[0].isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no version such as 1.36")
-    return int(major), int(minor.split(".")[0])
