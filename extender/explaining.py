@@ -23,6 +23,7 @@ def metadata_of(pod: PodRow) -> ObjectMeta:
         namespace=pod.namespace,
         uid=pod.uid,
         creation_timestamp=write_time(pod.created),
+        resource_version=str(pod.version),
         labels=dict(pod.labels),
         annotations=dict(pod.annotations),
         owner_references=pod.template.pod.metadata.owner_references,

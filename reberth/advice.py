@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reberth.avoiding import NOTE_UNREADABLE, Note
-from reberth.backoff import closing_time, instant
-from reberth.drawing import Replica, draw
+from reberth.backoff import closing_time
+from reberth.drawing import Replica, asking_replica, draw
 from reberth.measures import Duration
 from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove
 from reberth.refusals import Refused
@@ -162,8 +162,7 @@ def _find_draw(
     moves = remembered.moves_of(who.controller.uid)
     if not moves:
         return None
-    asked = Replica(instant(pod.creation_timestamp), pod.uid, waiting=True)
-    return draw(asked, moves, replicas.get(who.controller.uid, ()), now=now)
+    return draw(asking_replica(pod), moves, replicas.get(who.controller.uid, ()), now=now)
 
 
 def _find_losses(history: EvictionHistory | None, now: float, settings: AdviceSettings) -> dict[str, float]:

@@ -185,6 +185,7 @@ def _meta_of(asked: Asked, now: float) -> ObjectMeta:
         namespace=asked.namespace,
         uid="" if asked.is_next else asked.uid,
         creation_timestamp=write_time(now if asked.is_next else row.created),
+        resource_version="" if asked.is_next else str(row.version),
         labels=asked.labels,
         annotations=row.annotations,
         owner_references=meta.owner_references,

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from localcluster.client import Client, Object, all_of
+from localcluster.components import SCHEDULER
 from localcluster.folders import running
 from tests.builders import deployment, pdb, pod
 from tests.live.extending import Extending, extending
@@ -97,6 +98,13 @@ async def replace(client: Client, name: str, old: Object) -> Object:
     return new
 
 
+async def known(extender: Extending, name: str) -> None:
+    """Wait until the extender has the pod in its mirror."""
+    async with asyncio.timeout(10):
+        while (await extender.ask(f"/explain?pod=default/{name}"))[0] == 404:
+            await asyncio.sleep(0.02)
+
+
 def node_of(item: Object) -> str:
     return str(item["spec"]["nodeName"])
 
@@ -144,7 +152,16 @@ async def test_a_scale_up_beside_an_open_move_has_one_pod_drawn(extender: Extend
     who = await sign(client, "grown")
     await extender.sees("evictionhistories", await open_move(client, who, old, [NODES[6]]))
     before = await extender.said("reberth_extender_nodes_total", said="drawn")
-    await client.patch(f"{DEPLOYMENTS}/grown", {"spec": {"replicas": 101}})
+    extender.cluster.freeze(SCHEDULER)  # who is drawn is told by all the replicas: they are to be seen first
+    try:
+        await client.patch(f"{DEPLOYMENTS}/grown", {"spec": {"replicas": 101}})
+        grown = await client.wait(
+            f"{PODS}?labelSelector=app%3Dgrown", lambda found: len(found["items"]) == 101
+        )
+        for item in grown["items"]:
+            await known(extender, item["metadata"]["name"])
+    finally:
+        extender.cluster.thaw(SCHEDULER)
     assert NODES[6] in map(node_of, await placed(client, "grown", 101))
     assert await extender.said("reberth_extender_nodes_total", said="drawn") == before + 1
 

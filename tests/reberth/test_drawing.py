@@ -1,11 +1,15 @@
 """Which open move draws which pod."""
 
+import itertools
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.drawing import Replica, draw, list_untaken
-from reberth.records import OpenMove, Phase
+from reberth.drawing import Replica, asking_replica, draw, list_untaken
+from reberth.records import ObjectMeta, OpenMove, Phase
+from reberth.times import write_time
 from tests.reberth.remembering import NOW, move
 
 ASKED = Replica(NOW + 10, "asked", waiting=True)
@@ -55,6 +59,59 @@ def test_the_pod_of_a_rank_is_drawn_by_the_untaken_move_of_that_rank(
     moves: list[OpenMove], replicas: list[Replica], expected: str | None
 ) -> None:
     assert drawn_by(moves, replicas) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "others", "expected"),
+    [
+        (7, [8], "m1"),
+        (7, [6], None),
+        (7, [math.inf], "m1"),
+        (math.inf, [7], None),
+    ],
+)
+def test_pods_of_one_second_stand_in_the_row_by_their_versions(
+    version: float, others: list[float], expected: str | None
+) -> None:
+    asked = Replica(NOW + 10, "b", version, waiting=True)
+    replicas = [Replica(NOW + 10, f"a{other}", other, waiting=True) for other in others]
+
+    assert drawn_by([M1], replicas, asked) == expected
+
+
+def test_a_pod_that_failed_lets_those_that_came_since_go_first() -> None:
+    failed = Replica(NOW + 5, "old", 99, waiting=True)
+
+    assert drawn_by([M1], [failed], Replica(NOW + 10, "new", 50, waiting=True)) == "m1"
+    assert drawn_by([M1], [Replica(NOW + 10, "new", 50, waiting=True)], failed) is None
+
+
+def test_whoever_is_asked_about_in_the_order_of_versions_the_first_one_is_drawn() -> None:
+    """Bound or not by then, seen or not: the others are drawn by nothing."""
+    pods = [Replica(NOW + 10, uid, version) for version, uid in enumerate("dacb")]
+    for seen, bound_by_then in itertools.product(range(len(pods) + 1), range(2)):
+        drawn = []
+        for number, pod in enumerate(pods):
+            rest = pods[: max(seen, number)]
+            mirrored = [
+                other._replace(bound=other.version < number, waiting=other.version >= number)
+                if bound_by_then
+                else other._replace(waiting=True)
+                for other in rest
+            ]
+            if drawn_by([M1], mirrored, pod._replace(waiting=True)):
+                drawn.append(pod.uid)
+        assert drawn == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("12", 12.0), ("", math.inf), ("x", math.inf), ("-1", math.inf), ("²", math.inf)],
+)
+def test_a_pod_without_a_version_is_yet_to_be_made(version: str, expected: float) -> None:
+    meta = ObjectMeta(uid="u", creation_timestamp=write_time(NOW), resource_version=version)
+
+    assert asking_replica(meta) == Replica(float(NOW), "u", expected, waiting=True)
 
 
 @pytest.mark.parametrize("phase", list(Phase))
