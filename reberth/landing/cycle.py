@@ -37,10 +37,14 @@ class Scores(NamedTuple):
 
     nodes: Indices
     plugins: Mapping[str, Ints]
+    totals: Ints
 
-    @property
-    def totals(self) -> Ints:
-        return sum(self.plugins.values(), np.zeros(len(self.nodes), np.int64))
+
+class Shared(NamedTuple):
+    """What all replicas of an owner are told, weighted, and the sum of it."""
+
+    said: Mapping[str, Ints | Rejected | None]
+    totals: Ints
 
 
 def check(
@@ -65,17 +69,16 @@ def check(
 def score(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Scores | Rejected:
     """Score these nodes against one another."""
     ask = partial(_ask_scores, asked, view, profile, nodes)
-    found = _share(asked, view, profile, ask, nodes.tobytes())
-    if _SEES_LEAVING in found:
-        found = {**found, _SEES_LEAVING: SCORES[_SEES_LEAVING](asked, view, nodes, profile)}
+    shared = _share(asked, view, profile, ask, nodes.tobytes())
     plugins: dict[str, Ints] = {}
     for name, weight in profile.scores:
-        scores = found[name]
+        own = name == _SEES_LEAVING
+        scores = _weigh(SCORES[name](asked, view, nodes, profile), weight) if own else shared.said[name]
         if isinstance(scores, Rejected):
             return scores
         if scores is not None:
-            plugins[name] = weight * scores
-    return Scores(nodes, plugins)
+            plugins[name] = scores
+    return Scores(nodes, plugins, shared.totals + plugins.get(_SEES_LEAVING, 0))
 
 
 def _share(asked: Asked, view: View, profile: Profile, ask: Callable[[], T], about: str | bytes) -> T:
@@ -90,13 +93,18 @@ def _ask_filters(asked: Asked, view: View, profile: Profile) -> dict[str, Verdic
     return {name: FITS if name == _SEES_LEAVING else FILTERS[name](asked, view, profile) for name in names}
 
 
-def _ask_scores(
-    asked: Asked, view: View, profile: Profile, nodes: Indices
-) -> dict[str, Ints | Rejected | None]:
-    return {
-        name: None if name == _SEES_LEAVING else SCORES[name](asked, view, nodes, profile)
-        for name, _ in profile.scores
+def _ask_scores(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Shared:
+    said = {
+        name: _weigh(SCORES[name](asked, view, nodes, profile), weight)
+        for name, weight in profile.scores
+        if name != _SEES_LEAVING
     }
+    scores = [one for one in said.values() if isinstance(one, np.ndarray)]
+    return Shared(said, sum(scores, np.zeros(len(nodes), np.int64)))
+
+
+def _weigh(scores: Ints | Rejected | None, weight: int) -> Ints | Rejected | None:
+    return scores * weight if isinstance(scores, np.ndarray) else scores
 
 
 def _look_at(asked: Asked, view: View, profile: Profile) -> Feasibility:

@@ -86,7 +86,7 @@ def forecast(
         return found
     if isinstance(found, Rejected):
         return _nowhere(asked, view, (), found.reason)
-    passed = int(found.fits.sum())
+    passed = int(np.count_nonzero(found.fits))
     found = _ask_advisers(asked, view, found, advisers)
     feasible = _find_feasible(asked, view, found)
     scores = score(asked, view, profile, feasible) if len(feasible) > 1 else None
@@ -95,7 +95,7 @@ def forecast(
     totals = _weigh(asked, view, scores, advisers) if scores else np.zeros(len(feasible), np.int64)
     wanted = count_wanted(view.ground.size, profile.percentage)
     order = _prefer(asked, view, scores, advisers) if scores and wanted < passed else totals
-    chances = find_chances(order, wanted, refused=passed - int(found.fits.sum()))
+    chances = find_chances(order, wanted, refused=passed - int(np.count_nonzero(found.fits)))
     return Forecast(asked, feasible, scores, totals, chances, found.refusals)
 
 

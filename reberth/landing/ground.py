@@ -99,7 +99,8 @@ class Ground:
         """List the templates of which something is true; it must be about the template alone."""
         templates = self.snapshot.templates.all
         return self.once(
-            ("templates", key), lambda: tuple(place for place, each in enumerate(templates) if question(each))
+            ("templates", key),
+            lambda: tuple([place for place, each in enumerate(templates) if question(each)]),
         )
 
     def _ask_rule(self, rule: NodeRule) -> Bools:

@@ -91,13 +91,16 @@ def score_spread(
     if not constraints:
         return None
     keys = _keys(constraints) if needs_all_labels(asked, arguments) else ()
-    scored = ~_lacks_any(view.ground, keys)[feasible]
-    where = _find_places(asked, view, constraints)
-    costs = np.zeros(len(feasible))
+    lacking, where = _lacks_any(view.ground, keys), _find_places(asked, view, constraints)
+    compared = feasible[~lacking[feasible]] if lacking.any() else feasible
+    costs = np.zeros(view.ground.size)
     for constraint in constraints:
         domains = _part(asked, view.ground, constraint, keys)
-        costs += _find_costs(constraint, domains, where[constraint.selector], feasible, scored)
-    return _normalise(_round(costs), scored)
+        costs += _find_costs(constraint, domains, where[constraint.selector], compared)
+    scores = _normalise(_round(costs), compared)
+    if len(compared) < len(feasible):
+        scores[lacking] = 0  # nor is it scored
+    return scores[feasible]
 
 
 def _keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
@@ -131,17 +134,17 @@ def _count(domains: Domains, where: Indices) -> Ints:
 
 
 def _find_costs(
-    constraint: Constraint, domains: Domains, where: Indices, feasible: Indices, scored: Bools
+    constraint: Constraint, domains: Domains, where: Indices, compared: Indices
 ) -> NDArray[np.float64]:
-    if constraint.topology_key == HOSTNAME:
-        counts = np.bincount(where, minlength=len(domains.of))[feasible]
-        size = np.count_nonzero(scored)
-    else:
-        found = domains.of[feasible]
-        counts = _count(domains, where)[found]
-        size = np.count_nonzero(np.bincount(found[scored], minlength=domains.size))
-    costs = counts * math.log(size + 2) + float(constraint.max_skew - 1)
-    return np.where(domains.lacking[feasible], 0.0, costs)
+    """Give what stands against each node of the cluster, if these are compared."""
+    of_nodes = constraint.topology_key == HOSTNAME
+    counts = np.bincount(where, minlength=len(domains.of)) if of_nodes else _count(domains, where)
+    size = len(compared) if of_nodes else np.count_nonzero(np.bincount(domains.of[compared]))
+    costs = np.asarray(counts * math.log(size + 2) + float(constraint.max_skew - 1), np.float64)
+    costs = costs if of_nodes else costs[domains.of]
+    if domains.lacking.any():
+        costs[domains.lacking] = 0.0
+    return costs
 
 
 def _round(costs: NDArray[np.float64]) -> Ints:
@@ -150,13 +153,13 @@ def _round(costs: NDArray[np.float64]) -> Ints:
     return (whole + (costs - whole >= 0.5)).astype(np.int64)
 
 
-def _normalise(costs: Ints, scored: Bools) -> Ints:
-    """Give the cheapest of the scored nodes the most; a node that is not scored gets nothing."""
-    if not scored.any():
+def _normalise(costs: Ints, compared: Indices) -> Ints:
+    """Give the cheapest of the nodes that are compared the most; what others get means nothing."""
+    if not len(compared):
         return np.zeros(len(costs), np.int64)
-    least, most = int(costs[scored].min()), int(costs[scored].max())
-    scores = MOST * (most + least - costs) // most if most else np.full(len(costs), MOST)
-    return np.where(scored, scores, 0)
+    found = costs[compared]
+    least, most = int(found.min()), int(found.max())
+    return MOST * (most + least - costs) // most if most else np.full(len(costs), MOST)
 
 
 def _part(asked: Asked, ground: Ground, constraint: Constraint, keys: tuple[str, ...]) -> Domains:

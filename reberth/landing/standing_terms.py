@@ -16,13 +16,14 @@ from reberth.columns import Indices, Ints
 from reberth.landing.asking import Asked
 from reberth.landing.ground import Ground
 from reberth.landing.labelled import Pair
-from reberth.landing.pod_terms import Terms, Weighty, compile_terms
+from reberth.landing.pod_terms import GROUPS, Terms, Weighty, compile_terms
 from reberth.records import Affinity, Labels
 from reberth.selectors import SelectorError
 from reberth.tabulating import seal
 from reberth.templates import Template
 
-_COMPILED: WeakKeyDictionary[Template, dict[str, Terms]] = WeakKeyDictionary()
+# What a template demands is compiled once in its life: it outlives many snapshots.
+_COMPILED: WeakKeyDictionary[Template, Mapping[str, Terms]] = WeakKeyDictionary()
 
 
 class Weighed(NamedTuple):
@@ -66,13 +67,18 @@ def standing_terms(ground: Ground, *groups: str) -> StandingTerms:
 
 
 def _collect(ground: Ground, groups: tuple[str, ...]) -> Mapping[Weighty, tuple[int, ...]]:
-    templates = ground.snapshot.templates.all
     found: dict[Weighty, list[int]] = {}
-    for place in ground.templates_where(_has_terms, key="pod affinity"):
+    for place, compiled in ground.once("terms of templates", lambda: _list_compiled(ground)):
         for group in groups:
-            for each in _compile_sound(templates[place], group):
+            for each in compiled.get(group, ()):
                 found.setdefault(each, []).append(place)
     return {each: tuple(places) for each, places in found.items()}
+
+
+def _list_compiled(ground: Ground) -> list[tuple[int, Mapping[str, Terms]]]:
+    templates = ground.snapshot.templates.all
+    places = ground.templates_where(_has_terms, key="pod affinity")
+    return [(place, _compile_sound(templates[place])) for place in places]
 
 
 def _has_terms(template: Template) -> bool:
@@ -80,12 +86,13 @@ def _has_terms(template: Template) -> bool:
     return affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
 
 
-def _compile_sound(template: Template, group: str) -> Terms:
-    """Compile the terms of a template once in its life: it outlives many snapshots."""
-    known = _COMPILED.setdefault(template, {})
-    if group not in known:
-        known[group] = _compile(template, group)
-    return known[group]
+def _compile_sound(template: Template) -> Mapping[str, Terms]:
+    """Compile the terms of a template, by group; a group that is spoilt or empty is absent."""
+    known = _COMPILED.get(template)
+    if known is None:
+        found = {group: _compile(template, group) for group in GROUPS}
+        known = _COMPILED[template] = {group: terms for group, terms in found.items() if terms}
+    return known
 
 
 def _compile(template: Template, group: str) -> Terms:

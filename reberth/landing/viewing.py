@@ -87,9 +87,10 @@ class View:
 
     def _list_nominated(self) -> tuple[int, ...]:
         pods, index = self.ground.snapshot.pods, self.ground.snapshot.nodes.index
+        nowhere = [(place, pods.rows[place]) for place in np.flatnonzero(pods.node < 0).tolist()]
         return tuple(
             place
-            for place, row in enumerate(pods.rows)
+            for place, row in nowhere
             if row.nominated_node in index and not row.node and not row.is_finished
         )
 

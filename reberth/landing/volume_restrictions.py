@@ -44,8 +44,10 @@ def _find_taken_disks(asked: Asked, view: View) -> Bools:
 
 
 def _list_rivals(asked: Asked, ground: Ground) -> Indices:
-    holders = ground.templates_where(lambda each: bool(_read_disks(each.spec)), key="disks")
     mine, templates = _read_disks(asked.template.spec), ground.snapshot.templates.all
+    if not mine:
+        return np.zeros(0, np.int32)
+    holders = ground.templates_where(lambda each: bool(_read_disks(each.spec)), key="disks")
     return ground.pods_of([place for place in holders if _collide(mine, _read_disks(templates[place].spec))])
 
 

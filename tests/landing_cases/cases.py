@@ -160,6 +160,7 @@ class _Making:
             pod["status"] = resized_status(dice, spec)
         elif dice.often("finished pods", 0.06):
             pod["status"] = {"phase": dice.choice(["Succeeded", "Failed"])}
+            _free_ports(spec)
         elif dice.chance(0.5):
             pod["status"] = {"phase": "Running"}
 
@@ -274,6 +275,15 @@ def _keep(dice: Dice, pod: Object) -> Object:
     if dice.chance(0.3):
         pod["metadata"]["finalizers"] = [FINALIZER]
     return pod
+
+
+def _free_ports(spec: Object) -> None:
+    """Let a pod that ends have no port of its node: kube-scheduler forgets whoever else has it then.
+
+    Two pods of one node have the same port only if somebody bound them by hand, as is done here.
+    """
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        container.pop("ports", None)
 
 
 def _match_ports(spec: Object) -> None:
