@@ -60,7 +60,7 @@ class Opinion(msgspec.Struct, frozen=True):
     who: Signature | Refused
     choice: Choice
     drawn_by: OpenMove | None = None
-    noted: dict[str, tuple[Note, ...]] = {}
+    noted: Mapping[str, tuple[Note, ...]] = {}
     losses: dict[str, float] = {}
 
 
@@ -104,7 +104,7 @@ def form_opinion(
 
 def refuse_nodes(opinion: Opinion, nodes: Iterable[str]) -> dict[str, Refused]:
     """Tell which of the nodes the pod must not go to."""
-    strict = {node for node, notes in opinion.noted.items() if any(note.strict for note in notes)}
+    strict = {node for node, notes in opinion.noted.items() for note in notes if note.strict}
     return {node: STRICTLY_NOTED for node in nodes if node in strict} if strict else {}
 
 

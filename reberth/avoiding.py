@@ -11,7 +11,8 @@ from further in the future than that does not hold yet, so that no broken clock 
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,6 +31,7 @@ NOTE_UNREADABLE = Refused("NoteUnreadable", "the node's annotation preferAvoidPo
 NOTES_FULL = Refused("NotesFull", "open moves hold all the notes that the node may carry")
 
 _LIST = "preferAvoidPods"
+_MOST_FOUND = 64
 
 # What a note and a pod have in common: an owner's uid, or its namespace, group, kind and name.
 _Key = str | tuple[str, str, str, str]
@@ -182,35 +184,61 @@ def matches(note: Note, signature: Signature) -> bool:
     return not _keys_of_note(note).isdisjoint(_keys_of_pod(signature))
 
 
+class _Found(NamedTuple):
+    """The notes that hold for a workload from one instant to another, by their nodes."""
+
+    notes: dict[str, tuple[Note, ...]]
+    since: float
+    until: float
+
+
 class NoteIndex:
     """Which nodes hold notes for a pod, found without a look at the other nodes."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, set[_Key]] = {}
+        self._notes: dict[str, tuple[Note, ...]] = {}
         self._held: dict[_Key, dict[str, list[Note]]] = {}
+        self._found: dict[Signature, _Found] = {}
 
     def put(self, node: str, notes: Notes) -> None:
+        given = tuple(notes)
+        if given == self._notes.get(node, ()):
+            return
         self.drop(node)
-        for note in notes:
+        if given:
+            self._notes[node] = given
+        for note in given:
             for key in _keys_of_note(note):
-                self._keys.setdefault(node, set()).add(key)
                 self._held.setdefault(key, {}).setdefault(node, []).append(note)
 
     def drop(self, node: str) -> None:
-        for key in self._keys.pop(node, ()):
+        for key in {key for note in self._notes.pop(node, ()) for key in _keys_of_note(note)}:
             del self._held[key][node]
             if not self._held[key]:
                 del self._held[key]
+        self._found.clear()
 
-    def find(self, signature: Signature, now: float) -> dict[str, tuple[Note, ...]]:
-        """Give the notes that hold for a pod by their nodes."""
+    def find(self, signature: Signature, now: float) -> Mapping[str, tuple[Note, ...]]:
+        """Give the notes that hold for a pod by their nodes; quickly if its like was asked about of late."""
+        found = self._found.get(signature)
+        if found is None or not found.since <= now < found.until:
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()
+            found = self._found[signature] = self._find(signature, now)
+        return found.notes
+
+    def _find(self, signature: Signature, now: float) -> _Found:
         found: dict[str, dict[bytes, Note]] = {}
+        until = math.inf
         for key in sorted(_keys_of_pod(signature), key=str):
             for node, notes in self._held.get(key, {}).items():
                 for note in notes:
                     if note.holds(now):
                         found.setdefault(node, {})[note.text] = note
-        return {node: tuple(notes.values()) for node, notes in found.items()}
+                        until = min(until, note.expires_at)
+                    elif note.holds_from >= now:
+                        until = min(until, note.holds_from)
+        return _Found({node: tuple(notes.values()) for node, notes in found.items()}, now, until)
 
 
 def _read_entry(text: bytes, foreign_life: float) -> Note | bytes:

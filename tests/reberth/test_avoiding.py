@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reberth.avoiding import (
     MOST_NOTES,
@@ -329,4 +331,36 @@ def test_the_index_forgets_what_a_node_no_longer_holds() -> None:
     assert index.find(WEB, NOW).keys() == {"n2"}
     index.drop("n2")
     assert index.find(WEB, NOW) == {}
-    assert index._held == index._keys == {}
+    assert index._held == index._notes == {}
+
+
+@given(st.lists(st.sampled_from([-HOUR, -1.0, 0.0, 1.0, MINUTE, HOUR]), min_size=2, max_size=6))
+def test_what_was_found_before_does_not_change_what_is_found(asked: list[float]) -> None:
+    """A note that ends, and one of a stranger whose clock is ahead."""
+    held = Notes(ours=(note(life=MINUTE),), foreign=readable(annotation(foreign(at=NOW + HOUR))).foreign)
+    index = NoteIndex()
+    index.put("n1", held)
+
+    for since in asked:
+        fresh = NoteIndex()
+        fresh.put("n1", held)
+        assert index.find(WEB, NOW + since) == fresh.find(WEB, NOW + since)
+
+
+def test_a_note_that_comes_or_goes_is_found_at_once() -> None:
+    index = NoteIndex()
+    assert index.find(WEB, NOW) == {}
+    index.put("n1", added(Notes(), note()))
+    assert index.find(WEB, NOW).keys() == {"n1"}
+    index.drop("n1")
+    assert index.find(WEB, NOW) == {}
+
+
+def test_many_workloads_are_found_one_after_the_other() -> None:
+    index = NoteIndex()
+    index.put("n1", added(Notes(), note()))
+    for number in range(200):
+        other = WorkloadIdentity("apps/v1", "ReplicaSet", f"other-{number}", f"uid-{number}")
+        assert index.find(Signature("shop", other, other), NOW) == {}
+        assert index.find(WEB, NOW).keys() == {"n1"}
+    assert len(index._found) <= 64
