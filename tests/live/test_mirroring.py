@@ -2,11 +2,7 @@
 
 import asyncio
 import logging
-import random
-import resource as usage
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,26 +10,13 @@ import pytest
 from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
 from localcluster.faults import (
-    Answer,
-    Cut,
     Delay,
-    Duplicate,
-    Ending,
-    ErrorEvent,
-    Fault,
     FaultProxy,
-    Lines,
     Match,
-    Memory,
-    Remember,
     Replay,
     Reset,
     Rule,
-    Slow,
-    Stale,
-    Stall,
     refuse_watch,
-    schedule,
     statuses,
 )
 from reberth import kinds, resources
@@ -44,143 +27,12 @@ from reberth.mirroring import Mirror, mirroring
 from reberth.resources import Resource
 from reberth.watching import WatchSettings
 from tests.builders import pdb, pod
+from tests.live.mirrors import IMPATIENT, mirrored, until_true
 from tests.live.proxied import direct, through
-from tests.proving import Proof
 
 pytestmark = pytest.mark.live
 
 PODS = "/api/v1/namespaces/default/pods"
-IMPATIENT = WatchSettings(seconds=2, silence=2.5, first_pause=0.02, longest_pause=0.2, settle=0.01)
-READS = (Match(verb="watch"), Match(verb="list"))
-
-
-def faults(memory: Memory) -> list[Fault]:
-    """Everything that may go wrong with a read."""
-    effects = (
-        Answer(statuses.list_expired()),
-        Answer(statuses.too_many_requests()),
-        Answer(statuses.overloaded(retry_after=0)),
-        Answer(statuses.internal_error()),
-        Answer(statuses.shutting_down()),
-        Answer(statuses.timed_out()),
-        Reset(),
-        Delay(0.3),
-        Stall(),
-        Stall(Lines(2.5)),
-        Slow(2000),
-        Cut(Lines(1.5), Ending.RESET),
-        Cut(Lines(3), Ending.RESET),
-        Duplicate(),
-        ErrorEvent(statuses.watch_expired(), Lines(2)),
-        refuse_watch(statuses.watch_list_unsupported()),
-        refuse_watch(statuses.watch_expired()),
-        Stale(memory),
-    )
-    return [Fault(match, effect) for match in READS for effect in effects]
-
-
-async def churn(client: Client, chance: random.Random, prefix: str, rounds: int) -> None:
-    """Pods come, change and go; some come again under their old name."""
-    alive: list[str] = []
-    for number in range(rounds):
-        action = chance.choice(["create", "create", "change", "delete"])
-        if action == "create" or not alive:
-            name = f"{prefix}-{chance.randrange(rounds)}"
-            if name not in alive:
-                await client.create(PODS, pod(name, cpu="100m"))
-                alive.append(name)
-        elif action == "change":
-            labels = {"metadata": {"labels": {"round": str(number)}}}
-            await client.patch(f"{PODS}/{chance.choice(alive)}", labels)
-        else:
-            name = alive.pop(chance.randrange(len(alive)))
-            await client.delete(f"{PODS}/{name}")
-        await asyncio.sleep(chance.uniform(0, 0.02))
-    await all_of(client.delete(f"{PODS}/{name}") for name in alive[::2])
-
-
-async def listed(client: Client, prefix: str) -> dict[str, int]:
-    found = [item["metadata"] for item in (await client.get("/api/v1/pods"))["items"]]
-    return {meta["name"]: int(meta["resourceVersion"]) for meta in found if meta["name"].startswith(prefix)}
-
-
-def mirrored(cache: Cache, prefix: str = "") -> dict[str, int]:
-    return {row.name: row.version for row in cache.contents()[kinds.POD] if row.name.startswith(prefix)}
-
-
-async def until_true(mirror: Mirror, client: Client, prefix: str = "") -> None:
-    """Wait until the mirror is what a fresh list says of pods that nobody changes any more."""
-    truth = await listed(client, prefix)
-    change = 0
-    try:
-        async with asyncio.timeout(20):
-            while mirrored(mirror.cache, prefix) != truth:
-                change = await mirror.changed(since=change)
-    except TimeoutError:
-        wrong = dict(truth.items() ^ mirrored(mirror.cache, prefix).items())
-        raise AssertionError(f"{mirror.troubles()}, differs in {wrong}") from None
-
-
-async def one_schedule(cluster: Cluster, proxy: FaultProxy, seed: int) -> Counter[str]:
-    """A mirror lives through the faults of a seed while objects change; gives which faults struck."""
-    memory = Memory()
-    name = f"seed-{seed}"
-    drawn = schedule(seed, 5, faults(memory), requests=5)
-    mine = [Rule(Match(client=name, verb=rule.match.verb), rule.effect, rule.turns) for rule in drawn]
-    rules = [Rule(Match(client=name, verb="list"), Remember(memory)), *mine]
-    if seed % 2:  # an old server, so that there are lists in pages for the faults to strike
-        streamed = Match(client=name, verb="watch", query={"sendInitialEvents": "true"})
-        rules.append(Rule(streamed, refuse_watch(statuses.watch_list_unsupported())))
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(cluster.client())
-        api = await stack.enter_async_context(await through(proxy, cluster, name))
-        for rule in rules:
-            proxy.add(rule)
-        cache = Cache(version=(1, 36))
-        mirror = await stack.enter_async_context(
-            mirroring(api, cache, [resources.PODS, resources.NODES], settings=IMPATIENT)
-        )
-        await churn(client, random.Random(seed), name, rounds=80)
-        for rule in rules:
-            proxy.remove(rule)
-        await until_true(mirror, client, f"{name}-")
-    return Counter(type(rule.effect).__name__ for rule in mine if rule.acted)
-
-
-async def run_schedules(cluster: Cluster, proxy: FaultProxy, seeds: Iterable[int]) -> Counter[str]:
-    """Several at once; gives which faults struck."""
-    struck: Counter[str] = Counter()
-
-    async def one(seed: int) -> None:
-        struck.update(await one_schedule(cluster, proxy, seed))
-
-    await all_of(one(seed) for seed in seeds)
-    async with cluster.client() as client:
-        left = (await client.get("/api/v1/pods"))["items"]
-        await all_of(client.delete(f"{PODS}/{item['metadata']['name']}") for item in left)
-    return struck
-
-
-async def test_after_any_faults_the_mirror_is_the_truth(bare: Cluster, proxy: FaultProxy) -> None:
-    struck: Counter[str] = Counter()
-    for start in (0, 5, 10):
-        struck += await run_schedules(bare, proxy, range(start, start + 5))
-    assert sum(struck.values()) >= 15, struck
-
-
-@pytest.mark.soak
-async def test_after_three_hundred_schedules_of_faults_the_mirror_is_the_truth(
-    bare: Cluster, proxy: FaultProxy
-) -> None:
-    proof = Proof("mirror-faults")
-    struck: Counter[str] = Counter()
-    remaining = proof.remaining(range(1000, 1300))
-    for start in range(0, len(remaining), 5):
-        seeds = remaining[start : start + 5]
-        struck += await run_schedules(bare, proxy, seeds)
-        proof.note(seeds)
-    print(f"\nschedules passed: {len(proof.passed())}; faults that struck in this run: {dict(struck)}")
-    assert sum(struck.values()) >= len(remaining)
 
 
 async def with_mirror(
@@ -344,29 +196,6 @@ NODE_READER_BINDING = {
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "node-reader"},
     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "node-reader"}],
 }
-
-
-async def reconnect(proxy: FaultProxy, mirror: Mirror, times: int) -> None:
-    """Each watch is cut at once, so that the next begins; without pauses worth the name."""
-    async with proxy.fault(Match(client="reconnects", verb="watch"), Cut(Lines(0), Ending.CLEAN)) as rule:
-        mirror.watchers["pods"].resync()
-        await proxy.until(lambda: rule.acted >= times)
-
-
-@pytest.mark.soak
-async def test_ten_thousand_reconnects_do_not_grow_the_process(bare: Cluster, proxy: FaultProxy) -> None:
-    settings = WatchSettings(first_pause=0.0001, longest_pause=0.0001)
-    async with (
-        await through(proxy, bare, "reconnects") as api,
-        mirroring(api, Cache(version=(1, 36)), [resources.PODS], settings=settings) as mirror,
-    ):
-        await mirror.synced()
-        await reconnect(proxy, mirror, 2000)
-        before = usage.getrusage(usage.RUSAGE_SELF).ru_maxrss
-        await reconnect(proxy, mirror, 10_000)
-        grown = usage.getrusage(usage.RUSAGE_SELF).ru_maxrss - before
-    print(f"\n10,000 reconnects: peak memory grew by {grown} KiB")
-    assert grown < 4096
 
 
 async def test_an_object_that_cannot_be_read_spoils_nothing_else(bare: Cluster, proxy: FaultProxy) -> None:
