@@ -17,12 +17,10 @@ REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
 
 OTHER = "other"
-API_VERBS = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "evict"})
 UNANSWERED = "unanswered"
 API_CODES = frozenset(
     map(str, (200, 201, 202, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 429, 500, 502, 503, 504)),
 ) | {UNANSWERED}
-WATCH_RESTART_CAUSES = frozenset({"ended", "gone", "silent", "unreachable", "refused"})
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 

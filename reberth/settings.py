@@ -14,8 +14,8 @@ from reberth.documents import Node, read_document
 from reberth.errors import Fault, SettingsError
 from reberth.faultfinding import find_faults
 from reberth.measures import convert
+from reberth.records import REBERTH_API_VERSION
 
-API_VERSION = "reberth.dev/v1alpha1"
 # What a ConfigMap can hold.
 _MOST_BYTES = 2**20
 
@@ -27,12 +27,14 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def load(path: Path, kind: type[S], *, api_version: str = API_VERSION) -> S:
+def load(path: Path, kind: type[S], *, api_version: str = REBERTH_API_VERSION) -> S:
     """Read the settings in a file."""
     return parse(_content(path), kind, source=str(path), api_version=api_version)
 
 
-def parse(content: bytes, kind: type[S], *, source: str = "settings", api_version: str = API_VERSION) -> S:
+def parse(
+    content: bytes, kind: type[S], *, source: str = "settings", api_version: str = REBERTH_API_VERSION
+) -> S:
     """Read settings from what a file holds; errors call it by its source."""
     document = read_document(content)
     if document.root is None:
