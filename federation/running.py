@@ -16,15 +16,24 @@ from typing import Any
 
 from federation.controllers import resources
 from federation.controllers.calling import ObjectApi
+from federation.controllers.catalogue import Catalogue
+from federation.controllers.dependencies import Dependencies
 from federation.controllers.desk import Controller, Desk
-from federation.controllers.detector import Detector
+from federation.controllers.detector import Detector, leave_open
+from federation.controllers.discovering import Discovery
+from federation.controllers.driving import Driving
 from federation.controllers.execution import Execution
+from federation.controllers.graceful import Graceful
 from federation.controllers.indexing import WorkIndex
 from federation.controllers.members import Members
 from federation.controllers.noticing import NoticingCache
+from federation.controllers.rebalancer import Rebalancer
+from federation.controllers.rebalancing_failback import Failback
+from federation.controllers.rebalancing_handovers import Handovers
 from federation.controllers.scheduler import Scheduler
 from federation.controllers.sessions import Sessions
 from federation.controllers.statuses import Statuses
+from federation.controllers.tainting import Tainting
 from federation.controllers.works import Works
 from federation.settings import FederationSettings
 from reberth import logs
@@ -44,6 +53,8 @@ DONE, LOST, BAD_INPUT = 0, 1, 2
 Lease = AbstractAsyncContextManager[Leadership | Refused]
 REPORTER = "reberth.dev/federation"
 _VERSION = (1, 36)
+_LAST_WORDS = 0.5
+"""So long are Events written when the process stops."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 _HUB: tuple[Resource[Any], ...] = (
     resources.CLUSTERS,
@@ -51,6 +62,7 @@ _HUB: tuple[Resource[Any], ...] = (
     resources.CLUSTER_POLICIES,
     resources.BINDINGS,
     resources.CLUSTER_BINDINGS,
+    resources.REBALANCERS,
     resources.WORKS,
     *resources.TEMPLATES,
 )
@@ -67,6 +79,7 @@ class Federation:
         self._settings = settings
         self._listeners: list[Callable[[Resource[Any], Any], None]] = []
         self._cache = NoticingCache(self._tell, version=_VERSION)
+        self._catalogue = Catalogue()
         self._role = "starting"
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -78,10 +91,12 @@ class Federation:
             api = await enter(ObjectApi(self._access, settings.api))
             mirror = await enter(mirroring(api, self._cache, _HUB, settings=settings.watch))
             events = await enter(ObjectApi(self._access, settings.events))
-            recorder = await enter(recording(events, reporter=REPORTER, instance=identity))
+            recorder = await enter(
+                recording(events, reporter=REPORTER, instance=identity, closing_time=_LAST_WORDS)
+            )
             # The lease is renewed on a way of its own: it must not wait behind a burst of work.
             lease = await enter(Api(self._access))
-            desk = Desk(api, self._cache, recorder, time.time)
+            desk = Desk(api, self._cache, recorder, time.time, self._catalogue)
             held = leading(lease, settings.lease, identity=identity)
             await _unless(stopping, self._lead(held, desk, mirror))
             log.info("stopping")
@@ -112,7 +127,7 @@ class Federation:
     @asynccontextmanager
     async def _controllers(self, desk: Desk) -> AsyncIterator[list[Controller]]:
         """Make what is switched on, and have it hear of all that is there, and of what comes."""
-        index = WorkIndex(self._cache)
+        index = WorkIndex(desk)
         controllers = self._make(desk, index)
         self._listeners = [index.notice, *(each.notice for each in controllers)]
         for resource in _HUB:
@@ -125,21 +140,31 @@ class Federation:
 
     def _make(self, desk: Desk, index: WorkIndex) -> list[Controller]:
         settings, switches = self._settings, self._settings.controllers
-        sessions = Sessions(desk, settings.sessions)
+        sessions, scheduler = Sessions(desk, settings.sessions), Scheduler(desk, settings.scheduler)
+        place = scheduler.place if switches.scheduler else leave_open
+        driving = Driving(desk.clock)
         makers: list[tuple[bool, Callable[[], Controller]]] = [
             (switches.members or switches.execution, lambda: sessions),
             (switches.members, lambda: Members(desk, sessions, settings.members)),
-            (switches.detector, lambda: Detector(desk, settings.detector)),
-            (switches.scheduler, lambda: Scheduler(desk, settings.scheduler)),
+            (True, lambda: Discovery(desk, sessions, settings.discovery, settings.watch)),
+            (switches.detector, lambda: Detector(desk, settings.detector, place=place)),
+            (switches.dependencies, lambda: Dependencies(desk, settings.dependencies)),
+            (switches.scheduler, lambda: scheduler),
             (switches.works, lambda: Works(desk, index, settings.works)),
             (switches.execution, lambda: Execution(desk, sessions, settings.execution)),
             (switches.statuses, lambda: Statuses(desk, index, settings.statuses)),
+            (switches.rebalancer, lambda: Rebalancer(desk, settings.rebalancer)),
+            (switches.handovers, lambda: Handovers(desk, index, settings.handovers)),
+            (switches.failback, lambda: Failback(desk, settings.failback)),
+            (switches.tainting, lambda: Tainting(desk, driving, settings.tainting)),
+            (switches.graceful, lambda: Graceful(desk, driving, settings.graceful)),
         ]
         return [make() for is_on, make in makers if is_on]
 
     def _tell(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+        resource = _BY_KIND.get(kind) or self._catalogue.of(kind)
         for listener in self._listeners:
-            listener(_BY_KIND[kind], record)
+            listener(resource, record)
 
     def _tell_readiness(self) -> str | None:
         """One that waits for the lease is as ready as the one that leads."""

@@ -1,11 +1,17 @@
 """What `python -m federation run` takes: every controller may be switched off, and has its own patience."""
 
+from federation.controllers.discovering import DiscoverySettings
 from federation.controllers.execution import ExecutionSettings
+from federation.controllers.graceful import GracefulSettings
 from federation.controllers.members import MemberSettings
 from federation.controllers.queueing import QueueSettings
+from federation.controllers.rebalancer import RebalancerSettings
+from federation.controllers.rebalancing_failback import FailbackSettings
 from federation.controllers.scheduler import SchedulerSettings
 from federation.controllers.sessions import SessionSettings
 from federation.controllers.statuses import StatusSettings
+from federation.controllers.tainting import TaintingSettings
+from federation.controllers.works import WorkSettings
 from reberth.api import ApiSettings
 from reberth.leasing import LeaseSettings
 from reberth.logs import LogSettings
@@ -35,10 +41,16 @@ class Switches(Section, frozen=True):
 
     members: bool = True
     detector: bool = True
+    dependencies: bool = True
     scheduler: bool = True
     works: bool = True
     execution: bool = True
     statuses: bool = True
+    rebalancer: bool = True
+    handovers: bool = True
+    failback: bool = True
+    tainting: bool = True
+    graceful: bool = True
 
 
 class FederationSettings(Section, frozen=True):
@@ -51,8 +63,15 @@ class FederationSettings(Section, frozen=True):
     log: LogSettings = LogSettings()
     sessions: SessionSettings = SessionSettings()
     members: MemberSettings = MemberSettings()
+    discovery: DiscoverySettings = DiscoverySettings()
     detector: QueueSettings = QueueSettings()
+    dependencies: QueueSettings = QueueSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
-    works: QueueSettings = QueueSettings()
+    works: WorkSettings = WorkSettings()
     execution: ExecutionSettings = ExecutionSettings()
     statuses: StatusSettings = StatusSettings()
+    rebalancer: RebalancerSettings = RebalancerSettings()
+    handovers: QueueSettings = QueueSettings()
+    failback: FailbackSettings = FailbackSettings()
+    tainting: TaintingSettings = TaintingSettings()
+    graceful: GracefulSettings = GracefulSettings()

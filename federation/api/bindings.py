@@ -71,6 +71,14 @@ class GracefulEvictionTask(Record, frozen=True):
     clusters_before_failover: tuple[str, ...] | None = None
 
 
+class Handover(Record, frozen=True):
+    """How a fresh scheduling is carried out: these copies stay until the new ones are ready, or that time."""
+
+    timeout_seconds: int | None = None
+    clusters: tuple[TargetCluster, ...] | None = None
+    until: str | None = None
+
+
 class ActiveEviction(Record, frozen=True):
     """An eviction that is remembered; old objects call its time `createTimestamp`."""
 
@@ -104,6 +112,7 @@ class BindingSpec(Record, frozen=True):
     failover: Failover | None = None
     conflict_resolution: str | None = None
     reschedule_triggered_at: str | None = None
+    handover: Handover | None = None
     suspension: Suspension | None = None
     preserve_resources_on_deletion: bool | None = None
     schedule_priority: BindingSchedulePriority | None = None
@@ -122,11 +131,19 @@ class AggregatedStatus(Record, frozen=True):
     create_timestamp: str | None = None
 
 
+class FailbackStatus(Record, frozen=True):
+    """An earlier group that the workload may come home to, and since when."""
+
+    affinity_name: str
+    since: str
+
+
 class BindingStatus(Record, frozen=True):
     scheduler_observed_generation: int = 0
     scheduler_observing_affinity_name: str = ""
     old_observed_affinity_name: str = msgspec.field(default="", name="SchedulerObservedAffinityName")
     last_scheduled_time: str | None = None
+    failback: FailbackStatus | None = None
     conditions: tuple[Condition, ...] | None = None
     aggregated_status: tuple[AggregatedStatus, ...] | None = None
 

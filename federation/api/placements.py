@@ -159,9 +159,16 @@ class ClusterFailover(Record, frozen=True):
     state_preservation: StatePreservation | None = None
 
 
+class Failback(Record, frozen=True):
+    """The way home to an earlier group that has been able to take the workload for so long."""
+
+    stabilization_seconds: int = 300
+
+
 class Failover(Record, frozen=True):
     application: ApplicationFailover | None = None
     cluster: ClusterFailover | None = None
+    failback: Failback | None = None
 
 
 class SuspendedClusters(Record, frozen=True):

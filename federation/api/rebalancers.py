@@ -1,10 +1,17 @@
 """A wish that workloads be scheduled anew, and what became of it."""
 
 from enum import StrEnum
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from federation.api.bindings import TargetCluster
+from federation.api.policies import ResourceSelector
 from reberth.records import ObjectMeta, Record
 
 APPS_API_VERSION = "apps.karmada.io/v1alpha1"
+BINDING_NOT_FOUND = "ReferencedBindingNotFound"
 
 
 class WorkloadReference(Record, frozen=True):
@@ -22,13 +29,26 @@ class RebalanceResult(StrEnum):
 
 
 class ObservedWorkload(Record, frozen=True):
+    """What has come of one workload: when it was asked for, from where to where it went, how it is there."""
+
     workload: WorkloadReference
     result: RebalanceResult | None = None
     reason: str | None = None
+    message: str | None = None
+    triggered_at: str | None = None
+    origin: tuple[TargetCluster, ...] | None = msgspec.field(default=None, name="from")
+    to: tuple[TargetCluster, ...] | None = None
+    health: str | None = None
 
 
 class RebalancerSpec(Record, frozen=True):
-    workloads: tuple[WorkloadReference, ...]
+    """What is to be scheduled anew, by name or by labels, and how much of it at once."""
+
+    workloads: tuple[WorkloadReference, ...] | None = None
+    workload_selectors: tuple[ResourceSelector, ...] | None = None
+    make_before_break: bool = True
+    handover_timeout_seconds: int | None = None
+    max_moving_replicas: Annotated[int, Meta(ge=1)] | None = None
     ttl_seconds_after_finished: int | None = None
 
 
@@ -40,7 +60,7 @@ class RebalancerStatus(Record, frozen=True):
 
 class WorkloadRebalancer(Record, frozen=True):
     metadata: ObjectMeta
-    spec: RebalancerSpec
+    spec: RebalancerSpec = RebalancerSpec()
     api_version: str = ""
     kind: str = ""
     status: RebalancerStatus = RebalancerStatus()

@@ -1,54 +1,24 @@
 """The status of a workload from the copies in its clusters: on its binding, and on the template itself."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from federation.api import AggregatedStatus, ResourceBinding
 from federation.controllers.executing import APPLIED
-from federation.controllers.health import UNKNOWN, number
+from federation.controllers.health import UNKNOWN
 from federation.controllers.keys import Key
 from federation.controllers.resources import HeldWork
+from federation.controllers.revising import targets_of
 from federation.controllers.scheduled import find_condition, put_condition
+from federation.controllers.summing import Copies, sum_status
 from federation.controllers.templates import Object, Template
 from reberth.records import Condition
 
 FULLY_APPLIED = "FullyApplied"
 _SUCCESS = ("FullyAppliedSuccess", "All works have been successfully applied")
 _FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
-
-# Counts that are added up over the clusters, by kind.
-_SUMS: dict[str, tuple[str, ...]] = {
-    "Deployment": (
-        "replicas",
-        "updatedReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "unavailableReplicas",
-    ),
-    "StatefulSet": (
-        "replicas",
-        "readyReplicas",
-        "currentReplicas",
-        "updatedReplicas",
-        "availableReplicas",
-    ),
-    "DaemonSet": (
-        "currentNumberScheduled",
-        "numberMisscheduled",
-        "desiredNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-        "numberUnavailable",
-    ),
-}
-# These the API server demands, and be they 0.
-_DEMANDED = {
-    "StatefulSet": ("replicas", "availableReplicas"),
-    "DaemonSet": _SUMS["DaemonSet"][:4],
-}
 
 
 def change_binding_status(
@@ -66,26 +36,27 @@ def change_binding_status(
     return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
 
 
-def change_template_status(key: Key, template: Template, works: Iterable[HeldWork]) -> Object | None:
+def change_template_status(
+    key: Key, binding: ResourceBinding, template: Template, works: Mapping[str, HeldWork]
+) -> Object | None:
     """Give the merge patch of a template's status; None where it is right, or the kind has none to add up."""
-    names = _SUMS.get(key.kind)
-    if names is None:
-        return None
-    copies = [status for work in works if isinstance(status := _status_of(work), dict)]
-    wanted: Object = {name: sum(number(copy, name) for copy in copies) for name in names}
-    wanted["observedGeneration"] = template.metadata.generation
-    had = template.part("status") or {}
-    changes = {name: count for name, count in wanted.items() if number(had, name) != count}
-    if not changes:
-        return None
-    demanded = {name: wanted[name] for name in _DEMANDED.get(key.kind, ())}
-    return {"status": {**demanded, **changes}}
+    found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}
+    copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys())
+    had = template.part("status")
+    status = sum_status(
+        key.api_version.rpartition("/")[0],
+        key.kind,
+        had if isinstance(had, dict) else {},
+        copies,
+        generation=template.metadata.generation,
+    )
+    return None if status is None else {"status": status}
 
 
 def _change_conditions(
     binding: ResourceBinding, works: Mapping[str, HeldWork], now: float
 ) -> list[Object] | None:
-    targets = {each.name for each in binding.spec.clusters or ()}
+    targets = targets_of(binding)
     if not targets:
         return None
     is_full = all(name in works and is_applied(works[name]) for name in targets)
@@ -109,6 +80,12 @@ def _describe(cluster: str, work: HeldWork) -> Object:
         described["status"] = status
     health = next((each.health for each in work.status.manifest_statuses or ()), "")
     return {**described, "health": health or UNKNOWN}
+
+
+def read_copies(works: Mapping[str, HeldWork]) -> tuple[AggregatedStatus, ...]:
+    """Give what the Works say of their copies now; the binding hears of it a little later."""
+    described = [_describe(name, work) for name, work in sorted(works.items())]
+    return msgspec.json.decode(msgspec.json.encode(described), type=tuple[AggregatedStatus, ...])
 
 
 def _read(had: AggregatedStatus) -> Object:

@@ -22,6 +22,8 @@ from reberth.records import Labels
 
 _NAMESPACE_OF_POLICY = "propagationpolicy.karmada.io/namespace"
 _NAME_OF_POLICY = {kind: f"{kind.lower()}.karmada.io/name" for kind in (POLICY, CLUSTER_POLICY)}
+_CLAIMS = {LABELS[kind] for kind in (POLICY, CLUSTER_POLICY)}
+_MARKS = {*_CLAIMS, _NAMESPACE_OF_POLICY, *_NAME_OF_POLICY.values()}
 # What a policy says of a binding; the rest of its spec is others' business.
 _SAID_BY_POLICY = (
     "propagateDeps",
@@ -61,8 +63,24 @@ def mark_claim(policy: PropagationPolicy | None) -> tuple[Marks, Marks]:
     return labels, annotations
 
 
+def exchange_marks(had: Labels | None, said: Labels | None) -> Labels:
+    """Give the marks of a template with the claims that its binding has, whatever it says itself."""
+    kept = {name: value for name, value in (had or {}).items() if name not in _MARKS}
+    return kept | {name: value for name, value in (said or {}).items() if name in _MARKS}
+
+
+def list_claims(labels: Labels | None) -> Labels:
+    """Give the labels that say which policies have claimed an object."""
+    return {name: value for name, value in (labels or {}).items() if name in _CLAIMS}
+
+
+def says_claim(template: Template, binding: ResourceBinding) -> bool:
+    """Tell whether the template says of itself what its binding says of it."""
+    return list_claims(binding.metadata.labels).items() <= (template.metadata.labels or {}).items()
+
+
 def is_claimed(labels: Labels | None) -> bool:
-    return any(LABELS[kind] in (labels or {}) for kind in (POLICY, CLUSTER_POLICY))
+    return bool(list_claims(labels))
 
 
 def write_binding(key: Key, template: Template, policy: PropagationPolicy) -> Object:
@@ -101,9 +119,13 @@ def change_binding(
 
 
 def change_template(template: Template, policy: PropagationPolicy | None) -> Object | None:
-    """Give the merge patch that has the template say who has claimed it; None where it does."""
+    """Give the merge patch that has the template say who has claimed it; None where it does.
+
+    Whatever else changes of the template meanwhile is of no importance, as long as it is this one.
+    """
     meta = template.metadata
-    return _conditional(change_marks(meta.labels, meta.annotations, policy), meta.resource_version)
+    patch = change_marks(meta.labels, meta.annotations, policy)
+    return {"metadata": {**patch["metadata"], "uid": meta.uid}} if patch else None
 
 
 def change_marks(

@@ -14,10 +14,11 @@ from reberth.requests import incoming_demand, write_amount
 
 # Where the number of replicas stands, by kind; what is not here is not divided.
 REPLICAS = {
-    "Deployment": "replicas",
-    "StatefulSet": "replicas",
-    "Job": "parallelism",
+    ("apps/v1", "Deployment"): "replicas",
+    ("apps/v1", "StatefulSet"): "replicas",
+    ("batch/v1", "Job"): "parallelism",
 }
+_POD = ("v1", "Pod")
 
 
 class Demand(NamedTuple):
@@ -27,12 +28,18 @@ class Demand(NamedTuple):
 
 def read_demand(key: Key, template: Template) -> Demand:
     """Read what the scheduler has to know. Raises ObjectError."""
-    field, spec = REPLICAS.get(key.kind), template.part("spec")
-    if field is None or not isinstance(spec, dict):
+    field, spec = REPLICAS.get((key.api_version, key.kind)), template.part("spec")
+    if not isinstance(spec, dict):
         return Demand()
-    replicas = spec.get(field)
+    if (key.api_version, key.kind) == _POD:
+        return Demand(1, _read_requirements(key, template, spec))
+    if field is None:
+        return Demand()
+    replicas = 1 if spec.get(field) is None else spec[field]
+    if spec.get("completions"):
+        replicas = min(replicas, spec["completions"])
     pod = (spec.get("template") or {}).get("spec") or {}
-    return Demand(1 if replicas is None else replicas, _read_requirements(key, template, pod))
+    return Demand(replicas, _read_requirements(key, template, pod))
 
 
 def _read_requirements(key: Key, template: Template, pod: Any) -> ReplicaRequirements | None:  # noqa: ANN401 - any JSON

@@ -1,20 +1,25 @@
 """What every controller works with: the hub's API, its mirror, its events and a clock."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
 
 from federation.controllers.calling import ObjectApi
+from federation.controllers.catalogue import Catalogue
 from federation.controllers.keys import Key
 from federation.controllers.noticing import NoticingCache
 from federation.controllers.templates import Object
 from reberth.errors import NotFound
 from reberth.events import Recorder
+from reberth.kinds import Kind
 from reberth.records import ObjectMeta, ObjectReference, Record
 from reberth.resources import Resource
 from reberth.tables import meta_of
 
 T = TypeVar("T", bound=Record)
+
+_MIRRORED_WITHIN = 60.0
+"""After so long the mirror is believed, whatever we have written."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +30,33 @@ class Desk:
     cache: NoticingCache
     recorder: Recorder
     clock: Callable[[], float]
+    catalogue: Catalogue = field(default_factory=Catalogue)
+
+    _written: dict[tuple[Kind[Any, Any], str, str], tuple[Record, float]] = field(default_factory=dict)
 
     def find(self, resource: Resource[T], namespace: str, name: str) -> T | None:
-        """Give the object as the mirror knows it."""
-        return self.cache.of(resource.kind).named(namespace, name)
+        """Give the object as the mirror knows it, or as we have written it since."""
+        found: T | None = self.cache.of(resource.kind).named(namespace, name)
+        place = (resource.kind, namespace, name)
+        if place not in self._written:
+            return found
+        written, until = self._written[place]
+        if found is None or self.clock() > until or not _is_newer(written, found):
+            del self._written[place]
+            return found
+        return cast("T", written)
 
     async def patch(
         self, resource: Resource[T], record: Record, patch: Object, *, subresource: str = ""
     ) -> T:
         """Merge a patch into an object; a resourceVersion in it is the precondition."""
         meta = meta_of(record)
-        return await self.api.merge(
+        written = await self.api.merge(
             resource, meta.name, patch, namespace=meta.namespace, subresource=subresource
         )
+        place = (resource.kind, meta.namespace, meta.name)
+        self._written[place] = written, self.clock() + _MIRRORED_WITHIN
+        return written
 
     async def remove(self, resource: Resource[Any], record: Record) -> None:
         """Delete this very object; that it is gone already is as good."""
@@ -54,6 +73,12 @@ class Controller(Protocol):
     def notice(self, resource: Resource[Any], record: Any) -> None: ...  # noqa: ANN401 - a record of the resource
 
     async def run(self) -> None: ...
+
+
+def _is_newer(written: Record, found: Record) -> bool:
+    """Tell whether the mirror has still to hear of what we have written to this very object."""
+    ours, theirs = meta_of(written), meta_of(found)
+    return ours.uid == theirs.uid and int(ours.resource_version) > int(theirs.resource_version)
 
 
 def refer_to(key: Key, meta: ObjectMeta) -> ObjectReference:

@@ -1,28 +1,42 @@
 """What a Work comes to in its member: may it be written there, is it still as written, how is it."""
 
+import hashlib
 from typing import Any, NamedTuple
 
 import msgspec
 
 from federation.api import ManifestStatus
 from federation.controllers.health import find_health
-from federation.controllers.keys import MANAGED, WORK_ID, WORK_NAME, WORK_NAMESPACE, Key, permanent_id
+from federation.controllers.keys import (
+    MANAGED,
+    TEMPLATE_UID,
+    WORK_ID,
+    WORK_NAME,
+    WORK_NAMESPACE,
+    Key,
+    permanent_id,
+)
 from federation.controllers.resources import HeldWork
 from federation.controllers.revising import CONFLICT_RESOLUTION, read_manifests
 from federation.controllers.scheduled import put_condition
+from federation.controllers.summing import GENERATION, OF_TEMPLATE, tells_generations
 from federation.controllers.templates import Object, Template, read_parts
+from federation.controllers.writing import GENERATION as GENERATION_OF_TEMPLATE
+from reberth import errors
+from reberth.errors import ApiError
 from reberth.records import Condition, ObjectMeta
 
 APPLIED = "Applied"
 _OVERWRITE = "overwrite"
 _SUCCESS = ("AppliedSuccessful", "Manifest has been successfully applied")
 _FAILURE = "AppliedFailed"
+_RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
 class Written(NamedTuple):
     """What was sent, and what the member made of it: a change by somebody else makes another generation."""
 
-    manifest: Object
+    digest: bytes
     uid: str
     mark: str
 
@@ -44,6 +58,11 @@ def read_manifest(work: HeldWork) -> Object | None:
         WORK_NAME: meta.name,
     }
     return {**manifest, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def uid_of_template(work: HeldWork) -> str:
+    manifest = read_manifest(work)
+    return str(manifest["metadata"]["annotations"].get(TEMPLATE_UID, "")) if manifest else ""
 
 
 def key_of_manifest(manifest: Object) -> Key:
@@ -81,6 +100,11 @@ def find_conflict(manifest: Object, found: Template | None) -> str | None:
     )
 
 
+def digest(manifest: Object) -> bytes:
+    """Stand for a manifest that was sent; there are too many to keep them all."""
+    return hashlib.sha256(msgspec.json.encode(manifest, order="deterministic")).digest()
+
+
 def mark_of(meta: ObjectMeta) -> str:
     """Give what changes when somebody changes what was written: what has no generation has its version."""
     return f"g{meta.generation}" if meta.generation else f"v{meta.resource_version}"
@@ -88,7 +112,7 @@ def mark_of(meta: ObjectMeta) -> str:
 
 def is_as_written(written: Written | None, manifest: Object, found: Template | None) -> bool:
     """Tell whether nothing has to be sent: neither the manifest nor the object has changed since."""
-    if written is None or found is None or written.manifest != manifest:
+    if written is None or found is None or written.digest != digest(manifest):
         return False
     labels, annotations = found.metadata.labels or {}, found.metadata.annotations or {}
     wanted = manifest["metadata"]
@@ -99,12 +123,38 @@ def is_as_written(written: Written | None, manifest: Object, found: Template | N
     )
 
 
-def drop_replicas(manifest: Object, label: str) -> Object:
-    """Leave the replicas out where somebody in the member has a say in them."""
-    if (manifest["metadata"].get("labels") or {}).get(label) != "true":
+def fit(manifest: Object, found: Template | None) -> Object:
+    """Leave the replicas out where somebody in the member has a say in them, once a copy is there."""
+    if found is None or not _retains_replicas(manifest):
         return manifest
     spec = {name: value for name, value in (manifest.get("spec") or {}).items() if name != "replicas"}
     return {**manifest, "spec": spec}
+
+
+def hold_replicas(manifest: Object, found: Template | None) -> Object | None:
+    """Give what keeps a member's replicas as they are when we stop sending them; None where we send them."""
+    spec = found.part("spec") if found is not None and _retains_replicas(manifest) else None
+    if not isinstance(spec, dict) or "replicas" not in spec:
+        return None
+    meta = {name: value for name, value in manifest["metadata"].items() if name in ("name", "namespace")}
+    head = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": meta}
+    return {**head, "spec": {"replicas": spec["replicas"]}}
+
+
+def _retains_replicas(manifest: Object) -> bool:
+    return (manifest["metadata"].get("labels") or {}).get(_RETAIN) == "true"
+
+
+def is_missing_namespace(message: str, namespace: str) -> bool:
+    """Tell whether that is all that is missing."""
+    return bool(namespace) and f'namespaces "{namespace}" not found' in message
+
+
+def explain(error: ApiError, target: Key) -> str:
+    """Say why a member did not take an object; of a kind that it does not have it says next to nothing."""
+    if isinstance(error, errors.NotFound) and '"' not in error.message:
+        return f"{target.api_version} {target.kind} is not served in this cluster"
+    return error.message
 
 
 def change_status(
@@ -130,6 +180,15 @@ def _read(status: ManifestStatus) -> Object:
     return {**had, "identifier": {"ordinal": 0, **had["identifier"]}}
 
 
+def _tell_generations(group: str, found: Template) -> Object:
+    """Say what the copy is, of which generation of the template: its status alone does not."""
+    if not tells_generations(group, found.kind):
+        return {}
+    of_template = (found.metadata.annotations or {}).get(GENERATION_OF_TEMPLATE, "")
+    told = {GENERATION: found.metadata.generation}
+    return {**told, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else told
+
+
 def _describe(key: Key, plural: str, found: Template) -> Object:
     group, _, version = key.api_version.rpartition("/")
     identifier = {
@@ -144,6 +203,8 @@ def _describe(key: Key, plural: str, found: Template) -> Object:
     status: Any = found.part("status")
     described = {"identifier": {name: value for name, value in identifier.items() if value != ""}}
     if status is not None:
-        described["status"] = status
+        described["status"] = (
+            {**status, **_tell_generations(group, found)} if isinstance(status, dict) else status
+        )
     shown = {"metadata": {"generation": found.metadata.generation}, **read_parts(found), "status": status}
-    return {**described, "health": find_health(key.kind, shown)}
+    return {**described, "health": find_health(key.api_version, key.kind, shown)}

@@ -1,19 +1,24 @@
 """From Works to members: what a Work holds is written there, kept so, and taken away with the Work."""
 
-from typing import Any
+import asyncio
+from typing import Any, NamedTuple
 
 from federation.controllers import resources
-from federation.controllers.desk import Desk
+from federation.controllers.applying import apply, delete, look
+from federation.controllers.desk import Desk, refer_to
 from federation.controllers.executing import (
     Written,
     change_status,
-    drop_replicas,
+    digest,
+    explain,
     find_conflict,
+    fit,
     is_as_written,
     is_ours,
     key_of_manifest,
     mark_of,
     read_manifest,
+    uid_of_template,
     work_of,
 )
 from federation.controllers.keys import EXECUTION_FINALIZER, Key, cluster_of_works, namespace_of_works
@@ -21,12 +26,23 @@ from federation.controllers.queueing import Queue, QueueSettings
 from federation.controllers.resources import HeldWork
 from federation.controllers.sessions import Session, Sessions
 from federation.controllers.templates import Object, Template
+from federation.controllers.turns import Urgency
 from reberth import errors
+from reberth.events import WARNING
 from reberth.measures import Duration
 from reberth.resources import Resource
 
-_RETAIN = "resourcetemplate.karmada.io/retain-replicas"
+_SYNC_FAILED, _SYNC = "SyncFailed", "Sync"
 _REFUSALS = (errors.BadRequest, errors.Forbidden, errors.NotFound, errors.Invalid, errors.Conflict)
+
+
+class _Outcome(NamedTuple):
+    """What a Work has come to: its object, or why it is not there."""
+
+    target: Key
+    plural: str
+    found: Template | None
+    trouble: str | None
 
 
 class ExecutionSettings(QueueSettings, frozen=True):
@@ -40,8 +56,10 @@ class Execution:
         self._desk = desk
         self._sessions = sessions
         self._settings = settings
-        self._queue = Queue("execution", self._settle, settings)
+        self._queue = Queue("execution", self._settle, settings, urgency=Urgency.PLACING)
+        self._reports = Queue("reports", self._report, settings, urgency=Urgency.REPORTING)
         self._written: dict[Key, Written] = {}
+        self._outcomes: dict[Key, _Outcome] = {}
         sessions.listen(self._hear)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -49,7 +67,9 @@ class Execution:
             self._queue.add(resources.key_of(resource, record))
 
     async def run(self) -> None:
-        await self._queue.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run())
+            group.create_task(self._reports.run())
 
     def _hear(self, cluster: str, record: Template | None) -> None:
         """An object of a member concerns the Work that holds it; a member that is new all of its Works."""
@@ -64,6 +84,7 @@ class Execution:
         cluster = cluster_of_works(key.namespace) or ""
         if work is None:
             self._written.pop(key, None)
+            self._outcomes.pop(key, None)
             return None
         if work.metadata.deletion_timestamp is not None:
             return await self._take_away(key, work, cluster)
@@ -76,16 +97,16 @@ class Execution:
         """Write the manifest where it is not as written, and tell how its object is."""
         manifest = read_manifest(work)
         target = key_of_manifest(manifest) if manifest else None
-        resource = resources.find_template(target.api_version, target.kind) if target else None
+        resource = self._desk.catalogue.find(target.api_version, target.kind) if target else None
         if manifest is None or target is None or resource is None:
             unknown = target or key
-            await self._report(work, unknown, "", None, f"{unknown.kind}: no kind that can be propagated")
-            return None
+            reason = f"{unknown.kind}: no kind that can be propagated"
+            self._note(key, work, _Outcome(unknown, "", None, reason))
+            return self._settings.try_again_every
         found, trouble = session.find(resource, target.namespace, target.name), None
-        manifest = drop_replicas(manifest, _RETAIN)
-        if not is_as_written(self._written.get(key), manifest, found):
+        if not is_as_written(self._written.get(key), fit(manifest, found), found):
             found, trouble = await self._write(key, session, resource, manifest, found=found)
-        await self._report(work, target, resource.name, found, trouble)
+        self._note(key, work, _Outcome(target, resource.name, found, trouble))
         return self._settings.try_again_every if trouble else None
 
     async def _write(
@@ -100,45 +121,36 @@ class Execution:
         """Give the object as it is afterwards, or why it was not written."""
         target = key_of_manifest(manifest)
         if found is None:
-            found = await _look(session, resource, target)
+            found = await look(session, resource, target)
         if conflict := find_conflict(manifest, found):
             return None, conflict
         try:
-            found = await self._apply(session, resource, target, manifest)
+            there = await apply(session, resource, manifest, found=found, hub=self._desk.api)
         except _REFUSALS as error:
-            return found, error.message
-        self._written[key] = Written(manifest, found.metadata.uid, mark_of(found.metadata))
-        return found, None
-
-    async def _apply(
-        self, session: Session, resource: Resource[Template], target: Key, manifest: Object
-    ) -> Template:
-        """Apply it; where its namespace is missing, that comes first."""
-        place = {"namespace": target.namespace}
-        try:
-            return await session.api.apply_object(resource, target.name, manifest, **place)
-        except errors.NotFound:
-            if not target.namespace:
-                raise
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": target.namespace}}
-        await session.api.apply_object(resources.NAMESPACES, target.namespace, body)
-        return await session.api.apply_object(resource, target.name, manifest, **place)
+            return found, explain(error, target)
+        self._written[key] = Written(
+            digest(fit(manifest, found)), there.metadata.uid, mark_of(there.metadata)
+        )
+        return there, None
 
     async def _take_away(self, key: Key, work: HeldWork, cluster: str) -> float | None:
         """Delete what the Work holds; it may go itself when that is gone, or nobody can look any more."""
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):
-            is_left = self._desk.find(resources.CLUSTERS, "", cluster) is None
+            there = self._desk.find(resources.CLUSTERS, "", cluster)
+            is_left = there is None or there.metadata.deletion_timestamp is not None
             if is_left:
                 await self._release(work)
             return None if is_left else self._settings.look_whether_gone_every
         manifest = read_manifest(work)
         target = key_of_manifest(manifest) if manifest else None
-        resource = resources.find_template(target.api_version, target.kind) if target else None
+        resource = self._desk.catalogue.find(target.api_version, target.kind) if target else None
+        if target and not resource and resources.can_be_propagated(target.api_version, target.kind):
+            return self._settings.look_whether_gone_every
         if target and resource and not work.spec.preserve_resources_on_deletion:
-            found = await _look(session, resource, target)
+            found = await look(session, resource, target)
             if found is not None and is_ours(found.metadata) and work_of(found.metadata) == key[2:]:
-                await _delete(session, resource, found)
+                await delete(session, resource, found)
                 return self._settings.look_whether_gone_every
         await self._release(work)
         return None
@@ -151,27 +163,28 @@ class Execution:
         except errors.NotFound:
             return
 
-    async def _report(
-        self, work: HeldWork, key: Key, plural: str, found: Template | None, trouble: str | None
-    ) -> None:
-        status = change_status(work, key, plural, found, trouble, now=self._desk.clock())
-        if status is not None:
-            await self._desk.patch(resources.WORKS, work, status, subresource="status")
+    def _note(self, key: Key, work: HeldWork, outcome: "_Outcome") -> None:
+        """Keep what came of it; it is told when there is time."""
+        self._outcomes[key] = outcome
+        if change_status(work, *outcome, now=self._desk.clock()) is not None:
+            self._reports.add(key)
 
+    async def _report(self, key: Key) -> None:
+        await self._desk.api.approach()
+        work, outcome = self._desk.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
+        if work is None or outcome is None or work.metadata.deletion_timestamp is not None:
+            return
+        status = change_status(work, *outcome, now=self._desk.clock())
+        if status is None:
+            return
+        await self._desk.patch(resources.WORKS, work, status, subresource="status")
+        if outcome.trouble and "conditions" in status["status"]:
+            self._complain(work, outcome.target, outcome.trouble)
 
-async def _look(session: Session, resource: Resource[Template], target: Key) -> Template | None:
-    """Ask the member itself: its mirror may be a moment behind."""
-    try:
-        return await session.api.get(resource, target.name, namespace=target.namespace)
-    except errors.NotFound:
-        return None
-
-
-async def _delete(session: Session, resource: Resource[Template], found: Template) -> None:
-    meta = found.metadata
-    if meta.deletion_timestamp is not None:
-        return
-    try:
-        await session.api.remove_object(resource, meta.name, uid=meta.uid, namespace=meta.namespace)
-    except errors.NotFound:
-        return
+    def _complain(self, work: HeldWork, key: Key, trouble: str) -> None:
+        """Tell people where they look: at the Work, and at the template."""
+        meta = work.metadata
+        here = Key(resources.WORKS.api_version, resources.WORKS.kind.name, meta.namespace, meta.name)
+        note = f"Failed to sync workload to cluster({cluster_of_works(meta.namespace)}): {trouble}"
+        for regarding in (refer_to(here, meta), refer_to(key, type(meta)(uid=uid_of_template(work)))):
+            self._desk.recorder.record(regarding, reason=_SYNC_FAILED, note=note, action=_SYNC, kind=WARNING)

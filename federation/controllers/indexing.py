@@ -5,8 +5,8 @@ from typing import Any
 
 from federation.api import WORK_API_VERSION
 from federation.controllers import resources
+from federation.controllers.desk import Desk
 from federation.controllers.keys import Key, binding_of, cluster_of_works
-from federation.controllers.noticing import NoticingCache
 from federation.controllers.resources import HeldWork
 from reberth.resources import Resource
 
@@ -14,8 +14,8 @@ from reberth.resources import Resource
 class WorkIndex:
     """Hears of every Work that comes, and looks up whether it is still there."""
 
-    def __init__(self, cache: NoticingCache) -> None:
-        self._cache = cache
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._places: dict[Key, set[tuple[str, str]]] = defaultdict(set)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -24,8 +24,7 @@ class WorkIndex:
 
     def of(self, key: Key) -> dict[str, HeldWork]:
         """Give the Works of a binding, by cluster."""
-        table = self._cache.of(resources.WORKS.kind)
-        found = {place: table.named(*place) for place in self._places.get(key, ())}
+        found = {place: self._desk.find(resources.WORKS, *place) for place in self._places.get(key, ())}
         there = {place: work for place, work in found.items() if work is not None}
         if there:
             self._places[key] = set(there)

@@ -12,6 +12,8 @@ from reberth.selectors.labels import compile_selector
 POLICY, CLUSTER_POLICY = POLICY_KINDS
 PREEMPTS = "Always"
 _BY_NAME, _BY_LABELS, _BY_KIND = 3, 2, 1
+# Every cluster makes these for itself: only who names one means it.
+MADE_BY_EVERY_CLUSTER = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
 _RESERVED = ("karmada-system", "karmada-cluster")
 _RESERVED_PREFIXES = ("kube-", "karmada-es-")
 
@@ -92,6 +94,8 @@ def _fit(subject: Subject, selector: ResourceSelector, policy: PropagationPolicy
         return 0
     if selector.name:
         return _BY_NAME if selector.name == key.name else 0
+    if (key.kind, key.name) in MADE_BY_EVERY_CLUSTER:
+        return 0
     if selector.label_selector is None:
         return _BY_KIND
     return _BY_LABELS if compile_selector(selector.label_selector).matches(subject.labels) else 0

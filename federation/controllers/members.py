@@ -5,35 +5,40 @@ changed. A member that is not Ready gets a taint, so that nothing new goes there
 """
 
 import asyncio
+import ssl
 from typing import Any, NamedTuple
 
 from federation.api import CLUSTER_API_VERSION, Cluster
 from federation.controllers import metrics, resources
-from federation.controllers.desk import Desk
-from federation.controllers.keys import Key, namespace_of_works
+from federation.controllers.desk import Desk, refer_to
+from federation.controllers.housing import Housing
+from federation.controllers.keys import Key
+from federation.controllers.lost_members import change_taints, find_loss
 from federation.controllers.queueing import Queue, QueueSettings
 from federation.controllers.scheduled import find_condition
 from federation.controllers.sessions import PUSH, Session, Sessions
 from federation.controllers.surveying import (
+    HEALTHY,
+    NOT_HEALTHY,
+    NOT_REACHABLE,
+    NOT_USABLE,
     READY,
     Sighting,
     Survey,
     change_status,
-    has_taint,
     judge,
     list_resources,
     sum_up,
-    wants_taint,
-    write_taints,
 )
-from federation.controllers.templates import Object
+from federation.controllers.tolerating import write_taint
 from reberth import errors
 from reberth.errors import ApiError
+from reberth.events import NORMAL, WARNING
 from reberth.kinds import NODE, POD
 from reberth.measures import Duration
 from reberth.resources import Resource
 
-_TAINTING = "reberth-federation-members"
+_TAINTED = "TaintClusterSucceed"
 _OPENING = 0.2
 """So long after a Cluster has come somebody has tried to open a way to it, or soon will have."""
 
@@ -45,6 +50,10 @@ class MemberSettings(QueueSettings, frozen=True):
     answer_within: Duration = Duration(5)
     threshold: Duration = Duration(30)
     discover_every: Duration = Duration(60)
+    taint_lost_members_after: Duration | None = None
+    """A member that has not been reached for so long has its workloads leave it; not given: never."""
+    let_go_after: Duration = Duration(600)
+    """So long does a Cluster that is deleted wait for substitutes of what is there."""
 
 
 class _Known(NamedTuple):
@@ -61,7 +70,7 @@ class Members:
         self._settings = settings
         self._queue = Queue("members", self._settle, settings)
         self._known: dict[str, _Known] = {}
-        self._housed: set[str] = set()
+        self._housing = Housing(desk, let_go_after=settings.let_go_after)
         sessions.listen(self._hear)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -80,10 +89,21 @@ class Members:
     async def _settle(self, key: Key) -> float | None:
         cluster = self._desk.find(resources.CLUSTERS, "", key.name)
         if cluster is None:
-            self._known.pop(key.name, None)
-            self._housed.discard(key.name)
+            self._forget(key.name)
             return None
-        await self._house(key.name)
+        waits = [await self._tell(key, cluster)]
+        if cluster.metadata.deletion_timestamp is None:
+            await self._housing.keep(cluster)
+        else:
+            waits.append(await self._housing.clear(cluster))
+        return min((each for each in waits if each is not None), default=None)
+
+    def _forget(self, name: str) -> None:
+        self._known.pop(name, None)
+        self._housing.forget(name)
+
+    async def _tell(self, key: Key, cluster: Cluster) -> float | None:
+        """Look at the member when it is time, and write down what is new."""
         if cluster.spec.sync_mode != PUSH:
             return None  # somebody in the member tells of it
         if self._sessions.get(key.name) is None and key.name not in self._sessions.troubles:
@@ -92,27 +112,20 @@ class Members:
         known = self._known.get(key.name)
         if known is None or now - known.probed_at >= self._settings.probe_every:
             known = self._known[key.name] = await self._look(key, known, now)
-        await self._write(cluster, known, now)
+        cluster = await self._write(key, cluster, known, now)
+        lost_in = await self._taint(key, cluster)
         self._count()
-        return max(0.0, known.probed_at + self._settings.probe_every - now)
-
-    async def _house(self, name: str) -> None:
-        """Make the namespace in which the member's Works stand."""
-        if name not in self._housed:
-            namespace = namespace_of_works(name)
-            body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-            await self._desk.api.apply_object(resources.NAMESPACES, namespace, body)
-            self._housed.add(name)
+        return max(0.0, min(known.probed_at + self._settings.probe_every - now, lost_in))
 
     async def _look(self, key: Key, before: _Known | None, now: float) -> _Known:
         session = self._sessions.get(key.name)
-        answers, is_ready, message = await self._probe(key, session)
-        self._sessions.mark(key.name, answers=answers)
-        sighting = Sighting(answers, is_ready, message, now)
-        if before and before.sighting[:2] == sighting[:2]:
+        reason, message = await self._probe(key, session)
+        sighting = Sighting(reason, message, now)
+        self._sessions.mark(key.name, answers=sighting.answers)
+        if before and before.sighting.is_ready == sighting.is_ready:
             sighting = sighting._replace(since=before.sighting.since)
         known = (before or _Known(sighting))._replace(sighting=sighting, probed_at=now)
-        if session is None or not is_ready:
+        if session is None or not sighting.is_ready:
             return known
         if now - known.discovered_at >= self._settings.discover_every:
             known = await _discover(known, session, now)
@@ -121,34 +134,49 @@ class Members:
             known = known._replace(survey=known.survey._replace(room=room))
         return known
 
-    async def _probe(self, key: Key, session: Session | None) -> tuple[bool, bool, str]:
-        """Ask once; whether it answers, whether it is ready, and what it says if not."""
+    async def _probe(self, key: Key, session: Session | None) -> tuple[str, str]:
+        """Ask once how the member is; what it says if it is not ready."""
         if session is None:
-            return False, False, self._sessions.troubles.get(key.name, "no connection yet")
+            return NOT_USABLE, self._sessions.troubles.get(key.name, "no connection yet")
         try:
             await session.api.probe(within=self._settings.answer_within)
         except errors.Unauthorized as error:
             self._sessions.reopen(key)
-            return True, False, error.message
+            return NOT_USABLE, error.message
         except (errors.Unreachable, errors.Unanswered) as error:
-            return False, False, error.message
+            return NOT_USABLE if isinstance(error.__cause__, ssl.SSLError) else NOT_REACHABLE, error.message
         except ApiError as error:
-            return True, False, error.message
+            return NOT_HEALTHY, error.message
         except TimeoutError:
-            return False, False, f"no answer within {self._settings.answer_within:g} s"
-        return True, True, ""
+            return NOT_REACHABLE, f"no answer within {self._settings.answer_within:g} s"
+        return HEALTHY, ""
 
-    async def _write(self, cluster: Cluster, known: _Known, now: float) -> None:
+    async def _write(self, key: Key, cluster: Cluster, known: _Known, now: float) -> Cluster:
         is_lasting = now - known.sighting.since >= self._settings.threshold
         conditions = judge(cluster, known.sighting, is_lasting=is_lasting, now=self._desk.clock())
         change = change_status(cluster, known.survey, conditions)
-        if change is not None:
-            cluster = await self._desk.patch(resources.CLUSTERS, cluster, change, subresource="status")
-        is_tainted = wants_taint(cluster.status.conditions or ())
-        if is_tainted != has_taint(cluster):
-            name = cluster.metadata.name
-            body = write_taints(name, CLUSTER_API_VERSION, is_tainted=is_tainted)
-            await self._desk.api.apply_object(resources.CLUSTERS, name, body, manager=_TAINTING)
+        if change is None:
+            return cluster
+        written = await self._desk.patch(resources.CLUSTERS, cluster, change, subresource="status")
+        if conditions is not None:
+            ready = find_condition(written.status.conditions, READY)
+            self._say(key, cluster, (ready and ready.reason) or READY, (ready and ready.message) or "")
+        return written
+
+    async def _taint(self, key: Key, cluster: Cluster) -> float:
+        """Have it bear the taints that are due; the seconds until there is another one."""
+        lost_after, now = self._settings.taint_lost_members_after, self._desk.clock()
+        if change := change_taints(cluster, lost_after=lost_after, now=now):
+            written = await self._desk.patch(resources.CLUSTERS, cluster, change)
+            if taints := written.spec.taints:
+                self._say(key, cluster, _TAINTED, ", ".join(map(write_taint, taints)))
+        loss = find_loss(cluster.status.conditions, lost_after)
+        return loss - now if loss is not None and loss > now else float("inf")
+
+    def _say(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
+        kind = NORMAL if reason == HEALTHY else WARNING
+        regarding = refer_to(key, cluster.metadata)
+        self._desk.recorder.record(regarding, reason=reason, note=note, action="LookAtMember", kind=kind)
 
     def _count(self) -> None:
         clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()

@@ -4,6 +4,11 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from reberth.metrics import REGISTRY
 
+# Why a binding is looked at by the scheduler.
+BINDING_ADD, BINDING_UPDATE = "BindingAdd", "BindingUpdate"
+CLUSTER_CHANGED, ATTEMPT_FAILED = "ClusterChanged", "ScheduleAttemptFailure"
+_SECONDS = tuple(0.001 * 2**power for power in range(15))
+
 QUEUE_DEPTH = Gauge(
     "reberth_federation_queue_depth",
     "Objects that wait for a controller or are being settled by it.",
@@ -26,6 +31,20 @@ SCHEDULING_DURATION = Histogram(
     "karmada_scheduler_e2e_scheduling_duration_seconds",
     "Seconds from looking at a binding to its written decision.",
     ("result", "schedule_type"),
+    registry=REGISTRY,
+    buckets=_SECONDS,
+)
+ALGORITHM_DURATION = Histogram(
+    "karmada_scheduler_scheduling_algorithm_duration_seconds",
+    "Seconds that a decision takes; all of its steps are one.",
+    ("schedule_step",),
+    registry=REGISTRY,
+    buckets=_SECONDS,
+)
+QUEUE_INCOMING = Counter(
+    "karmada_scheduler_queue_incoming_bindings_total",
+    "Bindings that the scheduler is to look at, by what has happened.",
+    ("event",),
     registry=REGISTRY,
 )
 MEMBERS_READY = Gauge(

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from federation.controllers import metrics
 from federation.controllers.keys import Key
+from federation.controllers.turns import URGENCY, Urgency
 from reberth.errors import ApiError, Conflict, ReberthError
 from reberth.faults import ObjectError
 from reberth.leasing import LeaseLost
@@ -31,7 +32,7 @@ _LATER, _DONE = "later", "done"
 class QueueSettings(Section, frozen=True):
     """How much is done at once, and how patiently what fails is tried again."""
 
-    workers: Annotated[int, Meta(ge=1, le=256)] = 8
+    workers: Annotated[int, Meta(ge=1, le=256)] = 16
     first_pause: Duration = Duration(0.1)
     longest_pause: Duration = Duration(60)
 
@@ -52,8 +53,10 @@ class Queue:
         settings: QueueSettings,
         *,
         rank: Callable[[Key], int] = lambda _: 0,
+        urgency: Urgency = Urgency.WATCHING,
     ) -> None:
         self._name = name
+        self._urgency = urgency
         self._settle = settle
         self._settings = settings
         self._rank = rank
@@ -102,6 +105,7 @@ class Queue:
                 timer.cancel()
 
     async def _work(self) -> None:
+        URGENCY.set(self._urgency)
         while True:
             await self._bell.acquire()
             _, _, key = heapq.heappop(self._heap)

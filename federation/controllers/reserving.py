@@ -5,14 +5,18 @@ its room, or the next binding would be given the same. A reservation ends when t
 long that the cluster's report must hold it, when the replicas go elsewhere, or when its time is up.
 """
 
+import heapq
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 
 from federation.api import Cluster, ResourceBinding, ResourceSummary
 from federation.controllers.keys import Key
-from reberth.quantities import nanos, write_quantity
+from reberth.quantities import QuantityError, nanos, write_quantity
 from reberth.records import Quantities
 
 _PODS = "pods"
@@ -25,32 +29,40 @@ class Reservation(msgspec.Struct, frozen=True):
     request: Quantities
     until: float
 
+    @property
+    def amounts(self) -> dict[str, int]:
+        each = {_PODS: "1", **self.request}
+        return {name: self.replicas * nanos(amount) for name, amount in each.items()}
+
 
 class Reservations:
-    """What has been given, by binding and cluster."""
+    """What has been given, by binding and cluster, and what that takes of each cluster together."""
 
     def __init__(self, *, lasting: float, reported_within: float) -> None:
         self._lasting = lasting
         self._reported_within = reported_within
         self._held: dict[Key, dict[str, Reservation]] = {}
+        self._taken: dict[str, Counter[str]] = {}
+        self._ends: list[tuple[float, int, Key, str]] = []
+        self._numbers = itertools.count()
 
     def reserve(self, key: Key, binding: ResourceBinding, given: Mapping[str, int], *, now: float) -> None:
         """Hold what a decision gives beyond what the binding has."""
         had = {target.name: target.replicas for target in binding.spec.clusters or ()}
-        needs = binding.spec.replica_requirements
-        request = (needs.resource_request if needs else None) or {}
         held = self._held.get(key, {})
         more = {
             name: replicas - had.get(name, 0) + (held[name].replicas if name in held else 0)
             for name, replicas in given.items()
         }
-        self._held[key] = {
-            name: Reservation(count, request, now + self._lasting)
-            for name, count in more.items()
-            if count > 0
-        }
-        if not self._held[key]:
-            del self._held[key]
+        self._drop(key, *(held.keys() - {name for name, count in more.items() if count > 0}))
+        self._hold(key, binding, more, now=now)
+
+    def recall(self, key: Key, binding: ResourceBinding, *, now: float) -> None:
+        """Hold what another process has given, as far as the members have not carried it out."""
+        there = _list_applied(binding)
+        given = {each.name: each.replicas for each in binding.spec.clusters or () if each.name not in there}
+        with suppress(QuantityError):  # of what cannot be read nobody knows what it takes
+            self._hold(key, binding, given, now=now)
 
     def observe(self, key: Key, binding: ResourceBinding | None, *, now: float) -> None:
         """Let go, soon, of what the members have carried out, and at once of what nobody wants any more."""
@@ -58,42 +70,59 @@ class Reservations:
         if held is None:
             return
         if binding is None:
-            del self._held[key]
+            self._drop(key, *held)
             return
-        there = {each.cluster_name for each in binding.status.aggregated_status or () if each.applied}
         soon = now + self._reported_within
-        for name in there & held.keys():
-            held[name] = replace(held[name], until=min(held[name].until, soon))
+        for name in _list_applied(binding) & held.keys():
+            if soon < held[name].until:
+                self._put(key, name, replace(held[name], until=soon))
 
     def apply(self, clusters: Iterable[Cluster], *, now: float) -> list[Cluster]:
         """Give the clusters with what is held among what waits for a node."""
         self._forget(now)
-        taken: dict[str, list[Reservation]] = {}
-        for held in self._held.values():
-            for name, one in held.items():
-                taken.setdefault(name, []).append(one)
-        return [_take(cluster, taken.get(cluster.metadata.name, ())) for cluster in clusters]
+        return [_take(cluster, self._taken.get(cluster.metadata.name, {})) for cluster in clusters]
+
+    def _hold(self, key: Key, binding: ResourceBinding, counts: Mapping[str, int], *, now: float) -> None:
+        needs = binding.spec.replica_requirements
+        request = (needs.resource_request if needs else None) or {}
+        for name, count in counts.items():
+            if count > 0:
+                self._put(key, name, Reservation(count, request, now + self._lasting))
+
+    def _put(self, key: Key, name: str, one: Reservation) -> None:
+        self._drop(key, name)
+        self._held.setdefault(key, {})[name] = one
+        self._taken.setdefault(name, Counter()).update(one.amounts)
+        heapq.heappush(self._ends, (one.until, next(self._numbers), key, name))
+
+    def _drop(self, key: Key, *names: str) -> None:
+        held = self._held.get(key, {})
+        for name in [name for name in names if name in held]:
+            self._taken[name].subtract(held.pop(name).amounts)
+        if not held:
+            self._held.pop(key, None)
 
     def _forget(self, now: float) -> None:
-        for key in list(self._held):
-            self._held[key] = {name: one for name, one in self._held[key].items() if one.until > now}
-            if not self._held[key]:
-                del self._held[key]
+        while self._ends and self._ends[0][0] <= now:
+            _, _, key, name = heapq.heappop(self._ends)
+            if name in self._held.get(key, {}) and self._held[key][name].until <= now:
+                self._drop(key, name)
 
 
-def _take(cluster: Cluster, held: Iterable[Reservation]) -> Cluster:
+def _list_applied(binding: ResourceBinding) -> set[str]:
+    return {each.cluster_name for each in binding.status.aggregated_status or () if each.applied}
+
+
+def _take(cluster: Cluster, taken: Mapping[str, int]) -> Cluster:
     summary = cluster.status.resource_summary
-    total: dict[str, int] = {}
-    for one in held:
-        for name, amount in {_PODS: 1, **one.request}.items():
-            total[name] = total.get(name, 0) + one.replicas * nanos(amount)
-    if summary is None or not total:
+    if summary is None or not any(taken.values()):
         return cluster
-    return replace(cluster, status=replace(cluster.status, resource_summary=_add(summary, total)))
+    return replace(cluster, status=replace(cluster.status, resource_summary=_add(summary, taken)))
 
 
-def _add(summary: ResourceSummary, total: Mapping[str, int]) -> ResourceSummary:
+def _add(summary: ResourceSummary, taken: Mapping[str, int]) -> ResourceSummary:
     waiting = dict(summary.allocating or {})
-    for name, amount in total.items():
-        waiting[name] = write_quantity(nanos(waiting.get(name, 0)) + amount)
+    for name, amount in taken.items():
+        if amount:
+            waiting[name] = write_quantity(nanos(waiting.get(name, 0)) + amount)
     return replace(summary, allocating=waiting)

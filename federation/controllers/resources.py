@@ -3,6 +3,7 @@
 from typing import Any
 
 from federation.api import (
+    APPS_API_VERSION,
     CLUSTER_API_VERSION,
     POLICY_API_VERSION,
     WORK_API_VERSION,
@@ -12,6 +13,7 @@ from federation.api import (
     PropagationSpec,
     ResourceBinding,
     Work,
+    WorkloadRebalancer,
 )
 from federation.controllers.keys import Key
 from federation.controllers.templates import Template
@@ -69,6 +71,9 @@ BINDINGS: Resource[ResourceBinding] = _resource(WORK_API_VERSION, "ResourceBindi
 CLUSTER_BINDINGS: Resource[ResourceBinding] = _resource(
     WORK_API_VERSION, "ClusterResourceBinding", ResourceBinding, namespaced=False
 )
+REBALANCERS: Resource[WorkloadRebalancer] = _resource(
+    APPS_API_VERSION, "WorkloadRebalancer", WorkloadRebalancer, namespaced=False
+)
 WORKS: Resource[HeldWork] = _resource(WORKS_API_VERSION, "Work", HeldWork)
 LOGINS: Resource[Login] = _resource("v1", "Secret", Login)
 NAMESPACES: Resource[Template] = _resource("v1", "Namespace", Template, namespaced=False)
@@ -88,13 +93,30 @@ TEMPLATES: tuple[Resource[Template], ...] = (
     _resource("rbac.authorization.k8s.io/v1", "Role", Template),
     _resource("rbac.authorization.k8s.io/v1", "RoleBinding", Template),
 )
-_TEMPLATES = {(each.api_version, each.kind.name): each for each in TEMPLATES}
 _BINDINGS = {each.kind.name: each for each in (BINDINGS, CLUSTER_BINDINGS)}
 
 
-def find_template(api_version: str, kind: str) -> Resource[Template] | None:
-    """Give the resource of a kind that can be propagated."""
-    return _TEMPLATES.get((api_version, kind))
+# Nobody's workloads: the federation's own words, and what a cluster says of itself.
+_OWN_GROUPS = (
+    "apps.karmada.io",
+    "cluster.karmada.io",
+    "config.karmada.io",
+    "events.k8s.io",
+    "policy.karmada.io",
+    "work.karmada.io",
+)
+_OWN_KINDS = (("v1", "Event"), ("v1", "Node"))
+
+
+def can_be_propagated(api_version: str, kind: str) -> bool:
+    """Tell whether a kind is somebody's workload, and not of the federation or of a cluster itself."""
+    group = group_of(api_version)
+    return bool(api_version and kind) and group not in _OWN_GROUPS and (api_version, kind) not in _OWN_KINDS
+
+
+def is_template(resource: Resource[Any]) -> bool:
+    """Tell whether objects of the kind are propagated."""
+    return resource.record is Template
 
 
 def binding_resource(kind: str) -> Resource[ResourceBinding]:

@@ -5,7 +5,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from federation.api import WORKS_API_VERSION, GracefulEvictionTask, PurgeMode, ResourceBinding
+from federation.api import (
+    WORKS_API_VERSION,
+    GracefulEvictionTask,
+    PurgeMode,
+    ResourceBinding,
+    SchedulingType,
+)
+from federation.controllers.binding import exchange_marks
 from federation.controllers.demanding import REPLICAS
 from federation.controllers.keys import (
     EXECUTION_FINALIZER,
@@ -18,7 +25,10 @@ from federation.controllers.keys import (
 )
 from federation.controllers.resources import HeldWork
 from federation.controllers.scheduled import kind_of
-from federation.controllers.templates import Object, Template, write_manifest
+from federation.controllers.templates import Object, Template
+from federation.controllers.writing import write_manifest
+from federation.rebalancing.handing_over import kept_replicas
+from federation.scheduling.rounding import divide, prefers_last_name
 
 CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
 
@@ -38,7 +48,7 @@ def plan(key: Key, binding: ResourceBinding, template: Template, existing: Mappi
     goes at once, and no other cluster is given a new one before it is gone.
     """
     tasks = {task.from_cluster: task for task in binding.spec.graceful_eviction_tasks or ()}
-    targets = {each.name: each.replicas for each in binding.spec.clusters or ()}
+    targets = targets_of(binding) | _keep(binding, existing)
     held = {name for name, task in tasks.items() if name not in targets and not _is_direct(task)}
     wanted = {name: write_work(key, binding, template, name, replicas) for name, replicas in targets.items()}
     waits = any(_is_direct(task) and name in existing and name not in targets for name, task in tasks.items())
@@ -54,6 +64,23 @@ def plan(key: Key, binding: ResourceBinding, template: Template, existing: Mappi
     )
 
 
+def targets_of(binding: ResourceBinding) -> dict[str, int]:
+    """Give the clusters that are to have a copy, with its replicas: by decision, or for others' needs."""
+    needed = {each.name: 0 for one in binding.spec.required_by or () for each in one.clusters or ()}
+    return needed | {each.name: each.replicas for each in binding.spec.clusters or ()}
+
+
+def _keep(binding: ResourceBinding, existing: Mapping[str, HeldWork]) -> dict[str, int]:
+    """Give the copies that stay until others are ready, but for those that are to go at once."""
+    direct = {task.from_cluster for task in binding.spec.graceful_eviction_tasks or () if _is_direct(task)}
+    targets = targets_of(binding)
+    return {
+        name: max(replicas, targets.get(name, 0))
+        for name, replicas in kept_replicas(binding).items()
+        if name in existing and name not in direct
+    }
+
+
 def _is_direct(task: GracefulEvictionTask) -> bool:
     return task.purge_mode is PurgeMode.DIRECTLY
 
@@ -61,7 +88,7 @@ def _is_direct(task: GracefulEvictionTask) -> bool:
 def write_work(key: Key, binding: ResourceBinding, template: Template, cluster: str, replicas: int) -> Object:
     """Compose the Work of one cluster."""
     labels, annotations = tie_to_binding(kind_of(binding), binding.metadata)
-    manifest = revise(key, write_manifest(key, template), binding, replicas)
+    manifest = revise(key, write_manifest(key, template), binding, (cluster, replicas))
     return {
         "apiVersion": WORKS_API_VERSION,
         "kind": "Work",
@@ -88,17 +115,34 @@ def _is_halted(binding: ResourceBinding, cluster: str) -> bool:
     return bool(said.dispatching or (clusters and cluster in (clusters.cluster_names or ())))
 
 
-def revise(key: Key, manifest: Object, binding: ResourceBinding, replicas: int) -> Object:
+def revise(key: Key, manifest: Object, binding: ResourceBinding, target: tuple[str, int]) -> Object:
     """Give the manifest its share of the replicas, and the marks by which it is known in the member."""
-    field, spec = REPLICAS.get(key.kind), manifest.get("spec")
+    field, spec = REPLICAS.get((key.api_version, key.kind)), manifest.get("spec")
+    cluster, replicas = target
     if field and isinstance(spec, dict) and binding.spec.replicas:
-        manifest["spec"] = {**spec, field: replicas}
+        manifest["spec"] = {**spec, field: replicas, **_share_completions(spec, binding, cluster)}
     metadata = manifest["metadata"]
-    metadata["labels"] = {**metadata.get("labels", {}), MANAGED: "true"}
-    annotations = {**metadata.get("annotations", {}), TEMPLATE_UID: binding.spec.resource.uid}
+    said = binding.metadata
+    metadata["labels"] = {**exchange_marks(metadata.get("labels"), said.labels), MANAGED: "true"}
+    annotations = exchange_marks(metadata.get("annotations"), said.annotations)
+    annotations[TEMPLATE_UID] = binding.spec.resource.uid
     annotations.setdefault(CONFLICT_RESOLUTION, (binding.spec.conflict_resolution or "Abort").lower())
     metadata["annotations"] = annotations
     return manifest
+
+
+def _share_completions(spec: Object, binding: ResourceBinding, cluster: str) -> Object:
+    """A Job that is divided is done when all of its parts together are."""
+    completions, targets = spec.get("completions"), targets_of(binding)
+    if not completions or not _is_divided(binding):
+        return {}
+    from_the_end = prefers_last_name(binding.spec.resource.uid)
+    return {"completions": divide(completions, targets, last_name_first=from_the_end)[cluster]}
+
+
+def _is_divided(binding: ResourceBinding) -> bool:
+    scheduling = binding.spec.placement.replica_scheduling if binding.spec.placement else None
+    return scheduling is not None and scheduling.replica_scheduling_type is SchedulingType.DIVIDED
 
 
 def change_work(work: HeldWork, wanted: Object) -> Object | None:

@@ -1,20 +1,26 @@
 """What a decision of the scheduler writes: clusters, the status of the binding, and Events for people."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from federation.admission.identities import LABELS
 from federation.api import APPLIED_PLACEMENT, DEFAULT_SCHEDULER, SCHEDULED, Placement, ResourceBinding
+from federation.controllers.evicting import hold_dropped
 from federation.controllers.keys import BINDING_KINDS
 from federation.controllers.matching import CLUSTER_POLICY, POLICY
+from federation.controllers.recalling import NOTE, write_note
 from federation.controllers.templates import Object
+from federation.controllers.unknown_clusters import list_unknown
+from federation.rebalancing.handing_over import keep_old
 from federation.scheduling import Decision, Reason
+from federation.scheduling.causes import Cause, Rest
+from reberth.faults import ObjectError
 from reberth.records import Condition
 from reberth.times import write_time
 
-SUCCEEDED, FAILED = "ScheduleBindingSucceed", "ScheduleBindingFailed"
+SUCCEEDED, FAILED, UNKNOWN = "ScheduleBindingSucceed", "ScheduleBindingFailed", "UnknownCluster"
 _SUCCESS_TEXT = "Binding has been scheduled successfully."
 _MANAGED_BY = "binding.karmada.io/managed-by"
 _OURS = (LABELS[POLICY], LABELS[CLUSTER_POLICY], _MANAGED_BY)
@@ -44,8 +50,13 @@ def rank(binding: ResourceBinding | None) -> int:
     return -(priority.priority if priority else 0)
 
 
-def change_clusters(binding: ResourceBinding, decision: Decision) -> Object | None:
-    """Give the merge patch of clusters and applied placement; None where it would change nothing."""
+def change_clusters(
+    binding: ResourceBinding, decision: Decision, *, leaving: Collection[str] = ()
+) -> Object | None:
+    """Give the merge patch of clusters and applied placement; None where it would change nothing.
+
+    Copies in clusters that are `leaving` stay until what takes their place is healthy.
+    """
     if decision.reason is not Reason.SUCCESS or not decision.cause:
         return None
     patch: Object = {}
@@ -53,11 +64,16 @@ def change_clusters(binding: ResourceBinding, decision: Decision) -> Object | No
         patch["spec"] = {
             "clusters": [{"name": each.name, "replicas": each.replicas} for each in decision.clusters]
         }
+        if tasks := hold_dropped(binding, decision.clusters, leaving):
+            patch["spec"]["gracefulEvictionTasks"] = [msgspec.to_builtins(task) for task in tasks]
+        if decision.cause == Cause.WISH and decision.scheduled_at is not None:
+            patch["spec"] |= keep_old(binding, decision.clusters, now=decision.scheduled_at)
     applied = write_placement(binding)
     metadata: Object = {"resourceVersion": binding.metadata.resource_version}
-    if (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT) != applied:
-        metadata["annotations"] = {APPLIED_PLACEMENT: applied}
-    return {**patch, "metadata": metadata} if patch or "annotations" in metadata else None
+    if not patch and (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT) == applied:
+        return None
+    metadata["annotations"] = {APPLIED_PLACEMENT: applied, NOTE: write_note(binding, decision)}
+    return {**patch, "metadata": metadata}
 
 
 def write_placement(binding: ResourceBinding) -> str:
@@ -78,22 +94,48 @@ def change_status(
             status["schedulerObservingAffinityName"] = decision.affinity_name
         if decision.scheduled_at is not None and (was_changed or status):
             status["lastScheduledTime"] = write_time(decision.scheduled_at)
-    if decision.cause and (conditions := _change_conditions(binding, decision, now)):
+    if _is_judged(decision) and (conditions := _change_conditions(binding, decision, now)):
         status["conditions"] = conditions
     if not status:
         return None
     return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
 
 
+def describe_fault(binding: ResourceBinding, error: ObjectError) -> Decision:
+    """Say of a binding that cannot be read why it stays where it is."""
+    return Decision(
+        clusters=binding.spec.clusters or (),
+        affinity_name=binding.status.observed_affinity,
+        reason=Reason.SCHEDULER_ERROR,
+        message=str(error),
+        verdicts={},
+        cause=Cause.NEW,
+    )
+
+
 def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> Iterator[Told]:
     """Say what is new: a result, or a failure in words that nobody has heard yet."""
     for failure in decision.failures if was_changed or not _is_known(binding, decision) else ():
         yield Told(FAILED, failure.message, is_failure=True)
+    if was_changed or not _is_known(binding, decision):
+        yield from _tell_unknown(binding, decision)
     if decision.reason is Reason.SUCCESS:
         if was_changed:
             yield Told(SUCCEEDED, decision.message, is_failure=False)
     elif not _is_known(binding, decision):
         yield Told(FAILED, decision.message, is_failure=True)
+
+
+def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[Told]:
+    unknown = list_unknown(binding.spec.placement, decision.verdicts)
+    if unknown and decision.cause:
+        note = f"The placement names clusters that are not there: {', '.join(unknown)}"
+        yield Told(UNKNOWN, note, is_failure=True)
+
+
+def _is_judged(decision: Decision) -> bool:
+    """Tell whether it was decided, or found as it was decided: the condition then says so."""
+    return bool(decision.cause) or decision.message == Rest.UNCHANGED
 
 
 def kind_of(binding: ResourceBinding) -> str:

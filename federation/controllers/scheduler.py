@@ -7,16 +7,30 @@ clusters' room until they report it themselves.
 import time
 from typing import Any
 
+import msgspec
+
 from federation.api import Cluster, ResourceBinding
 from federation.controllers import metrics, resources
 from federation.controllers.binding import template_of
 from federation.controllers.desk import Desk, refer_to
 from federation.controllers.keys import Key
 from federation.controllers.queueing import Queue, QueueSettings
+from federation.controllers.recalling import recall, resume
 from federation.controllers.reserving import Reservations
-from federation.controllers.scheduled import change_clusters, change_status, is_ours, list_events, rank
+from federation.controllers.scheduled import (
+    change_clusters,
+    change_status,
+    describe_fault,
+    is_ours,
+    list_events,
+    rank,
+)
+from federation.controllers.templates import Object
+from federation.controllers.turns import Urgency
 from federation.scheduling import Decision, Fleet, Reason, decide
+from federation.scheduling.causes import Cause
 from reberth.events import NORMAL, WARNING
+from reberth.faults import ObjectError
 from reberth.measures import Duration
 from reberth.resources import Resource
 
@@ -25,7 +39,7 @@ _ACTION = "Scheduling"
 
 
 class SchedulerSettings(QueueSettings, frozen=True):
-    """One worker decides after the other, so that each sees what the last one has given away."""
+    """Decisions are made one after the other, so that each sees what the last one has given away."""
 
     look_again: Duration = Duration(30)
     """After this time a binding is tried again that found too little room."""
@@ -39,7 +53,14 @@ class Scheduler:
     def __init__(self, desk: Desk, settings: SchedulerSettings) -> None:
         self._desk = desk
         self._settings = settings
-        self._queue = Queue("scheduler", self._settle, settings, rank=lambda key: rank(self._find(key)))
+        self._queue = Queue(
+            "scheduler",
+            self._settle,
+            settings,
+            rank=lambda key: rank(self._find(key)),
+            urgency=Urgency.SCHEDULING,
+        )
+        self._known: set[Key] = set()
         self._waiting: set[Key] = set()
         self._shapes: dict[str, object] = {}
         self._reservations = Reservations(
@@ -48,13 +69,46 @@ class Scheduler:
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in _BINDINGS:
-            self._queue.add(resources.key_of(resource, record))
+            self._hear(resources.key_of(resource, record), record)
         elif resource is resources.CLUSTERS:
             for key in self._concerned(record):
-                self._queue.add(key)
+                self._add(key, metrics.CLUSTER_CHANGED)
+
+    def place(self, key: Key, wanted: Object) -> Object:
+        """Decide for a binding that is about to be made, so that it comes with its clusters.
+
+        What cannot be decided now is made as it is, and is looked at when it is there.
+        """
+        metadata = {**wanted["metadata"], "namespace": key.namespace}
+        binding = msgspec.convert({**wanted, "metadata": metadata}, ResourceBinding)
+        now = self._desk.clock()
+        self._reservations.observe(key, None, now=now)
+        decision = self._decide(binding, now)
+        change = change_clusters(binding, decision) if is_ours(binding) else None
+        if change is None:
+            return wanted
+        self._reserve(key, binding, decision)
+        annotations = {**metadata["annotations"], **change["metadata"]["annotations"]}
+        return {
+            **wanted,
+            "metadata": {**wanted["metadata"], "annotations": annotations},
+            "spec": {**wanted["spec"], **change.get("spec", {})},
+        }
 
     async def run(self) -> None:
         await self._queue.run()
+
+    def _hear(self, key: Key, binding: ResourceBinding) -> None:
+        """What was given before we began is held again, until it is there or its time is up."""
+        is_new = key not in self._known
+        if is_new:
+            self._known.add(key)
+            self._reservations.recall(key, binding, now=self._desk.clock())
+        self._add(key, metrics.BINDING_ADD if is_new else metrics.BINDING_UPDATE)
+
+    def _add(self, key: Key, event: str) -> None:
+        metrics.QUEUE_INCOMING.labels(event).inc()
+        self._queue.add(key)
 
     def _concerned(self, cluster: Cluster) -> set[Key]:
         """A cluster of another shape concerns every binding, more room only those that lack it."""
@@ -75,34 +129,56 @@ class Scheduler:
         self._reservations.observe(key, binding, now=now)
         self._waiting.discard(key)
         if binding is None or not is_ours(binding):
+            if binding is None:
+                self._known.discard(key)
             return None
         started = time.monotonic()
-        decision = decide(binding, self._fleet(now), now=now)
+        known = recall(binding)
+        decision = resume(binding, known, self._decide(known, now))
         if decision.reason is not Reason.SUCCESS:
             self._waiting.add(key)
-        await self._carry_out(key, binding, decision)
+        await self._carry_out(key, binding, decision, is_untold=known is not binding)
         if decision.cause:
             _measure(decision, time.monotonic() - started)
+        if decision.retry:
+            metrics.QUEUE_INCOMING.labels(metrics.ATTEMPT_FAILED).inc()
         return self._settings.look_again if decision.retry else None
+
+    def _decide(self, binding: ResourceBinding, now: float) -> Decision:
+        """Decide; an object that cannot be read is a refusal, too."""
+        started = time.monotonic()
+        try:
+            return decide(binding, self._fleet(now), now=now)
+        except ObjectError as error:
+            return describe_fault(binding, error)
+        finally:
+            metrics.ALGORITHM_DURATION.labels("All").observe(time.monotonic() - started)
 
     def _fleet(self, now: float) -> Fleet:
         clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
         return Fleet(self._reservations.apply(clusters, now=now))
 
-    async def _carry_out(self, key: Key, binding: ResourceBinding, decision: Decision) -> None:
+    async def _carry_out(
+        self, key: Key, binding: ResourceBinding, decision: Decision, *, is_untold: bool
+    ) -> None:
         """Write the clusters, then what was thought of them; the reservation stands before anybody waits."""
         resource = resources.binding_resource(key.kind)
         written = binding
-        change = change_clusters(binding, decision)
+        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        leaving = {each.metadata.name for each in clusters if each.metadata.deletion_timestamp is not None}
+        change = change_clusters(binding, decision, leaving=leaving)
         if change is not None:
-            given = {target.name: target.replicas for target in decision.clusters}
-            self._reservations.reserve(key, binding, given, now=self._desk.clock())
+            self._reserve(key, binding, decision)
             written = await self._desk.patch(resource, binding, change)
-        was_changed = change is not None
+        was_changed = change is not None or is_untold
         self._tell(key, binding, decision, was_changed=was_changed)
         status = change_status(written, decision, was_changed=was_changed, now=self._desk.clock())
         if status is not None:
             await self._desk.patch(resource, written, status, subresource="status")
+
+    def _reserve(self, key: Key, binding: ResourceBinding, decision: Decision) -> None:
+        given = {target.name: target.replicas for target in decision.clusters}
+        self._reservations.reserve(key, binding, given, now=self._desk.clock())
 
     def _tell(self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> None:
         template = template_of(binding)
@@ -127,6 +203,7 @@ def _shape_of(cluster: Cluster) -> object:
 
 
 def _measure(decision: Decision, seconds: float) -> None:
-    result = "scheduled" if decision.reason is Reason.SUCCESS else "unschedulable"
-    metrics.SCHEDULE_ATTEMPTS.labels(result, "ReconcileSchedule").inc()
-    metrics.SCHEDULING_DURATION.labels(result, "ReconcileSchedule").observe(seconds)
+    result = "scheduled" if decision.reason is Reason.SUCCESS else "error"
+    labels = (result, "ScaleSchedule" if decision.cause == Cause.REPLICAS else "ReconcileSchedule")
+    metrics.SCHEDULE_ATTEMPTS.labels(*labels).inc()
+    metrics.SCHEDULING_DURATION.labels(*labels).observe(seconds)

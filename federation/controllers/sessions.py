@@ -6,7 +6,7 @@ reason behind; the other members do not notice.
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from federation.controllers import resources
 from federation.controllers.calling import ObjectApi
 from federation.controllers.credentials import write_kubeconfig
 from federation.controllers.desk import Desk
+from federation.controllers.following import follow
 from federation.controllers.keys import Key
 from federation.controllers.noticing import NoticingCache
 from federation.controllers.queueing import Queue, QueueSettings
@@ -86,6 +87,9 @@ class Sessions:
 
     def get(self, cluster: str) -> Session | None:
         return self._open.get(cluster)
+
+    def all(self) -> Iterable[Session]:
+        return list(self._open.values())
 
     def is_usable(self, cluster: str) -> bool:
         """Tell whether the member is listed, and answers as far as anybody knows."""
@@ -170,7 +174,13 @@ class Sessions:
                 session.listed.set()
                 log.info("member mirrored", cluster=name)
                 self._announce(name, None)
-                await asyncio.Event().wait()
+                await follow(
+                    self._desk.catalogue,
+                    api,
+                    cache,
+                    settings=self._settings.watch,
+                    listed=lambda: self._announce(name, None),
+                )
 
     def _tell(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
         if kind.record is Template:

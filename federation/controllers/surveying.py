@@ -17,21 +17,30 @@ from reberth.rows import NodeRow, PodRow
 from reberth.templates import RESOURCES
 
 READY = "Ready"
-NOT_READY = "cluster.karmada.io/not-ready"
-_READY_TEXT = ("ClusterReady", "cluster is healthy and ready to accept workloads")
-_UNREADY = "ClusterNotReady"
-_UNREACHABLE = "ClusterNotReachable"
+HEALTHY = "ClusterReady"
+NOT_HEALTHY = "ClusterNotReady"
+NOT_REACHABLE = "ClusterNotReachable"
+NOT_USABLE = "StatusCollectionFailed"
+"""Something is there, or may be, but what we were given does not open it: nobody knows how the member is."""
+_READY_TEXT = "cluster is healthy and ready to accept workloads"
 
 Amounts = Mapping[str, int]
 
 
 class Sighting(NamedTuple):
-    """What a probe found, and since when all probes have found so."""
+    """What a probe found, and since when all probes have found the member ready, or not."""
 
-    answers: bool
-    is_ready: bool
+    reason: str
     message: str
     since: float
+
+    @property
+    def is_ready(self) -> bool:
+        return self.reason == HEALTHY
+
+    @property
+    def answers(self) -> bool:
+        return self.reason in {HEALTHY, NOT_HEALTHY}
 
 
 class Survey(NamedTuple):
@@ -66,13 +75,11 @@ def judge(cluster: Cluster, sighting: Sighting, *, is_lasting: bool, now: float)
     A change of mind needs a sighting that has lasted; the first one counts at once.
     """
     has = find_condition(cluster.status.conditions, READY)
-    status = str(sighting.answers and sighting.is_ready)
+    status = str(sighting.is_ready)
     if has and has.status != status and not is_lasting:
         return None
-    reason, message = _READY_TEXT
-    if status != "True":
-        reason, message = (_UNREADY if sighting.answers else _UNREACHABLE), sighting.message
-    wanted = Condition(type=READY, status=status, reason=reason, message=message)
+    message = _READY_TEXT if sighting.is_ready else sighting.message
+    wanted = Condition(type=READY, status=status, reason=sighting.reason, message=message)
     return put_condition(cluster.status.conditions, wanted, now=now)
 
 
@@ -91,26 +98,6 @@ def change_status(cluster: Cluster, survey: Survey, conditions: list[Object] | N
     if not change:
         return None
     return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": change}
-
-
-def wants_taint(conditions: Iterable[Condition]) -> bool:
-    """A member that is not Ready is given nothing new; what runs there stays."""
-    return any(each.type == READY and each.status != "True" for each in conditions)
-
-
-def has_taint(cluster: Cluster) -> bool:
-    return any((each.key, each.effect) == (NOT_READY, "NoSchedule") for each in cluster.spec.taints or ())
-
-
-def write_taints(name: str, api_version: str, *, is_tainted: bool) -> Object:
-    """Compose our part of a Cluster: the taints that we answer for, or none."""
-    taints = [{"key": NOT_READY, "effect": "NoSchedule"}] if is_tainted else []
-    return {
-        "apiVersion": api_version,
-        "kind": "Cluster",
-        "metadata": {"name": name},
-        "spec": {"taints": taints},
-    }
 
 
 def list_resources(group_version: str, found: Mapping[str, Any]) -> Object:

@@ -1,35 +1,50 @@
 """From bindings to Works: each cluster of a binding has its Work, and no other cluster has one."""
 
+import asyncio
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from federation.api import WORK_API_VERSION, ResourceBinding
 from federation.controllers import resources
-from federation.controllers.binding import key_of_binding, template_of
+from federation.controllers.awaiting import Awaited
+from federation.controllers.binding import key_of_binding, says_claim, template_of
 from federation.controllers.desk import Desk
 from federation.controllers.indexing import WorkIndex
-from federation.controllers.keys import Key, binding_of, namespace_of_works
+from federation.controllers.keys import Key, binding_of, cluster_of_works, namespace_of_works
 from federation.controllers.queueing import Queue, QueueSettings
 from federation.controllers.resources import HeldWork
-from federation.controllers.revising import plan
+from federation.controllers.revising import plan, targets_of
+from federation.controllers.templates import Object, Template
+from federation.controllers.turns import Urgency
 from reberth.errors import NotFound
+from reberth.measures import Duration
 from reberth.resources import Resource
 
 _BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
 
 
+class WorkSettings(QueueSettings, frozen=True):
+    wait_for_claim: Duration = Duration(30)
+    """So long at most do new Works wait for their template to say whose it is: that is sent along."""
+
+
 class Works:
-    def __init__(self, desk: Desk, index: WorkIndex, settings: QueueSettings) -> None:
+    def __init__(self, desk: Desk, index: WorkIndex, settings: WorkSettings) -> None:
         self._desk = desk
         self._index = index
+        self._settings = settings
         self._clusters: set[str] = set()
-        self._queue = Queue("works", self._settle, settings)
+        self._made = Awaited(asyncio.get_running_loop().time)
+        self._unclaimed: dict[Key, float] = {}
+        self._queue = Queue("works", self._settle, settings, urgency=Urgency.PLACING)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in _BINDINGS:
             self._queue.add(resources.key_of(resource, record))
-        elif resource in resources.TEMPLATES:
+        elif resources.is_template(resource):
             self._queue.add(key_of_binding(resources.key_of(resource, record)))
         elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
+            self._made.hear((key, cluster_of_works(record.metadata.namespace)))
             self._queue.add(key)
         elif resource is resources.CLUSTERS and record.metadata.uid not in self._clusters:
             self._clusters.add(record.metadata.uid)
@@ -42,33 +57,53 @@ class Works:
         """A cluster that has just come may be waited for: its namespace is there, or soon will be."""
         for resource in _BINDINGS:
             for binding in self._desk.cache.of(resource.kind).rows():
-                if any(target.name == cluster for target in binding.spec.clusters or ()):
+                if cluster in targets_of(binding):
                     self._queue.add(resources.key_of(resource, binding))
 
-    async def _settle(self, key: Key) -> None:
+    async def _settle(self, key: Key) -> float | None:
         resource = resources.binding_resource(key.kind)
         binding = self._desk.find(resource, key.namespace, key.name)
         if binding is None or binding.metadata.deletion_timestamp is not None:
+            self._unclaimed.pop(key, None)
             await self._sweep(key)
-            return
+            return None
         bound = template_of(binding)
-        kind = resources.find_template(bound.api_version, bound.kind)
+        kind = self._desk.catalogue.find(bound.api_version, bound.kind)
         template = self._desk.find(kind, bound.namespace, bound.name) if kind else None
         if template is None:
-            return  # the binding goes too, or its kind is not propagated
-        steps = plan(bound, binding, template, self._index.of(key))
+            return None  # the binding goes too, or its kind is not propagated
+        existing = self._index.of(key)
+        if not existing and (wait := self._wait(key, template, binding)):
+            return wait
+        steps = plan(bound, binding, template, existing)
         for work in steps.delete.values():
             await self._remove(work)
         for work, change in steps.change.values():
             await self._desk.patch(resources.WORKS, work, change)
-        for cluster, wanted in steps.create.items():
-            await self._create(cluster, wanted)
+        awaited = {cluster: self._made.wait((key, cluster)) for cluster in steps.create}
+        await _all_of(
+            self._create(key, cluster, wanted)
+            for cluster, wanted in steps.create.items()
+            if not awaited[cluster]
+        )
+        return max(awaited.values(), default=0.0) or None
 
-    async def _create(self, cluster: str, wanted: dict[str, Any]) -> None:
+    def _wait(self, key: Key, template: Template, binding: ResourceBinding) -> float:
+        """Tell how long it is too early for Works: they would be written again in a moment."""
+        if says_claim(template, binding):
+            self._unclaimed.pop(key, None)
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        return max(0.0, self._unclaimed.setdefault(key, now) + self._settings.wait_for_claim - now)
+
+    async def _create(self, key: Key, cluster: str, wanted: Object) -> None:
         """A cluster that is not there has no namespace; its binding is woken when it comes."""
-        if self._desk.find(resources.CLUSTERS, "", cluster) is None:
+        there = self._desk.find(resources.CLUSTERS, "", cluster)
+        if there is None or there.metadata.deletion_timestamp is not None:
             return
         await self._desk.api.create_object(resources.WORKS, wanted, namespace=namespace_of_works(cluster))
+        if cluster not in self._index.of(key):
+            self._made.note((key, cluster))
 
     async def _sweep(self, key: Key) -> None:
         """Remove the Works of a binding that is gone, after a look whether it is not there after all."""
@@ -88,3 +123,10 @@ class Works:
     async def _remove(self, work: HeldWork) -> None:
         if work.metadata.deletion_timestamp is None:
             await self._desk.remove(resources.WORKS, work)
+
+
+async def _all_of(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Make them at once; a fault of one is raised when the others are done."""
+    for result in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result

@@ -3,6 +3,6 @@
 from federation.scheduling.deciding import decide
 from federation.scheduling.demands import name_of
 from federation.scheduling.fleet import Fleet
-from federation.scheduling.outcomes import Decision, Failure, Reason, Verdict
+from federation.scheduling.outcomes import Decision, Failure, Reason, Verdict, tell_success
 
-__all__ = ["Decision", "Failure", "Fleet", "Reason", "Verdict", "decide", "name_of"]
+__all__ = ["Decision", "Failure", "Fleet", "Reason", "Verdict", "decide", "name_of", "tell_success"]

@@ -19,7 +19,7 @@ from federation.scheduling.demands import Demand, read_demand
 from federation.scheduling.estimating import Request, estimate
 from federation.scheduling.filtering import Reasons, find_reasons, find_tiers, summarize
 from federation.scheduling.fleet import Fleet, Member
-from federation.scheduling.outcomes import Decision, Failure, Reason, Refusal, Verdict, judge
+from federation.scheduling.outcomes import Decision, Failure, Reason, Refusal, Verdict, judge, tell_success
 from federation.scheduling.scoring import score
 from federation.scheduling.selecting import select
 
@@ -43,7 +43,8 @@ def decide(binding: ResourceBinding, fleet: Fleet, *, now: float) -> Decision:
     for group in _walk(demand):
         attempt = _try(group, demand, fleet)
         if attempt.refusal is None:
-            return replace(_succeed(demand, attempt, failed), cause=cause, scheduled_at=now)
+            done = _succeed(demand, attempt, failed)
+            return replace(done, cause=cause, scheduled_at=max(now, demand.wished_at))
         failed.append(attempt)
     return replace(_fail(demand, failed), cause=cause)
 
@@ -91,13 +92,11 @@ def _place(passed: Sequence[Candidate], demand: Demand) -> tuple[TargetCluster, 
 
 
 def _succeed(demand: Demand, attempt: Attempt, failed: Iterable[Attempt]) -> Decision:
-    result = ", ".join(f"{target.name}:{target.replicas}" for target in attempt.clusters)
-    colon = ":" if demand.is_namespaced else ""
     return Decision(
         clusters=attempt.clusters,
         affinity_name=attempt.group.name,
         reason=Reason.SUCCESS,
-        message=f"Binding has been scheduled successfully. Result{colon} {{{result}}}",
+        message=tell_success(attempt.clusters, is_namespaced=demand.is_namespaced),
         verdicts=attempt.verdicts,
         failures=_tell(demand, failed),
     )

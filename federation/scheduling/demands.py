@@ -8,6 +8,7 @@ import msgspec
 
 from federation.api import (
     BindingSpec,
+    ClusterToleration,
     DivisionPreference,
     Placement,
     ResourceBinding,
@@ -20,7 +21,6 @@ from federation.scheduling.estimating import Request, read_request
 from federation.scheduling.rounding import prefers_last_name
 from reberth.faults import ObjectError
 from reberth.quantities import QuantityError
-from reberth.records import Toleration
 from reberth.times import TimeError, parse_time
 
 NAMESPACED = "ResourceBinding"
@@ -45,7 +45,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Demand(msgspec.Struct, frozen=True, eq=False):
-    """One binding. `fresh` is the wish to be scheduled as if it were nowhere yet."""
+    """One binding. `fresh` is the wish to be scheduled as if it were nowhere yet, `wished_at` its time."""
 
     kind: str
     name: str
@@ -59,7 +59,8 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
     groups: tuple[Group, ...]
     observed: str
     fresh: bool
-    tolerations: tuple[Toleration, ...]
+    wished_at: float
+    tolerations: tuple[ClusterToleration, ...]
     spread: dict[SpreadField | None, Bounds]
     strategy: Strategy
     weights: tuple[tuple[Affinity, int], ...]
@@ -126,6 +127,7 @@ def _read(binding: ResourceBinding, placement: Placement) -> Demand:
         groups=list_groups(placement, _PLACEMENT, with_overflow=is_workload),
         observed=binding.status.observed_affinity,
         fresh=is_due(binding),
+        wished_at=_read_wish(spec),
         tolerations=placement.cluster_tolerations or (),
         spread={each.spread_by_field: _read_bounds(each) for each in placement.spread_constraints or ()},
         strategy=strategy,
@@ -164,6 +166,11 @@ def _read_request(spec: BindingSpec) -> Request:
         return read_request(needs.resource_request if needs else None)
     except QuantityError as error:
         raise FieldError("spec.replicaRequirements.resourceRequest", str(error)) from error
+
+
+def _read_wish(spec: BindingSpec) -> float:
+    trigger = spec.reschedule_triggered_at
+    return 0.0 if trigger is None else _read_seconds(trigger, "spec.rescheduleTriggeredAt")
 
 
 def _read_seconds(text: str, field: str) -> float:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from federation.api import SpreadField
+from federation.api import ClusterToleration, SpreadField
 from federation.scheduling.affinities import Group
 from federation.scheduling.demands import Demand
 from federation.scheduling.fleet import Fleet, Member
 from federation.scheduling.outcomes import Reason, Refusal
-from reberth.records import Taint, Toleration
+from reberth.records import Taint
 from reberth.selectors import find_untolerated
 
 Reasons = dict[str, str]
@@ -34,7 +34,7 @@ class Terms(msgspec.Struct, frozen=True):
     """What many bindings ask alike: the terms that depend on nothing else of a binding."""
 
     api: tuple[str, str]
-    tolerations: tuple[Toleration, ...]
+    tolerations: tuple[ClusterToleration, ...]
     group: Group
     spread: frozenset[SpreadField | None]
 
@@ -77,7 +77,11 @@ def _refuse_without_api(member: Member, terms: Terms) -> str:
 
 
 def _refuse_tainted(member: Member, terms: Terms) -> str:
-    taint = find_untolerated(member.taints, terms.tolerations)
+    """What drives out after some time lets nobody come in that time."""
+    lasting = tuple(each for each in terms.tolerations if each.toleration_seconds is None)
+    taint = find_untolerated(member.taints, terms.tolerations) or find_untolerated(
+        (each for each in member.taints if each.effect == "NoExecute"), lasting
+    )
     return f"cluster(s) had untolerated taint {{{_write(taint)}}}" if taint else ""
 
 

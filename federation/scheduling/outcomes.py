@@ -1,6 +1,6 @@
 """What a scheduling comes to: a decision with its reasons, or a refusal that says why there is none."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -65,3 +65,10 @@ def judge(refusals: Sequence[Refusal]) -> tuple[Refusal, bool]:
     It does not help where no cluster passes the filters: an object must change for that.
     """
     return refusals[0], any(each.reason is not Reason.NO_CLUSTER_FIT for each in refusals)
+
+
+def tell_success(clusters: Iterable[TargetCluster], *, is_namespaced: bool) -> str:
+    """Give the text of a success."""
+    result = ", ".join(f"{target.name}:{target.replicas}" for target in clusters)
+    colon = ":" if is_namespaced else ""
+    return f"Binding has been scheduled successfully. Result{colon} {{{result}}}"

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from localcluster.client import Client, Refused
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.folders import running
+from localproduct.joining import FEDERATION_ACCOUNT, MANIFESTS, open_member
 from tests.builders import Object
 from tests.federation.admission.definitions import FOLDER, ROOT
 
@@ -28,10 +29,14 @@ _ALONE = [CONTROLLERS, SCHEDULER, KWOK]
 class Place:
     """The hub, its members, and the process that stands between them."""
 
-    def __init__(self, hub: Cluster, client: Client, members: dict[str, Client]) -> None:
+    def __init__(
+        self, hub: Cluster, client: Client, members: dict[str, Client], clusters: dict[str, Cluster]
+    ) -> None:
         self.cluster = hub
         self.hub = client
         self.members = members
+        self.clusters = clusters
+        self.account = hub.kubeconfig
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self, folder: Path, **settings: Any) -> None:
@@ -41,7 +46,7 @@ class Place:
         command = (sys.executable, "-m", "federation", "run", "--settings", str(path))
         with Path(folder, "federation.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *command, env={**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}, cwd=ROOT, stderr=log
+                *command, env={**os.environ, "KUBECONFIG": str(self.account)}, cwd=ROOT, stderr=log
             )
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
@@ -65,22 +70,27 @@ def _settings(port: int, **more: Any) -> Object:
 
 
 @contextlib.asynccontextmanager
-async def federated(prefix: str) -> AsyncIterator[Place]:
-    """Three API servers on one etcd, the members known to the hub; nothing works on them yet."""
+async def federated(
+    prefix: str, names: Sequence[str] = MEMBERS, *, without: Sequence[str] = _ALONE
+) -> AsyncIterator[Place]:
+    """API servers on one etcd, the members known to the hub; nothing works on them yet.
+
+    Members are API servers alone, or whatever is not left out of them.
+    """
     async with contextlib.AsyncExitStack() as stack:
         hub = await stack.enter_async_context(running(f"{prefix}-hub", without=_ALONE))
         client = await stack.enter_async_context(hub.client())
         await manifests.apply(client, FOLDER)  # they go with the cluster: finalizers may keep their objects
-        shares = (running(f"{prefix}-{name}", without=_ALONE, shares_etcd_of=hub) for name in MEMBERS)
-        clusters = await asyncio.gather(*map(stack.enter_async_context, shares))
+        shares = (running(f"{prefix}-{name}", without=without, shares_etcd_of=hub) for name in names)
+        started = await asyncio.gather(*map(stack.enter_async_context, shares))
+        clusters = dict(zip(names, started, strict=True))
         members = {
-            name: await stack.enter_async_context(cluster.client())
-            for name, cluster in zip(MEMBERS, clusters, strict=True)
+            name: await stack.enter_async_context(cluster.client()) for name, cluster in clusters.items()
         }
         await client.create("/api/v1/namespaces", _named("karmada-cluster"))
-        for name, cluster in zip(MEMBERS, clusters, strict=True):
+        for name, cluster in clusters.items():
             await join(client, name, cluster)
-        place = Place(hub, client, members)
+        place = Place(hub, client, members, clusters)
         try:
             yield place
         finally:
@@ -98,6 +108,31 @@ async def join(hub: Client, name: str, cluster: Cluster) -> None:
     secrets = "/api/v1/namespaces/karmada-cluster/secrets"
     await hub.create(secrets, {**_named(name), "data": data})
     await hub.create("/apis/cluster.karmada.io/v1alpha1/clusters", cluster_of(name, design.url))
+
+
+async def restrict(place: Place, **more: Sequence[Object]) -> None:
+    """Let the federation have the rights of the manifests alone, and of rules for the hub and the members.
+
+    It works under its own accounts from then on.
+    """
+    await manifests.apply(place.hub, MANIFESTS / "hub")
+    await _grant(place.hub, "reberth-federation", more.get("hub", ()))
+    for name, client in place.members.items():
+        token = await open_member(client)
+        await _grant(client, "reberth-federation-member", more.get("members", ()))
+        secret = f"/api/v1/namespaces/karmada-cluster/secrets/{name}"
+        await place.hub.patch(secret, {"data": {"token": base64.b64encode(token.encode()).decode()}})
+    place.account = place.cluster.user(FEDERATION_ACCOUNT)
+
+
+async def _grant(client: Client, account: str, rules: Sequence[Object]) -> None:
+    """Do what an operator does for kinds of his own."""
+    api = "/apis/rbac.authorization.k8s.io/v1"
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "more-kinds"}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "reberth-system"}
+    await client.create(f"{api}/clusterroles", {**_named("more-kinds"), "rules": list(rules)})
+    binding = {**_named("more-kinds"), "roleRef": role, "subjects": [subject]}
+    await client.create(f"{api}/clusterrolebindings", binding)
 
 
 def cluster_of(name: str, address: str) -> Object:

@@ -82,7 +82,12 @@ def test_the_schema_keeps_all_that_a_record_holds(kind: str) -> None:
     [
         ("spec", "properties", {"workloads": {}}, ".spec.workloads: no list"),
         ("spec", "properties", {}, ".spec.workloads: unknown"),
-        ("spec", "required", [], ".spec.workloads: need not be there"),
+        (
+            "status.observedWorkloads",
+            "items",
+            {"required": []},
+            ".status.observedWorkloads[].workload: unknown",
+        ),
         ("spec.workloads", "type", "object", ".spec.workloads: no list"),
         ("spec.ttlSecondsAfterFinished", "type", "string", ".spec.ttlSecondsAfterFinished: no integer"),
         ("status.finishTime", "type", "integer", ".status.finishTime: no string"),

@@ -7,7 +7,7 @@ import msgspec
 from federation.api import Cluster, PropagationPolicy, ResourceBinding
 from federation.controllers.keys import Key
 from federation.controllers.resources import HeldWork
-from federation.controllers.templates import Template
+from federation.controllers.templates import Template, read_template
 
 NOW = 1_800_000_000.0
 WEB = Key("apps/v1", "Deployment", "default", "web")
@@ -21,9 +21,11 @@ def template(name: str = "web", *, replicas: int | None = 3, status: Any = None,
     pod = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]}}
     spec = {"template": pod} if replicas is None else {"replicas": replicas, "template": pod}
     wire = {"metadata": meta(name, **more), "spec": spec}
-    return msgspec.json.decode(
-        msgspec.json.encode(wire | ({"status": status} if status else {})), type=Template
-    )
+    return as_template(wire | ({"status": status} if status else {}))
+
+
+def as_template(wire: dict[str, Any]) -> Template:
+    return read_template(msgspec.json.encode(wire))
 
 
 def policy(

@@ -58,18 +58,28 @@ def test_a_copy_of_which_nothing_is_known_is_said_to_be_unknown() -> None:
 
 
 def test_a_template_shows_the_sum_of_its_copies() -> None:
-    one = template(generation=5)
-    change = change_template_status(WEB, one, [copy(2), copy(1)])
-    assert change == {"status": {"replicas": 4, "readyReplicas": 3, "observedGeneration": 5}}
-    shown = template(generation=5, status=change["status"])
-    assert change_template_status(WEB, shown, [copy(2), copy(1)]) is None
-    down = change_template_status(WEB, shown, [copy(0), copy(0)])
-    assert down == {"status": {"readyReplicas": 0}}
+    one, shown = binding(clusters=given(m1=1, m2=1)), template(generation=5)
+    works = {"m1": copy(2), "m2": copy(1)}
+    change = change_template_status(WEB, one, shown, works)
+    assert change == {"status": {"replicas": 4, "readyReplicas": 3}}
+    again = template(generation=5, status=change["status"])
+    assert change_template_status(WEB, one, again, works) is None
 
 
-def test_what_the_api_server_demands_is_there_in_any_case() -> None:
-    key = WEB._replace(kind="DaemonSet")
-    change = change_template_status(key, template(generation=5), [])
+def test_a_copy_is_missing_while_its_cluster_has_not_told_of_it() -> None:
+    one = binding(clusters=given(m1=1, m2=1))
+    told = {"replicas": 1, "observedGeneration": 3, "generation": 3, "resourceTemplateGeneration": 5}
+    described = {"identifier": IDENTIFIER, "status": told}
+    works = {"m1": work({"metadata": {"name": "w"}}, manifestStatuses=[described])}
+    change = change_template_status(WEB, one, template(generation=5), works)
+    assert change == {"status": {"replicas": 1}}
+    works["m2"] = works["m1"]
+    change = change_template_status(WEB, one, template(generation=5), works)
+    assert change == {"status": {"replicas": 2, "observedGeneration": 5}}
+
+
+def test_what_a_dependent_needs_has_to_be_there_as_well() -> None:
+    one = binding(requiredBy=[{"name": "web", "clusters": given(m1=1)}])
+    change = change_binding_status(one, {"m1": copy(2)}, now=NOW)
     assert change is not None
-    assert change["status"]["desiredNumberScheduled"] == 0
-    assert change_template_status(WEB._replace(kind="ConfigMap"), template(), [copy(1)]) is None
+    assert change["status"]["conditions"][0]["reason"] == "FullyAppliedSuccess"

@@ -102,7 +102,7 @@ def test_without_a_policy_a_binding_stays_but_belongs_to_nobody() -> None:
 
 @pytest.mark.parametrize("spec", [{"template": {"spec": {"containers": [{"name": 3}]}}}])
 def test_a_template_that_cannot_be_read_is_named(spec: Any) -> None:
-    odd = msgspec.structs.replace(template(), spec=msgspec.Raw(msgspec.json.encode(spec)))
+    odd = msgspec.structs.replace(template(), parts={"spec": msgspec.Raw(msgspec.json.encode(spec))})
     with pytest.raises(ObjectError, match="web.*spec.template.spec"):
         write_binding(WEB, odd, policy("a"))
 
@@ -129,7 +129,8 @@ def test_a_template_of_another_uid_is_named_in_the_binding() -> None:
 def test_what_a_replica_asks_of_its_node_is_carried_along() -> None:
     pod = {"nodeSelector": {"disk": "fast"}, "priorityClassName": "high", "containers": []}
     one = msgspec.structs.replace(
-        template(), spec=msgspec.Raw(msgspec.json.encode({"replicas": 2, "template": {"spec": pod}}))
+        template(),
+        parts={"spec": msgspec.Raw(msgspec.json.encode({"replicas": 2, "template": {"spec": pod}}))},
     )
     needs = write_binding(WEB, one, policy("a"))["spec"]["replicaRequirements"]
     assert needs == {
@@ -140,5 +141,5 @@ def test_what_a_replica_asks_of_its_node_is_carried_along() -> None:
 
 
 def test_a_replica_that_asks_for_nothing_has_no_requirements() -> None:
-    one = msgspec.structs.replace(template(), spec=msgspec.Raw(b'{"replicas": 2}'))
+    one = msgspec.structs.replace(template(), parts={"spec": msgspec.Raw(b'{"replicas": 2}')})
     assert "replicaRequirements" not in write_binding(WEB, one, policy("a"))["spec"]

@@ -18,7 +18,7 @@ from reberth.events import Recorder
 from tests.federation.controllers.making import NOW, WEB, meta, policy, template
 
 pytestmark = pytest.mark.looptime
-DEPLOYMENTS = resources.find_template(WEB.api_version, WEB.kind)
+DEPLOYMENTS = resources.TEMPLATES[0]
 
 
 class Hub:
@@ -68,8 +68,8 @@ async def test_what_a_policy_selects_is_claimed_and_bound() -> None:
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("a"))
     assert await hub.settle() == [
-        ("patch", "deployments web"),
         ("create", "resourcebindings default/web-deployment"),
+        ("patch", "deployments web"),
     ]
 
 

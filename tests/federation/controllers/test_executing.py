@@ -6,9 +6,13 @@ import pytest
 from federation.controllers.executing import (
     Written,
     change_status,
-    drop_replicas,
+    digest,
+    explain,
     find_conflict,
+    fit,
+    hold_replicas,
     is_as_written,
+    is_missing_namespace,
     key_of_manifest,
     mark_of,
     read_manifest,
@@ -17,8 +21,9 @@ from federation.controllers.executing import (
 from federation.controllers.resources import HeldWork
 from federation.controllers.revising import write_work
 from federation.controllers.templates import Object, Template
+from reberth.errors import ApiError, Forbidden, NotFound
 from reberth.records import ObjectMeta
-from tests.federation.controllers.making import NOW, WEB, binding, template, work
+from tests.federation.controllers.making import NOW, WEB, as_template, binding, template, work
 
 RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
@@ -38,7 +43,7 @@ def found(one: HeldWork, *, generation: int = 4, **status: Any) -> Template:
     manifest = sent(one)
     given = {"uid": "there", "generation": generation, "resourceVersion": "8"}
     wire = manifest | {"metadata": manifest["metadata"] | given, "status": status}
-    return msgspec.json.decode(msgspec.json.encode(wire), type=Template)
+    return as_template(wire)
 
 
 def test_what_is_sent_tells_whose_it_is() -> None:
@@ -68,7 +73,7 @@ def test_the_object_of_somebody_else_is_taken_over_only_by_wish(
 
 def test_what_stands_as_it_was_written_is_not_sent_again() -> None:
     manifest, there = sent(made()), found(made())
-    written = Written(manifest, "there", mark_of(there.metadata))
+    written = Written(digest(manifest), "there", mark_of(there.metadata))
     assert is_as_written(written, manifest, there)
     assert not is_as_written(None, manifest, there)
     assert not is_as_written(written, manifest, None)
@@ -84,10 +89,63 @@ def test_what_has_no_generation_is_known_by_its_version() -> None:
 
 
 def test_replicas_that_others_set_are_not_sent() -> None:
-    manifest = sent(made())
-    assert drop_replicas(manifest, RETAIN) is manifest
+    manifest, there = sent(made()), found(made())
+    assert fit(manifest, there) is manifest
+    assert hold_replicas(manifest, there) is None
     manifest["metadata"]["labels"][RETAIN] = "true"
-    assert "replicas" not in drop_replicas(manifest, RETAIN)["spec"]
+    assert fit(manifest, None)["spec"]["replicas"] == 2
+    assert "replicas" not in fit(manifest, there)["spec"]
+
+
+def test_replicas_that_are_let_go_are_held_by_somebody_first() -> None:
+    manifest = sent(made())
+    manifest["metadata"]["labels"][RETAIN] = "true"
+    assert hold_replicas(manifest, None) is None
+    assert hold_replicas(manifest, Template(ObjectMeta("web"))) is None
+    held = hold_replicas(manifest, found(made()))
+    assert held is not None
+    assert held["metadata"] == {"name": "web", "namespace": "default"}
+    assert held["spec"] == {"replicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (NotFound("patch", "404 page not found"), "apps/v1 Deployment is not served in this cluster"),
+        (NotFound("patch", 'namespaces "a" not found'), 'namespaces "a" not found'),
+        (Forbidden("patch", "exceeded quota"), "exceeded quota"),
+    ],
+)
+def test_what_a_member_refuses_is_told_with_its_cause(error: ApiError, wanted: str) -> None:
+    assert explain(error, WEB) == wanted
+
+
+def test_only_a_namespace_that_is_missing_is_made() -> None:
+    assert is_missing_namespace('namespaces "a" not found', "a")
+    assert not is_missing_namespace('namespaces "b" not found', "a")
+    assert not is_missing_namespace('namespaces "" not found', "")
+
+
+def test_a_copy_tells_of_which_generation_it_is() -> None:
+    there = as_template(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {
+                "name": "web",
+                "generation": 4,
+                "annotations": {"resourcetemplate.karmada.io/generation": "7"},
+            },
+            "status": {"replicas": 2},
+        }
+    )
+    change = change_status(made(), WEB, "deployments", there, None, now=NOW)
+    assert change is not None
+    assert change["status"]["manifestStatuses"][0]["status"] == {
+        "replicas": 2,
+        "generation": 4,
+        "resourceTemplateGeneration": 7,
+    }
 
 
 def test_a_status_is_written_once() -> None:

@@ -74,3 +74,12 @@ def test_a_policy_of_all_may_select_in_one_namespace() -> None:
     elsewhere = policy("a", {"namespace": "elsewhere"}, namespace="")
     assert chosen([elsewhere]) is None
     assert chosen([elsewhere], WEB._replace(namespace="elsewhere")) == "a"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")])
+def test_what_every_cluster_makes_for_itself_is_meant_only_by_its_name(kind: str, name: str) -> None:
+    key = Key("v1", kind, "default", name)
+    of_kind = {"apiVersion": "v1", "kind": kind}
+    assert chosen([policy("a", of_kind)], key) is None
+    assert chosen([policy("a", of_kind | {"labelSelector": {}})], key) is None
+    assert chosen([policy("a", of_kind | {"name": name})], key) == "a"

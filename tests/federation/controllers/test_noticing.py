@@ -1,5 +1,7 @@
-from typing import Any
+from typing import Any, cast
 
+from federation.controllers.calling import ObjectApi
+from federation.controllers.desk import Desk
 from federation.controllers.indexing import WorkIndex
 from federation.controllers.keys import Key, binding_of
 from federation.controllers.noticing import NoticingCache
@@ -7,9 +9,10 @@ from federation.controllers.resources import TEMPLATES, WORKS
 from federation.controllers.revising import write_work
 from federation.controllers.templates import Template
 from reberth.cache import ADDED, BOOKMARK, DELETED, MODIFIED
+from reberth.events import Recorder
 from reberth.kinds import NODE
 from reberth.records import Node, ObjectMeta
-from tests.federation.controllers.making import WEB, binding, template, work
+from tests.federation.controllers.making import NOW, WEB, binding, template, work
 
 KIND = TEMPLATES[0].kind
 KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
@@ -64,7 +67,7 @@ def test_nodes_are_counted_not_told() -> None:
 
 def test_the_works_of_a_binding_are_found_by_what_they_say() -> None:
     made = NoticingCache(lambda _, record: index.notice(WORKS, record), version=(1, 36))
-    index = WorkIndex(made)
+    index = WorkIndex(Desk(cast("ObjectApi", None), made, cast("Recorder", None), lambda: NOW))
     held = work(write_work(WEB, binding(), template(), "m1", 1))
     assert index.of(KEY) == {}
     made.apply(WORKS.kind, ADDED, held)

@@ -7,11 +7,8 @@ import pytest
 from federation.api import ResourceBinding
 from federation.controllers.keys import cluster_of_works, name_work
 from federation.controllers.resources import HeldWork
-from federation.controllers.revising import change_work, plan, read_manifests, write_work
-from federation.controllers.templates import Template, write_manifest
-from tests.federation.controllers.making import WEB, binding, given, template, work
-
-ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+from federation.controllers.revising import change_work, plan, read_manifests, targets_of, write_work
+from tests.federation.controllers.making import WEB, as_template, binding, given, template, work
 
 
 def made(one: ResourceBinding, name: str, replicas: int) -> HeldWork:
@@ -104,33 +101,21 @@ def test_the_manifest_tells_how_conflicts_are_resolved() -> None:
     assert manifest["metadata"]["labels"]["karmada.io/managed"] == "true"
 
 
-@pytest.mark.parametrize(
-    ("kind", "parts", "sent"),
-    [
-        (
-            "Service",
-            {"spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ports": []}},
-            {"spec": {"ports": []}},
-        ),
-        (
-            "Service",
-            {"spec": {"clusterIP": "None", "clusterIPs": ["None"]}},
-            {"spec": {"clusterIP": "None", "clusterIPs": ["None"]}},
-        ),
-        (
-            "ServiceAccount",
-            {"secrets": [{"name": "a"}], "automountServiceAccountToken": False},
-            {"automountServiceAccountToken": False},
-        ),
-        ("Job", {"spec": {"selector": {}, "template": {}}}, {"spec": {"template": {}}}),
-        ("ConfigMap", {"data": {"a": "b"}}, {"data": {"a": "b"}}),
-    ],
-)
-def test_what_the_server_has_given_is_not_sent(kind: str, parts: Any, sent: Any) -> None:
-    wire = {"metadata": {"name": "a", "uid": "u", "annotations": {ANNOTATION: "x"}}, "status": {}, **parts}
-    found = msgspec.json.decode(msgspec.json.encode(wire), type=Template)
-    manifest = write_manifest(WEB._replace(kind=kind), found)
-    assert manifest == {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, **sent}
+def test_a_divided_job_has_its_completions_divided_too() -> None:
+    key = WEB._replace(api_version="batch/v1", kind="Job")
+    job = as_template({"metadata": {"name": "web"}, "spec": {"parallelism": 3, "completions": 7}})
+    clusters = given(m1=2, m2=1)
+    for placement, wanted in (({"replicaScheduling": {}}, [(2, 5), (1, 2)]), ({}, [(2, 7), (1, 7)])):
+        one = binding(clusters=clusters, placement=placement)
+        made = plan(key, one, job, {}).create.values()
+        specs = [each["spec"]["workload"]["manifests"][0]["spec"] for each in made]
+        assert [(each["parallelism"], each["completions"]) for each in specs] == wanted
+
+
+def test_what_others_need_is_where_they_are() -> None:
+    one = binding(requiredBy=[{"name": "web", "clusters": given(m1=2, m2=1)}], clusters=given(m2=1, m3=2))
+    assert targets_of(one) == {"m1": 0, "m2": 1, "m3": 2}
+    assert steps(one, {}) == ({"m1", "m2", "m3"}, set(), set())
 
 
 def test_only_namespaces_of_works_have_a_cluster() -> None:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
+from federation.controllers.recalling import NOTE
 from federation.controllers.scheduled import (
     change_clusters,
     change_status,
@@ -48,7 +49,10 @@ def test_a_success_is_written_once_and_told_once() -> None:
     decision = decided(new, ready("m1"), ready("m2"))
     clusters = change_clusters(new, decision)
     assert clusters == {
-        "metadata": {"resourceVersion": "7", "annotations": {APPLIED_PLACEMENT: "{}"}},
+        "metadata": {
+            "resourceVersion": "7",
+            "annotations": {APPLIED_PLACEMENT: "{}", NOTE: '{"time":"2027-01-15T08:00:00Z"}'},
+        },
         "spec": {"clusters": given(m1=3, m2=3)},
     }
     placed = written(new, clusters)
@@ -152,4 +156,6 @@ def test_the_group_in_use_is_noted_and_groups_tried_in_vain_are_told() -> None:
     status = change_status(one, decision, was_changed=True, now=NOW)
     assert status is not None
     assert status["status"]["schedulerObservingAffinityName"] == "far"
-    assert [told.is_failure for told in list_events(one, decision, was_changed=True)] == [True, False]
+    events = list(list_events(one, decision, was_changed=True))
+    assert [told.is_failure for told in events] == [True, True, False]
+    assert events[1].note == "The placement names clusters that are not there: m9"

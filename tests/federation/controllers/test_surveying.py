@@ -8,21 +8,19 @@ from federation.controllers.surveying import (
     Sighting,
     Survey,
     change_status,
-    has_taint,
     judge,
     list_resources,
     sum_up,
-    wants_taint,
-    write_taints,
 )
 from reberth.records import Node, Pod
 from reberth.rows import make_node_row, make_pod_row
 from reberth.templates import Templates
 from tests.federation.controllers.making import NOW, cluster
 
-GOOD = Sighting(answers=True, is_ready=True, message="", since=0)
-AWAY = Sighting(answers=False, is_ready=False, message="cannot connect", since=0)
-SICK = Sighting(answers=True, is_ready=False, message="etcd failed", since=0)
+GOOD = Sighting("ClusterReady", "", since=0)
+AWAY = Sighting("ClusterNotReachable", "cannot connect", since=0)
+SICK = Sighting("ClusterNotReady", "etcd failed", since=0)
+SHUT = Sighting("StatusCollectionFailed", "data.token: is missing", since=0)
 
 
 def node(name: str, *, ready: str = "True", **spec: Any) -> Any:
@@ -66,6 +64,7 @@ def test_without_nodes_there_is_no_room() -> None:
         (GOOD, "True", "ClusterReady"),
         (AWAY, "False", "ClusterNotReachable"),
         (SICK, "False", "ClusterNotReady"),
+        (SHUT, "False", "StatusCollectionFailed"),
     ],
 )
 def test_the_first_sighting_counts_at_once(sighting: Sighting, status: str, reason: str) -> None:
@@ -115,18 +114,13 @@ def test_what_a_member_offers_no_longer_is_taken_away() -> None:
     assert after["status"] == {"resourceSummary": {"allocated": None}}
 
 
-def test_a_member_that_is_not_ready_is_tainted_for_new_things_alone() -> None:
-    assert wants_taint(judged(AWAY).status.conditions or ())
-    assert not wants_taint(judged(GOOD).status.conditions or ())
-    assert not wants_taint(())
-    tainted = write_taints("m1", "v", is_tainted=True)
-    assert has_taint(cluster(spec=tainted["spec"]))
-    assert tainted["spec"]["taints"][0]["effect"] == "NoSchedule"
-    assert not has_taint(cluster(spec=write_taints("m1", "v", is_tainted=False)["spec"]))
-
-
 def test_what_belongs_to_single_objects_is_no_kind_of_its_own() -> None:
     resources = [{"name": "pods", "kind": "Pod"}, {"name": "pods/log", "kind": "Pod"}]
     listed = {"groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod"}]}
     assert list_resources("v1", {"resources": resources}) == listed
     assert list_resources("v1", {}) == {"groupVersion": "v1", "resources": []}
+
+
+def test_only_a_member_that_speaks_of_itself_answers() -> None:
+    assert [each.answers for each in (GOOD, SICK, AWAY, SHUT)] == [True, True, False, False]
+    assert [each.is_ready for each in (GOOD, SICK, AWAY, SHUT)] == [True, False, False, False]

@@ -1,0 +1,26 @@
+"""What was made just now: until the mirror shows it, or some seconds have passed, it is not made again."""
+
+from collections.abc import Callable, Hashable
+
+_LASTING = 30.0
+
+
+class Awaited:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until: dict[Hashable, float] = {}
+
+    def note(self, what: Hashable) -> None:
+        """Begin to wait for it."""
+        self._until[what] = self._clock() + _LASTING
+
+    def hear(self, what: Hashable) -> None:
+        """End the wait: it has been seen, or has gone."""
+        self._until.pop(what, None)
+
+    def wait(self, what: Hashable) -> float:
+        """Tell for how many seconds it is still waited for; 0 is not at all."""
+        left = self._until.get(what, 0.0) - self._clock()
+        if left <= 0:
+            self.hear(what)
+        return max(0.0, left)

@@ -1,0 +1,61 @@
+"""How long a workload puts up with the taints of a cluster that drive it out, and how many leave at once."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from federation.api import ClusterToleration
+from reberth.records import Taint
+from reberth.selectors import tolerates
+
+NO_EXECUTE = "NoExecute"
+
+
+class Departure(NamedTuple):
+    """When a workload has to leave, and which taint says so."""
+
+    at: float
+    taint: Taint
+
+
+def find_departure(
+    taints: Iterable[Taint] | None,
+    tolerations: Iterable[ClusterToleration] | None,
+    since: Callable[[Taint], float],
+) -> Departure | None:
+    """Find the first moment at which a taint is no longer tolerated; None where it may stay for ever.
+
+    The time counts from when the taint was set. Of several tolerations for a taint the first one counts.
+    """
+    departures = (
+        Departure(since(taint) + seconds, taint)
+        for taint in taints or ()
+        if taint.effect == NO_EXECUTE and (seconds := _find_patience(taint, tolerations or ())) is not None
+    )
+    return min(departures, key=lambda each: each.at, default=None)
+
+
+def _find_patience(taint: Taint, tolerations: Iterable[ClusterToleration]) -> float | None:
+    """Give the seconds for which the taint is tolerated; None is for ever."""
+    covering = next((each for each in tolerations if tolerates((each,), taint)), None)
+    if covering is None:
+        return 0.0
+    seconds = covering.toleration_seconds
+    return None if seconds is None else max(0.0, float(seconds))
+
+
+def write_taint(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+class Pace:
+    """So many a second, one after the other."""
+
+    def __init__(self, rate: float) -> None:
+        self._pause = 1 / rate
+        self._free_at = float("-inf")
+
+    def reserve(self, now: float) -> float:
+        """Take the next turn; the seconds until it has come."""
+        turn = max(now, self._free_at)
+        self._free_at = turn + self._pause
+        return turn - now

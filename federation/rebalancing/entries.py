@@ -1,0 +1,48 @@
+"""The workloads of a rebalancer as its status lists them: each once, in a fixed order."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from federation.api import ObservedWorkload, RebalanceResult, ResourceSelector, WorkloadReference
+from reberth.records import Labels
+from reberth.selectors.labels import compile_selector
+
+Listing = Sequence[tuple[WorkloadReference, Labels]]
+LookUp = Callable[[ResourceSelector], Listing]
+
+
+def order(entry: ObservedWorkload) -> str:
+    """Give what entries are sorted by."""
+    workload = entry.workload
+    return f"{workload.api_version}/{workload.kind}/{workload.namespace}/{workload.name}"
+
+
+def merge(
+    wanted: Iterable[WorkloadReference], entries: Iterable[ObservedWorkload]
+) -> tuple[ObservedWorkload, ...]:
+    """Refresh the entries: who is new comes in, who is not wanted any more stays only if it succeeded."""
+    asked = dict.fromkeys(wanted)
+    known = {
+        entry.workload: entry
+        for entry in entries
+        if entry.workload in asked or entry.result is RebalanceResult.SUCCESSFUL
+    }
+    new = (ObservedWorkload(workload) for workload in asked if workload not in known)
+    return tuple(sorted((*known.values(), *new), key=order))
+
+
+def select(selectors: Iterable[ResourceSelector], look_up: LookUp) -> list[WorkloadReference]:
+    """Find the workloads that the selectors mean, among those of their kinds. Raises SelectorError."""
+    return [
+        workload
+        for selector in selectors
+        for workload, labels in look_up(selector)
+        if _selects(selector, workload, labels)
+    ]
+
+
+def _selects(selector: ResourceSelector, workload: WorkloadReference, labels: Labels) -> bool:
+    if selector.namespace not in ("", workload.namespace) or selector.name not in ("", workload.name):
+        return False
+    if selector.label_selector is None:
+        return True
+    return compile_selector(selector.label_selector).matches(labels)

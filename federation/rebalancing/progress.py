@@ -1,0 +1,144 @@
+"""How one workload gets on: asked for, scheduled, healthy; or why it is still waited for."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from federation.api import (
+    DEFAULT_SCHEDULER,
+    SCHEDULED,
+    ObservedWorkload,
+    RebalanceResult,
+    ResourceBinding,
+)
+from federation.api.rebalancers import BINDING_NOT_FOUND
+from federation.rebalancing.replicas import count_all, count_moved, is_ready
+from federation.rebalancing.triggers import choose_trigger, is_scheduled, is_triggered
+from reberth.times import parse_time, write_time
+
+HEALTHY, PROGRESSING = "Healthy", "Progressing"
+
+
+class Waiting(StrEnum):
+    """What an entry waits for that has not succeeded, or whose copies are not ready."""
+
+    BINDING = "BindingNotFound"
+    UNREADABLE = "BindingUnreadable"
+    BUDGET = "Budget"
+    SUSPENDED = "Suspended"
+    OTHER_SCHEDULER = "OtherScheduler"
+    SCHEDULER = "Scheduler"
+    CLUSTERS = "Unschedulable"
+    HEALTH = "Health"
+
+
+_TEXTS = {
+    Waiting.BINDING: "It has no binding; it is rebalanced as soon as it has one.",
+    Waiting.BUDGET: "It waits until fewer replicas are on their way.",
+    Waiting.SUSPENDED: "Its scheduling is suspended.",
+    Waiting.SCHEDULER: "It waits for the scheduler.",
+}
+
+
+class Moment(NamedTuple):
+    """When the wish was made, and what time it is."""
+
+    created: float
+    now: float
+
+
+def ask(entry: ObservedWorkload, binding: ResourceBinding, moment: Moment) -> ObservedWorkload:
+    """Fix the time by which the scheduler is asked, and note where the workload is."""
+    trigger = choose_trigger(binding, created=moment.created, now=moment.now)
+    return ObservedWorkload(
+        entry.workload,
+        message=_TEXTS[Waiting.SCHEDULER],
+        triggered_at=write_time(trigger),
+        origin=binding.spec.clusters or (),
+    )
+
+
+def advance(entry: ObservedWorkload, binding: ResourceBinding | None) -> ObservedWorkload:
+    """Bring an entry up to its binding. One that is still to be asked for comes back without a trigger."""
+    if entry.result is RebalanceResult.SUCCESSFUL:
+        return entry if binding is None or entry.health != PROGRESSING else _look_at_health(entry, binding)
+    if binding is None:
+        return _miss(entry)
+    trigger = trigger_of(entry)
+    if trigger is None or (is_scheduled(binding, trigger) and not is_triggered(binding, trigger)):
+        return ObservedWorkload(entry.workload)  # also one that the scheduler was faster than
+    if is_scheduled(binding, trigger):
+        return _succeed(entry, binding)
+    return replace(entry, message=describe(*_find_obstacle(binding)))
+
+
+def trigger_of(entry: ObservedWorkload) -> float | None:
+    return parse_time(entry.triggered_at) if entry.triggered_at else None
+
+
+def hold(entry: ObservedWorkload) -> ObservedWorkload:
+    """Have an entry wait for its turn."""
+    return replace(entry, message=_TEXTS[Waiting.BUDGET])
+
+
+def find_waiting(entry: ObservedWorkload, binding: ResourceBinding | None) -> Waiting | None:
+    """Tell what the entry waits for; None where it is done."""
+    if entry.result is RebalanceResult.SUCCESSFUL:
+        return Waiting.HEALTH if entry.health == PROGRESSING else None
+    if binding is None:
+        return Waiting.BINDING if entry.result is RebalanceResult.FAILED else Waiting.UNREADABLE
+    return Waiting.BUDGET if entry.triggered_at is None else _find_obstacle(binding)[0]
+
+
+def describe(waiting: Waiting, detail: str) -> str:
+    return detail or _TEXTS[waiting]
+
+
+def count_moving(entry: ObservedWorkload, *, until: float, now: float) -> int:
+    """Count the replicas of an entry that are on their way; before the scheduler has spoken it may be all."""
+    if entry.triggered_at is None or entry.result is RebalanceResult.FAILED:
+        return 0
+    if entry.result is None:
+        return count_all(entry.origin or ())
+    is_under_way = entry.health == PROGRESSING and now < until
+    return count_moved(entry.origin or (), entry.to or ()) if is_under_way else 0
+
+
+def _miss(entry: ObservedWorkload) -> ObservedWorkload:
+    return ObservedWorkload(
+        entry.workload,
+        RebalanceResult.FAILED,
+        reason=BINDING_NOT_FOUND,
+        message=_TEXTS[Waiting.BINDING],
+    )
+
+
+def _succeed(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkload:
+    done = replace(
+        entry,
+        result=RebalanceResult.SUCCESSFUL,
+        message=None,
+        to=binding.spec.clusters or (),
+        health=PROGRESSING,
+    )
+    return _look_at_health(done, binding)
+
+
+def _look_at_health(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkload:
+    """What was well once has arrived; how it fares later is not the rebalancer's business."""
+    return replace(entry, health=HEALTHY) if is_ready(binding) else entry
+
+
+def _find_obstacle(binding: ResourceBinding) -> tuple[Waiting, str]:
+    """Tell why the scheduler has not been there yet, in its own words if it has said something."""
+    spec = binding.spec
+    if spec.suspension and spec.suspension.scheduling:
+        return Waiting.SUSPENDED, ""
+    scheduler = spec.scheduler_name or DEFAULT_SCHEDULER
+    if scheduler != DEFAULT_SCHEDULER:
+        return Waiting.OTHER_SCHEDULER, f"It waits for the scheduler {scheduler}."
+    for each in binding.status.conditions or ():
+        if each.type == SCHEDULED and each.status == "False":
+            return Waiting.CLUSTERS, each.message or ""
+    return Waiting.SCHEDULER, ""

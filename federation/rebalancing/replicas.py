@@ -1,0 +1,53 @@
+"""Replicas by cluster: how many of them move, and whether those that are to be somewhere are ready there."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from federation.api import AggregatedStatus, ResourceBinding, TargetCluster
+
+# Of these a copy says itself how many of its replicas are available.
+_COUNTED = ("Deployment", "StatefulSet", "ReplicaSet")
+_HEALTHY = "Healthy"
+
+
+class _Counts(msgspec.Struct, frozen=True, rename="camel"):
+    available_replicas: int = 0
+
+
+def count_moved(origin: Iterable[TargetCluster], to: Iterable[TargetCluster]) -> int:
+    """Count the replicas that are to be where they were not."""
+    had = {each.name: each.replicas for each in origin}
+    return sum(max(0, each.replicas - had.get(each.name, 0)) for each in to)
+
+
+def count_all(clusters: Iterable[TargetCluster]) -> int:
+    return sum(each.replicas for each in clusters)
+
+
+def write_replicas(clusters: Iterable[TargetCluster]) -> str:
+    """Write them for people: {member1:2, member2:1}."""
+    return f"{{{', '.join(f'{each.name}:{each.replicas}' for each in clusters)}}}"
+
+
+def is_ready(binding: ResourceBinding) -> bool:
+    """Tell whether every cluster of the binding has what it is to have, and has it well."""
+    copies = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
+    clusters = binding.spec.clusters or ()
+    return bool(clusters) and all(
+        _is_well(binding, copies.get(each.name), each.replicas) for each in clusters
+    )
+
+
+def _is_well(binding: ResourceBinding, copy: AggregatedStatus | None, replicas: int) -> bool:
+    if copy is None or not copy.applied or copy.health != _HEALTHY:
+        return False
+    return binding.spec.resource.kind not in _COUNTED or _available(copy) >= replicas
+
+
+def _available(copy: AggregatedStatus) -> int:
+    """Read how many are available; what a copy has not said yet is none."""
+    try:
+        return msgspec.json.decode(copy.status, type=_Counts).available_replicas if bytes(copy.status) else 0
+    except msgspec.MsgspecError:
+        return 0

@@ -1,0 +1,39 @@
+"""A member made known to a hub: by an account of its own in the member, with no more rights than that has."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from localcluster import manifests
+from localcluster.client import Client, Object
+from localcluster.cluster import Cluster
+
+FEDERATION_ACCOUNT = "system:serviceaccount:reberth-system:reberth-federation"
+MANIFESTS = Path(__file__).parent.parent / "manifests" / "federation"
+_ACCOUNT = "/api/v1/namespaces/reberth-system/serviceaccounts/reberth-federation-member"
+_NAMESPACE = "karmada-cluster"
+_SECONDS = 30 * 24 * 3600
+
+
+async def open_member(member: Client) -> str:
+    """Make the account that the manifests give the federation in a member; gives a token of it."""
+    await manifests.apply(member, MANIFESTS / "member")
+    made: Any = await member.create(f"{_ACCOUNT}/token", {"spec": {"expirationSeconds": _SECONDS}})
+    return str(made["status"]["token"])
+
+
+async def join(hub: Client, name: str, cluster: Cluster, *, token: str, labels: Object) -> None:
+    """Give the hub what opens the member: its Secret, and its Cluster."""
+    authority = cluster.design.path("pki", "ca.crt").read_bytes()
+    content = {"token": token.encode(), "caBundle": authority}
+    data = {key: base64.b64encode(text).decode() for key, text in content.items()}
+    secrets = f"/api/v1/namespaces/{_NAMESPACE}/secrets"
+    await hub.create(secrets, {"metadata": {"name": name}, "data": data})
+    reference = {"namespace": _NAMESPACE, "name": name}
+    wanted = {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"syncMode": "Push", "apiEndpoint": cluster.design.url, "secretRef": reference},
+    }
+    await hub.create("/apis/cluster.karmada.io/v1alpha1/clusters", wanted)

@@ -1,0 +1,71 @@
+"""`make up WITH=federation`: a hub, two members, a Deployment divided between them, and nothing is left."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from localcluster import folders, processes
+from localcluster.cluster import Cluster
+from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("hub", "member1", "member2")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster() -> AsyncIterator[Cluster]:
+    async with folders.running("federated", without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
+        try:
+            yield cluster
+        finally:
+            await run("down", "--name", cluster.folder.name)
+
+
+async def run(*arguments: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "localproduct.federated", *arguments),
+        cwd=ROOT,
+        env=dict(os.environ),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode, said.decode()
+
+
+async def test_the_federation_comes_up_once_and_divides_a_deployment(cluster: Cluster) -> None:
+    name = cluster.folder.name
+    code, said = await run("up", "--name", name)
+    assert code == 0, said
+    assert "Deployment shop on the hub: 9 of 9 replicas available" in said
+    assert "in member1: 6 of 6 replicas available" in said
+    assert "in member2: 3 of 3 replicas available" in said
+    assert str(folders.load(f"{name}-hub").kubeconfig) in said
+    assert await run("up", "--name", name) == (0, f"{name}: the federation is up already\n")
+    async with folders.load(f"{name}-member2").client() as member:
+        assert (await member.get("/api/v1/namespaces/default/configmaps/shop"))["data"] == {"COLOUR": "blue"}
+
+
+async def test_nothing_is_left_of_it(cluster: Cluster) -> None:
+    name = cluster.folder.name
+    code, said = await run("down", "--name", name)
+    assert (code, said.splitlines()) == (0, [f"{name}: {part} gone" for part in PARTS])
+    for part in PARTS:
+        assert f"{name}-{part}" not in folders.names()
+        assert not processes.find(folders.clusters_folder() / f"{name}-{part}")
+    async with cluster.client() as client:
+        assert await client.get("/version")
+
+
+async def test_without_a_cluster_there_is_one_clear_line() -> None:
+    code, said = await run("up", "--name", "nowhere")
+    assert code == 1
+    assert said.startswith("localproduct: ")
+    assert len(said.splitlines()) == 1
