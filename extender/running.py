@@ -23,7 +23,6 @@ from extender.looking import Bell, Window
 from extender.memory import Memory
 from extender.readiness import Readiness
 from extender.receiving import Limits
-from extender.serving import TellingServer
 from reberth import resources
 from reberth.api import Api
 from reberth.connecting import Access
@@ -34,6 +33,7 @@ from reberth.mirroring import Mirror, mirroring
 from reberth.records import ObjectMeta, ObjectReference
 from reberth.refusals import Refused
 from reberth.reloading import LiveSettings
+from reberth.serving import Server
 
 log = Log(__name__)
 
@@ -94,7 +94,7 @@ class Extender:
         if late:
             log.warning("settings have changed that need a restart", fields=late)
 
-    def _servers(self, mirror: Mirror, recorder: Recorder) -> list[TellingServer]:
+    def _servers(self, mirror: Mirror, recorder: Recorder) -> list[Server]:
         """The one for probes begins first and ends last: it tells of the stop until all is answered."""
         readiness = Readiness(mirror, self._attention, settings=self._settings, is_stopping=self._stop.is_set)
         limits = Limits(self._first.server.body_limit_bytes, self._first.body_within)
@@ -107,7 +107,7 @@ class Extender:
             limits=limits,
         )
         window = Window(self._memory, self._attention, self._bell, settings=self._settings, limits=limits)
-        serve = partial(TellingServer, checks=readiness.checks(), remarks=readiness.remarks)
+        serve = partial(Server, checks=readiness.checks(), remarks=readiness.remarks)
         probes = [serve(self._first.probes)] if self._first.probes else []
         return [*probes, serve(self._first.server, routes=[*desk.routes(), *window.routes()])]
 

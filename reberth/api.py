@@ -6,9 +6,10 @@ looked at it (401 with credentials that are then read anew, 429 without a cause)
 """
 
 import asyncio
+import copy
 import random
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from types import TracebackType
@@ -30,6 +31,7 @@ from reberth.throttling import Throttle
 
 T = TypeVar("T", bound=Record)
 
+_READING = ("get", "list", "watch")
 _PASSING = (errors.Unreachable, errors.Unanswered, errors.ServerFault, errors.TooManyRequests)
 
 _HEADERS = {
@@ -57,6 +59,7 @@ class Api:
         self._connection = Connection(access)
         self._readers: dict[type[Record], Reader[Any]] = {}
         self._throttle: Throttle | None = None
+        self._check: Callable[[], None] = _allow
 
     async def __aenter__(self) -> Self:
         clock = asyncio.get_running_loop().time
@@ -74,6 +77,15 @@ class Api:
     def server(self) -> str:
         """Its address."""
         return self._connection.server
+
+    def guarded(self, check: Callable[[], None]) -> Self:
+        """The same client for somebody who may write only for a time: what the check raises stops a write.
+
+        It is asked right before each write leaves, after all waiting.
+        """
+        guarded = copy.copy(self)
+        guarded._check = check  # noqa: SLF001 - it is of this class
+        return guarded
 
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
         request = Request("get", resource.name, resource.path(name, namespace=namespace))
@@ -94,18 +106,29 @@ class Api:
 
     @asynccontextmanager
     async def watch(
-        self, resource: Resource[T], *, since: str | None, seconds: float
+        self,
+        resource: Resource[T],
+        *,
+        since: str | None,
+        seconds: float,
+        namespace: str = "",
+        **selection: str,
     ) -> AsyncIterator[AsyncIterator[Line[T] | BadObject]]:
         """The events after a version; with `since` None all objects first, then what happens to them.
 
         The server ends it after so many seconds. Leaving the context closes the connection.
         """
-        query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(int(seconds))}
+        query = {
+            **selection,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(int(seconds)),
+        }
         if since is None:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         else:
             query["resourceVersion"] = since
-        request = Request("watch", resource.name, resource.path(), query)
+        request = Request("watch", resource.name, resource.path(namespace=namespace), query)
         async with self._deadline(request):
             answer = await self._open(request)
         async with answer:
@@ -235,6 +258,8 @@ class Api:
         if self._throttle is None:
             raise RuntimeError("the API is used outside of its context")
         await self._throttle.take()
+        if request.verb not in _READING:
+            self._check()
         started = time.monotonic()
         code = metrics.UNANSWERED
         try:
@@ -268,6 +293,10 @@ class Api:
         if record not in self._readers:
             self._readers[record] = Reader(record)
         return self._readers[record]
+
+
+def _allow() -> None:
+    """Who is not guarded may write."""
 
 
 async def _failure(request: Request, answer: aiohttp.ClientResponse) -> ApiError:

@@ -120,13 +120,13 @@ class Recorder:
             self._bell.clear()
             await self._write_waiting()
 
-    async def close(self) -> None:
+    async def close(self, *, within: float = _CLOSING_TIME) -> None:
         """Write what still waits, and the counts of all series, as far as that goes quickly."""
         for said, series in self._known.items():
             if series.count > series.written:
                 self._waiting[said] = series
         with suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSING_TIME):
+            async with asyncio.timeout(within):
                 await self._write_waiting()
 
     def _continue(self, said: _Said, now: float) -> _Series:
@@ -189,9 +189,14 @@ class Recorder:
 
 @asynccontextmanager
 async def recording(
-    api: Api, *, reporter: str, instance: str, clock: Callable[[], float] = time.time
+    api: Api,
+    *,
+    reporter: str,
+    instance: str,
+    clock: Callable[[], float] = time.time,
+    closing_time: float = _CLOSING_TIME,
 ) -> AsyncIterator[Recorder]:
-    """Record while the context lasts; at its end what waits is written, for two seconds at most."""
+    """Record while the context lasts; at its end what waits is written, as far as that goes quickly."""
     recorder = Recorder(api, reporter=reporter, instance=instance, clock=clock)
     writing = asyncio.create_task(recorder.write_for_ever())
     try:
@@ -200,4 +205,4 @@ async def recording(
         writing.cancel()
         with suppress(asyncio.CancelledError):
             await writing
-        await recorder.close()
+        await recorder.close(within=closing_time)

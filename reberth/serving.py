@@ -64,7 +64,8 @@ class Server:
     """A server from entering to leaving its `async with`.
 
     Entering raises a ServingError if the address or the certificate cannot be used. Leaving stops gracefully,
-    also when the block is cancelled. A second cancellation, while stopping, gives up the requests in flight;
+    also when the block is cancelled. Below the checks /readyz has remarks: what is worth a look, and is no
+    reason to send calls elsewhere. A second cancellation, while stopping, gives up the requests in flight;
     the sockets are closed in any case.
     """
 
@@ -74,12 +75,14 @@ class Server:
         *,
         routes: Iterable[web.RouteDef] = (),
         checks: Mapping[str, Check] | None = None,
+        remarks: Callable[[], Iterable[str]] = tuple,
         look_interval: float = reloading.LOOK_INTERVAL,
     ) -> None:
         self.port = settings.port
         """The port that is listened on, once entered also if the settings leave the choice to the system."""
         self._settings = settings
         self._checks = checks or {}
+        self._remarks = remarks
         self._look_interval = look_interval
         self._certificate = LiveCertificate(settings.tls) if settings.tls else None
         self._renewal: asyncio.Task[None] | None = None
@@ -155,7 +158,8 @@ class Server:
         reasons["serving"] = "stopping" if self._stopping else None
         ready = all(reason is None for reason in reasons.values())
         lines = [f"{name}: {'ok' if reason is None else reason}\n" for name, reason in reasons.items()]
-        return web.Response(status=200 if ready else 503, text="".join(lines))
+        remarks = [f"{remark}\n" for remark in self._remarks()]
+        return web.Response(status=200 if ready else 503, text="".join([*lines, *remarks]))
 
     @web.middleware
     async def _attend(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -51,6 +51,10 @@ class _Indexed(Generic[T]):
         """Give the object of this name; the namespace of what has none is ""."""
         return self._by_namespace.get(namespace, {}).get(name)
 
+    def within(self, namespace: str) -> Iterator[T]:
+        """Give the objects of a namespace; those of `Rows` by name."""
+        return iter(self._by_namespace.get(namespace, {}).values())
+
 
 class Part(Generic[T]):
     """The objects of one namespace by name. They stay as they are."""
@@ -79,10 +83,6 @@ class Rows(_Indexed[T]):
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.all)
-
-    def within(self, namespace: str) -> Iterator[T]:
-        """Give the objects of a namespace, by name."""
-        return iter(self._by_namespace.get(namespace, {}).values())
 
     @cached_property
     def _by_uid(self) -> dict[str, T]:  # type: ignore[override] # an index is made when it is first asked

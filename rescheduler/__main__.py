@@ -1,7 +1,8 @@
-"""What a person asks for by hand: a plan, one move, a look at the notes."""
+"""The rescheduler: the daemon that plans and moves, and what a person asks for by hand."""
 
 import argparse
 import asyncio
+import signal
 import sys
 import time
 from pathlib import Path
@@ -18,9 +19,11 @@ from reberth.refusals import Refused
 from reberth.settings import load
 from reberth.times import write_time
 from rescheduler import plan_command
+from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.foreknowing import foreseeing
 from rescheduler.noting import Carried, clear_notes, describe_note, list_notes
 from rescheduler.performing import leading_by_hand, perform_move
+from rescheduler.running import Daemon
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.storing import Store
 
@@ -29,10 +32,14 @@ DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 def main() -> int:
     """Exit code 0: done; 1: refused, or it came to nothing good; 2: wrong input or no kubeconfig."""
-    arguments = _parser().parse_args()
+    parser = _parser()
+    if len(sys.argv) == 1:
+        parser.print_help(sys.stderr)
+        raise SystemExit(BAD_INPUT)
+    arguments = parser.parse_args()
     logs.setup(LogSettings(level="error"))
     try:
-        code: int = asyncio.run(arguments.run(arguments, _load(arguments)))
+        code = asyncio.run(_answer(arguments))
     except ConfigurationError as error:
         return _complain(error, BAD_INPUT)
     except ReberthError as error:
@@ -42,11 +49,39 @@ def main() -> int:
     return code
 
 
-async def _move(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
+async def _answer(arguments: argparse.Namespace) -> int:
+    """Have it done; SIGTERM ends it as Ctrl-C does, and the lease is given back."""
+    here = asyncio.current_task()
+    if here:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, here.cancel)
+    try:
+        code: int = await arguments.run(arguments)
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    return code
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    daemon = Daemon(arguments.settings, arguments.policy, _access(arguments))
+    logs.setup(daemon.settings.current.log)
+    if not arguments.once:
+        await daemon.run()
+        return DONE
+    came = await daemon.run_once()
+    if isinstance(came, Refused):
+        print(f"refused: {came.rule}: {came.reason}", flush=True)
+        return NOT_DONE
+    return DONE if came else NOT_DONE
+
+
+async def _move(arguments: argparse.Namespace) -> int:
+    settings = _load(arguments)
+    policy = load(arguments.policy, ReschedulerPolicy) if arguments.policy else ReschedulerPolicy()
     came = await perform_move(
         _access(arguments),
         settings,
         _read_pod(arguments),
+        policy=policy,
         to=tuple(dict.fromkeys(arguments.to)),
         reason=arguments.reason,
         tell=_tell,
@@ -58,20 +93,20 @@ async def _move(arguments: argparse.Namespace, settings: ReschedulerSettings) ->
     return DONE if came.is_well else NOT_DONE
 
 
-async def _plan(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
-    del settings  # a plan has a policy
+async def _plan(arguments: argparse.Namespace) -> int:
     print(await plan_command.answer(arguments))
     return DONE
 
 
-async def _list_notes(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
-    async with Api(_access(arguments), settings.api) as api:
+async def _list_notes(arguments: argparse.Namespace) -> int:
+    async with Api(_access(arguments), _load(arguments).api) as api:
         for carried in await list_notes(api, arguments.node):
             _print_notes(carried)
     return DONE
 
 
-async def _clear_notes(arguments: argparse.Namespace, settings: ReschedulerSettings) -> int:
+async def _clear_notes(arguments: argparse.Namespace) -> int:
+    settings = _load(arguments)
     async with Api(_access(arguments), settings.api) as api, leading_by_hand(api, settings) as leadership:
         if isinstance(leadership, Refused):
             print(f"refused: {leadership.rule}: {leadership.reason}")
@@ -81,18 +116,28 @@ async def _clear_notes(arguments: argparse.Namespace, settings: ReschedulerSetti
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m rescheduler")
+    parser = argparse.ArgumentParser(prog="python -m rescheduler", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    text = "plan again and again, and make the moves: the daemon"
+    run = commands.add_parser("run", help=text, description=text)
+    run.set_defaults(run=_run)
+    run.add_argument("--settings", type=Path, required=True, metavar="FILE", help="ReschedulerSettings")
+    run.add_argument("--policy", type=Path, required=True, metavar="FILE", help="ReschedulerPolicy")
+    run.add_argument("--once", action="store_true", help="one cycle, its moves to their outcome, and end")
+    _add_access(run)
     move = _command(commands, "move", _move, "move one pod, and tell where its replacement landed")
     move.add_argument("pod", metavar="POD", help="NAMESPACE/NAME, or NAME with -n")
     move.add_argument("-n", "--namespace", default="default", help="of a POD without one (default: default)")
     move.add_argument(
         "--to", nargs="+", default=[], metavar="NODE", help="nodes that it may go to, the best first"
     )
+    move.add_argument(
+        "--policy", type=Path, metavar="FILE", help="its rates and back-off; default: all defaults"
+    )
     move.add_argument("--reason", default="asked for by hand", help="why; people will read it")
     planned = commands.add_parser("plan", help=plan_command.DESCRIPTION, description=plan_command.DESCRIPTION)
     plan_command.add_arguments(planned)
-    planned.set_defaults(run=_plan, settings=None, extender=None)
+    planned.set_defaults(run=_plan)
     notes = commands.add_parser("notes", help="see or remove what the nodes remember")
     on_notes = notes.add_subparsers(required=True, metavar="COMMAND")
     listed = _command(on_notes, "list", _list_notes, "list the notes")
@@ -111,11 +156,15 @@ def _command(commands: Any, name: str, run: Any, text: str) -> argparse.Argument
     parser.add_argument(
         "--extender", choices=("required", "optional", "none"), help="instead of what the settings say"
     )
+    _add_access(parser)
+    return parser
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
     )
     parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
-    return parser
 
 
 def _load(arguments: argparse.Namespace) -> ReschedulerSettings:

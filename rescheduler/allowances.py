@@ -5,7 +5,7 @@ one more would be too many.
 """
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -25,6 +25,9 @@ _BUDGET_POLICIES = (None, "IfHealthyBudget", _SPARING)
 _UNBUDGETED = ("Pending", "Succeeded", "Failed")
 # The rules of the rates, and where the rates of each stand.
 _RATES = {"ClusterRate": "cluster", "NamespaceRate": "namespace", "WorkloadRate": "workload"}
+
+
+_NODE, _ONTO = "NodeInFlight", "onto"
 
 
 class Flight(NamedTuple):
@@ -64,9 +67,17 @@ def list_in_flight(flight: Flight, context: Context) -> Iterator[Toll]:
     yield from _count("WorkloadInFlight", "perWorkload", limits.per_workload, whose)
     yield from _count("NamespaceInFlight", "perNamespace", limits.per_namespace, flight.namespace)
     if flight.source is not None:
-        yield from _count("NodeInFlight", "perNode", limits.per_node, ("off", flight.source))
+        yield from _count(_NODE, "perNode", limits.per_node, ("off", flight.source))
     if flight.destination is not None:
-        yield from _count("NodeInFlight", "perNode", limits.per_node, ("onto", flight.destination))
+        yield from _count(_NODE, "perNode", limits.per_node, (_ONTO, flight.destination))
+
+
+def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
+    """List the nodes that as many moves go to as may at once."""
+    found = (
+        key[1] for key, count in taken.items() if count >= most and isinstance(key, tuple) and key[0] == _NODE
+    )
+    return [node for way, node in found if way == _ONTO]
 
 
 def list_of_cycle(context: Context) -> Iterator[Toll]:

@@ -44,7 +44,7 @@ def _read_budget(error: ApiError, now: float) -> Refused:
     reason = said or error.message
     if error.retry_after is not None:
         return Refused("BudgetUnobserved", reason, now + error.retry_after)
-    return Refused("BudgetExhausted", reason)
+    return Refused("PDB", reason)
 
 
 def _read_busy(error: ApiError, now: float) -> Refused:

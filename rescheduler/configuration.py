@@ -7,12 +7,13 @@
 Every field has a default, and the defaults are the cautious choice.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from reberth.measures import Percentage
 from reberth.settings import Section
+from rescheduler.plans import RECOMMEND, Mode
 from rescheduler.policies.better_preferences import PreferenceSettings
 from rescheduler.policies.broken_rules import RuleSettings
 from rescheduler.policies.under_utilised_nodes import UtilisationSettings
@@ -35,8 +36,8 @@ class PolicySettings(Section, frozen=True):
 class ReschedulerPolicy(Section, frozen=True):
     """What moves are planned, and which of them are made."""
 
-    mode: Literal["recommend", "apply"] = "recommend"
-    """Only show the plan, or make its moves. A pod's, workload's or namespace's own mark goes before."""
+    mode: Mode = RECOMMEND
+    """Only show the moves, or make them; a policy may have its own. A pod's own mark goes before both."""
     level: LevelNumber = 2
     """How much is moved: 1 only what rules demand, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""
     worth: Points | None = None

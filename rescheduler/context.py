@@ -48,10 +48,8 @@ from rescheduler.safeguards import BrakeSettings, LimitSettings, ProtectionSetti
 T = TypeVar("T")
 Workload = Owner | ReplicationController
 
-_KINDS: dict[tuple[str, str], Kind[Any, Any]] = {
-    (kind.group, kind.name): kind
-    for kind in (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET)
-}
+WORKLOAD_KINDS = (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET)
+_KINDS: dict[tuple[str, str], Kind[Any, Any]] = {(kind.group, kind.name): kind for kind in WORKLOAD_KINDS}
 _FINISHED_PHASES = [PHASES.index(phase) for phase in ("Succeeded", "Failed")]
 
 

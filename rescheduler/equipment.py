@@ -10,14 +10,16 @@ from reberth.cache import Cache
 from reberth.errors import NotFound
 from reberth.events import Recorder
 from reberth.kinds import NODE
-from reberth.records import EvictionHistory, Node, OpenMove, Pod, WorkloadIdentity
+from reberth.records import EvictionHistory, Node, OpenMove, Pod, PodDisruptionBudget, WorkloadIdentity
 from reberth.refusals import Refused
-from reberth.resources import PODS
+from reberth.resources import BUDGETS, PODS
 from reberth.snapshot import Snapshot
 from rescheduler.asking import Asker
+from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.reporting import Reporter
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.storing import Store
+from rescheduler.thinking import Think, think_here
 from rescheduler.verifying import Scores
 
 
@@ -33,6 +35,10 @@ class Sight(Protocol):
 
 class Forecast(Protocol):
     """Where a pod would land, and what that is worth."""
+
+    @property
+    def schedulers(self) -> frozenset[str]:
+        """The names of the schedulers that it knows."""
 
     def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
         """Give the nodes that are worth a move, best first."""
@@ -55,10 +61,14 @@ class Equipment:
     sight: Sight
     asker: Asker
     recorder: Recorder
-    settings: ReschedulerSettings
+    settings: Callable[[], ReschedulerSettings]
+    policy: Callable[[], ReschedulerPolicy]
     clock: Callable[[], float]
     tell: Callable[[str], None]
     forecast: Forecast | None = None
+    think: Think = think_here
+    halt: Callable[[], Refused | None] = lambda: None
+    """What forbids any eviction for now."""
 
     async def look_up(self, namespace: str, name: str) -> Pod | None:
         """Give the pod of this name as it is now."""
@@ -66,6 +76,11 @@ class Equipment:
             return await self.api.get(PODS, name, namespace=namespace)
         except NotFound:
             return None
+
+    async def list_budgets(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
+        """Give the PodDisruptionBudgets of a namespace as they are now."""
+        pages = self.api.list_pages(BUDGETS, namespace=namespace)
+        return tuple([budget async for page in pages for budget in page.objects])
 
     def find_node(self, name: str) -> Node | None:
         """Give a node as it is mirrored."""
@@ -86,6 +101,7 @@ class Case:
     reporter: Reporter
     note: Note | None = None
     others: tuple[OpenMove, ...] = ()
+    on_landing: Callable[[], None] = lambda: None
 
 
 def make_case(equipment: Equipment, history: EvictionHistory) -> Case:

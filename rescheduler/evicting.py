@@ -5,20 +5,30 @@ answer that leaves a doubt is followed by looks at the pod, never by a second ev
 """
 
 import asyncio
+from functools import partial
 
 from msgspec.structs import replace
 
 from reberth.errors import ApiError
-from reberth.records import Pod
+from reberth.metrics import bounded
+from reberth.records import Node, OpenMove, Pod
 from reberth.refusals import Refused
-from reberth.resources import BUDGETS, HISTORIES, NODES
+from reberth.resources import HISTORIES, NODES
 from reberth.signature import sign_pod
-from reberth.snapshot import take
+from reberth.snapshot import Snapshot, build
+from rescheduler import metrics
 from rescheduler.answering import Unsettled, read_answer
 from rescheduler.asking import Sought
 from rescheduler.equipment import Case, Equipment
-from rescheduler.moving import DEBIT_LOST, PodState, Situation, judge_pod
-from rescheduler.validating import POD_MOVED, choose_usable, refuse_by_budgets, refuse_pod
+from rescheduler.moving import DEBIT_LOST, MANUAL, PodState, Situation, judge_pod
+from rescheduler.validating import (
+    POD_MOVED,
+    Fresh,
+    choose_usable,
+    refuse_by_budgets,
+    refuse_by_rules,
+    refuse_pod,
+)
 
 STILL_THERE = Refused("Unanswered", "the eviction was not answered, and the pod still lives")
 NOT_TRIED = "DryRunFailed"
@@ -48,15 +58,17 @@ class Evictor:
         return replace(seen, pod=left, refused=refused)
 
     async def _refuse_unseen(self, seen: Situation) -> Refused | None:
-        need, tell = self._equipment.settings.extender, self._case.reporter.tell
+        need, tell = self._equipment.settings().extender, self._case.reporter.tell
         if need == "none":
             tell("no extender is asked: nobody draws the replacement to the destination")
+            metrics.MOVES_UNPROMISED.inc()
             return None
         refused = await self._equipment.asker.refuse_unseen(self._list_sought(seen))
         if refused is None:
             tell("the extenders have seen it")
         elif need == "optional":
             tell(f"unpromised: {refused.reason}")
+            metrics.MOVES_UNPROMISED.inc()
             return None
         return refused
 
@@ -69,33 +81,46 @@ class Evictor:
 
     async def _refuse(self, seen: Situation, pod: Pod) -> Refused | None:
         """Validate the move on the newest state."""
-        entry = seen.entry
+        equipment, entry = self._equipment, seen.entry
         refused = refuse_pod(pod) or (POD_MOVED if pod.spec.node_name != entry.from_ else None)
-        return (
-            refused
-            or await self._refuse_without_debit(entry.id)
-            or await self._refuse_by_budgets(pod)
-            or self._refuse_destinations(seen, pod)
+        if refused:
+            return refused
+        ledger = await equipment.store.read_ledger()
+        if not any(one.move == entry.id for one in ledger.status.debits or ()):
+            return DEBIT_LOST
+        fresh = Fresh(await equipment.list_budgets(self._case.namespace), ledger)
+        contents, now = equipment.sight.cache.contents(), equipment.clock()
+        return await equipment.think(
+            lambda: self._refuse_by_rules(entry, pod, build(contents, now=now), fresh)
         )
 
-    async def _refuse_without_debit(self, move: str) -> Refused | None:
-        ledger = await self._equipment.store.read_ledger()
-        return None if any(one.move == move for one in ledger.status.debits or ()) else DEBIT_LOST
+    def _refuse_by_rules(self, entry: OpenMove, pod: Pod, snapshot: Snapshot, fresh: Fresh) -> Refused | None:
+        """A person's own word goes before the rules of the plan, but not before the budgets."""
+        equipment, forecast = self._equipment, self._equipment.forecast
+        usable = self._choose_usable(entry, pod, snapshot)
+        if isinstance(usable, Refused):
+            return usable
+        if entry.policy == MANUAL or forecast is None:
+            return refuse_by_budgets(entry.pod_uid, snapshot, fresh.budgets)
+        return refuse_by_rules(
+            entry, usable[0], snapshot, fresh, policy=equipment.policy(), schedulers=forecast.schedulers
+        )
 
-    async def _refuse_by_budgets(self, pod: Pod) -> Refused | None:
-        pages = self._equipment.api.list_pages(BUDGETS, namespace=self._case.namespace)
-        return refuse_by_budgets(pod, [budget async for page in pages for budget in page.objects])
-
-    def _refuse_destinations(self, seen: Situation, pod: Pod) -> Refused | None:
-        equipment, entry, now = self._equipment, seen.entry, self._equipment.clock()
+    def _choose_usable(self, entry: OpenMove, pod: Pod, snapshot: Snapshot) -> tuple[str, ...] | Refused:
+        equipment = self._equipment
         who = sign_pod(pod.metadata, {})
         if isinstance(who, Refused):
             return who
-        names = entry.destinations or ()
-        usable = choose_usable(names, source=entry.from_, who=who, find=equipment.find_node, now=now)
+        usable = choose_usable(
+            entry.destinations or (),
+            source=entry.from_,
+            who=who,
+            find=partial(_find_node, snapshot),
+            now=snapshot.now,
+        )
         if isinstance(usable, Refused) or equipment.forecast is None:
-            return usable if isinstance(usable, Refused) else None
-        return equipment.forecast.refuse_destinations(take(equipment.sight.cache, now=now), pod, usable)
+            return usable
+        return equipment.forecast.refuse_destinations(snapshot, pod, usable) or usable
 
     async def _refuse_dry_run(self, seen: Situation) -> Refused | None:
         answer = await self._send(seen, dry_run=True)
@@ -104,7 +129,7 @@ class Evictor:
         return answer
 
     async def _evict(self, seen: Situation) -> Refused | None:
-        answer = await self._send(seen, dry_run=False)
+        answer = self._equipment.halt() or await self._send(seen, dry_run=False)
         if answer is Unsettled.IN_DOUBT:
             return await self._settle_doubt(seen)
         if answer is Unsettled.PODS_STATE:
@@ -113,17 +138,20 @@ class Evictor:
 
     async def _send(self, seen: Situation, *, dry_run: bool) -> Refused | Unsettled | None:
         equipment = self._equipment
+        answer: Refused | Unsettled | None = None
         try:
             await equipment.store.evict(seen.entry, namespace=self._case.namespace, dry_run=dry_run)
         except ApiError as error:
-            return read_answer(error, now=equipment.clock())
-        return None
+            answer = read_answer(error, now=equipment.clock())
+        if not dry_run:
+            metrics.EVICTIONS.labels(_name_answer(answer)).inc()
+        return answer
 
     async def _settle_doubt(self, seen: Situation) -> Refused | None:
         """Look until the pod is seen to go, or so long that no request can still be on its way."""
         equipment = self._equipment
         self._case.reporter.tell("the eviction was not answered: looking at the pod")
-        until = equipment.clock() + equipment.settings.doubt
+        until = equipment.clock() + equipment.settings().doubt
         while judge_pod(await self._look(seen), seen.entry.pod_uid) == PodState.ALIVE:
             left = until - equipment.clock()
             if left <= 0:
@@ -133,3 +161,14 @@ class Evictor:
 
     async def _look(self, seen: Situation) -> Pod | None:
         return await self._equipment.look_up(self._case.namespace, seen.entry.pod)
+
+
+def _find_node(snapshot: Snapshot, name: str) -> Node | None:
+    place = snapshot.nodes.index.get(name)
+    return None if place is None else snapshot.nodes.records[place]
+
+
+def _name_answer(answer: Refused | Unsettled | None) -> str:
+    if isinstance(answer, Refused):
+        return bounded(answer.rule, metrics.REFUSALS)
+    return "granted" if answer is None else answer.name.lower()

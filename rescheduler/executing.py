@@ -7,7 +7,8 @@ next finds the move in its workload's history and takes it on (`resuming`).
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -48,19 +49,35 @@ class Executor:
     def __init__(self, equipment: Equipment) -> None:
         self.open: set[str] = set()
         """The moves that hold their notes; `resuming` adds those that are found."""
+        self.held: set[str] = set()
+        """The moves that somebody works on here."""
         self._equipment = equipment
 
-    async def move(self, order: Order) -> Report:
-        """Carry a new move out, to its outcome."""
+    async def move(self, order: Order, *, on_landing: Callable[[], None] = lambda: None) -> Report:
+        """Carry a new move out, to its outcome; `on_landing` hears that the replacement has a node."""
         await self._outlive_births(order)
         entry = self._draft(order)
-        start = partial(_open_one, entry=entry)
+        with self.holding(entry.id):
+            return await self._move(order, entry, on_landing)
+
+    @contextmanager
+    def holding(self, move: str) -> Iterator[None]:
+        """Work on a move: nobody else here takes it for one that was left."""
+        self.held.add(move)
+        try:
+            yield
+        finally:
+            self.held.discard(move)
+
+    async def _move(self, order: Order, entry: OpenMove, on_landing: Callable[[], None]) -> Report:
+        most = self._equipment.policy().limits.per_workload
+        start = partial(_open_one, entry=entry, most=most)
         history = await self._equipment.store.start_history(order.signature, start)
         if isinstance(history, Refused):
-            report = Report(entry.id, Ending(Outcome.REFUSED), history)
+            report = Report(entry, Ending(Outcome.REFUSED), history)
             self._equipment.tell(f"{entry.id}: {report}")
             return report
-        case = self._make_case(order, entry, history)
+        case = dataclasses.replace(self._make_case(order, entry, history), on_landing=on_landing)
         case.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
         settled = await self.settle(case, Situation(entry, None, noted=False, pod=PodState.ALIVE))
         return settled if isinstance(settled, Report) else await self.follow(case, settled)
@@ -89,7 +106,7 @@ class Executor:
 
     async def _outlive_births(self, order: Order) -> None:
         """Wait until none of the pods that are there can be taken for the replacement."""
-        pods = self._equipment.sight.cache.of(POD).rows().within(order.signature.namespace)
+        pods = self._equipment.sight.cache.of(POD).within(order.signature.namespace)
         births = [pod.created for pod in pods if pod.template.controller == order.signature.controller]
         left = max(births, default=0.0) + _BIRTH - self._equipment.clock()
         await asyncio.sleep(min(max(left, 0.0), _LONGEST_WAIT_FOR_BIRTHS))
@@ -112,7 +129,7 @@ class Executor:
             policy=order.policy,
             reason=order.reason,
             now=self._equipment.clock(),
-            life=self._equipment.settings.note_life,
+            life=self._equipment.settings().note_life,
         )
         return dataclasses.replace(make_case(self._equipment, history), note=note)
 
@@ -130,7 +147,7 @@ class Executor:
 
     async def _enter_debit(self, case: Case, seen: Situation) -> Situation:
         disruption = Disruption(seen.entry.id, case.namespace, case.workload.uid)
-        limits, now = self._equipment.settings.limits, self._equipment.clock()
+        limits, now = self._equipment.policy().limits.rates, self._equipment.clock()
         return await self._change_ledger(
             seen, partial(add_debit, limits=limits, disruption=disruption, now=now)
         )
@@ -183,33 +200,29 @@ class Executor:
 
     async def _close(self, case: Case, entry: OpenMove, ending: Ending, refused: Refused | None) -> Report:
         """Write the outcome down. A history that is gone has nothing to remember any more."""
-        settings, before = self._equipment.settings, ""
+        back_off, before = self._equipment.policy().limits.back_off, ""
 
         def close(history: EvictionHistory) -> EvictionHistory | Refused:
             nonlocal before
             before = history.status.given_up_until or ""
-            return close_move(
-                history, entry.id, ending, now=self._equipment.clock(), back_off=settings.back_off
-            )
+            return close_move(history, entry.id, ending, now=self._equipment.clock(), back_off=back_off)
 
         history = await self._equipment.store.change_history(case.namespace, case.history, close)
         given_up = "" if isinstance(history, Refused) else history.status.given_up_until or ""
         if given_up > before:
             case.reporter.given_up(given_up)
-        return self._finish(case, entry, Report(entry.id, ending, refused))
+        return self._finish(case, Report(entry, ending, refused))
 
     def _forget(self, case: Case, seen: Situation) -> Report:
         """End a move that nobody remembers: its workload is gone."""
         if seen.pod == PodState.ALIVE:
-            return self._finish(
-                case, seen.entry, Report(seen.entry.id, Ending(Outcome.REFUSED), HISTORY_GONE)
-            )
-        return self._finish(case, seen.entry, Report(seen.entry.id, Ending(Outcome.GONE)))
+            return self._finish(case, Report(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
+        return self._finish(case, Report(seen.entry, Ending(Outcome.GONE)))
 
-    def _finish(self, case: Case, entry: OpenMove, report: Report) -> Report:
-        self.open.discard(entry.id)
-        case.reporter.ended(entry, report)
-        case.reporter.tell(f"{entry.id}: {report}")
+    def _finish(self, case: Case, report: Report) -> Report:
+        self.open.discard(report.move)
+        case.reporter.ended(report)
+        case.reporter.tell(f"{report.move}: {report}")
         return report
 
 
@@ -221,8 +234,9 @@ def find_debit(ledger: MoveLedger, move: str) -> Debit | None:
     return next((one for one in ledger.status.debits or () if one.move == move), None)
 
 
-def _open_one(history: EvictionHistory, *, entry: OpenMove) -> EvictionHistory | Refused:
-    """Open a move if no other one of the workload is under way."""
-    if any(one.id != entry.id for one in history.status.open or ()):
+def _open_one(history: EvictionHistory, *, entry: OpenMove, most: int | None) -> EvictionHistory | Refused:
+    """Open a move if no others of the workload are under way, or fewer than may be."""
+    others = [one for one in history.status.open or () if one.id != entry.id]
+    if most is not None and len(others) >= max(most, 1):
         return MOVE_UNDER_WAY
     return open_move(history, entry)

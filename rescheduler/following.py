@@ -9,7 +9,7 @@ from reberth.history import Ending
 from reberth.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from reberth.records import OpenMove, Owner, ReplicationController
 from reberth.rows import PodRow
-from reberth.snapshot import take
+from reberth.snapshot import build
 from rescheduler.equipment import Case, Equipment
 from rescheduler.verifying import Scores, find_replacement, judge_replacement, see
 
@@ -18,6 +18,7 @@ _KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
     STATEFUL_SET,
     REPLICATION_CONTROLLER,
 )
+_PAUSE = 0.1
 
 
 class Follower:
@@ -33,7 +34,7 @@ class Follower:
     async def follow(self, move: OpenMove) -> Ending:
         change = 0
         while True:
-            ending = self._judge(move)
+            ending = await self._judge(move)
             if ending:
                 return ending
             change = await self._wait(move, change)
@@ -43,16 +44,17 @@ class Follower:
         left = instant(move.expires_at) - self._equipment.clock()
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
-                return await self._equipment.sight.changed(since=change)
+                change = await self._equipment.sight.changed(since=change)
+                await asyncio.sleep(_PAUSE)  # many may follow at once, and each looks at all pods
         return change
 
-    def _judge(self, move: OpenMove) -> Ending | None:
-        pods = self._equipment.sight.cache.of(POD).rows().within(self._case.namespace)
+    async def _judge(self, move: OpenMove) -> Ending | None:
+        pods = self._equipment.sight.cache.of(POD).within(self._case.namespace)
         owner = self._find_owner(move)
         sighting = see(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
         self._had_owner = self._had_owner or owner is not None
         replacement = find_replacement(move, self._case.others, sighting.pods)
-        scores = self._score(move, replacement)
+        scores = await self._score(move, replacement)
         return judge_replacement(move, replacement, sighting, scores=scores, now=self._equipment.clock())
 
     def _find_owner(self, move: OpenMove) -> Owner | ReplicationController | None:
@@ -60,20 +62,20 @@ class Follower:
         tables = map(cache.of, _KINDS_WITH_REPLICAS)
         return next(filter(None, (table.by_uid(move.controller_uid) for table in tables)), None)
 
-    def _score(self, move: OpenMove, replacement: PodRow | None) -> Scores | None:
+    async def _score(self, move: OpenMove, replacement: PodRow | None) -> Scores | None:
         """Score a landing once, as soon as it is seen: that is closest to what the scheduler saw."""
         if replacement is None or replacement.node is None:
             return None
         if replacement.uid != self._landed:
             self._landed = replacement.uid
+            self._case.on_landing()
             self._case.reporter.tell(f"{replacement.name} landed on {replacement.node}")
-            self._scores = self._ask_forecast(move, replacement.node)
+            self._scores = await self._ask_forecast(move, replacement.node)
         return self._scores
 
-    def _ask_forecast(self, move: OpenMove, node: str) -> Scores | None:
-        equipment = self._equipment
-        if equipment.forecast is None:
+    async def _ask_forecast(self, move: OpenMove, node: str) -> Scores | None:
+        equipment, forecast = self._equipment, self._equipment.forecast
+        if forecast is None:
             return None
-        return equipment.forecast.score_landing(
-            take(equipment.sight.cache, now=equipment.clock()), move, node
-        )
+        contents, now = equipment.sight.cache.contents(), equipment.clock()
+        return await equipment.think(lambda: forecast.score_landing(build(contents, now=now), move, node))

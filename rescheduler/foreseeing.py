@@ -31,6 +31,10 @@ class Foreseeing:
     scheduler: Scheduler
     extender: ExtenderSettings = DEFAULTS
 
+    @property
+    def schedulers(self) -> frozenset[str]:
+        return frozenset(self.scheduler.profiles)
+
     def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
         """Give the nodes that the pod may go to, but for its own, the best first."""
         prospect = self._look_ahead(snapshot, pod)

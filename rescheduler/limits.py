@@ -21,6 +21,7 @@ from rescheduler.allowances import (
     Flight,
     Toll,
     ask_budgets,
+    list_full_nodes,
     list_in_flight,
     list_of_cycle,
     list_quotas,
@@ -63,6 +64,11 @@ class Limits:
         """Give what is left after a move."""
         asked = self._ask(move)
         return asked if isinstance(asked, Refused) else Limits(self.context, _take(self.taken, asked))
+
+    def list_full(self) -> list[int]:
+        """List the nodes that nothing more may be moved onto."""
+        most = self.context.limits.per_node
+        return [] if most is None else list_full_nodes(self.taken, most)
 
     def _ask(self, move: Spending) -> Refused | tuple[Toll, ...]:
         context = self.context

@@ -25,6 +25,9 @@ from reberth.history import is_expired
 from reberth.records import Debit, DebitState, OpenMove, Phase, Pod
 from reberth.refusals import Refused
 
+MANUAL = "manual"
+"""The policy of a move that a person asks for."""
+
 INTERRUPTED = Refused("Interrupted", "the move was interrupted before its note was written")
 EXPIRED = Refused("Expired", "the move's time was over before the pod was evicted")
 NOTE_LOST = Refused("NoteLost", "the node does not carry the move's note any more")

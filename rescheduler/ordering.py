@@ -7,14 +7,15 @@ from reberth.api import Api
 from reberth.errors import NotFound
 from reberth.records import ObjectMeta, Pod, WorkloadIdentity
 from reberth.refusals import Refused
-from reberth.resources import ALL, BUDGETS
+from reberth.resources import ALL
 from reberth.signature import Signature, find_controller, sign_pod
 from reberth.snapshot import take
 from rescheduler.equipment import Equipment
 from rescheduler.executing import Order
+from rescheduler.moving import MANUAL
+from rescheduler.plans import PlannedMove
 from rescheduler.validating import choose_usable, refuse_by_budgets, refuse_pod
 
-POLICY = "manual"
 NO_SUCH_POD = Refused("NoSuchPod", "there is no such pod")
 NO_FORECAST = Refused("NoFeasibleDestination", "nobody can forecast where the pod fits: name nodes with --to")
 
@@ -31,11 +32,28 @@ async def compose_order(
     signature = sign_pod(pod.metadata, await _find_owners(equipment.api, pod))
     if isinstance(signature, Refused):
         return signature
-    refused = refuse_pod(pod) or await _refuse_by_budgets(equipment.api, pod)
+    refused = refuse_pod(pod) or await _refuse_by_budgets(equipment, pod)
     destinations = refused or _choose_destinations(equipment, pod, signature, to)
     if isinstance(destinations, Refused):
         return destinations
-    return Order(pod, signature, destinations, POLICY, reason)
+    return Order(pod, signature, destinations, MANUAL, reason)
+
+
+async def compose_planned(equipment: Equipment, planned: PlannedMove) -> Order | Refused:
+    """Make an order of a planned move, if the pod is still the one that the plan has seen."""
+    namespace, _, name = planned.pod.partition("/")
+    pod = await equipment.look_up(namespace, name)
+    if pod is None or pod.metadata.uid != planned.uid:
+        return NO_SUCH_POD
+    controller = find_controller(pod.metadata)
+    tables = (equipment.sight.cache.of(one.kind) for one in _OWNED.values())
+    found = (table.by_uid(controller.uid) for table in tables) if controller else ()
+    owner = next(filter(None, found), None)
+    signature = sign_pod(pod.metadata, {owner.metadata.uid: owner.metadata} if owner else {})
+    if isinstance(signature, Refused):
+        return signature
+    destinations = tuple(each.node for each in planned.destinations)
+    return Order(pod, signature, destinations, planned.policy, planned.reason)
 
 
 async def _find_owners(api: Api, pod: Pod) -> Mapping[str, ObjectMeta]:
@@ -57,9 +75,10 @@ async def _find_owner(api: Api, namespace: str, controller: WorkloadIdentity) ->
     return meta
 
 
-async def _refuse_by_budgets(api: Api, pod: Pod) -> Refused | None:
-    pages = api.list_pages(BUDGETS, namespace=pod.metadata.namespace)
-    return refuse_by_budgets(pod, [budget async for page in pages for budget in page.objects])
+async def _refuse_by_budgets(equipment: Equipment, pod: Pod) -> Refused | None:
+    budgets = await equipment.list_budgets(pod.metadata.namespace)
+    snapshot = take(equipment.sight.cache, now=equipment.clock())
+    return refuse_by_budgets(pod.metadata.uid, snapshot, budgets)
 
 
 def _choose_destinations(

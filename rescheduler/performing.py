@@ -18,6 +18,7 @@ from reberth.requests import Version, read_version
 from reberth.resources import ALL
 from reberth.signature import name_history
 from rescheduler.asking import asking
+from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.equipment import Equipment, Forecast
 from rescheduler.executing import Executor
 from rescheduler.ordering import compose_order
@@ -50,6 +51,7 @@ async def perform_move(
     settings: ReschedulerSettings,
     pod: tuple[str, str],
     *,
+    policy: ReschedulerPolicy = ReschedulerPolicy(),  # noqa: B008 - frozen
     to: tuple[str, ...] = (),
     reason: str = "asked for by hand",
     tell: Callable[[str], None],
@@ -63,7 +65,9 @@ async def perform_move(
     async with Api(access, settings.api) as api, leading_by_hand(api, settings) as leadership:
         if isinstance(leadership, Refused):
             return leadership
-        async with equipping(api, settings, leadership, tell=tell, foresee=foresee) as equipment:
+        async with equipping(
+            api, settings, leadership, policy=policy, tell=tell, foresee=foresee
+        ) as equipment:
             return await _perform(equipment, *pod, to=to, reason=reason)
 
 
@@ -83,6 +87,7 @@ async def equipping(
     settings: ReschedulerSettings,
     leadership: Leadership,
     *,
+    policy: ReschedulerPolicy,
     tell: Callable[[str], None],
     foresee: Foresee | None,
 ) -> AsyncIterator[Equipment]:
@@ -100,7 +105,18 @@ async def equipping(
         ):
             await _sync(mirror)
             store = Store(api, leadership)
-            yield Equipment(api, store, mirror, asker, recorder, settings, time.time, tell, forecast)
+            yield Equipment(
+                api,
+                store,
+                mirror,
+                asker,
+                recorder,
+                settings=lambda: settings,
+                policy=lambda: policy,
+                clock=time.time,
+                tell=tell,
+                forecast=forecast,
+            )
     except ExceptionGroup as group:
         # The mirror's tasks and its body end together; what went wrong first says why.
         raise group.exceptions[0] from group

@@ -57,7 +57,7 @@ def _list_lines(plan: Plan, width: int) -> Iterator[str]:
         yield _cut(f"warning: {warning}", width)
     if plan.moves:
         yield ""
-        head = ("POD", "FROM", "TO", "CHANCE", "POLICY", "LEVEL", "WORTH", "REASON")
+        head = ("POD", "FROM", "TO", "CHANCE", "POLICY", "MODE", "LEVEL", "WORTH", "REASON")
         yield from align([head, *map(_show_move, plan.moves)], width=width)
     if plan.refused:
         yield ""
@@ -70,7 +70,7 @@ def _show_move(move: PlannedMove) -> tuple[str, ...]:
     first, *others = move.destinations
     more = f" +{len(others)}" if others else ""
     chance = sum(each.chance for each in move.destinations)
-    figures = (f"{chance:.0%}", move.policy, str(move.level), f"{move.worth:g}")
+    figures = (f"{chance:.0%}", move.policy, move.mode, str(move.level), f"{move.worth:g}")
     return (move.pod, move.from_, first.node + more, *figures, move.reason)
 
 

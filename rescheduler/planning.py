@@ -4,19 +4,26 @@ A move that is accepted is made at once in the view that the next proposal is lo
 reserved, its source has room, its budgets are spent. So every move is feasible in the order of the plan, and
 no two of them count on the same room. Proposals are made again on what the moves have left, until nothing is
 gained any more.
+
+What is to be made goes first, and only then what is recommended: that takes from room and budgets what is
+left, and nothing of what is made is other than it would be without.
 """
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from reberth.landing.viewing import View
 from reberth.snapshot import Snapshot
 from reberth.times import write_time
+from rescheduler.agenda import Agenda
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.limits import begin_limits
 from rescheduler.planning_cycle import Cycle, World, begin_cycle
-from rescheduler.planning_draft import Draft
+from rescheduler.planning_draft import Accepted, Draft
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.planning_moves import refuse_over_limit, try_move
-from rescheduler.plans import BeforeAndAfter, ClusterScore, Plan, Scores
+from rescheduler.plans import APPLY, RECOMMEND, BeforeAndAfter, ClusterScore, Mode, Plan, Scores
 from rescheduler.policies.proposals import Policy, Proposal
 from rescheduler.utilisation import list_shares
 
@@ -38,37 +45,42 @@ def write_plan(cycle: Cycle) -> tuple[Plan, PlanMemory]:
     """Make the plan of a cycle that was set up."""
     before = cycle.judge.measure(cycle.seen)
     draft = Draft(cycle.seen, begin_limits(cycle.context), cycle.memory)
-    for _ in range(_MOST_ROUNDS):
-        if not _run_round(cycle, draft):
-            break
+    for mode in (APPLY, RECOMMEND):
+        _plan_moves(cycle, draft, mode)
     return _write(cycle, draft, before), draft.remember(cycle)
 
 
-def list_proposals(cycle: Cycle, draft: Draft) -> list[tuple[Proposal, Policy]]:
-    """Give what all policies propose: what rules demand first, then the most promising."""
-    priority = cycle.context.snapshot.pods.priority
-    found = [(each, policy) for policy in cycle.policies for each in policy.propose(draft.seen)]
-
-    def rank(pair: tuple[Proposal, Policy]) -> tuple[bool, bool, float, int, int, str, str]:
-        each, pod = pair[0], pair[0].pod  # pods stand by their names
-        again = bool(cycle.looked_at) and cycle.context.row(pod).uid in cycle.looked_at
-        best = (each.demand is None, again, -round(each.promise, 6))
-        return *best, int(priority[pod]), pod, each.policy, each.cause
-
-    return sorted(found, key=rank)
+def _plan_moves(cycle: Cycle, draft: Draft, mode: Mode) -> None:
+    for _ in range(_MOST_ROUNDS):
+        if not _run_round(cycle, draft, mode):
+            break
 
 
-def _run_round(cycle: Cycle, draft: Draft) -> bool:
-    """Look at every proposal once; tells whether another round may bring more."""
+def _run_round(cycle: Cycle, draft: Draft, mode: Mode) -> bool:
+    """Look at every proposal of a mode once; tells whether another round may bring more."""
     before = len(draft.moves)
-    draft.begin_round()
-    over_limit = refuse_over_limit(cycle, draft)
-    for proposal, policy in list_proposals(cycle, draft):
-        if proposal.pod in draft.moved or not policy.is_due(proposal, draft.seen):
-            continue
-        draft.enter(proposal, over_limit or try_move(proposal, policy, cycle, draft), cycle)
-        over_limit = over_limit or refuse_over_limit(cycle, draft)
+    agenda = draft.begin_round(cycle, mode)
+    while len(agenda) and not draft.is_full(cycle):
+        agenda = _make_next_move(agenda, cycle, draft)
+    if draft.is_full(cycle):
+        draft.refuse_all(agenda, refuse_over_limit(cycle))
     return before < len(draft.moves) and not draft.is_full(cycle)
+
+
+def _make_next_move(agenda: Agenda, cycle: Cycle, draft: Draft) -> Agenda:
+    """Look at those that are next until one is moved; gives those after them, as things stand then."""
+    for place, (proposal, policy) in enumerate(agenda.near(), 1):
+        if proposal.pod in draft.moved or not _is_due(proposal, policy, draft.seen):
+            continue
+        verdict = try_move(proposal, policy, cycle, draft)
+        draft.enter(proposal, verdict)
+        if isinstance(verdict, Accepted):
+            return agenda.since(place).weigh_again(draft.seen)
+    return agenda.since(len(agenda.near())).weigh_again(draft.seen)
+
+
+def _is_due(proposal: Proposal, policy: Policy, seen: View) -> bool:
+    return bool(policy.find_due(proposal.cause, np.array([proposal.pod], np.int32), seen)[0])
 
 
 def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
@@ -77,7 +89,7 @@ def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
         kind="Plan",
         now=write_time(cycle.now),
         moves=tuple(draft.moves),
-        refused=draft.list_refused(),
+        refused=tuple(draft.list_refused(cycle)),
         nodes=dict(_compare_nodes(cycle, draft)),
         score=Scores(before, after),
         warnings=tuple(cycle.list_warnings()),

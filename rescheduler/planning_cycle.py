@@ -1,6 +1,9 @@
 """What one plan is made from: the snapshot and all that is known of it, the settings, what is remembered."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from reberth.columns import Bools
 from reberth.landing.advising import DEFAULTS, ExtenderSettings, find_own, list_foreign
@@ -10,26 +13,36 @@ from reberth.landing.viewing import View, view
 from reberth.refusals import Refused
 from reberth.requests import Version
 from reberth.snapshot import Snapshot
+from rescheduler.agenda import Agenda
 from rescheduler.brakes import find_brakes, find_pauses
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.context import Context
 from rescheduler.node_standing import find_rivals, list_destinations
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.planning_score import Judge
+from rescheduler.plans import APPLY, RECOMMEND, Mode
 from rescheduler.policies import under_utilised_nodes
 from rescheduler.policies.better_preferences import BetterPreferences
 from rescheduler.policies.broken_rules import BrokenRules, set_rules
-from rescheduler.policies.proposals import Policy
+from rescheduler.policies.proposals import Policy, PolicySection
 from rescheduler.prospects import OpinionOnce, Outlook
+from rescheduler.protections import Automation, list_marked
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Who decides about landings: a version of Kubernetes, its scheduler, and our extender's settings."""
+    """Who decides about landings: a version of Kubernetes, its scheduler, and our extender's settings.
+
+    And what only who watches a cluster knows: how many seconds old its mirrors are, whether the last moves
+    landed as forecast, and other brakes.
+    """
 
     version: Version
     scheduler: Scheduler
     extender: ExtenderSettings = DEFAULTS
+    ages: Mapping[str, float] = field(default_factory=dict)
+    landings: tuple[bool, ...] | None = None
+    brakes: tuple[Refused, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +55,7 @@ class Cycle:
     outlook: Outlook
     judge: Judge
     policies: tuple[Policy, ...]
+    made: Mapping[str, Bools]  # by policy: the moves of which templates' pods are made
     memory: PlanMemory
     may_enter: Bools
     looked_at: frozenset[str]
@@ -51,6 +65,17 @@ class Cycle:
     @property
     def now(self) -> float:
         return self.context.now
+
+    def find_mode(self, pod: int, policy: str) -> Mode:
+        """Tell whether a policy's moves of a pod are made: the pod's own mark says it, else the settings."""
+        return APPLY if self.made[policy][self.context.template_of(pod)] else RECOMMEND
+
+    def find_those_of(self, mode: Mode, agenda: Agenda) -> Bools:
+        """Tell which proposals are of a mode."""
+        templates, made = self.context.snapshot.pods.template[agenda.pods], np.zeros(len(agenda), np.bool_)
+        for policy, places in agenda.list_by_policy():
+            made[places] = self.made[policy][templates[places]]
+        return made if mode == APPLY else ~made
 
     def list_warnings(self) -> list[str]:
         """Say what people should know who read the plan."""
@@ -84,13 +109,10 @@ def begin_cycle(
         settings.brakes,
         frozenset(world.scheduler.profiles),
     )
-    known: tuple[tuple[bool, Policy], ...] = (
-        (policies.broken_rules.enabled, BrokenRules(policies.broken_rules, rules)),
-        (
-            policies.better_preferences.enabled,
-            BetterPreferences(policies.better_preferences, world.scheduler),
-        ),
-        (policies.under_utilised_nodes.enabled, utilisation),
+    known: tuple[tuple[PolicySection, Policy], ...] = (
+        (policies.broken_rules, BrokenRules(policies.broken_rules, rules)),
+        (policies.better_preferences, BetterPreferences(policies.better_preferences, world.scheduler)),
+        (policies.under_utilised_nodes, utilisation),
     )
     before = (memory or PlanMemory()).expire(snapshot.now)
     return Cycle(
@@ -99,10 +121,23 @@ def begin_cycle(
         seen=seen,
         outlook=Outlook(world.scheduler, find_own(world.scheduler, OpinionOnce(ground, world.extender))),
         judge=Judge(rules, utilisation.bounds),
-        policies=tuple(policy for enabled, policy in known if enabled),
+        policies=tuple(policy for section, policy in known if section.enabled),
+        made={
+            policy.name: _find_made(section.mode or settings.mode, context)
+            for section, policy in known
+            if section.enabled
+        },
         memory=PlanMemory(hot, before.moved),
         looked_at=before.looked_at,
         may_enter=list_destinations(context),
-        brakes=find_brakes(context),
+        brakes=(*world.brakes, *find_brakes(context, ages=world.ages, landings=world.landings)),
         pauses=find_pauses(context),
     )
+
+
+def _find_made(mode: Mode, context: Context) -> Bools:
+    """Tell of which templates' pods the moves are made: their own mark says it, else the mode."""
+    made = np.full(len(context.snapshot.templates.all), mode == APPLY)
+    for template, said in list_marked(context).items():
+        made[template] = said.automation is Automation.APPLY
+    return made

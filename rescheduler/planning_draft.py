@@ -1,15 +1,19 @@
 """A plan in the making: what was accepted so far, what was refused, and the cluster as it would be by now."""
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from reberth.landing.viewing import View
 from reberth.refusals import Refused
+from rescheduler.agenda import Agenda, set_agenda
 from rescheduler.limits import Limits
 from rescheduler.planning_cycle import Cycle
 from rescheduler.planning_memory import Moved, PlanMemory
-from rescheduler.plans import NotPlanned, PlannedMove
+from rescheduler.plans import APPLY, RECOMMEND, Mode, NotPlanned, PlannedMove
 from rescheduler.policies.proposals import Proposal
 
 
@@ -34,11 +38,18 @@ class Draft:
         self.moved: set[int] = set()
         self.mended = 0
         self.forecast: list[str] = []  # the uids of the pods that were forecast, once for each time
-        self._refused: dict[tuple[int, str], NotPlanned] = {}
+        self._made: list[Moved] = []
+        self._refused: dict[Mode, dict[tuple[int, str], Refused]] = {APPLY: {}, RECOMMEND: {}}
+        self._mode: Mode = APPLY
+        self._proposed: tuple[View, Agenda] | None = None
 
-    def begin_round(self) -> None:
-        """What was refused is asked anew, now that others have moved."""
-        self._refused.clear()
+    def begin_round(self, cycle: Cycle, mode: Mode) -> Agenda:
+        """Give all proposals of a mode; what was refused is asked anew, now that others have moved."""
+        self._mode = mode
+        self._refused[mode].clear()
+        if self._proposed is None or self._proposed[0] is not self.seen:
+            self._proposed = self.seen, set_agenda(cycle.policies, self.seen, cycle.looked_at)
+        return self._proposed[1].only(cycle.find_those_of(mode, self._proposed[1]))
 
     def is_full(self, cycle: Cycle) -> bool:
         most = cycle.settings.limits.per_cycle
@@ -48,20 +59,26 @@ class Draft:
         most = cycle.settings.forecasts
         return most is not None and len(self.forecast) >= most
 
-    def enter(self, proposal: Proposal, verdict: Accepted | Refused, cycle: Cycle) -> None:
+    def enter(self, proposal: Proposal, verdict: Accepted | Refused) -> None:
         """Enter what became of a proposal; the newest word on a pod counts."""
         if isinstance(verdict, Accepted):
             self._accept(proposal.pod, verdict)
         else:
-            row = cycle.context.row(proposal.pod)
-            name = f"{row.namespace}/{row.name}"
-            self._refused[proposal.pod, proposal.policy] = NotPlanned(
-                name, proposal.policy, verdict.rule, verdict.reason
-            )
+            self._refused[self._mode][proposal.pod, proposal.policy] = verdict
+
+    def refuse_all(self, left: Agenda, refused: Refused) -> None:
+        """Refuse all proposals that still matter."""
+        stays = np.ones(len(self.seen.node), np.bool_)
+        stays[list(self.moved)] = False
+        staying = left.only(stays[left.pods])
+        due = staying.only(staying.find_due(self.seen))
+        for policy, places in due.list_by_policy():
+            keys = zip(due.pods[places].tolist(), repeat(policy))
+            self._refused[self._mode].update(dict.fromkeys(keys, refused))
 
     def remember(self, cycle: Cycle) -> PlanMemory:
-        """Give what the next plan should know."""
-        return replace(self.memory, looked_at=self._list_looked_at(cycle))
+        """Give what the next plan should know; what is only recommended has moved nobody."""
+        return replace(cycle.memory.remember(self._made), looked_at=self._list_looked_at(cycle))
 
     def _list_looked_at(self, cycle: Cycle) -> frozenset[str]:
         """List whom the next plan looks at last; who was looked at a second time begins a new turn."""
@@ -70,9 +87,13 @@ class Draft:
         forecast = frozenset(self.forecast)
         return forecast if forecast & cycle.looked_at else forecast | cycle.looked_at
 
-    def list_refused(self) -> tuple[NotPlanned, ...]:
+    def list_refused(self, cycle: Cycle) -> Iterator[NotPlanned]:
         """Give the refused proposals by pod and policy; nothing more is said of a pod that is moved."""
-        return tuple(refused for (pod, _), refused in sorted(self._refused.items()) if pod not in self.moved)
+        found, rows = {**self._refused[APPLY], **self._refused[RECOMMEND]}, cycle.context.snapshot.pods.rows
+        for pod, policy in sorted(found):
+            if pod not in self.moved:
+                row, refused = rows[pod], found[pod, policy]
+                yield NotPlanned(f"{row.namespace}/{row.name}", policy, refused.rule, refused.reason)
 
     def _accept(self, pod: int, accepted: Accepted) -> None:
         self.moved.add(pod)
@@ -80,3 +101,5 @@ class Draft:
         self.mended += accepted.mended
         self.seen, self.limits = accepted.seen, accepted.limits
         self.memory = self.memory.remember([accepted.remembered])
+        if accepted.move.mode == APPLY:
+            self._made.append(accepted.remembered)

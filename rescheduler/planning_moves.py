@@ -16,7 +16,7 @@ from rescheduler.planning_cycle import Cycle
 from rescheduler.planning_draft import Accepted, Draft
 from rescheduler.planning_memory import Moved
 from rescheduler.plans import Destination, PlannedMove
-from rescheduler.policies.proposals import Policy, Proposal
+from rescheduler.policies.proposals import Policy, Promises, Proposal
 from rescheduler.pricing import gather_facts
 from rescheduler.prospects import Prospect, draw, find_avoided, list_destinations, look_ahead
 from rescheduler.protections import protect
@@ -53,15 +53,13 @@ def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: Draft) -> 
     chosen = _choose(proposal, policy, prospect, cycle, draft)
     if isinstance(chosen, Refused):
         return chosen
-    return _appraise(proposal, prospect, chosen, cycle, draft)
+    preferred = policy.prefer(proposal, prospect)
+    return _appraise(proposal, prospect, chosen, cycle, draft, preferred=preferred)
 
 
-def refuse_over_limit(cycle: Cycle, draft: Draft) -> Refused | None:
+def refuse_over_limit(cycle: Cycle) -> Refused:
     """Refuse what comes after the last move of a cycle, whatever it is."""
-    most = cycle.settings.limits.per_cycle
-    if not draft.is_full(cycle):
-        return None
-    return Refused(_OVER_LIMIT, f"no more than perCycle {most} moves in a cycle")
+    return Refused(_OVER_LIMIT, f"no more than perCycle {cycle.settings.limits.per_cycle} moves in a cycle")
 
 
 def _list_objections(proposal: Proposal, cycle: Cycle, draft: Draft) -> Iterator[Refused]:
@@ -102,24 +100,32 @@ def _refuse_undoing(pod: int, cycle: Cycle, draft: Draft) -> Refused | None:
 def _choose(
     proposal: Proposal, policy: Policy, prospect: Prospect, cycle: Cycle, draft: Draft
 ) -> Bools | Refused:
-    """Choose among the prospect's nodes: feasible, to the purpose, here to stay, never left, and better."""
+    """Choose among the prospect's nodes: feasible and to the purpose, no rule is against it, and better."""
     fit = prospect.feasible & (prospect.nodes != prospect.source) & policy.choose(proposal, prospect)
     if not fit.any():
         return Refused(_NO_BETTER, "no better node fits")
-    entered = fit & cycle.may_enter[prospect.nodes]
-    if not entered.any():
-        return Refused("DestinationLeaving", "the only nodes that fit are leaving or not finished")
-    entered &= ~find_avoided(prospect, cycle.outlook.advisers)
-    if not entered.any():
-        return Refused("Avoided", "the workload is to avoid every node that fits")
-    fresh = entered & ~_find_left(prospect, draft)
-    if not fresh.any():
-        return Refused("Undoes", "a pod of the same owner was moved off every node that fits")
-    better: Bools = fresh if proposal.demand is not None else fresh & (prospect.gains > SAME)
+    for allowed, refused in _list_rules(prospect, cycle, draft):
+        fit &= allowed
+        if not fit.any():
+            return refused
+    better: Bools = fit if proposal.demand is not None else fit & (prospect.gains > SAME)
     if not better.any():
-        most = int(prospect.gains[fresh].max())
+        most = int(prospect.gains[fit].max())
         return Refused(_NO_BETTER, f"the best node gains {most} points, and up to {SAME} count as the same")
     return better
+
+
+def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tuple[Bools, Refused]]:
+    """Tell which nodes may be moved onto, rule by rule, and what is said where a rule leaves none."""
+    leaving = Refused("DestinationLeaving", "the only nodes that fit are leaving or not finished")
+    yield cycle.may_enter[prospect.nodes], leaving
+    avoided = find_avoided(prospect, cycle.outlook.advisers)
+    yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
+    left = _find_left(prospect, draft)
+    yield ~left, Refused("Undoes", "a pod of the same owner was moved off every node that fits")
+    full = np.isin(prospect.nodes, draft.limits.list_full())
+    most = cycle.settings.limits.per_node
+    yield ~full, Refused("NodeInFlight", f"no more than perNode {most} onto every node that fits")
 
 
 def _find_left(prospect: Prospect, draft: Draft) -> Bools:
@@ -132,9 +138,15 @@ def _find_left(prospect: Prospect, draft: Draft) -> Bools:
 
 
 def _appraise(
-    proposal: Proposal, prospect: Prospect, chosen: Bools, cycle: Cycle, draft: Draft
+    proposal: Proposal,
+    prospect: Prospect,
+    chosen: Bools,
+    cycle: Cycle,
+    draft: Draft,
+    *,
+    preferred: Promises | None,
 ) -> Accepted | Refused:
-    destinations = list_destinations(prospect, chosen)
+    destinations = list_destinations(prospect, chosen, preferred=preferred)
     drawn = draw(prospect, destinations, cycle.outlook.advisers)
     chance = drawn.chance_among(prospect.nodes[chosen])
     refused = _refuse_landing(drawn, chance)
@@ -206,6 +218,7 @@ def _describe(candidate: _Candidate, cycle: Cycle) -> PlannedMove:
         from_=names[drawn.source],
         destinations=tuple(_list_chances(drawn, destinations)),
         policy=proposal.policy,
+        mode=cycle.find_mode(proposal.pod, proposal.policy),
         level=grade(worth, demanded=proposal.demand is not None) or 5,
         gain=round(worth.gain, 1),
         cost=round(worth.cost, 1),

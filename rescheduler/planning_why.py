@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 
 from reberth.refusals import Refused
 from reberth.snapshot import Snapshot
@@ -11,9 +12,11 @@ from rescheduler.limits import Spending, begin_limits
 from rescheduler.planning import write_plan
 from rescheduler.planning_cycle import Cycle, World, begin_cycle
 from rescheduler.planning_memory import PlanMemory
-from rescheduler.plans import Plan
+from rescheduler.plans import APPLY, RECOMMEND, Plan
 from rescheduler.policies.proposals import Policy, Proposal
 from rescheduler.protections import explain
+
+_MOVED = {APPLY: "is moved to", RECOMMEND: "is recommended to be moved to"}
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -60,7 +63,11 @@ def explain_pod(
 
 
 def _ask(policy: Policy, place: int, cycle: Cycle) -> Word:
-    found = [each for each in policy.propose(cycle.seen) if each.pod == place]
+    found = [
+        each.pick(number)
+        for each in policy.propose(cycle.seen)
+        for number in np.flatnonzero(each.pods == place).tolist()
+    ]
     return Word(policy.name, "; ".join(map(_say, found)) if found else "sees no need, or no better place")
 
 
@@ -90,7 +97,7 @@ def _word(who: str, refused: Refused | None) -> Word:
 def _list_words(name: str, plan: Plan) -> Iterator[Word]:
     for move in plan.moves:
         if move.pod == name:
-            yield Word(move.policy, f"is moved to {move.destinations[0].node}: {move.reason}")
+            yield Word(move.policy, f"{_MOVED[move.mode]} {move.destinations[0].node}: {move.reason}")
     for refused in plan.refused:
         if refused.pod == name:
             yield Word(refused.policy, f"is not moved: {refused.rule}: {refused.reason}", against=True)

@@ -1,8 +1,12 @@
 """A plan: which pods move where and why, which do not and why not, and what that makes of the cluster."""
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
+
+Mode = Literal["apply", "recommend"]
+APPLY: Final = "apply"
+RECOMMEND: Final = "recommend"
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -11,7 +15,10 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 class PlannedMove(msgspec.Struct, frozen=True, rename={"from_": "from"}):
-    """One move; its figures are points of kube-scheduler's total. The first destination is reserved."""
+    """One move; its figures are points of kube-scheduler's total. The first destination is reserved.
+
+    Its mode tells whether it is to be made, or only recommended.
+    """
 
     pod: str
     uid: str
@@ -19,6 +26,7 @@ class PlannedMove(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     from_: str
     destinations: tuple[Destination, ...]
     policy: str
+    mode: Mode
     level: int
     gain: float
     cost: float
@@ -58,7 +66,7 @@ class Scores(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The moves stand in the order in which they are to be made."""
+    """The moves stand in the order in which they are to be made; those only recommended come last."""
 
     kind: Literal["Plan"]
     now: str

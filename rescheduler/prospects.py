@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reberth.advice import Opinion
 from reberth.columns import Bools, Indices, Ints
@@ -154,13 +155,17 @@ def _raise(totals: Ints, places: Indices, points: int) -> Ints:
     return higher
 
 
-def list_destinations(prospect: Prospect, chosen: Bools) -> Indices:
+def list_destinations(
+    prospect: Prospect, chosen: Bools, *, preferred: NDArray[np.float64] | None = None
+) -> Indices:
     """Give the chosen nodes, the best first: as many as make sure that kube-scheduler finds one of them.
 
-    Nodes stand in the order of their names, which decides where the scores do not.
+    Those that are preferred most come first, then those that score most. Nodes stand in the order of their
+    names, which decides where nothing else does.
     """
     nodes = prospect.nodes[chosen]
-    order = np.argsort(-prospect.scores.totals[chosen], kind="stable")
+    first = np.zeros(len(nodes)) if preferred is None else preferred[chosen]
+    order = np.lexsort((-prospect.scores.totals[chosen], -first))
     feasible = len(prospect.forecast.feasible)
     return nodes[order[: _count_enough(feasible, min(prospect.wanted, feasible))]]
 

@@ -17,6 +17,7 @@ from reberth.settings import Section
 _FORM = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+PolicyName = Literal["brokenRules", "betterPreferences", "underUtilisedNodes"]
 
 
 class TimeOfDay(Measure, int):
@@ -40,7 +41,7 @@ class QuietHours(Section, frozen=True):
     start: TimeOfDay
     end: TimeOfDay
     days: tuple[Day, ...] = ()
-    policies: tuple[str, ...] = ()
+    policies: tuple[PolicyName, ...] = ()
 
 
 def find_zone(name: str) -> tzinfo:

@@ -16,9 +16,13 @@ _ACTION = "Move"
 class Report(msgspec.Struct, frozen=True):
     """How a move ended. Without a "no" its pod was evicted."""
 
-    move: str
+    entry: OpenMove
     ending: Ending
     refused: Refused | None = None
+
+    @property
+    def move(self) -> str:
+        return self.entry.id
 
     @property
     def is_well(self) -> bool:
@@ -61,8 +65,9 @@ class Reporter:
             f"off {move.from_}{_to(move)}: {move.reason or move.policy}",
         )
 
-    def ended(self, move: OpenMove, report: Report) -> None:
+    def ended(self, report: Report) -> None:
         """Say how it ended: on the pod if it is still there, else on its workload."""
+        move = report.entry
         if report.refused:
             self._record(self._pod(move), self._workload, "MoveRefused", str(report))
             return

@@ -15,6 +15,7 @@ from reberth.errors import NotFound
 from reberth.records import DebitState, EvictionHistory, MoveLedger, Node, OpenMove
 from reberth.refusals import Refused
 from reberth.resources import HISTORIES, NODES
+from rescheduler import metrics
 from rescheduler.equipment import Case, Equipment, make_case
 from rescheduler.executing import Executor, find_debit
 from rescheduler.moving import Situation, judge_pod
@@ -36,19 +37,27 @@ class Resumed(NamedTuple):
 
 
 async def resume(equipment: Equipment, executor: Executor) -> Resumed:
-    """Settle all open moves; those that are evicted are given back, to be followed to their outcome."""
+    """Settle all open moves that nobody here works on.
+
+    Those that are evicted are given back, to be followed to their outcome.
+    """
+    held = frozenset(executor.held)  # before the list: who ends meanwhile was held
     pages = equipment.api.list_pages(HISTORIES)
     histories = [history async for page in pages for history in page.objects]
     ledger = await equipment.store.read_ledger()
-    await _spend_orphans(equipment, histories, ledger)
+    await _spend_orphans(equipment, histories, ledger, held=held)
     executor.open.update(move.id for history in histories for move in history.status.open or ())
     resumed = Resumed([], [])
     for history in histories:
         case = make_case(equipment, history)
         for entry in history.status.open or ():
+            if entry.id in held:
+                continue
+            metrics.MOVES_RESUMED.inc()
             equipment.tell(f"resuming {entry.id}: {entry.pod} off {entry.from_}, {entry.phase}")
             seen = await _look(equipment, history, entry, ledger)
-            settled = await executor.settle(case, seen)
+            with executor.holding(entry.id):
+                settled = await executor.settle(case, seen)
             if isinstance(settled, Report):
                 resumed.reports.append(settled)
             else:
@@ -57,11 +66,11 @@ async def resume(equipment: Equipment, executor: Executor) -> Resumed:
 
 
 async def _spend_orphans(
-    equipment: Equipment, histories: Iterable[EvictionHistory], ledger: MoveLedger
+    equipment: Equipment, histories: Iterable[EvictionHistory], ledger: MoveLedger, *, held: frozenset[str]
 ) -> None:
     remembered = {move.id for history in histories for move in history.status.open or ()}
     for debit in ledger.status.debits or ():
-        if debit.state == DebitState.TENTATIVE and debit.move not in remembered:
+        if debit.state == DebitState.TENTATIVE and debit.move not in remembered | held:
             await equipment.store.change_ledger(partial(mark_spent, move=debit.move, now=equipment.clock()))
 
 

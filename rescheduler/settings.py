@@ -4,12 +4,14 @@ from typing import Literal
 
 from reberth.api import ApiSettings
 from reberth.avoiding import BALANCE_LIFE
-from reberth.backoff import BackOff
-from reberth.budgets import DisruptionLimits
 from reberth.leasing import LeaseSettings
+from reberth.logs import LogSettings
 from reberth.measures import Duration
 from reberth.requests import read_version
+from reberth.serving import ServerSettings
 from reberth.settings import Section
+from reberth.watching import WatchSettings
+from rescheduler.drift import DriftSettings
 
 
 class ClientTls(Section, frozen=True):
@@ -48,16 +50,36 @@ class SchedulerSettings(Section, frozen=True):
             read_version(self.kubernetes)
 
 
+class CycleSettings(Section, frozen=True):
+    """When the daemon plans anew."""
+
+    interval: Duration = Duration(60)
+    """So often, whatever happens."""
+    settle: Duration = Duration(2)
+    """So long after an event that matters, in which more may come."""
+    least_pause: Duration = Duration(5)
+    """Events begin no cycle sooner after the last one."""
+    pending: Duration = Duration(30)
+    """A pod that waits for a node for so long is such an event."""
+
+
 class ReschedulerSettings(Section, frozen=True):
-    """The rescheduler's settings."""
+    """The rescheduler's settings. What moves, and how much, stands in its policy."""
 
     extender: Literal["required", "optional", "none"] = "required"
     extender_access: ExtenderAccess = ExtenderAccess()
     scheduler: SchedulerSettings = SchedulerSettings()
-    limits: DisruptionLimits = DisruptionLimits()
-    back_off: BackOff = BackOff()
+    cycle: CycleSettings = CycleSettings()
+    drift: DriftSettings = DriftSettings()
     lease: LeaseSettings = LeaseSettings()
     api: ApiSettings = ApiSettings()
+    watch: WatchSettings = WatchSettings()
+    server: ServerSettings = ServerSettings(port=8445)
+    log: LogSettings = LogSettings()
     note_life: Duration = Duration(BALANCE_LIFE)
     doubt: Duration = Duration(30)
     """So long a pod is looked at after an eviction that was not answered, before it counts as not evicted."""
+
+
+# What a running daemon cannot take from a changed file.
+RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "log")

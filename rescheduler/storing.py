@@ -4,11 +4,13 @@ A write is made from what was just read, with its version, and is made again fro
 else was quicker or when nobody knows whether it was carried out. That is safe because every change is a
 function that does nothing the second time. An eviction is no such change: it is sent once.
 
-Immediately before each write the lease is checked.
+Of those who would change one object here at once, each waits for its turn. Immediately before each write
+leaves, the lease is checked.
 """
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -40,8 +42,8 @@ class Store:
     """All writes of the rescheduler."""
 
     def __init__(self, api: Api, leadership: Leadership) -> None:
-        self._api = api
-        self._leadership = leadership
+        self._api = api.guarded(leadership.check)
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def start_history(
         self, signature: Signature, change: Change[EvictionHistory]
@@ -65,7 +67,8 @@ class Store:
             return HISTORY_GONE
 
     async def change_ledger(self, change: Change[MoveLedger]) -> MoveLedger | Refused:
-        return await self._change(LEDGERS, self._find_ledger, change)
+        async with self._turns[LEDGERS.name]:
+            return await self._change(LEDGERS, self._find_ledger, change)
 
     async def read_ledger(self) -> MoveLedger:
         """Give the ledger as it is now; an empty one where nothing was ever entered."""
@@ -87,7 +90,8 @@ class Store:
             return await self._api.merge(NODES, node, patch)
 
         try:
-            return await self._repeat(read, lambda found: _rewrite_notes(found, change), write)
+            async with self._turns[node]:
+                return await self._repeat(read, lambda found: _rewrite_notes(found, change), write)
         except errors.NotFound:
             return NODE_GONE
 
@@ -98,7 +102,6 @@ class Store:
             "reberth.dev/policy": move.policy,
             "reberth.dev/reason": move.reason,
         }
-        self._leadership.check()
         await self._api.evict(
             move.pod, namespace=namespace, uid=move.pod_uid, dry_run=dry_run, annotations=annotations
         )
@@ -114,14 +117,12 @@ class Store:
             found = await self._api.get(HISTORIES, name, namespace=namespace)
             if is_history_of(found, signature.root):
                 return found
-            self._leadership.check()
             await self._api.delete(HISTORIES, name, uid=found.metadata.uid, namespace=namespace)
         except errors.NotFound:
             pass
         return await self._create(HISTORIES, start_history(signature), namespace=namespace)
 
     async def _create(self, resource: Resource[R], body: R, *, namespace: str = "") -> R:
-        self._leadership.check()
         return await self._api.create(resource, body, namespace=namespace)
 
     async def _change(
@@ -154,7 +155,6 @@ class Store:
         changed = change(found)
         if isinstance(changed, Refused) or changed == found:
             return changed
-        self._leadership.check()
         return await write(changed)
 
 

@@ -1,6 +1,7 @@
 """How far nodes are used by what their pods request, and where too much of that begins.
 
 Only nodes that are here to stay are looked at: one that is leaving or not finished is neither full nor empty.
+Likewise only pods that stay: what a terminating one holds is on its way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -122,7 +123,25 @@ def _judge(ground: Ground) -> Standing:
 
 def _column(seen: View, resource: str, *, offered: bool) -> Ints:
     found = column(seen.nodes.allocatable if offered else seen.requested, resource)
-    return np.zeros(seen.ground.size, np.int64) if found is None else found
+    if found is None:
+        return np.zeros(seen.ground.size, np.int64)
+    return found if offered else found - _find_leaving(seen.ground, resource)
+
+
+def _find_leaving(ground: Ground, resource: str) -> Ints:
+    """Give what terminating pods still hold: it must not drive more pods off their node."""
+    return ground.once(("leaving", resource), lambda: _add_up_leaving(ground, resource))
+
+
+def _add_up_leaving(ground: Ground, resource: str) -> Ints:
+    snapshot = ground.snapshot
+    pods = snapshot.pods
+    leaving = np.flatnonzero(pods.counted & pods.terminating)
+    requests = column(snapshot.templates.requests, resource)
+    total = np.zeros(ground.size, np.int64)
+    if requests is not None:
+        np.add.at(total, pods.node[leaving], requests[pods.template[leaving]])
+    return seal(total)
 
 
 def _stack(columns: list[Ints], size: int) -> Ints:

@@ -1,26 +1,44 @@
-"""What forbids a move, asked of the newest state: at the plan, and again right before the eviction.
+"""What forbids a move, asked of the newest state right before the eviction.
 
-The rules that exist so far: who owns the pod (told by its signature), whether it is on its way out, what its
-disruption budgets allow, and whether there is a node to go to.
+A move of the plan is asked by all rules of the plan again. One that a person asks for is asked who owns the
+pod (told by its signature), whether it is on its way out, what its budgets allow, and where it could go.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from reberth.avoiding import ANNOTATION, matches, read_notes
-from reberth.records import Node, Pod, PodDisruptionBudget
+from reberth.kinds import BUDGET, HISTORY, LEDGER
+from reberth.records import (
+    EvictionHistory,
+    LedgerStatus,
+    MoveLedger,
+    Node,
+    OpenMove,
+    Pod,
+    PodDisruptionBudget,
+)
 from reberth.refusals import Refused
-from reberth.selectors import compile_selector
 from reberth.signature import Signature
+from reberth.snapshot import Snapshot
 from reberth.standing import judge_node
+from reberth.tables import Part, Rows, identify
 from reberth.times import write_time
+from rescheduler.allowances import Toll, ask_budgets
+from rescheduler.brakes import find_brakes
+from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.context import Context
+from rescheduler.limits import Spending, begin_limits
+from rescheduler.protections import protect
 
 TERMINATING = Refused("Terminating", "the pod is on its way out already")
 FINISHED = Refused("Finished", "the pod has ended")
 NOT_BOUND = Refused("NotBound", "the pod is on no node yet")
+NOT_MIRRORED = Refused("NotMirrored", "the pod or a node of the move has not been seen yet")
 POD_MOVED = Refused("PodMoved", "the pod is not on the node of the plan")
-
-# Evictions of pods in these phases ask no budget.
-_UNBUDGETED = ("Pending", "Succeeded", "Failed")
 
 
 def refuse_pod(pod: Pod) -> Refused | None:
@@ -32,16 +50,45 @@ def refuse_pod(pod: Pod) -> Refused | None:
     return None if pod.spec.node_name else NOT_BOUND
 
 
-def refuse_by_budgets(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> Refused | None:
-    """Tell which budget forbids the eviction; `budgets` are those of the pod's namespace."""
-    if pod.status.phase in _UNBUDGETED:
-        return None
-    labels = pod.metadata.labels
-    asked = [budget for budget in budgets if compile_selector(budget.spec.selector).matches(labels)]
-    if len(asked) > 1:
-        names = ", ".join(sorted(budget.metadata.name for budget in asked))
-        return Refused("SeveralBudgets", f"more than one PodDisruptionBudget selects the pod: {names}")
-    return _ask(pod, asked[0]) if asked else None
+class Fresh(NamedTuple):
+    """What was just read: the budgets of the pod's namespace, and the ledger if there is a debit in it."""
+
+    budgets: tuple[PodDisruptionBudget, ...]
+    ledger: MoveLedger | None = None
+
+
+def refuse_by_budgets(
+    uid: str, snapshot: Snapshot, budgets: tuple[PodDisruptionBudget, ...]
+) -> Refused | None:
+    """Tell which budget forbids an eviction that a person asks for."""
+    place = snapshot.pods.by_uid(uid)
+    if place is None:
+        return NOT_MIRRORED
+    asked = ask_budgets(place, Context(_freshen(snapshot, Fresh(budgets), without="")))
+    return _close(asked) if isinstance(asked, Toll) else asked
+
+
+def refuse_by_rules(
+    move: OpenMove,
+    destination: str,
+    snapshot: Snapshot,
+    fresh: Fresh,
+    *,
+    policy: ReschedulerPolicy,
+    schedulers: frozenset[str],
+) -> Refused | None:
+    """Ask the rules of the plan about an open move once more; what it takes itself does not count."""
+    place, nodes = snapshot.pods.by_uid(move.pod_uid), snapshot.nodes.index
+    if place is None or move.from_ not in nodes or destination not in nodes:
+        return NOT_MIRRORED
+    limits, seen = policy.limits_with_buffer(), _freshen(snapshot, fresh, without=move.id)
+    context = Context(seen, policy.protections, limits, policy.brakes, schedulers)
+    spending = Spending(place, nodes[move.from_], move.policy, nodes[destination])
+    return (
+        next(iter(find_brakes(context)), None)
+        or protect(place, context)
+        or begin_limits(context).refuse(spending)
+    )
 
 
 def choose_usable(
@@ -66,26 +113,32 @@ def choose_usable(
     return Refused("NoFeasibleDestination", said or "no node to go to")
 
 
-def _ask(pod: Pod, budget: PodDisruptionBudget) -> Refused | None:
-    name, status = budget.metadata.name, budget.status
-    if not _is_ready(pod) and _spares_unready(budget):
-        return None
-    if status.observed_generation < budget.metadata.generation:
-        return Refused("BudgetUnobserved", f"PodDisruptionBudget {name} has not been looked at yet")
-    if status.disruptions_allowed > 0:
-        return None
-    return Refused("BudgetExhausted", f"PodDisruptionBudget {name} allows {status.disruptions_allowed}")
+def _close(toll: Toll) -> Refused | None:
+    return Refused(toll.rule, toll.reason, toll.until) if toll.left < toll.amount else None
 
 
-def _spares_unready(budget: PodDisruptionBudget) -> bool:
-    """Tell whether a pod that is not Ready goes without using the budget up."""
-    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
-        return True
-    return budget.status.current_healthy >= budget.status.desired_healthy > 0
+def _freshen(snapshot: Snapshot, fresh: Fresh, *, without: str) -> Snapshot:
+    """Put in what was just read, and leave out a move with its debit."""
+    histories = [_forget_move(history, without) for history in snapshot.of(HISTORY)]
+    contents = {**snapshot.contents, BUDGET: _as_rows(fresh.budgets), HISTORY: _as_rows(histories)}
+    if fresh.ledger:
+        debits = tuple(debit for debit in fresh.ledger.status.debits or () if debit.move != without)
+        contents[LEDGER] = _as_rows([replace(fresh.ledger, status=LedgerStatus(debits))])
+    return dataclasses.replace(snapshot, contents=contents)
 
 
-def _is_ready(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions or ())
+def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:
+    opened = history.status.open or ()
+    others = tuple(one for one in opened if one.id != move)
+    return (
+        history
+        if len(others) == len(opened)
+        else replace(history, status=replace(history.status, open=others))
+    )
+
+
+def _as_rows(records: Iterable[Any]) -> Rows[Any]:
+    return Rows([Part(tuple(records))], identify)
 
 
 def _judge(node: Node | None, who: Signature, now: float) -> str | None:

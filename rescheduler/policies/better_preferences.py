@@ -8,24 +8,27 @@
   moves nobody, for the pod would not stay.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from reberth.columns import Bools, Ints
+from reberth.columns import Bools, Indices, Ints
 from reberth.landing.asking import Asked, ask_next
+from reberth.landing.ground import Ground
 from reberth.landing.plugins import FILTERS, SCORES
 from reberth.landing.profiles import DEFAULT_SCHEDULER, Profile, Scheduler
 from reberth.landing.verdicts import Refusal, Rejected
 from reberth.landing.viewing import View
 from reberth.records import PodSpec
 from reberth.refusals import Refused
-from reberth.settings import Section
+from reberth.tabulating import seal
 from reberth.templates import Template
 from rescheduler.lately import Lately
-from rescheduler.policies.proposals import Proposal
+from rescheduler.policies.grouping import group
+from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
 from rescheduler.prospects import Prospect
 from rescheduler.utilisation import standing
 
@@ -38,14 +41,13 @@ _WISHES = {
     SPREAD: "topology spread",
 }
 _UNCHANGING = ("NodeUnschedulable", "TaintToleration", "NodeAffinity")
+_encode = msgspec.json.Encoder(order="deterministic").encode
 _FULL = Refused("NoBetterNode", "no better node fits")
 
 
-class PreferenceSettings(Section, frozen=True):
+class PreferenceSettings(PolicySection, frozen=True):
     """Which pods are looked at."""
 
-    enabled: bool = True
-    """Whether this policy proposes anything."""
     node_affinity: bool = True
     """Look at preferred node affinity."""
     pod_affinity: bool = True
@@ -55,11 +57,11 @@ class PreferenceSettings(Section, frozen=True):
 
 
 class _Wishes(NamedTuple):
-    """What a template prefers, in points by node; the most that nodes offer, and those that have room."""
+    """What a template prefers, in points by node; which nodes allow it, and the most that these offer."""
 
     points: Ints
+    allowed: Bools
     best: int
-    best_now: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +73,33 @@ class BetterPreferences:
     name: str = NAME
     _known: Lately[_Wishes | None] = field(default_factory=Lately, repr=False)
 
-    def propose(self, seen: View) -> Iterator[Proposal]:
-        ground, pods = seen.ground, seen.ground.snapshot.pods
-        for template in ground.templates_where(self._wishes_anything, key=("wishes", self.settings)):
-            wishes = self._read(template, seen)
-            if wishes is None:
-                continue
-            alike = seen.counted_among(ground.pods_of([template]))
-            better = wishes.best - wishes.points[seen.node[alike]]
-            reason = self._say(pods.rows[alike[0]].template) if len(alike) else ""
-            for pod, promise in zip(alike[better > 0].tolist(), better[better > 0].tolist(), strict=True):
-                yield Proposal(pod, NAME, NAME, reason, float(promise))
+    def propose(self, seen: View) -> Iterator[Proposals]:
+        ground = seen.ground
+        wishing = ground.templates_where(self._wishes_anything, key=("wishes", self.settings))
+        alike = seen.counted_among(ground.pods_of(wishing))
+        promises = self._find_promises(alike, seen)
+        better = promises > 0
+        rows = ground.snapshot.pods.rows
+        yield Proposals(
+            NAME, NAME, alike[better], promises[better], lambda pod: self._say(rows[pod].template)
+        )
 
-    def is_due(self, proposal: Proposal, seen: View) -> bool:
-        wishes = self._read(int(seen.ground.snapshot.pods.template[proposal.pod]), seen)
-        return wishes is not None and wishes.best > wishes.points[seen.node[proposal.pod]]
+    def find_due(self, _cause: str, pods: Indices, seen: View) -> Bools:
+        return self._find_promises(pods, seen) > 0
+
+    def weigh(self, _pods: Indices, _seen: View) -> None:
+        """What it promises stays."""
+
+    def prefer(self, _proposal: Proposal, _prospect: Prospect) -> None:
+        """kube-scheduler's points say it."""
 
     def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
-        wishes = self._read(int(seen.ground.snapshot.pods.template[proposal.pod]), seen)
-        fits = wishes is not None and wishes.best_now > wishes.points[seen.node[proposal.pod]]
-        return None if fits else _FULL
+        template = int(seen.ground.snapshot.pods.template[proposal.pod])
+        wishes = self._read(self._number(seen.ground)[template], template, seen)
+        if wishes is None:
+            return _FULL
+        fits = wishes.allowed & ~self._refuse(template, seen, ("NodeResourcesFit",))
+        return None if _find_most(wishes.points, fits) > wishes.points[seen.node[proposal.pod]] else _FULL
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
         del proposal
@@ -101,23 +110,61 @@ class BetterPreferences:
         chosen: Bools = points > points[np.searchsorted(prospect.nodes, prospect.source)]
         return chosen
 
-    def _read(self, template: int, seen: View) -> _Wishes | None:
-        """Give the template's wishes on this view, found once for all its pods."""
-        return self._known.once(seen, template, lambda: self._find(template, seen))
+    def _find_promises(self, pods: Indices, seen: View) -> Promises:
+        """Tell by how many points the best node meets more wishes of each pod than its own."""
+        templates, promises = seen.ground.snapshot.pods.template[pods], np.zeros(len(pods))
+        for number, theirs in group(self._number(seen.ground)[templates]):
+            wishes = self._read(number, int(templates[theirs[0]]), seen)
+            if wishes is not None:
+                promises[theirs] = wishes.best - wishes.points[seen.node[pods[theirs]]]
+        return promises
+
+    def _number(self, ground: Ground) -> Indices:
+        """Number the wishes: those that nodes alone can meet are the same for all who ask for the same."""
+        return ground.once(("wishes by number", self.settings), lambda: self._compare(ground))
+
+    def _compare(self, ground: Ground) -> Indices:
+        numbers: dict[Hashable, int] = {}
+        found = np.zeros(len(ground.snapshot.templates.all), np.int32)
+        for template in ground.templates_where(self._wishes_anything, key=("wishes", self.settings)):
+            key = self._describe(ground.snapshot.templates.all[template]) or template
+            found[template] = numbers.setdefault(key, len(numbers))
+        return seal(found)
+
+    def _describe(self, template: Template) -> bytes | None:
+        """Write down all that wishes depend on, if they depend on nothing but nodes."""
+        spec, controller = template.spec, template.controller
+        is_pinned = controller is not None and controller.kind == "DaemonSet"
+        if is_pinned or self._list_plugins(spec) != (NODE_AFFINITY,):
+            return None
+        affinity = spec.affinity and spec.affinity.node_affinity
+        return _encode((spec.scheduler_name, spec.tolerations, spec.node_selector, affinity))
+
+    def _read(self, number: int, template: int, seen: View) -> _Wishes | None:
+        """Give wishes by their number, of which the template has some, found once for all that share them."""
+        spec = seen.ground.snapshot.templates.all[template].spec
+        if self._list_plugins(spec) == (NODE_AFFINITY,):
+            key = ("wishes met", number, self.settings)
+            return seen.ground.once(key, lambda: self._find(template, seen))
+        return self._known.once(seen, number, lambda: self._find(template, seen))
 
     def _find(self, template: int, seen: View) -> _Wishes | None:
-        pods = seen.counted_among(seen.ground.pods_of([template]))
-        if not len(pods):
+        asked = _ask(template, seen)
+        profile = self._find_profile(asked)
+        points = _score(asked, seen, profile, self._list_plugins(asked.template.spec)) if profile else None
+        if points is None:
             return None
-        asked = ask_next(seen.ground, int(pods[0]))
-        profile = self.scheduler.profiles.get(asked.template.spec.scheduler_name or DEFAULT_SCHEDULER)
-        if profile is None:
-            return None
-        allowed = standing(seen.ground).usable & ~_refuse(asked, seen, profile, _UNCHANGING)
-        fits = allowed & ~_refuse(asked, seen, profile, ("NodeResourcesFit",))
-        points = _score(asked, seen, profile, self._list_plugins(asked.template.spec))
+        allowed = standing(seen.ground).usable & ~self._refuse(template, seen, _UNCHANGING)
+        return _Wishes(points, allowed, _find_most(points, allowed))
+
+    def _find_profile(self, asked: Asked) -> Profile | None:
+        return self.scheduler.profiles.get(asked.template.spec.scheduler_name or DEFAULT_SCHEDULER)
+
+    def _refuse(self, template: int, seen: View, plugins: tuple[str, ...]) -> Bools:
+        asked = _ask(template, seen)
+        profile = self._find_profile(asked)
         return (
-            None if points is None else _Wishes(points, _find_most(points, allowed), _find_most(points, fits))
+            np.ones(seen.ground.size, np.bool_) if profile is None else _refuse(asked, seen, profile, plugins)
         )
 
     def _wishes_anything(self, template: Template) -> bool:
@@ -151,6 +198,11 @@ def _is_on(settings: PreferenceSettings, plugin: str) -> bool:
         SPREAD: settings.topology_spread,
     }
     return switches[plugin]
+
+
+def _ask(template: int, seen: View) -> Asked:
+    """Ask for the next pod of a template, in the place of the first."""
+    return ask_next(seen.ground, int(seen.counted_among(seen.ground.pods_of([template]))[0]))
 
 
 def _find_most(points: Ints, nodes: Bools) -> int:

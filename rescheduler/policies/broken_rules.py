@@ -15,17 +15,19 @@ of three pods the one moves that cannot be with the other two.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from reberth.columns import Bools
+from reberth.columns import Bools, Indices
 from reberth.landing.profiles import Scheduler
 from reberth.landing.viewing import View
 from reberth.refusals import Refused
-from reberth.settings import Section
-from rescheduler.policies.proposals import Proposal
+from rescheduler.policies.proposals import PolicySection, Proposal, Proposals
 from rescheduler.policies.rule_questions import count_replicas
 from rescheduler.policies.rules import ANTI_AFFINITY, DUPLICATES, NODE_AFFINITY, SPREAD, TAINTS, Rules
 from rescheduler.prospects import Prospect
@@ -41,11 +43,9 @@ _REASONS = {
 }
 
 
-class RuleSettings(Section, frozen=True):
+class RuleSettings(PolicySection, frozen=True):
     """Which rules are enforced, and how much that is worth."""
 
-    enabled: bool = True
-    """Whether this policy proposes anything."""
     taints: bool = True
     """Move pods off nodes whose taints they do not tolerate."""
     node_affinity: bool = True
@@ -68,14 +68,22 @@ class BrokenRules:
     rules: Rules
     name: str = NAME
 
-    def propose(self, seen: View) -> Iterator[Proposal]:
+    def propose(self, seen: View) -> Iterator[Proposals]:
         gain = self.settings.gain
-        for rule, pods, how_badly in self.rules.find_broken(seen):
-            for pod, times in zip(pods.tolist(), how_badly.tolist(), strict=True):
-                yield Proposal(pod, NAME, rule, _REASONS[rule], float(gain * times), demand=gain)
+        for rule, found in groupby(self.rules.find_broken(seen), key=itemgetter(0)):
+            _, pods, how_badly = zip(*found, strict=True)
+            promises = gain * np.concatenate(how_badly).astype(np.float64)
+            say = partial(_say, rule)
+            yield Proposals(NAME, rule, np.concatenate(pods), promises, say, demand=gain)
 
-    def is_due(self, proposal: Proposal, seen: View) -> bool:
-        return self.rules.breaks(proposal.cause, proposal.pod, seen)
+    def find_due(self, cause: str, pods: Indices, seen: View) -> Bools:
+        return self.rules.find_breaking(cause, pods, seen)
+
+    def weigh(self, _pods: Indices, _seen: View) -> None:
+        """What it promises stays."""
+
+    def prefer(self, _proposal: Proposal, _prospect: Prospect) -> None:
+        """kube-scheduler's points say it."""
 
     def refuse(self, _proposal: Proposal, _seen: View) -> Refused | None:
         """Leave it to the forecast: nobody else knows where the rules are kept."""
@@ -90,6 +98,10 @@ class BrokenRules:
         counts = count_replicas(prospect.seen, controller.uid)
         fewer: Bools = counts[prospect.nodes] + 1 < counts[prospect.source]
         return fewer
+
+
+def _say(rule: str, _pod: int) -> str:
+    return _REASONS[rule]
 
 
 def set_rules(settings: RuleSettings, scheduler: Scheduler) -> Rules:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reberth.columns import Indices, Ints
+from reberth.columns import Bools, Indices, Ints
 from reberth.landing.asking import Asked, ask_next
 from reberth.landing.ground import Ground
 from reberth.landing.profiles import Scheduler
@@ -18,6 +18,7 @@ from reberth.landing.viewing import View
 from reberth.records import PodSpec
 from reberth.tabulating import seal
 from rescheduler.lately import Lately
+from rescheduler.policies.grouping import group
 from rescheduler.policies.rule_questions import (
     Question,
     break_anti_affinity,
@@ -64,10 +65,12 @@ class Rules:
             _count_staying(self._list_breaking(rule, template, seen), seen) for rule, template in pairs
         )
 
-    def breaks(self, rule: str, pod: int, seen: View) -> bool:
-        """Tell whether a pod breaks a rule where it stands."""
-        template = int(seen.ground.snapshot.pods.template[pod])
-        return bool(self._find_nodes(rule, template, seen)[seen.node[pod]])
+    def find_breaking(self, rule: str, pods: Indices, seen: View) -> Bools:
+        """Tell which of the pods break a rule where they stand."""
+        found = np.zeros(len(pods), np.bool_)
+        for template, theirs in group(seen.ground.snapshot.pods.template[pods]):
+            found[theirs] = self._find_nodes(rule, template, seen)[seen.node[pods[theirs]]] > 0
+        return found
 
     def list_touched(self, pod: int, seen: View) -> tuple[int, ...]:
         """List the templates of whose rules some may have to do with where this pod is."""

@@ -10,7 +10,9 @@
   large for every under-utilised node stays, and so does every pod where no node is under-utilised.
 * Nodes that are leaving or not finished are neither source nor destination.
 
-The pods that even out most go first: those whose size is nearest to half the distance of the two nodes.
+The pods that even out most go first: the sum counts of how far the nodes are from their mean, squared. What a
+move leaves to even out is weighed anew before the next. Among a pod's destinations those stand first where it
+evens out most and prefers most to be: in kube-scheduler's points, but for its own of resources.
 """
 
 from collections.abc import Iterator
@@ -25,28 +27,31 @@ from reberth.landing.viewing import View
 from reberth.measures import Percentage
 from reberth.refusals import Refused
 from reberth.requests import CPU, MEMORY, write_amount
-from reberth.settings import Section
 from reberth.templates import RESOURCES
 from rescheduler.lately import Lately
 from rescheduler.planning_memory import PlanMemory
-from rescheduler.policies.proposals import Proposal
+from rescheduler.policies.balance import Balance, find_balance
+from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
 from rescheduler.prospects import Prospect
 from rescheduler.utilisation import Bounds, Shares, set_bounds, standing
 
 NAME = "underUtilisedNodes"
 
 _TOO_LARGE = Refused("NoBetterNode", "no under-utilised node has room for it and stays below its threshold")
-# Half of an empty node's room, moved off a full one, promises 100 points.
-_FULL = 400.0
+# Half of what a full node has in use, moved onto an empty one, promises 100 points.
+_POINTS = 200.0
+# More than any burden that a node with room for the pod bears.
+_NO_ROOM = 4.0
 
+# Nodes that differ by less are alike.
+_DIGITS = 2
+_OF_RESOURCES = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 _NONE_COLD = Refused("NoBetterNode", "no node is under-utilised")
 
 
-class UtilisationSettings(Section, frozen=True):
+class UtilisationSettings(PolicySection, frozen=True):
     """When a node has too much to do, and when so little that it takes more."""
 
-    enabled: bool = True
-    """Whether this policy proposes anything."""
     low: dict[str, Percentage] = msgspec.field(
         default_factory=lambda: {CPU: Percentage(0.3), MEMORY: Percentage(0.3)}
     )
@@ -76,21 +81,23 @@ class UnderUtilisedNodes:
     cold: Bools
     name: str = NAME
     _known: Lately[Bools] = field(default_factory=Lately, repr=False)
+    _balances: Lately[Balance] = field(default_factory=Lately, repr=False)
 
-    def propose(self, seen: View) -> Iterator[Proposal]:
+    def propose(self, seen: View) -> Iterator[Proposals]:
         hot = self._find_hot(seen)
         if not hot.any():
             return
         pods = np.flatnonzero(seen.counted & hot[seen.node]).astype(np.int32)
         asked, promises = self._weigh(seen, pods)
-        reasons = {int(node): self._say(seen, int(node)) for node in np.flatnonzero(hot)}
-        for pod, node, promise in zip(
-            pods[asked].tolist(), seen.node[pods[asked]].tolist(), promises[asked].tolist(), strict=True
-        ):
-            yield Proposal(pod, NAME, NAME, reasons[node], promise)
+        yield Proposals(
+            NAME, NAME, pods[asked], promises[asked], lambda pod: self._say(seen, int(seen.node[pod]))
+        )
 
-    def is_due(self, proposal: Proposal, seen: View) -> bool:
-        return bool(self._find_hot(seen)[seen.node[proposal.pod]])
+    def weigh(self, pods: Indices, seen: View) -> Promises:
+        return self._weigh(seen, pods)[1]
+
+    def find_due(self, _cause: str, pods: Indices, seen: View) -> Bools:
+        return self._find_hot(seen)[seen.node[pods]]
 
     def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
         if not self.cold.any():
@@ -101,6 +108,15 @@ class UnderUtilisedNodes:
         del proposal
         return self._has_room(prospect.place, prospect.seen)[prospect.nodes]
 
+    def prefer(self, proposal: Proposal, prospect: Prospect) -> Promises:
+        """Take kube-scheduler's points, but for resources: there it counts what is evened out."""
+        asks = _requests(prospect.seen, self.bounds.resources, np.array([proposal.pod]))
+        burdens = self._measure(prospect.seen).measure_burdens(asks, prospect.nodes)[0]
+        scores = prospect.scores
+        points = scores.totals - sum(scores.plugins.get(name, 0) for name in _OF_RESOURCES)
+        preferred: Promises = np.round(points - _POINTS * burdens, _DIGITS)
+        return preferred
+
     def _has_room(self, pod: int, seen: View) -> Bools:
         """Tell which under-utilised nodes would not be over-utilised with the pod."""
         after = self.bounds.uses(seen) + _requests(seen, self.bounds.resources, np.array([pod]))
@@ -110,20 +126,27 @@ class UnderUtilisedNodes:
     def _find_hot(self, seen: View) -> Bools:
         return self._known.once(seen, "hot", lambda: self.hot & self.bounds.find_hot(seen))
 
-    def _weigh(self, seen: View, pods: Indices) -> tuple[Bools, Shares]:
+    def _weigh(self, seen: View, pods: Indices) -> tuple[Bools, Promises]:
         """Tell which pods request what their node has too much of, and how much each would even out."""
         bounds, node = self.bounds, seen.node[pods]
-        offered = bounds.offers(seen)
-        part = np.divide(bounds.uses(seen), offered, out=np.zeros(offered.shape), where=offered > 0)
         asks = _requests(seen, bounds.resources, pods)
-        own = np.divide(asks, offered[:, node], out=np.zeros(asks.shape), where=offered[:, node] > 0)
         over = bounds.uses(seen)[:, node] > bounds.high[:, node]
-        hottest = np.where(over, part[:, node], -1.0).argmax(axis=0)
-        size = own[hottest, np.arange(len(pods))]
-        coldest = part.max(axis=0)[self.cold].min(initial=1.0)
-        distance = part[hottest, node] - coldest
-        asked: Bools = np.any((own > 0) & over, axis=0)
-        return asked, _FULL * size * (distance - size)
+        asked: Bools = np.any((asks > 0) & over, axis=0)
+        relief = self._measure(seen).measure_relief(asks, node)
+        return asked, _POINTS * (relief - self._find_least_burdens(seen, asks))
+
+    def _find_least_burdens(self, seen: View, asks: Ints) -> Shares:
+        """Tell how much each pod would be a burden on the under-utilised node that it burdens least."""
+        bounds, cold = self.bounds, np.flatnonzero(self.cold).astype(np.int32)
+        sizes, which = np.unique(asks, axis=1, return_inverse=True)
+        burdens = self._measure(seen).measure_burdens(sizes, cold)
+        after = bounds.uses(seen)[:, None, cold] + sizes[:, :, None]
+        burdens[np.any(after > bounds.high[:, None, cold], axis=0)] = _NO_ROOM
+        least: Shares = burdens.min(axis=1, initial=_NO_ROOM)[which.reshape(-1)]
+        return least
+
+    def _measure(self, seen: View) -> Balance:
+        return self._balances.once(seen, "balance", lambda: find_balance(self.bounds, seen))
 
     def _say(self, seen: View, node: int) -> str:
         bounds = self.bounds

@@ -17,7 +17,7 @@ from reberth.tabulating import seal
 from rescheduler.context import Context
 from rescheduler.protections import belonging, marks, naming, states, volumes, workloads
 from rescheduler.protections.marks import Prices, read_prices
-from rescheduler.protections.naming import Automation, find_automation
+from rescheduler.protections.naming import Automation, find_automation, list_marked
 from rescheduler.safeguards import ProtectionSettings
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "explain",
     "find_automation",
     "find_protected",
+    "list_marked",
     "protect",
     "read_prices",
 ]

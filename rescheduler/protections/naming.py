@@ -1,16 +1,18 @@
 """Pods that are not moved because somebody has said so: by namespace, by labels, or by our own mark."""
 
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from reberth.columns import Bools
+from reberth.kinds import NAMESPACE, Kind
 from reberth.records import Labels
 from reberth.refusals import Refused
 from reberth.selectors import parse_selector
 from reberth.snapshot import Snapshot
-from rescheduler.context import Context
+from rescheduler.context import WORKLOAD_KINDS, Context
 from rescheduler.protections.marks import is_lifted
 
 AUTOMATION = "reberth.dev/automation"
@@ -50,7 +52,7 @@ def refuse_namespace(template: int, context: Context) -> Refused | None:
 
 
 def refuse_off(template: int, context: Context) -> Refused | None:
-    said = find_automation(template, context)
+    said = list_marked(context).get(template)
     if said is None or said.automation in (Automation.RECOMMEND, Automation.APPLY):
         return None
     known = "" if said.automation else ", which is none of off, recommend and apply"
@@ -64,6 +66,11 @@ def find_automation(template: int, context: Context) -> Said | None:
     carriers = (("pod", pod.pod), ("workload", root), ("namespace", namespace))
     marks = ((where, _read_mark(each.metadata.annotations)) for where, each in carriers if each)
     return next((Said(value, where) for where, value in marks if value is not None), None)
+
+
+def list_marked(context: Context) -> Mapping[int, Said]:
+    """Give our own mark for each template whose pods, workload or namespace bear one."""
+    return context.once("marked by us", lambda: dict(_list_marked(context)))
 
 
 def find_unselected(context: Context) -> Bools:
@@ -96,6 +103,23 @@ def _judge_namespace(name: str, context: Context) -> Refused | None:
     if namespace and namespace.status.phase == "Terminating":
         return Refused("Namespace", f"namespace {name} is being deleted")
     return None
+
+
+def _list_marked(context: Context) -> Iterator[tuple[int, Said]]:
+    """Only where a workload or a namespace bears a mark it is asked who belongs to it."""
+    kinds: tuple[Kind[Any, Any], ...] = (NAMESPACE, *WORKLOAD_KINDS)
+    marked = {
+        each.metadata.namespace or each.metadata.name
+        for kind in kinds
+        for each in context.snapshot.of(kind)
+        if each.metadata.annotations and AUTOMATION in each.metadata.annotations
+    }
+    for number, template in enumerate(context.snapshot.templates.all):
+        annotations = template.pod.metadata.annotations
+        if template.namespace in marked or (annotations and AUTOMATION in annotations):
+            said = find_automation(number, context)
+            if said:
+                yield number, said
 
 
 def _read_mark(annotations: Labels | None) -> str | None:

@@ -8,12 +8,11 @@ import pytest
 from extender.attention import Attention
 from extender.configuration import ExtenderSettings
 from extender.readiness import Readiness
-from extender.serving import TellingServer
 from extender.settings import AttentionSettings
 from reberth.advice import AdviceSettings
 from reberth.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
 from reberth.resources import ALL, Resource
-from reberth.serving import ServerSettings
+from reberth.serving import Server, ServerSettings
 from tests.reberth.advising import LOAD
 
 KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
@@ -47,7 +46,7 @@ class Told:
         self.watchers[name].trouble = trouble
 
     async def ask(self) -> tuple[int, list[str]]:
-        server = TellingServer(
+        server = Server(
             ServerSettings(port=0), checks=self.readiness.checks(), remarks=self.readiness.remarks
         )
         async with (

@@ -1,12 +1,27 @@
 """Clients of ours that reach a cluster through the fault proxy."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from localcluster import access
 from localcluster.cluster import Cluster
 from localcluster.faults import FaultProxy
+from localcluster.pki import Authority
 from reberth.api import Api, ApiSettings
 from reberth.connecting import Access
 
 QUICK = ApiSettings(deadline=3.0, tries=2, requests_per_second=1000.0, burst=1000)
+
+
+@asynccontextmanager
+async def standing_before(cluster: Cluster) -> AsyncIterator[FaultProxy]:
+    """A fault proxy before the cluster's API server, known by the cluster's own authority."""
+    pki = cluster.design.path("pki")
+    pair = Authority(pki).issue("fault-proxy", hosts=["127.0.0.1"])
+    async with FaultProxy(
+        cluster.design.url, ca=pki / "ca.crt", certificate=pair.certificate, key=pair.key
+    ) as proxy:
+        yield proxy
 
 
 async def through(proxy: FaultProxy, cluster: Cluster, client: str, settings: ApiSettings = QUICK) -> Api:

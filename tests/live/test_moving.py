@@ -117,7 +117,7 @@ async def test_each_rule_refuses_by_its_name_and_leaves_nothing(shared: Cluster)
             assert refused_rule(came) == rule
         for name in ("bare", "mirror"):
             await client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
-        assert refused_rule((await move(shared, victim, [spare]))[0]) == "BudgetExhausted"
+        assert refused_rule((await move(shared, victim, [spare]))[0]) == "PDB"
         gone = {"metadata": {"namespace": "default", "name": "gone"}}
         assert refused_rule((await move(shared, gone, [spare]))[0]) == "NoSuchPod"
         async with daemon(client, spare) as daemons_pod:

@@ -25,8 +25,8 @@ WEBHOOK = {"causes": [{"reason": "RateLimit", "message": "one per hour"}], "retr
 ANSWERS: dict[str, tuple[Effect, str, str]] = {
     "429 budget": (
         Answer(statuses.budget_exhausted("b", needs=2, has=2)),
-        "BudgetExhausted",
-        "BudgetExhausted",
+        "PDB",
+        "PDB",
     ),
     "429 unobserved": (Answer(statuses.budget_unobserved("b")), "BudgetUnobserved", "BudgetUnobserved"),
     "429 webhook": (
@@ -35,7 +35,7 @@ ANSWERS: dict[str, tuple[Effect, str, str]] = {
         "EvictionPaced",
     ),
     "429 busy": (Answer(statuses.overloaded()), "ServerBusy", "ServerBusy"),
-    "403 budget": (Answer(Status(403, "Forbidden", "no", BUDGET)), "BudgetExhausted", "BudgetExhausted"),
+    "403 budget": (Answer(Status(403, "Forbidden", "no", BUDGET)), "PDB", "PDB"),
     "403 namespace": (
         Answer(Status(403, "Forbidden", "no", ENDING)),
         "NamespaceTerminating",

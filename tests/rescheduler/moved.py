@@ -22,6 +22,7 @@ from reberth.connecting import Access
 from reberth.leasing import Leadership
 from reberth.refusals import Refused
 from reberth.settings import parse
+from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.executing import Executor
 from rescheduler.ordering import compose_order
 from rescheduler.performing import equipping, leading_by_hand, perform_move
@@ -38,8 +39,12 @@ QUICK = {
     "extender": "none",
     "doubt": "1s",
     "lease": {"namespace": "kube-system", **BRIEF_LEASE},
-    "limits": {"cluster": ["1000 per 1h"]},
     "api": {"deadline": 5, "tries": 2, "requestsPerSecond": 1000, "burst": 1000},
+}
+POLICY = {
+    "apiVersion": "reberth.dev/v1alpha1",
+    "kind": "ReschedulerPolicy",
+    "limits": {"rates": {"cluster": ["1000 per 1h"]}},
 }
 # What a move writes: its history, the ledger, the note, the eviction; not the lease, not the Events.
 MOVES_WRITES = Match(
@@ -51,6 +56,10 @@ _PODS = "/api/v1/namespaces/default/pods"
 
 def settings(**changes: Any) -> ReschedulerSettings:
     return parse(yaml.safe_dump({**QUICK, **changes}).encode(), ReschedulerSettings)
+
+
+def policy(**changes: Any) -> ReschedulerPolicy:
+    return parse(yaml.safe_dump({**POLICY, **changes}).encode(), ReschedulerPolicy)
 
 
 @asynccontextmanager
@@ -146,7 +155,9 @@ async def move(
     said: list[str] = []
     kubeconfig = Access(str(cluster.design.kubeconfig(user)))
     where = (pod["metadata"]["namespace"], pod["metadata"]["name"])
-    came = await perform_move(kubeconfig, settings(**changes), where, to=tuple(to), tell=said.append)
+    came = await perform_move(
+        kubeconfig, settings(**changes), where, policy=policy(), to=tuple(to), tell=said.append
+    )
     return came, said
 
 
@@ -162,7 +173,9 @@ async def mover(
         leading_by_hand(api, chosen) as leadership,
     ):
         assert isinstance(leadership, Leadership)
-        async with equipping(api, chosen, leadership, tell=said.append, foresee=None) as equipment:
+        async with equipping(
+            api, chosen, leadership, policy=policy(), tell=said.append, foresee=None
+        ) as equipment:
 
             async def move_one(pod: Object, to: Sequence[str]) -> tuple[Report | Refused, list[str]]:
                 said.clear()
@@ -181,9 +194,14 @@ async def start_command(
     cluster: Cluster, folder: Path, *arguments: str, user: str = "admin"
 ) -> asyncio.subprocess.Process:
     """`python -m rescheduler` with these arguments, as a process of its own."""
+    given = ["--kubeconfig", str(cluster.design.kubeconfig(user))]
     file = folder / "settings.yaml"
     file.write_text(yaml.safe_dump(QUICK))
-    given = ["--settings", str(file), "--kubeconfig", str(cluster.design.kubeconfig(user))]
+    given += ["--settings", str(file)]
+    if arguments[0] == "move":
+        file = folder / "policy.yaml"
+        file.write_text(yaml.safe_dump(POLICY))
+        given += ["--policy", str(file)]
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "rescheduler", *arguments, *given),

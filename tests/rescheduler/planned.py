@@ -40,8 +40,8 @@ PLAIN_WORLD = World(VERSION, default_scheduler(VERSION))
 
 
 def policy(**fields: Any) -> ReschedulerPolicy:
-    """A policy as a file would give it; rates are lifted unless they are named."""
-    whole = {"apiVersion": "reberth.dev/v1alpha1", "kind": "ReschedulerPolicy", **fields}
+    """A policy as a file would give it, whose moves are made; rates are lifted unless they are named."""
+    whole = {"apiVersion": "reberth.dev/v1alpha1", "kind": "ReschedulerPolicy", "mode": "apply", **fields}
     limits = {"rates": {"cluster": []}, **whole.get("limits", {})}
     return parse(yaml.safe_dump(whole | {"limits": limits}).encode(), ReschedulerPolicy)
 

@@ -1,11 +1,11 @@
 """A cluster in memory, for moves that die: objects with versions, a pod that is replaced when it is evicted.
 
 It stands in for the API client, not for the API server: only what a move uses, and with the same errors. At
-its nth write it may kill whoever writes, before the write takes effect or after.
+its nth write it may kill whoever writes, before the write takes effect or after, or raise one of `troubles`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from reberth.answers import Page
 from reberth.api import Api
 from reberth.avoiding import ANNOTATION, read_notes
 from reberth.cache import Cache
-from reberth.errors import ApiError
+from reberth.errors import ApiError, ReberthError
 from reberth.events import Recorder
 from reberth.leasing import Leadership
 from reberth.records import (
@@ -33,6 +33,7 @@ from reberth.resources import ALL, HISTORIES, LEDGERS, NODES, PODS, Resource
 from reberth.tables import meta_of
 from reberth.times import write_time
 from rescheduler.asking import Asker
+from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.equipment import Equipment
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.storing import Store
@@ -110,6 +111,7 @@ class FakeApi:
         dies_at: int = 0,
         after: bool = False,
         refusals: Mapping[int, ApiError] | None = None,
+        troubles: Mapping[int, ReberthError] | None = None,
     ) -> None:
         self.world = world
         self.writes = 0
@@ -117,7 +119,13 @@ class FakeApi:
         self._dies_at = dies_at
         self._after = after
         self._refusals = refusals or {}
+        self._troubles = troubles or {}
         self._asked = 0
+        self._check: Callable[[], None] = lambda: None
+
+    def guarded(self, check: Callable[[], None]) -> "FakeApi":
+        self._check = check
+        return self
 
     async def get(self, resource: Resource[Any], name: str, *, namespace: str = "") -> Any:
         try:
@@ -191,7 +199,10 @@ class FakeApi:
 
     def _write(self) -> None:
         assert not self.died, "a dead process writes"
+        self._check()
         self.writes += 1
+        if self.writes in self._troubles:
+            raise self._troubles[self.writes]
         if self.writes == self._dies_at and not self._after:
             self._die()
 
@@ -245,7 +256,8 @@ def equip(world: World, api: FakeApi) -> Equipment:
         FakeSight(world),
         cast("Asker", None),
         Recorder(client, reporter="reberth.dev/test", instance="me", clock=world.now),
-        ReschedulerSettings(extender="none"),
+        lambda: ReschedulerSettings(extender="none"),
+        ReschedulerPolicy,
         world.now,
         lambda _line: None,
     )

@@ -24,9 +24,9 @@ def answered(status: Status | PlainText) -> ApiError:
 @pytest.mark.parametrize(
     ("status", "rule", "until"),
     [
-        (statuses.budget_exhausted("b", needs=2, has=2), "BudgetExhausted", None),
+        (statuses.budget_exhausted("b", needs=2, has=2), "PDB", None),
         (statuses.budget_unobserved("b"), "BudgetUnobserved", NOW + 10),
-        (Status(403, "Forbidden", "pods", {"causes": [BUDGET]}), "BudgetExhausted", None),
+        (Status(403, "Forbidden", "pods", {"causes": [BUDGET]}), "PDB", None),
         (
             Status(403, "Forbidden", "no", {"causes": [{"reason": "NamespaceTerminating"}]}),
             "NamespaceTerminating",
@@ -62,7 +62,7 @@ def test_a_budgets_own_words_are_the_reason() -> None:
         429,
         json.dumps({"message": "m", "details": {"causes": [{"reason": "DisruptionBudget"}]}}).encode(),
     )
-    assert read_answer(bare, now=NOW) == Refused("BudgetExhausted", "m")
+    assert read_answer(bare, now=NOW) == Refused("PDB", "m")
 
 
 @pytest.mark.parametrize(

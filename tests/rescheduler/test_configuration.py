@@ -3,14 +3,17 @@
 import ast
 import inspect
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from msgspec.structs import fields
 
 from reberth.errors import SettingsError
 from reberth.settings import parse
 from rescheduler import configuration
 from rescheduler.configuration import ReschedulerPolicy
-from rescheduler.policies import better_preferences, broken_rules, under_utilised_nodes
+from rescheduler.policies import better_preferences, broken_rules, proposals, under_utilised_nodes
+from rescheduler.quiet import PolicyName
 
 HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerPolicy\n"
 
@@ -44,11 +47,21 @@ def test_the_defaults_are_safe() -> None:
         ("policies: {brokenRules: {gain: lots}}", "gain"),
         ("prices: {lasting: soon}", "a duration such as"),
         ("limits: {perCycle: -1}", "perCycle"),
+        ("policies: {brokenRules: {mode: aply}}", r"policies\.brokenRules\.mode .*did you mean apply"),
+        (
+            'limits: {quietHours: [{start: "08:00", end: "09:00", policies: [brokenRule]}]}',
+            r"limits\.quietHours\[0\]\.policies\[0\] .*did you mean brokenRules",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_with_their_path_and_a_suggestion(text: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         read(text)
+
+
+def test_quiet_hours_know_every_policy() -> None:
+    names = {field.encode_name for field in fields(configuration.PolicySettings)}
+    assert names == set(get_args(PolicyName))
 
 
 def test_around_the_mean_low_may_be_larger() -> None:
@@ -62,7 +75,9 @@ def test_the_larger_buffer_counts() -> None:
     assert read("level: 1\nbuffer: 0%").limits_with_buffer().rate_reserve == 0.0
 
 
-@pytest.mark.parametrize("module", [configuration, better_preferences, broken_rules, under_utilised_nodes])
+@pytest.mark.parametrize(
+    "module", [configuration, better_preferences, broken_rules, proposals, under_utilised_nodes]
+)
 def test_every_field_is_documented_in_place(module: object) -> None:
     """A field is followed by a text that says what it means."""
     tree = ast.parse(Path(inspect.getfile(module)).read_text())  # type: ignore[arg-type] # a module
@@ -74,4 +89,4 @@ def test_every_field_is_documented_in_place(module: object) -> None:
 
 
 def _is_section(made: ast.ClassDef) -> bool:
-    return any(isinstance(base, ast.Name) and base.id == "Section" for base in made.bases)
+    return any(isinstance(base, ast.Name) and base.id.endswith("Section") for base in made.bases)

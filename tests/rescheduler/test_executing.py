@@ -95,8 +95,8 @@ async def test_whoever_dies_and_wherever_one_decision_evicts_once(answer: str, l
     ("answer", "outcome", "rule"),
     [
         ("granted", Outcome.UNKNOWN, None),
-        ("dry run refused", Outcome.REFUSED, "BudgetExhausted"),
-        ("refused", Outcome.REFUSED, "BudgetExhausted"),
+        ("dry run refused", Outcome.REFUSED, "PDB"),
+        ("refused", Outcome.REFUSED, "PDB"),
         ("answer lost", Outcome.UNKNOWN, None),
         ("request lost", Outcome.REFUSED, "Unanswered"),
         ("overtaken", Outcome.UNKNOWN, None),

@@ -52,7 +52,7 @@ def cluster(*objects: Object, limits: LimitSettings | None = None) -> Context:
 
 
 def spend_all(
-    context: Context, *names: str, policy: str = "balance", destination: int | None = None
+    context: Context, *names: str, policy: str = "underUtilisedNodes", destination: int | None = None
 ) -> list[str | None]:
     """Spend one move after another; name the rule that refuses each."""
     limits, rules = begin_limits(context), []
@@ -65,7 +65,7 @@ def spend_all(
     return rules
 
 
-def only(context: Context, name: str = "web-1", policy: str = "balance") -> Refused | None:
+def only(context: Context, name: str = "web-1", policy: str = "underUtilisedNodes") -> Refused | None:
     return begin_limits(context).refuse(Spending(place_of(context, name), 0, policy))
 
 
@@ -98,16 +98,26 @@ def test_without_limits_nothing_is_refused() -> None:
 def test_a_limit_of_a_node_holds_for_arrivals_too() -> None:
     sources = [replica(f"web-{n}", node=f"n{n}", labels=APP) for n in (1, 2)]
     context = cluster(*sources, node("n2"), node("n3"), limits=settings(per_node=1))
-    limits = begin_limits(context).spend(Spending(place_of(context, "web-1"), 0, "balance", 2))
+    limits = begin_limits(context).spend(Spending(place_of(context, "web-1"), 0, "underUtilisedNodes", 2))
     assert isinstance(limits, Limits)
-    refused = limits.refuse(Spending(place_of(context, "web-2"), 1, "balance", 2))
+    refused = limits.refuse(Spending(place_of(context, "web-2"), 1, "underUtilisedNodes", 2))
     assert refused == Refused("NodeInFlight", "no more than perNode 1")
-    assert limits.refuse(Spending(place_of(context, "web-2"), 1, "balance")) is None
+    assert limits.refuse(Spending(place_of(context, "web-2"), 1, "underUtilisedNodes")) is None
+
+
+@pytest.mark.parametrize(("per_node", "full"), [(1, [1]), (2, []), (None, [])])
+def test_nodes_that_nothing_more_may_be_moved_onto_are_known(per_node: int | None, full: list[int]) -> None:
+    context = cluster(node("n1"), node("n2"), *WEBS, limits=settings(per_node=per_node))
+    limits = begin_limits(context).spend(
+        Spending(place_of(context, "web-1"), 0, "underUtilisedNodes", destination=1)
+    )
+    assert isinstance(limits, Limits)
+    assert limits.list_full() == full
 
 
 def test_spending_leaves_the_value_as_it_was() -> None:
     context = cluster(*WEBS, limits=settings(per_cycle=1))
-    limits, move = begin_limits(context), Spending(place_of(context), 0, "balance")
+    limits, move = begin_limits(context), Spending(place_of(context), 0, "underUtilisedNodes")
     assert isinstance(limits.spend(move), Limits)
     assert isinstance(limits.spend(move), Limits)
 
@@ -287,7 +297,7 @@ def test_the_history_of_an_earlier_workload_of_the_name_says_nothing() -> None:
 
 
 def test_a_policy_keeps_its_quiet_hours() -> None:
-    rest = QuietHours(TimeOfDay(7 * 60), TimeOfDay(9 * 60), policies=("balance",))
+    rest = QuietHours(TimeOfDay(7 * 60), TimeOfDay(9 * 60), policies=("underUtilisedNodes",))
     context = cluster(*WEBS, limits=settings(quiet_hours=(rest,)))
     refused = only(context)
     assert refused is not None
@@ -363,7 +373,7 @@ def test_no_plan_exceeds_a_limit(
     left, accepted = begin_limits(context), []
     for number, (at, of, guarded) in enumerate(pods):
         onto = (at + 1) % 3
-        spent = left.spend(Spending(place_of(context, f"p-{number:02}"), at, "balance", onto))
+        spent = left.spend(Spending(place_of(context, f"p-{number:02}"), at, "underUtilisedNodes", onto))
         if isinstance(spent, Limits):
             accepted.append((at, of, guarded, onto))
             left = spent

@@ -32,6 +32,7 @@ def test_a_plan_has_everything_that_was_agreed() -> None:
         "from",
         "destinations",
         "policy",
+        "mode",
         "level",
         "gain",
         "cost",

@@ -97,6 +97,15 @@ def test_so_many_destinations_are_listed_that_one_is_surely_found(count: int, li
     assert found.source not in destinations
 
 
+def test_what_is_preferred_stands_first_and_points_decide_between_equals() -> None:
+    found, _ = look(uneven())
+    chosen = found.nodes != found.source
+    by_points = list_destinations(found, chosen).tolist()
+    against = np.where(found.nodes == by_points[0], 0.0, 1.0)
+    assert list_destinations(found, chosen, preferred=against).tolist() == by_points[::-1]
+    assert list_destinations(found, chosen, preferred=np.zeros(3)).tolist() == by_points
+
+
 def test_the_source_is_scored_even_where_it_is_not_feasible() -> None:
     objects = uneven()
     objects[0]["spec"]["taints"] = [{"key": "team", "effect": "NoSchedule"}]

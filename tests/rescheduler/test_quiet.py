@@ -49,22 +49,24 @@ SUNDAY_NIGHT = hours("22:00", "06:00", days=("Sun",))
     ],
 )
 def test_a_policy_rests_from_the_start_to_the_end(entry: QuietHours, now: str, until: str | None) -> None:
-    refused = find_quiet([entry], "balance", zone=UTC, now=at(now))
+    refused = find_quiet([entry], "underUtilisedNodes", zone=UTC, now=at(now))
     assert (refused.until if refused else None) == (at(until) if until else None)
     assert refused is None or refused.rule == "QuietHours"
 
 
 def test_only_the_policies_that_are_named_rest() -> None:
-    entry = hours("00:00", "23:59", policies=("balance",))
+    entry = hours("00:00", "23:59", policies=("underUtilisedNodes",))
     now = at("2027-01-15T12:00:00")
-    refused = find_quiet([entry], "balance", zone=UTC, now=now)
+    refused = find_quiet([entry], "underUtilisedNodes", zone=UTC, now=now)
     assert refused is not None
-    assert refused.reason == "policy balance rests until 23:59 (UTC)"
+    assert refused.reason == "policy underUtilisedNodes rests until 23:59 (UTC)"
     assert find_quiet([entry], "repair", zone=UTC, now=now) is None
 
 
 def test_of_two_hours_that_hold_the_later_end_counts() -> None:
-    refused = find_quiet([NOON, hours("12:15", "18:00")], "balance", zone=UTC, now=at("2027-01-15T12:30:00"))
+    refused = find_quiet(
+        [NOON, hours("12:15", "18:00")], "underUtilisedNodes", zone=UTC, now=at("2027-01-15T12:30:00")
+    )
     assert refused is not None
     assert refused.until == at("2027-01-15T18:00:00")
 
@@ -79,7 +81,7 @@ def test_of_two_hours_that_hold_the_later_end_counts() -> None:
     ],
 )
 def test_the_hours_are_those_of_the_wall_clock(now: str, until: str | None) -> None:
-    refused = find_quiet([NIGHT], "balance", zone=BERLIN, now=at(now))
+    refused = find_quiet([NIGHT], "underUtilisedNodes", zone=BERLIN, now=at(now))
     assert (refused.until if refused else None) == (at(until) if until else None)
 
 
@@ -89,10 +91,12 @@ apiVersion: reberth.dev/v1alpha1
 kind: LimitSettings
 timeZone: Europe/Berlin
 quietHours:
-  - {start: "22:00", end: "06:00", days: [Sat, Sun], policies: [balance]}
+  - {start: "22:00", end: "06:00", days: [Sat, Sun], policies: [underUtilisedNodes]}
 """
     settings = parse(text, LimitSettings)
-    assert settings.quiet_hours == (hours("22:00", "06:00", days=("Sat", "Sun"), policies=("balance",)),)
+    assert settings.quiet_hours == (
+        hours("22:00", "06:00", days=("Sat", "Sun"), policies=("underUtilisedNodes",)),
+    )
     assert find_zone(settings.time_zone) == BERLIN
 
 

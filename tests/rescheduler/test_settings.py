@@ -29,7 +29,7 @@ def test_the_documented_file_holds_the_defaults() -> None:
     assert documented.extender_access.tls is not None
     assert documented.extender_access.tls.server_name == "reberth-extender.reberth-system.svc"
     assert documented.extender_access.wait == ExtenderAccess().wait
-    for name in ("extender", "limits", "back_off", "lease", "api", "note_life", "doubt"):
+    for name in ("extender", "lease", "api", "note_life", "doubt"):
         assert getattr(documented, name) == getattr(ReschedulerSettings(), name), name
 
 
@@ -41,7 +41,8 @@ def test_the_documented_file_holds_the_defaults() -> None:
         ("lease: {duration: 1s}", "lease"),
         ("extenderAccess: {tls: {ca: x}}", "extenderAccess.tls"),
         ("doubt: 3", "doubt"),
-        ("limits: {cluster: [10]}", "limits.cluster"),
+        ("drift: {least: 2}", "drift.least"),
+        ("cycle: {interval: often}", "cycle.interval"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, field: str) -> None:

@@ -39,6 +39,17 @@ def test_hot_is_any_resource_above_and_cold_are_all_at_or_below() -> None:
     assert bounds.find_cold(fleet()).tolist() == [False, True, True]
 
 
+def test_what_a_terminating_pod_holds_does_not_count() -> None:
+    """Else pods that were moved a moment ago would drive others off the node that they are leaving."""
+    pods = [replica("a-1", "a", "a", cpu="3"), replica("a-2", "a", "a", cpu="3")]
+    pods[0]["metadata"]["deletionTimestamp"] = "2026-11-18T12:00:30Z"
+    seen = see(builders.node("a"), builders.node("b"), *pods)
+    bounds = set_bounds(seen, {"cpu": 0.375, GPU: 0.0}, {"cpu": 0.5, GPU: 0.0}, around_mean=False)
+    assert bounds.find_hot(seen).tolist() == [False, False]
+    assert bounds.find_cold(seen).tolist() == [True, True]
+    assert shares(seen, "cpu").tolist() == [0.375, 0.0]
+
+
 def test_around_the_mean_thresholds_are_distances() -> None:
     """The mean of 75 %, 25 % and 12.5 % is 37.5 %."""
     bounds = set_bounds(fleet(), {"cpu": 0.125}, {"cpu": 0.25}, around_mean=True)

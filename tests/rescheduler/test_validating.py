@@ -2,23 +2,43 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from reberth.avoiding import ANNOTATION, Notes, compose_note, render_notes
-from reberth.records import Node, Pod, PodDisruptionBudget
+from reberth.budgets import LEDGER_NAME, DisruptionLimits, Rate, start_ledger
+from reberth.measures import Duration
+from reberth.records import (
+    Debit,
+    DebitState,
+    LedgerStatus,
+    MoveLedger,
+    Node,
+    ObjectMeta,
+    OpenMove,
+    Pod,
+    PodDisruptionBudget,
+)
 from reberth.refusals import Refused
 from reberth.signature import Signature
+from reberth.snapshot import Snapshot
+from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.safeguards import LimitSettings, ProtectionSettings
 from rescheduler.validating import (
     FINISHED,
     NOT_BOUND,
+    NOT_MIRRORED,
     TERMINATING,
+    Fresh,
     choose_usable,
     refuse_by_budgets,
+    refuse_by_rules,
     refuse_pod,
 )
 from tests import builders
 from tests.reberth.remembering import NOW, WEB
+from tests.rescheduler.guarded import context_of, history, open_move, replica
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -26,13 +46,6 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 def web(**fields: Any) -> Pod:
     given = {"node": "n1", "labels": {"app": "web"}, "status": READY} | fields
     return builders.as_record(Pod, builders.pod("web-0", **given))
-
-
-def budget(name: str = "b", *, allowed: int = 0, generation: int = 1, **fields: Any) -> PodDisruptionBudget:
-    status = {"observedGeneration": 1, "disruptionsAllowed": allowed} | fields.pop("status", {})
-    made = builders.pdb(name, "web", min_available=1, status=status, **fields)
-    made["metadata"]["generation"] = generation
-    return builders.as_record(PodDisruptionBudget, made)
 
 
 @pytest.mark.parametrize(
@@ -49,40 +62,110 @@ def test_a_pod_is_moved_only_while_it_runs_somewhere(pod: Pod, refused: Refused 
     assert refuse_pod(pod) == refused
 
 
-HEALTHY = {"currentHealthy": 2, "desiredHealthy": 2}
-SICK = {"currentHealthy": 1, "desiredHealthy": 2}
-NONE_WANTED = {"currentHealthy": 0, "desiredHealthy": 0}
+ALLOWED = {"disruptionsAllowed": 1, "observedGeneration": 1}
+EXHAUSTED = {"disruptionsAllowed": 0, "observedGeneration": 1}
+
+
+def budget(status: Any, name: str = "web") -> PodDisruptionBudget:
+    return builders.as_record(PodDisruptionBudget, builders.pdb(name, "web", min_available=1, status=status))
+
+
+LABELS = {"app": "web"}
+
+
+def guard(*objects: Any) -> Snapshot:
+    """A cluster of two replicas of one workload on n1, and another node."""
+    replicas = [replica("web-1", labels=LABELS, uid="uid-web-1"), replica("web-2", labels=LABELS)]
+    return context_of(builders.node("n2"), *replicas, *objects).snapshot
 
 
 @pytest.mark.parametrize(
-    ("pod", "budgets", "rule"),
+    ("budgets", "rule"),
     [
-        (web(), [], None),
-        (web(), [budget(allowed=1)], None),
-        (web(), [budget()], "BudgetExhausted"),
-        (web(), [budget(allowed=-1)], "BudgetExhausted"),
-        (web(), [budget(allowed=1, generation=2)], "BudgetUnobserved"),
-        (web(), [budget("b", allowed=1), budget("c", allowed=1)], "SeveralBudgets"),
-        (web(labels={"app": "api"}), [budget()], None),
-        (web(phase="Pending"), [budget(), budget("c")], None),
-        (web(status={}), [budget(status=HEALTHY)], None),
-        (web(status={}), [budget(status=SICK)], "BudgetExhausted"),
-        (web(status={}), [budget(status=NONE_WANTED)], "BudgetExhausted"),
-        (web(status={}), [budget(status=SICK, unhealthyPodEvictionPolicy="AlwaysAllow")], None),
-        (web(), [budget(status=SICK, unhealthyPodEvictionPolicy="AlwaysAllow")], "BudgetExhausted"),
+        ([], None),
+        ([budget(ALLOWED)], None),
+        ([budget(EXHAUSTED)], "PDB"),
+        ([budget(ALLOWED, "a"), budget(ALLOWED, "b")], "SeveralBudgets"),
     ],
 )
-def test_a_budget_forbids_what_the_eviction_api_would_refuse(
-    pod: Pod, budgets: list[PodDisruptionBudget], rule: str | None
-) -> None:
-    refused = refuse_by_budgets(pod, budgets)
+def test_budgets_are_those_that_were_just_read(budgets: list[PodDisruptionBudget], rule: str | None) -> None:
+    """The mirror may be behind: what it holds of budgets is not asked."""
+    behind = guard(builders.pdb("web", "web", min_available=1, status=EXHAUSTED))
+    refused = refuse_by_budgets("uid-web-1", behind, tuple(budgets))
     assert (refused.rule if refused else None) == rule
 
 
-def test_a_budget_is_named() -> None:
-    assert refuse_by_budgets(web(), [budget("web-budget")]) == Refused(
-        "BudgetExhausted", "PodDisruptionBudget web-budget allows 0"
+def test_a_pod_that_nobody_has_seen_is_not_judged() -> None:
+    assert refuse_by_budgets("uid-new", guard(), ()) == NOT_MIRRORED
+    assert ask_rules(guard(), move=opened(podUID="uid-new")) == NOT_MIRRORED
+    assert ask_rules(guard(), destination="n9") == NOT_MIRRORED
+
+
+def opened(**fields: Any) -> OpenMove:
+    return msgspec.convert(open_move(policy="underUtilisedNodes", **fields), OpenMove)
+
+
+def ask_rules(
+    snapshot: Snapshot,
+    *,
+    move: OpenMove | None = None,
+    destination: str = "n2",
+    ledger: MoveLedger | None = None,
+    policy: ReschedulerPolicy | None = None,
+) -> Refused | None:
+    return refuse_by_rules(
+        move or opened(),
+        destination,
+        snapshot,
+        Fresh((), ledger),
+        policy=policy or ReschedulerPolicy(protections=ProtectionSettings(min_age=Duration(0))),
+        schedulers=frozenset({"default-scheduler"}),
     )
+
+
+def debited(*moves: str) -> MoveLedger:
+    debits = tuple(Debit(move, "2027-01-15T07:58:00.000000Z", DebitState.TENTATIVE) for move in moves)
+    meta = ObjectMeta(name=LEDGER_NAME, resource_version="1")
+    return replace(start_ledger(), metadata=meta, status=LedgerStatus(debits))
+
+
+ONE_AN_HOUR = DisruptionLimits(cluster=(Rate((1, 3600.0)),))
+LIMITED = ReschedulerPolicy(
+    level=5,
+    protections=ProtectionSettings(min_age=Duration(0)),
+    limits=LimitSettings(rates=ONE_AN_HOUR),
+)
+
+
+def test_what_a_move_takes_itself_does_not_count_against_it() -> None:
+    mine = history(open=[open_move()])
+    assert ask_rules(guard(mine), ledger=debited("m-1"), policy=LIMITED) is None
+
+
+@pytest.mark.parametrize(
+    ("objects", "changes", "rule"),
+    [
+        ((history(open=[open_move(), open_move("web-2", id="m-2")]),), {}, "WorkloadInFlight"),
+        ((), {"ledger": debited("m-1", "m-2"), "policy": LIMITED}, "ClusterRate"),
+        ((), {"policy": ReschedulerPolicy(protections=ProtectionSettings(min_replicas=9))}, "MinReplicas"),
+        ((builders.node("n3", unschedulable=True),), {"destination": "n3"}, "DestinationLeaving"),
+    ],
+)
+def test_the_rules_of_the_plan_are_asked_again(
+    objects: tuple[Any, ...], changes: dict[str, Any], rule: str
+) -> None:
+    refused = ask_rules(guard(*objects), **changes)
+    assert refused is not None
+    assert refused.rule == rule
+
+
+def test_a_brake_holds_a_move_that_is_open_already() -> None:
+    sick = [builders.node(f"sick-{number}") for number in range(3)]
+    for each in sick:
+        each["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    refused = ask_rules(guard(*sick))
+    assert refused is not None
+    assert refused.rule == "NodesNotReady"
 
 
 OTHER = replace(WEB, controller=replace(WEB.controller, uid="uid-other"))

@@ -58,6 +58,54 @@ def test_of_equal_pods_the_less_important_goes_first() -> None:
     assert moves == {"default/p-1": "b"}
 
 
+def large(name: str) -> Object:
+    return builders.node(name, cpu="32", memory="128Gi")
+
+
+def test_a_pod_goes_where_it_evens_out_most() -> None:
+    """A large node would hardly notice it, and stay as far from the mean as it is."""
+    moves, _ = ask([*loaded("2", "2", "2", "1"), large("c")])
+    assert moves == {"default/p-0": "b"}
+
+
+def test_what_a_pod_prefers_counts_beside_that() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "p"}}}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    objects = [*loaded("2", "2", "2", "1", affinity=affinity), large("c")]
+    moves, _ = ask([*objects, replica("p-9", "p", "b", cpu="1m")])
+    assert moves["default/p-0"] == "c"
+
+
+def test_what_a_move_leaves_is_weighed_before_the_next() -> None:
+    """Two nodes are as full: the second move relieves the other one, not the same again."""
+    full = [replica(f"{node}-{n}", node, node, cpu="1") for node in "ac" for n in range(8)]
+    made, _ = make_plan(
+        [*map(builders.node, "abcd"), *full],
+        policy(
+            level=5,
+            limits={"perWorkload": None, "perNode": None, "perCycle": 2},
+            policies={"brokenRules": {"enabled": False}},
+        ),
+    )
+    assert sorted(move.from_ for move in made.moves) == ["a", "c"]
+
+
+def test_a_node_that_takes_no_more_moves_is_passed_over_for_the_next_best() -> None:
+    """One node is emptier, and as many moves go there as may at once."""
+    full = [replica(f"{node}-{n}", node, node, cpu="1") for node in "ab" for n in range(8)]
+    objects = [*map(builders.node, "abcd"), *full, replica("q-1", "q", "c", cpu="1")]
+    made, _ = make_plan(
+        objects,
+        policy(
+            level=5,
+            limits={"perWorkload": None, "perNode": 1},
+            policies={"brokenRules": {"enabled": False}},
+        ),
+    )
+    assert sorted(moves_of(made).values()) == ["c", "d"]
+
+
 def test_a_node_in_the_middle_is_no_destination() -> None:
     objects = [*loaded(*("1",) * 7), replica("q-1", "q", "b", cpu="4")]
     assert ask(objects) == ({}, dict.fromkeys((f"default/p-{n}" for n in range(7)), "NoBetterNode"))

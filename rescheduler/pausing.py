@@ -1,0 +1,83 @@
+"""The pause: an annotation on our Lease, watched, so that a person stops all moves with one command.
+
+kubectl annotate lease -n reberth-system reberth-rescheduler reberth.dev/paused=true
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import NoReturn
+
+from reberth.answers import BadObject
+from reberth.api import Api
+from reberth.cache import BOOKMARK, DELETED
+from reberth.errors import ApiError
+from reberth.leasing import LEASES, LeaseSettings
+from reberth.logs import Log
+from reberth.records import Lease
+from reberth.refusals import Refused
+from rescheduler import metrics
+
+ANNOTATION = "reberth.dev/paused"
+PAUSED = Refused("Paused", f"the lease's annotation {ANNOTATION} pauses all moves")
+
+# A connection that has died unseen is found out when the server should have ended it.
+_WATCH_SECONDS = 30.0
+_PATIENCE = 5.0
+_PAUSE = 1.0
+
+log = Log(__name__)
+
+
+class Pause:
+    """Whether all moves are paused; `on_end` hears that they are no more."""
+
+    def __init__(self, api: Api, lease: LeaseSettings, *, on_end: Callable[[], None]) -> None:
+        self.refused: Refused | None = None
+        self._api = api
+        self._lease = lease
+        self._on_end = on_end
+
+    async def follow(self) -> NoReturn:
+        """Watch the lease; while it cannot be read, what was last read holds."""
+        while True:
+            try:
+                async with asyncio.timeout(_WATCH_SECONDS + _PATIENCE):
+                    await self._watch()
+            except (ApiError, TimeoutError) as error:
+                log.debug("lease not watched", reason=str(error))
+            await asyncio.sleep(_PAUSE)
+
+    async def look(self) -> None:
+        """Read it once. Raises ApiError."""
+        await self._read()
+
+    async def _watch(self) -> None:
+        version = await self._read()
+        async with self._api.watch(LEASES, since=version, seconds=_WATCH_SECONDS, **self._where()) as lines:
+            async for line in lines:
+                if isinstance(line, BadObject) or line.type == BOOKMARK:
+                    continue
+                self._take(None if line.type == DELETED else line.object)
+
+    async def _read(self) -> str:
+        version, lease = "", None
+        async for page in self._api.list_pages(LEASES, **self._where()):
+            version, lease = page.resource_version, next(iter(page.objects), lease)
+        self._take(lease)
+        return version
+
+    def _where(self) -> dict[str, str]:
+        return {
+            "namespace": self._lease.namespace,
+            "fieldSelector": f"metadata.name={self._lease.name}",
+        }
+
+    def _take(self, lease: Lease | None) -> None:
+        annotations = (lease.metadata.annotations if lease else None) or {}
+        is_paused, was_paused = annotations.get(ANNOTATION) == "true", self.refused is not None
+        self.refused = PAUSED if is_paused else None
+        metrics.PAUSED.set(is_paused)
+        if is_paused != was_paused:
+            log.info("paused" if is_paused else "not paused any more", lease=self._lease.name)
+        if was_paused and not is_paused:
+            self._on_end()

@@ -1,0 +1,165 @@
+"""The daemon: a mirror, the lease, cycles while it is ours, and a server in front of them.
+
+Whoever does not lead mirrors all the same and stands by. At SIGTERM nothing more is written but the lease,
+which is given back; what was begun stands in the histories, and the next leader takes it on.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from reberth.connecting import Access
+from reberth.errors import ReberthError, SettingsError
+from reberth.kinds import HISTORY
+from reberth.leasing import Leadership, LeaseLost, leading
+from reberth.logs import Log
+from reberth.refusals import Refused
+from reberth.reloading import LiveSettings
+from reberth.serving import Server
+from rescheduler import metrics
+from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.cycling import Made
+from rescheduler.foreknowing import foreseeing
+from rescheduler.looking import Window
+from rescheduler.outfit import Outfit, outfitting
+from rescheduler.pausing import Pause
+from rescheduler.planning_memory import PlanMemory
+from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings
+from rescheduler.term import Term
+
+# What has not ended by then is broken off: nothing that matters stands in this process alone.
+_STOPPING_TIME = 0.9
+_PAUSE = 1.0
+
+log = Log(__name__)
+
+
+class Daemon:
+    """One process of several, of which one leads. Raises a SettingsError if a file is bad from the start."""
+
+    def __init__(self, settings: Path, policy: Path, access: Access) -> None:
+        self.settings = LiveSettings(
+            settings, ReschedulerSettings, on_change=self._take_settings, on_refusal=self._refuse
+        )
+        self.policy = LiveSettings(
+            policy, ReschedulerPolicy, on_change=lambda _: self._wake(), on_refusal=self._refuse
+        )
+        self._first = self.settings.current
+        self._foresee = foreseeing(self._first.scheduler)
+        self._access = access
+        self._stop = asyncio.Event()
+        self._outfit: Outfit | None = None
+        self._term: Term | None = None
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT. Raises a ReberthError if it cannot even begin."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        async with self._outfitting() as outfit, AsyncExitStack() as stack:
+            pause = Pause(outfit.api, self._first.lease, on_end=lambda: self._wake("pause"))
+            await stack.enter_async_context(self._serve(outfit))
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            files = (self.settings.follow(), self.policy.follow())
+            works = (*files, pause.follow(), self._lead_for_ever(outfit, pause))
+            tasks = [group.create_task(work) for work in works]
+            await self._stop.wait()
+            log.info("stopping")
+            loop.call_later(_STOPPING_TIME, os._exit, 0)
+            for task in tasks:
+                task.cancel()
+
+    async def run_once(self) -> bool | Refused:
+        """Make one cycle and its moves, unless somebody else leads; tells whether all ended well."""
+        async with self._outfitting() as outfit:
+            await outfit.mirrored()
+            lease = self._first.lease
+            async with leading(
+                outfit.lease_api, lease, identity=outfit.identity, give_way=True
+            ) as leadership:
+                if isinstance(leadership, Refused):
+                    return leadership
+                pause = Pause(outfit.api, lease, on_end=lambda: None)
+                await pause.look()
+                return await Term(outfit, leadership, pause, memory=None).lead_once()
+
+    @asynccontextmanager
+    async def _outfitting(self) -> AsyncIterator[Outfit]:
+        async with outfitting(
+            self._access, lambda: self.settings.current, lambda: self.policy.current, self._foresee
+        ) as outfit:
+            self._outfit = outfit
+            yield outfit
+
+    def _serve(self, outfit: Outfit) -> Server:
+        window = Window(last=self._find_last, histories=lambda: outfit.cache.of(HISTORY))
+        checks = {"process": self._tell_stop, "mirrors": lambda: "; ".join(outfit.list_missing()) or None}
+        return Server(
+            self._first.server,
+            routes=window.routes(),
+            checks=checks,
+            remarks=lambda: [f"# {remark}" for remark in self._list_remarks(outfit)],
+        )
+
+    async def _lead_for_ever(self, outfit: Outfit, pause: Pause) -> None:
+        await outfit.mirrored()
+        gc.collect()
+        gc.freeze()  # what has been listed stays: the collector need not look through it again and again
+        log.info("all is mirrored")
+        while True:
+            try:
+                await self._lead(outfit, pause)
+            except* LeaseLost as lost:
+                log.warning("leadership lost", reason=str(lost.exceptions[0]))
+            except* ReberthError as group:
+                log.warning("leadership ended", reason=str(group.exceptions[0]))
+            await asyncio.sleep(_PAUSE)
+
+    async def _lead(self, outfit: Outfit, pause: Pause) -> None:
+        async with leading(outfit.lease_api, self._first.lease, identity=outfit.identity) as leadership:
+            if not isinstance(leadership, Leadership):
+                return  # only who gives way is refused
+            log.info("leading", identity=outfit.identity)
+            metrics.LEADING.set(1)
+            self._term = Term(outfit, leadership, pause, memory=PlanMemory())
+            try:
+                await self._term.lead()
+            finally:
+                self._term = None
+                metrics.LEADING.set(0)
+
+    def _take_settings(self, fresh: ReschedulerSettings) -> None:
+        """Take settings that have changed, as far as that can be done without a restart."""
+        late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
+        if late:
+            log.warning("settings have changed that need a restart", fields=late)
+        self._wake()
+
+    def _refuse(self, refusal: SettingsError) -> None:
+        if self._outfit:
+            self._outfit.announce_refusal(str(refusal))
+
+    def _wake(self, cause: str = "settings") -> None:
+        if self._term:
+            self._term.waker.ring(cause)
+
+    def _find_last(self) -> Made | None:
+        return self._term.cycler.last if self._term else None
+
+    def _tell_stop(self) -> str | None:
+        return "stopping" if self._stop.is_set() else None
+
+    def _list_remarks(self, outfit: Outfit) -> Iterator[str]:
+        """Say who leads, what is worth a look, and how true the mirrors are."""
+        yield "leading" if self._term else "standing by: another process leads, or nobody does yet"
+        made = self._find_last()
+        warnings = made.plan.warnings if made else outfit.list_warnings()
+        for warning in warnings:
+            yield f"warning: {warning}"
+        for name, trouble in sorted(outfit.mirror.troubles().items()):
+            if trouble:
+                yield f"{name}: {trouble}"

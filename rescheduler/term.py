@@ -1,0 +1,145 @@
+"""One term of leadership: first what an earlier leader has left, then cycles until the lease is lost."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import NoReturn
+
+from reberth.leasing import Leadership
+from reberth.logs import Log
+from reberth.refusals import Refused
+from reberth.rows import PodRow
+from rescheduler import metrics
+from rescheduler.carrying import Carrier
+from rescheduler.comparing import Comparer
+from rescheduler.cycling import Cycler, Scene
+from rescheduler.equipment import Equipment
+from rescheduler.outfit import Outfit
+from rescheduler.pausing import Pause
+from rescheduler.planning_cycle import World
+from rescheduler.planning_memory import PlanMemory
+from rescheduler.plans import PlannedMove
+from rescheduler.storing import Store
+from rescheduler.thinking import Mind
+from rescheduler.tidying import tidy_notes
+from rescheduler.waking import PendingWatch, Waker
+
+log = Log(__name__)
+
+
+class Term:
+    """What a leader does; it also listens to the mirror."""
+
+    def __init__(
+        self, outfit: Outfit, leadership: Leadership, pause: Pause, *, memory: PlanMemory | None
+    ) -> None:
+        self._outfit = outfit
+        self._pause = pause
+        self._mind = Mind()
+        self.waker = Waker(lambda: outfit.settings().cycle)
+        self.comparer = Comparer(
+            outfit.cache,
+            world=outfit.describe_world,
+            settings=lambda: outfit.settings().drift,
+            clock=time.time,
+            think=self._mind,
+        )
+        self.cycler = Cycler(self._describe_scene(), memory)
+        self._pending = PendingWatch(self.waker, outfit.cache, lambda: outfit.settings().cycle)
+        self._equipment = self._equip(leadership)
+        self._carrier: Carrier | None = None
+
+    async def lead(self) -> NoReturn:
+        """Lead until cancelled. Raises a group with LeaseLost in it where a write was kept back."""
+        async with asyncio.TaskGroup() as group:
+            carrier = await self._take_over(group)
+            group.create_task(self.comparer.compare_for_ever())
+            group.create_task(tidy_notes(self._equipment))
+            try:
+                await self.cycler.cycle_for_ever(self.waker, carrier)
+            finally:
+                self._outfit.cache.listener = None
+        raise AssertionError("cycles do not end")
+
+    async def lead_once(self) -> bool:
+        """Make one cycle and its moves; tells whether every one of them ended well."""
+        async with asyncio.TaskGroup() as group:
+            carrier = await self._take_over(group)
+            await self.cycler.cycle("start", carrier)
+            await carrier.finished()
+            self._outfit.cache.listener = None
+        return self.cycler.last is not None and carrier.is_well
+
+    def node_changed(self) -> None:
+        self.waker.ring("node")
+
+    def pod_waits(self, pod: PodRow) -> None:
+        self._pending.look_after(pod)
+
+    def pod_binds(self, pod: PodRow, node: str) -> None:
+        self.comparer.note(pod, node)
+
+    def list_warnings(self) -> Iterator[str]:
+        """Say what people should know beside what the plan says by itself."""
+        yield from self._outfit.list_warnings()
+        drift = self.comparer.find_drift()
+        if drift and drift not in self._list_brakes():
+            yield f"{drift.rule}: {drift.reason}"
+        if self._pause.refused:
+            yield f"{self._pause.refused.rule}: {self._pause.refused.reason}"
+
+    async def _take_over(self, group: asyncio.TaskGroup) -> Carrier:
+        self._carrier = carrier = Carrier(self._equipment, group, on_end=self._hear_end)
+        metrics.IN_FLIGHT.set_function(lambda: len(carrier))
+        await carrier.resume()
+        self._outfit.cache.listener = self
+        return carrier
+
+    def _hear_end(self, planned: PlannedMove | None, evicted: bool) -> None:  # noqa: FBT001 - it is a fact, not a flag
+        if planned and evicted:
+            self.cycler.settle(planned)
+        elif planned:
+            self.cycler.forget(planned)
+        if self._carrier and not self._carrier.waiting:
+            self.waker.ring("moves")
+
+    def _describe_scene(self) -> Scene:
+        outfit = self._outfit
+        return Scene(
+            contents=outfit.cache.contents,
+            policy=outfit.policy,
+            world=self._describe_world,
+            clock=time.time,
+            warnings=self.list_warnings,
+            think=self._mind,
+            halt=lambda: self._pause.refused,
+        )
+
+    def _describe_world(self) -> World:
+        landings = tuple(self._carrier.landings) if self._carrier else ()
+        return self._outfit.describe_world(landings=landings, brakes=self._list_brakes())
+
+    def _list_brakes(self) -> tuple[Refused, ...]:
+        """Where landings are promised, a scheduler that nobody understands stops all moves."""
+        drift = self.comparer.find_drift()
+        return (drift,) if drift and self._outfit.settings().extender == "required" else ()
+
+    def _halt(self) -> Refused | None:
+        return self._pause.refused or next(iter(self._list_brakes()), None)
+
+    def _equip(self, leadership: Leadership) -> Equipment:
+        outfit = self._outfit
+        return Equipment(
+            outfit.api,
+            Store(outfit.api, leadership),
+            outfit.mirror,
+            outfit.asker,
+            outfit.recorder,
+            settings=outfit.settings,
+            policy=outfit.policy,
+            clock=time.time,
+            tell=log.debug,
+            forecast=outfit.foresight,
+            think=self._mind,
+            halt=self._halt,
+        )

@@ -1,0 +1,50 @@
+"""What a daemon tells of its mirror."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.outfit import NEEDED, Outfit
+from rescheduler.settings import ReschedulerSettings
+
+
+def outfit(**watchers: Any) -> Outfit:
+    well = {name: watcher() for name in NEEDED}
+    mirror: Any = SimpleNamespace(watchers={**well, **watchers})
+    nothing = cast("Any", None)
+    return Outfit(
+        api=nothing,
+        lease_api=nothing,
+        cache=nothing,
+        mirror=mirror,
+        asker=nothing,
+        recorder=nothing,
+        foresight=nothing,
+        identity="me",
+        settings=ReschedulerSettings,
+        policy=ReschedulerPolicy,
+    )
+
+
+def watcher(*, synced: bool = True, trouble: str | None = None, age: float = 40.0) -> Any:
+    return SimpleNamespace(is_synced=synced, trouble=trouble, age=age)
+
+
+def test_a_mirror_ages_while_it_has_lost_its_way_and_not_while_it_is_quiet() -> None:
+    found = outfit(pods=watcher(trouble="silent"), services=watcher()).find_ages()
+    assert (found["pods"], found["services"], found["nodes"]) == (40.0, 0.0, 0.0)
+
+
+def test_what_was_never_read_has_no_age_and_is_said() -> None:
+    absent = watcher(synced=False, trouble="not installed in this cluster", age=float("inf"))
+    forbidden = watcher(synced=False, trouble="list: 403 forbidden", age=float("inf"))
+    found = outfit(nodeplacementscores=absent, csinodes=forbidden)
+    assert set(found.find_ages()) == set(NEEDED)
+    assert list(found.list_warnings()) == ["planned without csinodes: list: 403 forbidden"]
+    assert list(found.list_missing()) == []
+
+
+def test_what_is_needed_and_missing_is_named() -> None:
+    found = outfit(moveledgers=watcher(synced=False, trouble="not installed in this cluster"))
+    assert list(found.list_missing()) == ["moveledgers: not installed in this cluster"]
+    assert list(found.list_warnings()) == []

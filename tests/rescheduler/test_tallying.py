@@ -1,0 +1,101 @@
+"""What plans and moves say as metrics."""
+
+import pytest
+
+from reberth.history import Ending
+from reberth.metrics import REGISTRY
+from reberth.objects import from_objects
+from reberth.records import Outcome
+from reberth.refusals import Refused
+from rescheduler.landings import Landing
+from rescheduler.planning import write_plan
+from rescheduler.planning_cycle import begin_cycle
+from rescheduler.reporting import Report
+from rescheduler.tallying import count_end, count_plan, show_state
+from tests.builders import node
+from tests.reberth.remembering import move
+from tests.rescheduler.guarded import history
+from tests.rescheduler.planned import NOW, VERSION, WORLD, policy, replica
+
+POLICY = "underUtilisedNodes"
+
+
+def said(metric: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(f"reberth_rescheduler_{metric}", labels) or 0
+
+
+@pytest.mark.parametrize(
+    ("report", "landing", "metric", "labels"),
+    [
+        (
+            Report(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
+            Landing(as_forecast=True),
+            "outcomes_total",
+            {"policy": POLICY, "outcome": "Better"},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
+            Landing(as_forecast=True),
+            "landings_total",
+            {"forecast": "hit"},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
+            Landing(as_forecast=False, cause="returned"),
+            "returns_total",
+            {"policy": POLICY},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
+            Landing(as_forecast=False, cause="returned"),
+            "landing_misses_total",
+            {"cause": "returned"},
+        ),
+        (
+            Report(move(policy="somebody's own"), Ending(Outcome.GONE)),
+            None,
+            "moves_total",
+            {"policy": "other", "result": "evicted"},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.REFUSED), Refused("NotSeen", "n1 is silent")),
+            None,
+            "moves_refused_total",
+            {"rule": "NotSeen"},
+        ),
+    ],
+)
+def test_the_end_of_a_move_is_counted(
+    report: Report, landing: Landing | None, metric: str, labels: dict[str, str]
+) -> None:
+    before = said(metric, **labels)
+    count_end(report, landing)
+    assert said(metric, **labels) == before + 1
+
+
+def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
+    full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
+    lost = history("lost", givenUpUntil="2027-01-15T09:00:00Z")
+    settings = policy(
+        mode="recommend",
+        limits={"rates": {"cluster": ["7 per 10m"]}},
+        policies={POLICY: {"hotAfter": 1, "low": {"cpu": "30%"}, "high": {"cpu": "50%"}}},
+    )
+    reading = from_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
+    cycle = begin_cycle(reading.snapshot, settings, None, WORLD)
+    plan, _ = write_plan(cycle)
+    before = said("proposals_total", policy=POLICY, result="refused")
+    count_plan(plan)
+    show_state(cycle, ["one", "two"])
+    refused = len(plan.refused)
+    assert refused > 0
+    assert said("proposals_total", policy=POLICY, result="refused") == before + refused
+    assert said("plan_moves", mode="recommend") == len(plan.moves)
+    assert said("plan_refused_proposals", rule=plan.refused[0].rule) > 0
+    assert said("cluster_score", part="excess", when="now") == plan.score.before.excess > 0
+    assert said("utilisation_nodes", resource="cpu", le="0.1") == 1
+    assert said("utilisation_nodes", resource="cpu", le="0.9") == 2
+    assert said("utilisation_nodes", resource="memory", le="+Inf") == 2
+    assert said("window_left_disruptions", rate="7 per 600s") == 7
+    assert said("given_up_workloads") == 1
+    assert said("plan_warnings") == 2
