@@ -1,90 +1,104 @@
-"""python -m localproduct up: Reberth on a local cluster that is up.
+"""python -m localproduct up|show|watch: Reberth on a local cluster that is up.
 
-Two replicas of the extender stand behind one address that kube-scheduler asks, with the rights and the
-configuration of the manifests. All of it goes down with the cluster.
+`up` brings up two replicas of the extender behind one address that kube-scheduler asks. `show` does that too,
+makes an imbalance, starts the rescheduler, and shows what it does. `watch` shows what happens now. All of it
+has the rights and the configuration of the manifests, and goes down with the cluster.
 """
 
 import argparse
 import asyncio
+import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
-import aiohttp
-import yaml
-
-from localcluster import folders, manifests, processes
+from localcluster import folders, processes
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
-from localproduct.replicas import EXTENDER_ACCOUNT, HOST, Replica, asking_here, start, write_settings
-
-MANIFESTS = Path(__file__).parent.parent / "manifests"
-REPLICAS = 2
-_FOLDERS = ("crds", "extender", "rescheduler")
-_LONGEST = 60.0
+from localproduct import scene
+from localproduct.extending import bring_up
+from localproduct.rescheduling import NAME, settings_of, start_rescheduler
+from localproduct.telling import tell_addresses, tell_end
+from localproduct.watching import watch
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m localproduct", description=__doc__)
-    up = parser.add_subparsers(required=True, metavar="COMMAND").add_parser("up", help="bring it up")
-    up.add_argument("--name", default="reberth", help="of the cluster (default reberth)")
-    arguments = parser.parse_args()
+    arguments = _parser().parse_args()
     try:
-        asyncio.run(_up(folders.load(arguments.name)))
+        asyncio.run(arguments.run(folders.load(arguments.name)))
     except LocalClusterError as error:
         print(f"localproduct: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m localproduct",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, run, text in (
+        ("up", _up, "bring up the extenders"),
+        ("show", _show, "bring up all of it, and show what it does"),
+        ("watch", _watch, "show what happens now, until Ctrl-C"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--name", default="reberth", help="of the cluster (default reberth)")
+        command.set_defaults(run=run)
+    return parser
+
+
 async def _up(cluster: Cluster) -> None:
-    began = time.monotonic()
-    if any(each.name.startswith("extender") for each in processes.find(cluster.folder)):
-        print(f"{cluster.folder.name}: Reberth is up already")
+    if _runs(cluster, "extender-service"):
+        _say(cluster, "Reberth is up already")
+        return
+    settings = await bring_up(cluster, partial(_say, cluster))
+    _say(cluster, f"try `.venv/bin/python -m rescheduler move POD --settings {settings}`")
+
+
+async def _show(cluster: Cluster) -> None:
+    began = _find_start()
+    if _runs(cluster, NAME):
+        _say(cluster, "Reberth is up already")
+        print(tell_addresses(cluster))
         return
     async with cluster.client() as client:
-        for folder in _FOLDERS:
-            await manifests.apply(client, MANIFESTS / folder)
-    replicas = [Replica(cluster, number, {}, cluster.user(EXTENDER_ACCOUNT)) for number in range(REPLICAS)]
-    for replica in replicas:
-        replica.start()
-    port, backends = cluster.spare_port(REPLICAS), [f"{HOST}:{each.port}" for each in replicas]
-    start(cluster, "extender-service", "localcluster", "forward", "--port", str(port), *backends)
-    for backend in backends:
-        await _wait_until_ready(f"http://{backend}/readyz")
-    configuration = asking_here(MANIFESTS / "kube-scheduler" / "plain.yaml", f"http://{HOST}:{port}")
-    await cluster.schedule_with(configuration)
-    settings = _write_rescheduler_settings(cluster, configuration, backends)
-    name, seconds = cluster.folder.name, time.monotonic() - began
-    print(f"{name}: {REPLICAS} extenders behind kube-scheduler after {seconds:.1f} s")
-    print(f"{name}: try `.venv/bin/python -m rescheduler move POD --settings {settings}`")
+        pods, settings = await asyncio.gather(scene.settle(client), _bring_up(cluster))
+        await scene.come_back(client)
+    _say(cluster, f"{pods} pods run on the nodes of two zones; {scene.ZONE} was away, and has just come back")
+    first: list[float] = []
+    rescheduler = start_rescheduler(cluster, settings)
+    sight = await watch(cluster, rescheduler, on_first=lambda: first.append(time.time()))
+    print(tell_end(sight, seconds=first[0] - began))
+    print(tell_addresses(cluster))
 
 
-def _write_rescheduler_settings(cluster: Cluster, configuration: object, backends: list[str]) -> Path:
-    """Tell the rescheduler's commands where the extenders are, and how the scheduler is configured."""
-    known = cluster.folder / "scheduler-as-configured.yaml"
-    known.write_text(yaml.safe_dump(configuration))
-    file = cluster.folder / "rescheduler.yaml"
-    write_settings(
-        file,
-        "ReschedulerSettings",
-        {"extenderAccess": {"addresses": backends}, "scheduler": {"configuration": str(known)}},
-    )
-    return file
+async def _bring_up(cluster: Cluster) -> Path:
+    if _runs(cluster, "extender-service"):
+        return settings_of(cluster)
+    return await bring_up(cluster, partial(_say, cluster))
 
 
-async def _wait_until_ready(url: str) -> None:
-    started = time.monotonic()
-    async with aiohttp.ClientSession() as session:
-        while time.monotonic() - started < _LONGEST:
-            try:
-                async with session.get(url) as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.05)
-    raise LocalClusterError(f"{url} is not ready after {_LONGEST:g} s")
+async def _watch(cluster: Cluster) -> None:
+    await watch(cluster, cluster.process(NAME), on_first=lambda: None, for_ever=True)
+
+
+def _runs(cluster: Cluster, name: str) -> bool:
+    return any(running.name == name for running in processes.find(cluster.folder))
+
+
+def _say(cluster: Cluster, text: str) -> None:
+    print(f"{cluster.folder.name}: {text}", flush=True)
+
+
+def _find_start() -> float:
+    """When the command that called us began: `make up` says it, so that what it did before counts too."""
+    return float(os.environ.get("REBERTH_STARTED") or time.time())
 
 
 if __name__ == "__main__":

@@ -24,17 +24,17 @@ class Replica:
         self.name = f"extender-{number}"
         self._cluster = cluster
         self._kubeconfig = kubeconfig
-        self._file = cluster.folder / f"{self.name}.yaml"
+        self.file = cluster.folder / f"{self.name}.yaml"
         self._running: Running | None = None
         self.set(settings)
 
     def set(self, settings: Mapping[str, Any]) -> None:
         """Write its settings; a running process takes them by itself."""
         server = {"host": HOST, **settings.get("server", {}), "port": self.port}
-        write_settings(self._file, "ExtenderSettings", {**settings, "server": server})
+        write_settings(self.file, "ExtenderSettings", {**settings, "server": server})
 
     def start(self, *, dies_with_parent: bool = False) -> None:
-        files = ["--settings", str(self._file), "--kubeconfig", str(self._kubeconfig)]
+        files = ["--settings", str(self.file), "--kubeconfig", str(self._kubeconfig)]
         self._running = start(self._cluster, self.name, "extender", *files, dies_with_parent=dies_with_parent)
 
     @property

@@ -1,13 +1,15 @@
 #!/bin/sh
-# Certificates for the extender and for those who may call it, signed by an authority of their own.
+# Certificates for the extender, the rescheduler and those who may call them, signed by an authority of their own.
 #
 #   certificates.sh FOLDER [DAYS]      makes what is not there yet; remove a pair to have it renewed
 #
-# ca.crt and ca.key are the authority; tls.* is the extender's; scheduler.* and rescheduler.* are the callers'.
+# ca.crt and ca.key are the authority; tls.* is the extender's and rescheduler-tls.* the rescheduler's, as servers;
+# scheduler.* and rescheduler.* are the callers'.
 set -eu
 folder=${1:?"usage: certificates.sh FOLDER [DAYS]"}
 days=${2:-365}
 names="DNS:reberth-extender.reberth-system.svc,DNS:localhost,IP:127.0.0.1"
+rescheduler_names="DNS:reberth-rescheduler.reberth-system.svc,DNS:localhost,IP:127.0.0.1"
 umask 077
 mkdir -p "$folder"
 cd "$folder"
@@ -29,5 +31,7 @@ if [ ! -e ca.crt ]; then
     -addext "keyUsage=critical,keyCertSign,cRLSign" -out ca.crt
 fi
 sign tls reberth-extender "$(printf 'extendedKeyUsage=serverAuth\nsubjectAltName=%s' "$names")"
+sign rescheduler-tls reberth-rescheduler \
+  "$(printf 'extendedKeyUsage=serverAuth\nsubjectAltName=%s' "$rescheduler_names")"
 sign scheduler system:kube-scheduler "extendedKeyUsage=clientAuth"
 sign rescheduler reberth-rescheduler "extendedKeyUsage=clientAuth"

@@ -1,0 +1,25 @@
+"""python -m generating: write the files that code writes, or only say which are stale."""
+
+import argparse
+import sys
+
+from generating.files import ROOT, generate
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m generating", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file is stale")
+    check: bool = parser.parse_args().check
+    stale = [
+        (path, text) for path, text in generate().items() if not path.exists() or path.read_text() != text
+    ]
+    for path, text in stale:
+        if not check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        print(f"{'stale' if check else 'written'}: {path.relative_to(ROOT)}")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Watch a cluster while pods are moved: on a terminal as a picture that changes, else line by line."""
+
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from math import inf
+from typing import TextIO
+
+from localcluster import processes
+from localcluster.cluster import Cluster
+from localcluster.errors import LocalClusterError
+from localcluster.processes import Running
+from localproduct.picture import Sight, draw, list_news, look, summarize
+from reberth.api import Api
+from reberth.cache import Cache
+from reberth.connecting import Access
+from reberth.mirroring import Mirror, mirroring
+from reberth.resources import HISTORIES, NODES, PODS
+from reberth.snapshot import take
+
+_FIRST_MOVE = 180.0
+_LONGEST = 300.0
+_QUIET = 8.0
+_PAUSE = 0.25
+_NOTHING = Sight((), ())
+_ANY_VERSION = (1, 36)  # versions differ in nothing that is shown
+
+
+class Screen:
+    """Shows each sight over the last one, or only what is new where that cannot be seen."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lines = 0
+        self._last = _NOTHING
+
+    def show(self, sight: Sight) -> None:
+        lines = self._redraw(sight) if self._out.isatty() else self._list_news(sight)
+        print("\n".join(lines), end="\n" if lines else "", file=self._out, flush=True)
+        self._last = sight
+
+    def _list_news(self, sight: Sight) -> list[str]:
+        begin = [summarize(sight)] if self._last is _NOTHING else []
+        return begin + list_news(self._last, sight)
+
+    def _redraw(self, sight: Sight) -> list[str]:
+        size = shutil.get_terminal_size((120, 40))
+        lines = draw(sight, size.columns)[: size.lines - 1]
+        back = f"\x1b[{self._lines}A\x1b[J" if self._lines else ""
+        self._lines = len(lines)
+        return [back + lines[0], *lines[1:]]
+
+
+async def watch(
+    cluster: Cluster, rescheduler: Running, *, on_first: Callable[[], None], for_ever: bool = False
+) -> Sight:
+    """Show what happens until all moves have ended and no new one came for a while; gives the last sight."""
+    cache = Cache(version=_ANY_VERSION)
+    try:
+        async with (
+            Api(Access(str(cluster.kubeconfig))) as api,
+            mirroring(api, cache, (NODES, PODS, HISTORIES)) as mirror,
+        ):
+            await mirror.synced()
+            return await _follow(mirror, rescheduler, on_first, patience=inf if for_ever else _LONGEST)
+    except ExceptionGroup as group:
+        # The mirror's tasks and its body end together; what went wrong first says why.
+        raise group.exceptions[0] from group
+
+
+async def _follow(
+    mirror: Mirror, rescheduler: Running, on_first: Callable[[], None], *, patience: float
+) -> Sight:
+    screen, began = Screen(sys.stdout), time.monotonic()
+    sight, last_news = _NOTHING, began
+    while True:
+        seen, now = look(take(mirror.cache, now=time.time()), sight.moves), time.monotonic()
+        if seen.moves and not sight.moves:
+            on_first()
+        if seen.moves != sight.moves:
+            last_news = now
+        if seen != sight:
+            screen.show(seen)
+        sight = seen
+        if not processes.is_alive(rescheduler):
+            raise LocalClusterError("the rescheduler has ended; its log says why")
+        if _is_over(sight, quiet=now - last_news, lasted=now - began, patience=patience):
+            return sight
+        await asyncio.sleep(_PAUSE)
+
+
+def _is_over(sight: Sight, *, quiet: float, lasted: float, patience: float) -> bool:
+    if patience == inf:
+        return False
+    if not sight.moves and lasted > _FIRST_MOVE:
+        raise LocalClusterError(f"nothing was moved within {_FIRST_MOVE:g} s; the rescheduler's log says why")
+    return lasted > patience or bool(sight.moves and not sight.under_way and quiet > _QUIET)
