@@ -8,7 +8,8 @@ replicas. Pods are bound by their spec: no scheduler is needed.
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -24,11 +25,40 @@ _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "
 async def populate(cluster: Cluster, *, pods: int, nodes: int) -> None:
     """Create namespaces, nodes, and pods with their status."""
     names = {str(realistic.workload(app)["metadata"]["namespace"]) for app in range(-(-pods // REPLICAS))}
+    written = Pods(
+        pods,
+        lambda app: json.dumps(realistic.workload(app)),
+        lambda text, number: realistic.fill_in(text, number, nodes=nodes),
+    )
+    await fill(cluster, names, map(realistic.node, range(nodes)), written)
+
+
+@dataclass(frozen=True)
+class Pods:
+    """How pods are written: that of a workload with marks in it, and what a replica has in their place."""
+
+    count: int
+    write: Callable[[int], str]
+    fill_in: Callable[[str, int], str]
+
+    def list_workloads(self) -> Iterator[range]:
+        """Give the numbers of each workload's pods."""
+        for first in range(0, self.count, REPLICAS):
+            yield range(first, min(first + REPLICAS, self.count))
+
+    def list_marks(self, number: int) -> list[str]:
+        """Give what tells a pod from its siblings; the uid comes last."""
+        return self.fill_in("-@TAIL@ @NODE@ @UID@", number).split()
+
+
+async def fill(
+    cluster: Cluster, namespaces: Iterable[str], nodes: Iterable[dict[str, Any]], pods: Pods
+) -> None:
+    """Create what was written."""
     async with cluster.client() as client, aiohttp.ClientSession(cluster.design.etcd_url) as etcd:
-        await client.create_all("/api/v1/namespaces", ({"metadata": {"name": name}} for name in names))
-        await client.create_all("/api/v1/nodes", (_own(realistic.node(number)) for number in range(nodes)))
-        workloads = (range(first, min(first + REPLICAS, pods)) for first in range(0, pods, REPLICAS))
-        await all_of(_add_workload(client, etcd, numbers, nodes=nodes) for numbers in workloads)
+        await client.create_all("/api/v1/namespaces", ({"metadata": {"name": name}} for name in namespaces))
+        await client.create_all("/api/v1/nodes", map(_own, nodes))
+        await all_of(_add_workload(client, etcd, numbers, pods) for numbers in pods.list_workloads())
 
 
 async def measure_pods(cluster: Cluster) -> float:
@@ -39,22 +69,20 @@ async def measure_pods(cluster: Cluster) -> float:
     return sum(sizes) / len(sizes)
 
 
-async def _add_workload(client: Client, etcd: aiohttp.ClientSession, numbers: range, *, nodes: int) -> None:
+async def _add_workload(client: Client, etcd: aiohttp.ClientSession, numbers: range, pods: Pods) -> None:
     first, *others = numbers
-    created = (await _create(client, first, nodes=nodes))["metadata"]
+    created = (await _create(client, first, pods))["metadata"]
     key = f"/registry/pods/{created['namespace']}/{created['name']}".encode()
     stored = await _read(etcd, key)
-    old = (created["uid"], *_marks(first, nodes=nodes))
+    old = (created["uid"], *pods.list_marks(first))
     for number in others:
-        marks = _marks(number, nodes=nodes)
+        marks = pods.list_marks(number)
         new = (marks[-1], *marks)
         await _put(etcd, _exchange(key, old, new), _exchange(stored, old, new))
 
 
-async def _create(client: Client, number: int, *, nodes: int) -> dict[str, Any]:
-    body = json.loads(
-        realistic.fill_in(json.dumps(realistic.workload(number // REPLICAS)), number, nodes=nodes)
-    )
+async def _create(client: Client, number: int, pods: Pods) -> dict[str, Any]:
+    body = json.loads(pods.fill_in(pods.write(number // REPLICAS), number))
     status = {"status": body.pop("status")}
     path = f"/api/v1/namespaces/{body['metadata']['namespace']}/pods"
     await client.create(f"{path}?fieldManager=kube-controller-manager", _own(body))
@@ -66,11 +94,6 @@ def _own(body: dict[str, Any]) -> dict[str, Any]:
     """The object without what the server writes itself."""
     kept = {key: value for key, value in body["metadata"].items() if key not in _OF_THE_SERVER}
     return {**body, "metadata": kept}
-
-
-def _marks(number: int, *, nodes: int) -> list[str]:
-    """What tells a pod from its siblings; the uid comes last."""
-    return realistic.fill_in("-@TAIL@ @NODE@ @UID@", number, nodes=nodes).split()
 
 
 def _exchange(content: bytes, old: Sequence[str], new: Sequence[str]) -> bytes:

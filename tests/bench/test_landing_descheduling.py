@@ -1,7 +1,8 @@
 """What is asked of the descheduler, and what its metrics say."""
 
+from bench.descheduler import read_metrics
 from bench.landing.candidates import CHOOSY, LARGE, write
-from bench.landing.descheduling import describe_policy, read_metrics
+from bench.landing.descheduling import describe_policy
 from tests.reberth import realistic
 
 METRICS = """# HELP descheduler_strategy_duration_seconds Time taken to complete each strategy

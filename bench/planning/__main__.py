@@ -1,0 +1,114 @@
+"""python -m bench.planning: what a plan costs, and beside it a dry run of the descheduler.
+
+First fleets of several sizes are generated and planned in, without a server. Then the descheduler looks at
+the same fleet on a real API server.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+
+from bench import calling
+from bench.planning import descheduling, reporting
+from bench.planning.descheduling import DryRun
+from bench.planning.fleet import PODS_PER_NODE, Fleet
+from bench.planning.planning import ARMS
+from bench.planning.reporting import Measured
+from bench.reading import arms, populating
+from bench.reading.conditions import Conditions
+from localcluster import folders
+from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
+from localcluster.errors import LocalClusterError
+from localcluster.products import DESCHEDULER
+
+
+async def measure(options: argparse.Namespace) -> str:
+    conditions = Conditions()
+    measured = await _plan({*options.nodes, *options.beside}, runs=options.runs)
+    theirs = await _stand_beside(options.beside)
+    return f"""## Planning
+
+{conditions.describe()}
+
+Generated fleets with {PODS_PER_NODE} pods on a node in the mean, ten to an owner, each owner with a
+ReplicaSet and a Service, every fifth with a PodDisruptionBudget. One node of ten is over-utilised (45 pods),
+one under-utilised (10). The pods of every fifth owner prefer nodes with an SSD, which half of the nodes have,
+and stand anywhere.
+
+Figures are CPU time from a snapshot to its plan, with default settings, one policy (`underUtilisedNodes`,
+`betterPreferences`), no rate, and kube-scheduler asking Reberth's extender. A plan ends at 100 moves; every
+pod proposed is in it, with its move or the rule that refused it. Each size ran {options.runs} times,
+in a process of its own; there a figure is the median of five plans, each of which begins with nothing but
+the snapshot. Memory is that of the whole process, with the mirror that the snapshot was taken from.
+
+{reporting.describe_plans(measured)}
+
+{_describe_beside(theirs, measured)}
+
+### What was aimed at
+
+{reporting.describe_goals(measured)}
+"""
+
+
+def _describe_beside(theirs: Mapping[int, Mapping[str, DryRun]], ours: Measured) -> str:
+    if not theirs:
+        return "The descheduler was left out."
+    return f"""### Beside the descheduler
+
+Descheduler {DESCHEDULER.version} with `--dry-run` on a real API server that holds the same nodes and pods, in
+the same run: LowNodeUtilization with the same thresholds (30 and 75), RemovePodsViolatingNodeAffinity for
+preferred affinity, nodeFit on, no more than 100 evictions in a cycle. Its CPU time is that of its process,
+the mean of three cycles after the first, its memory that of the process after them. It says whom it would
+evict; where they land, whether that is better, and whether they would come back it does not say.
+
+{reporting.describe_beside(theirs, ours)}"""
+
+
+async def _plan(sizes: Iterable[int], *, runs: int) -> Measured:
+    pairs = [(nodes, arm) for nodes in sorted(sizes) for arm in ARMS]
+    commands = {
+        f"{nodes} nodes, {arm}": [sys.executable, "-m", "bench.planning.planning", str(nodes), arm]
+        for nodes, arm in pairs
+    }
+    found = await arms.interleave(commands, runs=runs)
+    return dict(zip(pairs, found.values(), strict=True))
+
+
+async def _stand_beside(sizes: list[int]) -> Mapping[int, Mapping[str, DryRun]]:
+    """Give the descheduler's figures for each size."""
+    theirs = {}
+    for nodes in sizes:
+        fleet = Fleet(nodes)
+        async with folders.running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
+            await populating.fill(cluster, fleet.list_namespaces(), fleet.list_nodes(), fleet.written)
+            theirs[nodes] = await descheduling.measure(cluster, ARMS)
+        print(f"{nodes} nodes: {theirs[nodes]}", file=sys.stderr, flush=True)
+    return theirs
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.planning", description=__doc__)
+    for flag, sizes, least, meaning in (
+        ("--nodes", (1_000, 5_000, 15_000), "+", "sizes of the generated fleets"),
+        ("--beside", (500,), "*", "sizes of the fleets that the descheduler looks at; none leaves it out"),
+    ):
+        listed = " ".join(map(str, sizes))
+        parser.add_argument(
+            flag,
+            type=calling.positive,
+            nargs=least,
+            default=[*sizes],
+            metavar="N",
+            help=f"{meaning} (default {listed})",
+        )
+    calling.add_numbers(parser, [("--runs", 3, "of each size")])
+    return parser.parse_args()
+
+
+def main() -> int:
+    return calling.run("planning", measure(_parse()), LocalClusterError, arms.Failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""What one plan costs in a fleet of some size, in seconds of CPU and bytes.
+
+    python -m bench.planning.planning NODES ARM
+
+Everything is planned on a snapshot that was taken before, as a daemon plans cycle after cycle.
+"""
+
+import argparse
+import gc
+import json
+import time
+from pathlib import Path
+from statistics import median
+
+from bench.planning.fleet import VERSION, Fleet
+from bench.reading.processes import peak, resident
+from reberth.landing.profiles import parse_scheduler
+from reberth.settings import parse
+from reberth.snapshot import Snapshot
+from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.planning import plan
+from rescheduler.planning_cycle import World
+from rescheduler.plans import Plan
+
+_PLANS = 5
+_SCHEDULER = Path(__file__).parent.parent.parent / "manifests" / "kube-scheduler" / "plain.yaml"
+ARMS = {"utilisation": "underUtilisedNodes", "preferences": "betterPreferences"}
+_POLICIES = ("brokenRules", "betterPreferences", "underUtilisedNodes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("nodes", type=int)
+    parser.add_argument("arm", choices=ARMS)
+    arguments = parser.parse_args()
+    snapshot = Fleet(arguments.nodes).take()
+    gc.collect()
+    gc.freeze()  # as a daemon does after its start
+    print(json.dumps(measure(snapshot, settings_of(arguments.arm))))  # noqa: T201 - its answer
+
+
+def measure(snapshot: Snapshot, settings: ReschedulerPolicy) -> dict[str, float]:
+    world = World(VERSION, parse_scheduler(_SCHEDULER.read_bytes(), version=VERSION))
+    before = resident()
+    costs = []
+    for _ in range(_PLANS):
+        cost, made = _cost(snapshot, settings, world)
+        costs.append(cost)
+    return {
+        "nodes": len(snapshot.nodes.names),
+        "pods": len(snapshot.pods.rows),
+        "first": costs[0],
+        "cpu": median(costs),
+        "moves": len(made.moves),
+        "proposals": len(made.moves) + len(made.refused),
+        "before": before,
+        "after": resident(),
+        "peak": peak(),
+    }
+
+
+def _cost(snapshot: Snapshot, settings: ReschedulerPolicy, world: World) -> tuple[float, Plan]:
+    begun = time.process_time()
+    made, _ = plan(snapshot, settings, None, world=world)
+    return time.process_time() - begun, made
+
+
+def settings_of(arm: str) -> ReschedulerPolicy:
+    """Give default settings with one policy, and without a rate: only the limit of a cycle ends a plan."""
+    policies = {name: {"enabled": name == ARMS[arm]} for name in _POLICIES}
+    written = {
+        "apiVersion": "reberth.dev/v1alpha1",
+        "kind": "ReschedulerPolicy",
+        "mode": "apply",
+        "policies": policies,
+        "limits": {"rates": {"cluster": []}},
+    }
+    return parse(json.dumps(written).encode(), ReschedulerPolicy)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What holds for every arm alike: who is protected, what limits are left, where a pod may and would land.
+
+All of it is the planner's own: its protections, its limits, its forecast. An arm only chooses whom to move
+next, and where the forecast leaves a choice.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reberth.columns import Bools
+from reberth.landing.viewing import View
+from reberth.refusals import Refused
+from rescheduler.limits import Limits, Spending, begin_limits
+from rescheduler.planning_cycle import Cycle
+from rescheduler.policies.under_utilised_nodes import NAME
+from rescheduler.prospects import Prospect, look_ahead
+from rescheduler.protections import find_protected
+from rescheduler.utilisation import measure_spread
+
+Hop = tuple[int, int]
+"""A pod and the node that it lands on, by their places."""
+
+
+@dataclass
+class Course:
+    """A fleet while pods are moved in it, and how evenly its nodes were used after each move."""
+
+    cycle: Cycle
+    seen: View
+    limits: Limits
+    protected: Bools
+    hops: list[Hop]
+    spreads: list[float]
+
+    def may_move(self, pod: int) -> bool:
+        """Tell whether neither a protection nor a limit forbids to move the pod."""
+        return not self.protected[pod] and self.limits.refuse(self._spend(pod)) is None
+
+    def look_ahead(self, pod: int) -> Prospect | None:
+        """Give the forecast of a pod that has somewhere to go."""
+        found = look_ahead(pod, self.seen, self.cycle.outlook)
+        return None if isinstance(found, Refused) else found
+
+    def move(self, pod: int, node: int) -> bool:
+        """Move a pod, unless a limit of where it goes is against it."""
+        left = self.limits.spend(self._spend(pod, node))
+        if isinstance(left, Refused):
+            return False
+        self.limits, self.seen = left, self.seen.with_pod_on(pod, node)
+        self.protected[pod] = True  # nobody moves it twice
+        self.hops.append((pod, node))
+        self.spreads.append(measure_spread(self.seen))
+        return True
+
+    def _spend(self, pod: int, node: int | None = None) -> Spending:
+        return Spending(pod, int(self.seen.node[pod]), NAME, node)
+
+
+def begin(cycle: Cycle) -> Course:
+    protected = np.array(find_protected(cycle.context))
+    return Course(cycle, cycle.seen, begin_limits(cycle.context), protected, [], [measure_spread(cycle.seen)])

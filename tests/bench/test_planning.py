@@ -1,0 +1,65 @@
+"""The fleet that is planned in, what is asked of the descheduler beside, and how figures are told."""
+
+import json
+
+import pytest
+
+from bench.planning import reporting
+from bench.planning.descheduling import DryRun, describe_policy
+from bench.planning.fleet import PODS_PER_NODE, Fleet
+from bench.planning.planning import ARMS, measure, settings_of
+
+FIGURES = {"pods": 27_500, "moves": 100, "proposals": 4_611, "before": 2e8, "peak": 3e8}
+
+
+def runs(*cpu: float) -> list[dict[str, float]]:
+    return [FIGURES | {"cpu": each} for each in cpu]
+
+
+MEASURED = {(nodes, arm): runs(nodes / 20_000) for nodes in (1_000, 5_000) for arm in ARMS}
+
+
+def test_equal_numbers_give_equal_fleets_of_the_right_size() -> None:
+    fleet, again, other = Fleet(100), Fleet(100), Fleet(100, seed=2)
+    assert len(fleet.places) == 100 * PODS_PER_NODE
+    assert fleet.places == again.places != other.places
+    assert fleet.written.write(7) == again.written.write(7)
+
+
+def test_replicas_differ_in_marks_of_equal_lengths() -> None:
+    written = Fleet(20).written
+    lengths = {tuple(map(len, written.list_marks(number))) for number in range(written.count)}
+    assert len(lengths) == 1
+    pod = json.loads(written.fill_in(written.write(1), 11))
+    assert "@" not in json.dumps(pod["metadata"]["name"] + pod["spec"]["nodeName"] + pod["metadata"]["uid"])
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_small_fleet_is_worth_a_plan(arm: str) -> None:
+    found = measure(Fleet(20).take(), settings_of(arm))
+    assert found["nodes"] == 20
+    assert found["moves"] > 0
+    assert found["cpu"] > 0
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_descheduler_gets_the_limit_that_we_have(arm: str) -> None:
+    policy = describe_policy(arm)
+    assert policy["maxNoOfPodsToEvictTotal"] == settings_of(arm).limits.per_cycle
+    assert policy["profiles"][0]["pluginConfig"][0]["args"] == {"nodeFit": True}
+
+
+def test_goals_are_judged_by_the_size_that_they_are_about() -> None:
+    told = reporting.describe_goals(MEASURED)
+    assert told.count("yes") == 4
+    assert "were not measured" in reporting.describe_goals({(10, "utilisation"): runs(0.1)})
+
+
+def test_growth_is_told_beside_that_of_the_nodes() -> None:
+    assert "5 x, nodes 5 x" in reporting.describe_plans(MEASURED)
+
+
+def test_both_stand_in_one_line() -> None:
+    told = reporting.describe_beside({1_000: {"utilisation": DryRun(0.5, 4e8, 100)}}, MEASURED)
+    assert "500 ms" in told
+    assert "| 10 |" in told
