@@ -4,19 +4,23 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 NODES ?= 30
 .DEFAULT_GOAL := help
-.PHONY: help up down test lint bench soak lock clean
+.PHONY: help up down generate test lint bench soak lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
 
-up: $(VENV)/installed ## bring up the product on a real cluster on this machine
+up: export REBERTH_STARTED := $(shell date +%s)
+up: $(VENV)/installed ## the product at work on a real cluster on this machine (WITH=federation: and a hub with two members)
 	@$(RUN) -m localcluster up --nodes $(NODES) --apply manifests/crds
-	@$(RUN) -m localproduct up
-	@KUBECONFIG=$$($(RUN) -m localcluster env | sed 's/.*=//') $(RUN) -m reberth check
-	@echo 'Next: eval "$$($(RUN) -m localcluster env)" and kubectl get nodes; make down takes it down.'
+	@$(RUN) -m localproduct show
+	@$(if $(filter federation,$(WITH)),$(RUN) -m localproduct.federated up,true)
 
 down: $(VENV)/installed ## take it down again
+	@$(RUN) -m localproduct.federated down
 	@$(RUN) -m localcluster down
+
+generate: $(VENV)/installed ## write the dashboard, the alerts and the commented policy
+	@$(RUN) -m generating
 
 test: $(VENV)/installed ## lint, types, layers, unit and live tests
 	@$(RUN) tests/suites.py

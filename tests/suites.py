@@ -27,7 +27,7 @@ from localcluster.products import KUBERNETES_VERSIONS  # noqa: E402 - likewise
 BIN = Path(sys.executable).parent
 BUILD = ROOT / ".build"
 LEAST_COVERAGE_OF_PURE_CODE = 95
-PACKAGES = ("reberth", "extender", "rescheduler", "federation", "localcluster", "localproduct")
+PACKAGES = ("reberth", "extender", "rescheduler", "federation", "generating", "localcluster", "localproduct")
 DEFAULT = ("lint", "types", "layers", "unit", "speed", "live")
 
 
