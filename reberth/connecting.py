@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
@@ -52,6 +54,7 @@ class Connection:
         self._access = access
         self._configuration: Any = None
         self._client: Any = None
+        self._proxy: str | None = None
         self._renewing = asyncio.Lock()
         self.renewals = 0
 
@@ -62,9 +65,13 @@ class Connection:
             self._client = transport.ApiClient(self._configuration)
         except OSError as error:
             raise ConfigurationError(f"{self._access}: its certificates cannot be used: {error}") from error
+        self._proxy = self._configuration.proxy or find_proxy(self.server)
+        pool = self._client.rest_client.pool_manager
+        # Else ~/.netrc is read before each request, and a password for the server's name spoils them all.
+        pool._trust_env = False  # noqa: SLF001 - there is no other way
         # aiohttp sends a DELETE or PUT again when an old connection breaks under it, and tells nobody.
         # Only the caller knows whether that is right.
-        self._client.rest_client.pool_manager._retry_connection = False  # noqa: SLF001 - there is no other way
+        pool._retry_connection = False  # noqa: SLF001 - likewise
         return self
 
     async def __aexit__(
@@ -88,7 +95,7 @@ class Connection:
             self.server + path,
             headers=sent,
             data=body,
-            proxy=rest.proxy,
+            proxy=self._proxy,
             server_hostname=rest.server_hostname,
             timeout=aiohttp.ClientTimeout(),  # deadlines are the caller's
             allow_redirects=False,
@@ -103,6 +110,12 @@ class Connection:
                 self._configuration.api_key = fresh.api_key
                 self._configuration.refresh_api_key_hook = fresh.refresh_api_key_hook
                 self.renewals += 1
+
+
+def find_proxy(server: str) -> str | None:
+    """Give the proxy that the environment names for a server."""
+    url = urlsplit(server)
+    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no types here

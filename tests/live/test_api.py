@@ -57,6 +57,17 @@ async def test_objects_are_got_changed_and_deleted(bare: Cluster) -> None:
         assert str(caught.value) == 'get /api/v1/namespaces/default/pods/life: pods "life" not found'
 
 
+async def test_a_password_for_the_servers_name_spoils_nothing(
+    bare: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passwords = tmp_path / "netrc"
+    passwords.write_text("machine 127.0.0.1 login somebody password secret\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(passwords))
+    async with direct(bare) as api:
+        assert (await api.version()).startswith("1.")
+
+
 async def test_objects_are_created_replaced_and_applied(bare: Cluster) -> None:
     lease = Lease(metadata=ObjectMeta(name="held"), spec=LeaseSpec(holder_identity="one"))
     async with direct(bare) as api:

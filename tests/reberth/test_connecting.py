@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reberth.api import Api
-from reberth.connecting import Access
+from reberth.connecting import Access, find_proxy
 from reberth.errors import ConfigurationError
 
 
@@ -24,6 +24,30 @@ def test_the_order_in_which_it_is_looked_for(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("KUBECONFIG", "/from/env")
     assert Access().file == "/from/env"
     assert Access("/given").file == "/given"
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
+        ({"https_proxy": "http://proxy:3128"}, "http://proxy:3128"),
+        ({"HTTP_PROXY": "http://proxy:3128"}, None),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "api.example.com"}, None),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".example.com,10.0.0.0"}, None),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "example.org"}, "http://proxy:3128"),
+    ],
+)
+def test_the_proxy_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str | None
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert find_proxy("https://api.example.com:6443") == expected
 
 
 async def refusal(access: Access) -> str:
