@@ -1,9 +1,7 @@
 """Gates on cost: CPU of an answer, over that of json to read the same call and to write the same answer."""
 
-import gc
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from extender.answering import FILTER, PRIORITIZE, SCORES, Verb
 from extender.settings import AnswerSettings
 from reberth.avoiding import ANNOTATION, Notes, compose_note, render_notes
+from tests.costing import cost, few_collections
 from tests.extender.asking import Known, question
 from tests.reberth.advising import DRAWN, LOAD, node
 from tests.reberth.remembering import HOUR, NOW, WEB, score
@@ -19,12 +18,6 @@ pytestmark = pytest.mark.speed
 
 NAMES = [f"node-{number:05d}" for number in range(5000)]
 SETTINGS = AnswerSettings(scores=LOAD)
-
-
-def cost(work: Callable[[], object]) -> float:
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +29,8 @@ def known() -> Iterator[Known]:
         known.put(node(name, annotations={ANNOTATION: text} if number % 160 == 0 else {}))
         known.put(score(name, cpu=number % 200 - 100))
     known.put(DRAWN)
-    gc.collect()
-    gc.freeze()  # as the process does after its first lists
-    yield known
-    gc.unfreeze()
+    with few_collections():
+        yield known
 
 
 @pytest.mark.parametrize(("verb", "most"), [(FILTER, 1.0), (PRIORITIZE, 0.9), (SCORES, 0.9)])

@@ -5,10 +5,8 @@ What is compared stands in one process and is measured in CPU time, so a busy ma
 
 import gc
 import json
-import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from statistics import median
 
 import msgspec
@@ -18,6 +16,7 @@ from reberth.cache import ADDED, Cache
 from reberth.kinds import NODE, POD
 from reberth.records import Node, Pod
 from reberth.snapshot import take
+from tests.costing import cost, few_collections
 from tests.reberth.realistic import node_pages, pod_pages
 
 pytestmark = pytest.mark.speed
@@ -35,27 +34,12 @@ class NodeList(msgspec.Struct):
     items: tuple[Node, ...]
 
 
-@contextmanager
-def few_collections() -> Iterator[None]:
-    """Let the garbage collector overlook what other tests have left, as a daemon does after its start."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def ratio(work: Callable[[], object], yardstick: Callable[[], object], *, rounds: int = 15) -> float:
     """CPU of the work over that of the yardstick, in turns, so that both meet the same machine.
 
     The median of the turns: the yardstick alone varies by half from turn to turn.
     """
     return median(cost(work) / cost(yardstick) for _ in range(rounds))
-
-
-def cost(work: Callable[[], object]) -> float:
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 @pytest.fixture(scope="module")

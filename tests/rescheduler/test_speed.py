@@ -3,8 +3,6 @@
 What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
 """
 
-import gc
-import time
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 
@@ -15,6 +13,7 @@ from bench.planning.fleet import Fleet
 from bench.planning.planning import ARMS, settings_of
 from reberth.snapshot import Snapshot
 from rescheduler.planning import plan
+from tests.costing import cost, few_collections
 from tests.rescheduler.planned import WORLD
 
 pytestmark = pytest.mark.speed
@@ -25,12 +24,9 @@ TURNS = 3
 
 @pytest.fixture(scope="module")
 def fleets() -> Iterator[Mapping[int, Snapshot]]:
-    """Let the garbage collector overlook the fleets, as a daemon does after its start."""
     made = {nodes: Fleet(nodes).take() for nodes in (SMALL, LARGE)}
-    gc.collect()
-    gc.freeze()
-    yield made
-    gc.unfreeze()
+    with few_collections():
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +41,6 @@ def yardstick() -> Callable[[], object]:
         return scores
 
     return sweep
-
-
-def cost(work: Callable[[], object]) -> float:
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 def make_plan(snapshot: Snapshot, arm: str) -> None:

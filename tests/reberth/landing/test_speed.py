@@ -4,8 +4,6 @@ What is compared stands in one process and is measured in CPU time, so a busy ma
 The pods are fewer than the goals speak of, since a forecast costs by the nodes.
 """
 
-import gc
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from statistics import median
@@ -19,6 +17,7 @@ from reberth.landing.forecasting import Forecast, forecast_next
 from reberth.landing.ground import Ground
 from reberth.landing.profiles import default_scheduler
 from reberth.landing.viewing import View, view
+from tests.costing import cost, few_collections
 
 pytestmark = pytest.mark.speed
 
@@ -33,12 +32,9 @@ SCHEDULER = default_scheduler(crowding.VERSION)
 
 @pytest.fixture(scope="module")
 def crowd() -> Iterator[Crowd]:
-    """Let the garbage collector overlook the cluster, as a daemon does after its start."""
     made = crowding.gather(NODES, PODS)
-    gc.collect()
-    gc.freeze()
-    yield made
-    gc.unfreeze()
+    with few_collections():
+        yield made
 
 
 @pytest.fixture
@@ -75,12 +71,6 @@ def ask(places: Iterable[int], seen: View) -> None:
         found = forecast_next(place, seen, SCHEDULER)
         assert isinstance(found, Forecast)
         assert found.scores
-
-
-def cost(work: Callable[[], object]) -> float:
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 def yards(turns: Iterable[Sequence[int]], seen: View, yardstick: Callable[[], object]) -> float:

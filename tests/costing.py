@@ -1,0 +1,23 @@
+"""CPU time of some work, and the garbage collector while it is measured."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+def cost(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Let the collector overlook what is there already, as a daemon does after its start."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
