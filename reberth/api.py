@@ -31,6 +31,8 @@ from reberth.throttling import Throttle
 
 T = TypeVar("T", bound=Record)
 
+# An object of the largest size that etcd takes, written twice over.
+_LONGEST_LINE = 2**22
 _READING = ("get", "list", "watch")
 _PASSING = (errors.Unreachable, errors.Unanswered, errors.ServerFault, errors.TooManyRequests)
 
@@ -283,10 +285,15 @@ class Api:
         self, request: Request, reader: Reader[T], answer: aiohttp.ClientResponse
     ) -> AsyncIterator[Line[T] | BadObject]:
         with _breaking_off(request):
-            while line := await answer.content.readline():
-                if not line.endswith(b"\n"):
-                    raise errors.Unanswered(str(request), "the watch broke off in the middle of a line")
-                yield reader.read_line(str(request), line)
+            rest = b""
+            while chunk := await answer.content.readany():  # a call for each line costs more than to read it
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield reader.read_line(str(request), line)
+                if len(rest) > _LONGEST_LINE:
+                    raise errors.Unreadable(str(request), f"a line of more than {_LONGEST_LINE} bytes")
+            if rest:
+                raise errors.Unanswered(str(request), "the watch broke off in the middle of a line")
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
         record = resource.record
@@ -316,5 +323,5 @@ def _breaking_off(request: Request) -> Iterator[None]:
     except (aiohttp.ClientError, OSError) as error:
         text = str(error) or type(error).__name__
         raise errors.Unanswered(str(request), f"the connection broke off: {text}") from error
-    except HttpProcessingError as error:  # such as a line of a watch beyond all bounds
+    except HttpProcessingError as error:  # what came is no HTTP
         raise errors.Unreadable(str(request), str(error)) from error
