@@ -49,7 +49,8 @@ calls by itself. 1 MB is a million bytes.
 ### {options.generated:,} generated pods and {options.generated_nodes:,} nodes, without a server
 
 Pages of 500 are made, decoded into the mirror and forgotten; CPU is that of decoding and keeping alone. The
-process does not load the client of the API server: hence its lower RSS before.
+process does not load the client of the API server: hence its lower RSS before. Before the snapshot the
+garbage collector is told to overlook what was read, as the daemons tell it.
 
 {reporting.describe_decoding(decoded)}
 

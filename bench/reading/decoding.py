@@ -7,6 +7,7 @@ keep instead; that is exact, and far too slow for anything else.
 """
 
 import argparse
+import gc
 import json
 import time
 import tracemalloc
@@ -39,6 +40,8 @@ def read(pods: int, nodes: int) -> dict[str, float]:
     with_nodes = resident()
     cpu = fill(cache, PODS, pages(pods, nodes=nodes))
     with_pods = resident()
+    gc.collect()
+    gc.freeze()  # as the daemons do once all is listed
     started, used = time.monotonic(), time.process_time()
     taken = snapshot.take(cache, now=time.time())
     ended = time.monotonic()

@@ -255,7 +255,8 @@ async def test_story_3_replicas_that_had_to_spread_come_together(federation: Pla
         for member in MEMBERS:
             await federation.members[member].patch(f"{DEPLOYMENTS}/foreign", {"spec": {"replicas": 0}})
         for member in MEMBERS:
-            await eventually(federation.hub, f"{CLUSTERS}/{member}", has_at_most_allocated(4.9))
+            is_free = has_at_most_allocated(4.9)  # its pods have half a minute to go
+            await eventually(federation.hub, f"{CLUSTERS}/{member}", is_free, within=120)
         entry = await rebalance(federation, "three")
         (home,) = entry["to"]
         await pods.become({home["name"]: 6})
