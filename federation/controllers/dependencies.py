@@ -24,7 +24,6 @@ from federation.controllers.templates import Object, Template
 from reberth.resources import Resource
 
 _SOON = 1.0
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
 
 
 class Dependencies:
@@ -37,7 +36,7 @@ class Dependencies:
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         key = resources.key_of(resource, record)
-        if resource in _BINDINGS:
+        if resource in resources.ALL_BINDINGS:
             self._look_at(key)
             if record.spec.required_by or template_of(record) in self._needed_by:
                 self._queue.add(template_of(record))
@@ -65,7 +64,7 @@ class Dependencies:
 
     def _find_needs(self, key: Key) -> frozenset[Key]:
         self._unknown.discard(key)
-        binding = self._find(key)
+        binding = self._desk.find_binding(key)
         if binding is None or not binding.spec.propagate_deps or binding.metadata.deletion_timestamp:
             return frozenset()
         bound = template_of(binding)
@@ -76,14 +75,11 @@ class Dependencies:
         template = self._desk.find(resource, bound.namespace, bound.name)
         return frozenset() if template is None else find_dependencies(bound, template)
 
-    def _find(self, key: Key) -> ResourceBinding | None:
-        return self._desk.find(resources.binding_resource(key.kind), key.namespace, key.name)
-
     async def _settle(self, key: Key) -> float | None:
         for unknown in list(self._unknown):
             self._look_at(unknown)
         needed_by = self._needed_by.get(key) or ()
-        dependents = [found for each in needed_by if (found := self._find(each)) is not None]
+        dependents = [found for each in needed_by if (found := self._desk.find_binding(each)) is not None]
         if not needed_by:
             self._needed_by.pop(key, None)
         snapshots = write_snapshots(dependents)
@@ -92,7 +88,7 @@ class Dependencies:
         if resource is None or not self._desk.cache.is_complete(resource.kind):
             return _SOON if snapshots else None
         template = self._desk.find(resource, key.namespace, key.name)
-        attached = self._find(key_of_binding(key))
+        attached = self._desk.find_binding(key_of_binding(key))
         if attached is not None:
             return await self._change(attached, snapshots)
         if snapshots and template is not None and template.metadata.deletion_timestamp is None:

@@ -1,9 +1,11 @@
 """What every controller works with: the hub's API, its mirror, its events and a clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
+from federation.api import ResourceBinding
+from federation.controllers import resources
 from federation.controllers.calling import ObjectApi
 from federation.controllers.catalogue import Catalogue
 from federation.controllers.keys import Key
@@ -45,6 +47,15 @@ class Desk:
             del self._written[place]
             return found
         return cast("T", written)
+
+    def find_binding(self, key: Key) -> ResourceBinding | None:
+        return self.find(resources.binding_resource(key.kind), key.namespace, key.name)
+
+    def list_bindings(self) -> Iterator[tuple[Key, ResourceBinding]]:
+        """Give all bindings that are mirrored, those without a namespace last."""
+        for resource in resources.ALL_BINDINGS:
+            for binding in self.cache.of(resource.kind).rows():
+                yield resources.key_of(resource, binding), binding
 
     async def patch(
         self, resource: Resource[T], record: Record, patch: Object, *, subresource: str = ""

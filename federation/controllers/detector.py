@@ -31,7 +31,6 @@ from federation.controllers.turns import Urgency
 from reberth.resources import Resource
 
 _POLICIES = (resources.POLICIES, resources.CLUSTER_POLICIES)
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
 
 
 Placing = Callable[[Key, Object], Object]
@@ -64,7 +63,7 @@ class Detector:
     def _concerned(self, resource: Resource[Any], record: Any) -> Iterable[Key]:  # noqa: ANN401 - likewise
         if resources.is_template(resource):
             return [self._learn(resources.key_of(resource, record), record)]
-        if resource in _BINDINGS:
+        if resource in resources.ALL_BINDINGS:
             self._made.hear(resources.key_of(resource, record))
             return [template_of(record)]
         if resource in _POLICIES:
@@ -140,8 +139,7 @@ class Detector:
             await self._desk.patch(resource, template, claim)
 
     def _find_binding(self, key: Key) -> ResourceBinding | None:
-        target = key_of_binding(key)
-        return self._desk.find(resources.binding_resource(target.kind), target.namespace, target.name)
+        return self._desk.find_binding(key_of_binding(key))
 
     def _choose(
         self, key: Key, template: Template, binding: ResourceBinding | None

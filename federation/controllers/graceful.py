@@ -20,7 +20,6 @@ from reberth.measures import Duration
 from reberth.records import ObjectMeta
 from reberth.resources import Resource
 
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
 _SUCCEEDED, _WITHDRAWN = "EvictWorkloadFromClusterSucceed", "EvictWorkloadFromClusterWithdrawn"
 _ACTION = "Evicting"
 
@@ -38,7 +37,7 @@ class Graceful:
         self._queue = Queue("graceful", self._settle, settings)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in _BINDINGS and record.spec.graceful_eviction_tasks:
+        if resource in resources.ALL_BINDINGS and record.spec.graceful_eviction_tasks:
             self._queue.add(resources.key_of(resource, record))
         elif resource is resources.CLUSTERS:
             self._wake_evicted()
@@ -48,14 +47,13 @@ class Graceful:
 
     def _wake_evicted(self) -> None:
         """What a member says, and whether it is ready, concerns all that is under way."""
-        for resource in _BINDINGS:
-            for binding in self._desk.cache.of(resource.kind).rows():
-                if binding.spec.graceful_eviction_tasks:
-                    self._queue.add(resources.key_of(resource, binding))
+        for key, binding in self._desk.list_bindings():
+            if binding.spec.graceful_eviction_tasks:
+                self._queue.add(key)
 
     async def _settle(self, key: Key) -> float | None:
         resource = resources.binding_resource(key.kind)
-        binding = self._desk.find(resource, key.namespace, key.name)
+        binding = self._desk.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
         clusters, now = self._desk.cache.of(resources.CLUSTERS.kind).rows(), self._desk.clock()

@@ -48,7 +48,7 @@ class Housing:
     async def clear(self, cluster: Cluster) -> float | None:
         """Wait for substitutes, but not for ever; then delete the Works, their namespace, and let go."""
         name = cluster.metadata.name
-        staying = [binding for binding in self._list_bindings() if concerns(binding, name)]
+        staying = [binding for _, binding in self._desk.list_bindings() if concerns(binding, name)]
         deleted_at = parse_time(cluster.metadata.deletion_timestamp or "")
         if staying and self._desk.clock() < deleted_at + self._let_go_after:
             self._say(cluster, _name_some(staying))
@@ -76,10 +76,6 @@ class Housing:
             return
         if found.metadata.deletion_timestamp is None:
             await self._desk.remove(resources.NAMESPACES, found)
-
-    def _list_bindings(self) -> list[ResourceBinding]:
-        kinds = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
-        return [binding for each in kinds for binding in self._desk.cache.of(each.kind).rows()]
 
     def _say(self, cluster: Cluster, note: str) -> None:
         regarding = refer_to(resources.key_of(resources.CLUSTERS, cluster), cluster.metadata)

@@ -38,7 +38,6 @@ from reberth.resources import Resource
 from reberth.selectors.labels import SelectorError
 from reberth.signature import group_of
 
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
 _AFTER_CONFLICT = 1.0
 
 
@@ -65,7 +64,7 @@ class Rebalancer:
         if resource is resources.REBALANCERS:
             self._await_bindings(record)
             self._queue.add(resources.key_of(resource, record))
-        elif resource in _BINDINGS:
+        elif resource in resources.ALL_BINDINGS:
             for name in self._awaiting.get(resources.key_of(resource, record), ()):
                 self._queue.add_later(_key(name), self._settings.gather_for)
 
@@ -142,7 +141,7 @@ class Rebalancer:
     def _find_binding(self, workload: WorkloadReference) -> ResourceBinding | None:
         """Find a workload's binding. One of the same name may belong to another group's kind."""
         key = _binding_key(workload)
-        binding = self._desk.find(resources.binding_resource(key.kind), key.namespace, key.name)
+        binding = self._desk.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
         api_version = binding.spec.resource.api_version

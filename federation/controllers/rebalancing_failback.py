@@ -20,7 +20,6 @@ from reberth.measures import Duration
 from reberth.resources import Resource
 from reberth.times import write_time
 
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
 _BY_FAILBACK = "failback"
 
 
@@ -45,7 +44,7 @@ class Failback:
         self._asked: dict[Key, float] = {}
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in _BINDINGS:
+        if resource in resources.ALL_BINDINGS:
             key = resources.key_of(resource, record)
             if wants_failback(record) or key in self._wanting:
                 self._wanting.add(key)
@@ -57,11 +56,8 @@ class Failback:
     async def run(self) -> None:
         await self._queue.run()
 
-    def _find(self, key: Key) -> ResourceBinding | None:
-        return self._desk.find(resources.binding_resource(key.kind), key.namespace, key.name)
-
     async def _settle(self, key: Key) -> float | None:
-        binding = self._find(key)
+        binding = self._desk.find_binding(key)
         if binding is None or not wants_failback(binding):
             self._wanting.discard(key)
             self._asked.pop(key, None)
@@ -107,7 +103,7 @@ class Failback:
         return sum(map(self._is_under_way, self._wanting))
 
     def _is_under_way(self, key: Key) -> bool:
-        binding = self._find(key)
+        binding = self._desk.find_binding(key)
         if binding is None:
             return False
         asked = self._asked.get(key)

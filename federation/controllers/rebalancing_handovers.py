@@ -18,8 +18,6 @@ from federation.rebalancing.handing_over import Ready, Wait, judge, kept_replica
 from reberth.events import NORMAL, WARNING
 from reberth.resources import Resource
 
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
-
 
 class Handovers:
     def __init__(self, desk: Desk, index: WorkIndex, settings: QueueSettings) -> None:
@@ -28,21 +26,18 @@ class Handovers:
         self._queue = Queue("handovers", self._settle, settings, urgency=Urgency.PLACING)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in _BINDINGS and kept_replicas(record):
+        if resource in resources.ALL_BINDINGS and kept_replicas(record):
             self._queue.add(resources.key_of(resource, record))
         elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
-            binding = self._find(key)
+            binding = self._desk.find_binding(key)
             if binding is not None and kept_replicas(binding):
                 self._queue.add(key)
 
     async def run(self) -> None:
         await self._queue.run()
 
-    def _find(self, key: Key) -> ResourceBinding | None:
-        return self._desk.find(resources.binding_resource(key.kind), key.namespace, key.name)
-
     async def _settle(self, key: Key) -> float | None:
-        binding = self._find(key)
+        binding = self._desk.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
         verdict = judge(self._look_closely(key, binding), now=self._desk.clock())

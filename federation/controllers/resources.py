@@ -93,7 +93,8 @@ TEMPLATES: tuple[Resource[Template], ...] = (
     _resource("rbac.authorization.k8s.io/v1", "Role", Template),
     _resource("rbac.authorization.k8s.io/v1", "RoleBinding", Template),
 )
-_BINDINGS = {each.kind.name: each for each in (BINDINGS, CLUSTER_BINDINGS)}
+ALL_BINDINGS = (BINDINGS, CLUSTER_BINDINGS)
+_BINDINGS = {each.kind.name: each for each in ALL_BINDINGS}
 
 
 # Nobody's workloads: the federation's own words, and what a cluster says of itself.

@@ -34,7 +34,6 @@ from reberth.faults import ObjectError
 from reberth.measures import Duration
 from reberth.resources import Resource
 
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
 _ACTION = "Scheduling"
 
 
@@ -57,7 +56,7 @@ class Scheduler:
             "scheduler",
             self._settle,
             settings,
-            rank=lambda key: rank(self._find(key)),
+            rank=lambda key: rank(self._desk.find_binding(key)),
             urgency=Urgency.SCHEDULING,
         )
         self._known: set[Key] = set()
@@ -68,7 +67,7 @@ class Scheduler:
         )
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in _BINDINGS:
+        if resource in resources.ALL_BINDINGS:
             self._hear(resources.key_of(resource, record), record)
         elif resource is resources.CLUSTERS:
             for key in self._concerned(record):
@@ -117,14 +116,10 @@ class Scheduler:
         if shape == self._shapes.get(name):
             return set(self._waiting)
         self._shapes[name] = shape
-        rows = ((each, self._desk.cache.of(each.kind).rows()) for each in _BINDINGS)
-        return {resources.key_of(resource, record) for resource, records in rows for record in records}
-
-    def _find(self, key: Key) -> ResourceBinding | None:
-        return self._desk.find(resources.binding_resource(key.kind), key.namespace, key.name)
+        return {key for key, _ in self._desk.list_bindings()}
 
     async def _settle(self, key: Key) -> float | None:
-        binding = self._find(key)
+        binding = self._desk.find_binding(key)
         now = self._desk.clock()
         self._reservations.observe(key, binding, now=now)
         self._waiting.discard(key)

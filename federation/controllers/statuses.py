@@ -36,7 +36,7 @@ class Statuses:
         self._queue = Queue("statuses", self._settle, settings, urgency=Urgency.SUMMING_UP)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in (resources.BINDINGS, resources.CLUSTER_BINDINGS):
+        if resource in resources.ALL_BINDINGS:
             self._queue.add_later(resources.key_of(resource, record), self._settings.gather_for)
         elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
             self._queue.add_later(key, self._settings.gather_for)
@@ -61,7 +61,7 @@ class Statuses:
     async def _settle(self, key: Key) -> float | None:
         await self._desk.api.approach()
         resource = resources.binding_resource(key.kind)
-        binding = self._desk.find(resource, key.namespace, key.name)
+        binding = self._desk.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._unheard.pop(key, None)
             return None

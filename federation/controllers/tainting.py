@@ -17,8 +17,6 @@ from federation.controllers.scheduled import is_ours, rank
 from federation.controllers.tolerating import NO_EXECUTE, Pace
 from reberth.resources import Resource
 
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
-
 
 class TaintingSettings(QueueSettings, frozen=True):
     """One worker takes one workload after the other, the most important first."""
@@ -32,11 +30,13 @@ class Tainting:
         self._desk = desk
         self._driving = driving
         self._pace = Pace(settings.evictions_per_second)
-        self._queue = Queue("tainting", self._settle, settings, rank=lambda key: rank(self._find(key)))
+        self._queue = Queue(
+            "tainting", self._settle, settings, rank=lambda key: rank(self._desk.find_binding(key))
+        )
         self._shapes: dict[str, object] = {}
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in _BINDINGS:
+        if resource in resources.ALL_BINDINGS:
             self._queue.add(resources.key_of(resource, record))
         elif resource is resources.CLUSTERS:
             self._driving.notice(record)
@@ -48,20 +48,16 @@ class Tainting:
         await self._queue.run()
 
     def _wake_for(self, cluster: str) -> None:
-        for resource in _BINDINGS:
-            for binding in self._desk.cache.of(resource.kind).rows():
-                if any(target.name == cluster for target in binding.spec.clusters or ()):
-                    self._queue.add(resources.key_of(resource, binding))
-
-    def _find(self, key: Key) -> ResourceBinding | None:
-        return self._desk.find(resources.binding_resource(key.kind), key.namespace, key.name)
+        for key, binding in self._desk.list_bindings():
+            if any(target.name == cluster for target in binding.spec.clusters or ()):
+                self._queue.add(key)
 
     async def _settle(self, key: Key) -> float | None:
         """Begin what is due, when its turn has come; the seconds until something else is."""
-        if not self._list_due(self._find(key)):
-            return self._wait_for(self._find(key))
+        if not self._list_due(self._desk.find_binding(key)):
+            return self._wait_for(self._desk.find_binding(key))
         await asyncio.sleep(self._pace.reserve(asyncio.get_running_loop().time()))
-        binding = self._find(key)
+        binding = self._desk.find_binding(key)
         due = self._list_due(binding)
         if binding is not None and due:
             tasks = (*(binding.spec.graceful_eviction_tasks or ()), *due)

@@ -20,8 +20,6 @@ from reberth.errors import NotFound
 from reberth.measures import Duration
 from reberth.resources import Resource
 
-_BINDINGS = (resources.BINDINGS, resources.CLUSTER_BINDINGS)
-
 
 class WorkSettings(QueueSettings, frozen=True):
     wait_for_claim: Duration = Duration(30)
@@ -39,7 +37,7 @@ class Works:
         self._queue = Queue("works", self._settle, settings, urgency=Urgency.PLACING)
 
     def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in _BINDINGS:
+        if resource in resources.ALL_BINDINGS:
             self._queue.add(resources.key_of(resource, record))
         elif resources.is_template(resource):
             self._queue.add(key_of_binding(resources.key_of(resource, record)))
@@ -55,14 +53,12 @@ class Works:
 
     def _wake_for(self, cluster: str) -> None:
         """A cluster that has just come may be waited for: its namespace is there, or soon will be."""
-        for resource in _BINDINGS:
-            for binding in self._desk.cache.of(resource.kind).rows():
-                if cluster in targets_of(binding):
-                    self._queue.add(resources.key_of(resource, binding))
+        for key, binding in self._desk.list_bindings():
+            if cluster in targets_of(binding):
+                self._queue.add(key)
 
     async def _settle(self, key: Key) -> float | None:
-        resource = resources.binding_resource(key.kind)
-        binding = self._desk.find(resource, key.namespace, key.name)
+        binding = self._desk.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._unclaimed.pop(key, None)
             await self._sweep(key)
