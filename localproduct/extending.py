@@ -30,7 +30,7 @@ async def bring_up(cluster: Cluster, tell: Callable[[str], None]) -> Path:
     port, backends = cluster.spare_port(REPLICAS), [f"{HOST}:{each.port}" for each in replicas]
     start(cluster, "extender-service", "localcluster", "forward", "--port", str(port), *backends)
     for backend in backends:
-        await _wait_until_ready(f"http://{backend}/readyz")
+        await wait_until_ready(f"http://{backend}/readyz")
     configuration = asking_here(MANIFESTS / "kube-scheduler" / "plain.yaml", f"http://{HOST}:{port}")
     await cluster.schedule_with(configuration)
     tell(f"{REPLICAS} extenders behind kube-scheduler after {time.monotonic() - began:.1f} s")
@@ -51,7 +51,7 @@ async def _apply(cluster: Cluster) -> None:
             await manifests.remove(client, (path for path in paths if path.startswith(_DEPLOYMENTS)))
 
 
-async def _wait_until_ready(url: str) -> None:
+async def wait_until_ready(url: str) -> None:
     started = time.monotonic()
     async with aiohttp.ClientSession() as session:
         while time.monotonic() - started < _LONGEST:

@@ -18,7 +18,8 @@ from typing import Any
 from bench.federation.bursting import standing
 from bench.federation.counting import Calls, count_calls
 from tests.live.federating import Place, deployment, eventually, policy
-from tests.live.rebalancing import BINDINGS, DEPLOYMENTS, POLICIES, REBALANCERS, rebalancer
+from tests.live.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES, REBALANCERS
+from tests.live.rebalancing import rebalancer
 
 _GROUPS = [
     {"affinityName": "primary", "clusterNames": ["member1"]},

@@ -6,7 +6,7 @@ the last are spread, must be near to their own kind, must not share a node with 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,6 @@ _REQUIRED, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
-_PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,9 @@ def gather(nodes: int, pods: int) -> Crowd:
     cache = Cache(version=VERSION)
     apps = range(-(-pods // REPLICAS))
     fill(cache, NODES, realistic.node_pages(nodes))
-    fill(cache, PODS, _pages("Pod", _write_pods(pods, nodes=nodes)))
-    fill(cache, _resource(kinds.SERVICE), _pages("Service", map(_write_service, apps)))
-    fill(cache, _resource(kinds.REPLICA_SET), _pages("ReplicaSet", map(_write_replica_set, apps)))
+    fill(cache, PODS, realistic.as_pages("Pod", _write_pods(pods, nodes=nodes)))
+    fill(cache, _resource(kinds.SERVICE), realistic.as_pages("Service", map(_write_service, apps)))
+    fill(cache, _resource(kinds.REPLICA_SET), realistic.as_pages("ReplicaSet", map(_write_replica_set, apps)))
     taken = snapshot.take(cache, now=0.0)
     places: list[list[int]] = [[] for _ in apps]
     for place, row in enumerate(taken.pods.rows):
@@ -114,13 +113,3 @@ def _write(app: int, name: str, spec: Mapping[str, Any]) -> str:
         "resourceVersion": str(app + 1),
     }
     return json.dumps({"metadata": meta, "spec": spec})
-
-
-def _pages(kind: str, texts: Iterable[str]) -> Iterator[bytes]:
-    page: list[str] = []
-    for text in texts:
-        page.append(text)
-        if len(page) == _PAGE:
-            yield realistic.as_list(kind, page)
-            page.clear()
-    yield realistic.as_list(kind, page)

@@ -29,7 +29,6 @@ Json = dict[str, Any]
 
 _LONG_AGO = "2026-11-01T00:00:00Z"
 _NAMESPACES = 300
-_PAGE = 500
 # How many pods a node holds, by the last digit of its number; on all others 27 and 28 take turns.
 _UNEVEN = {3: 45, 7: 10}
 _BUDGETED = _WISHING = 5
@@ -94,7 +93,7 @@ class Fleet:
         }
         resources = {each.kind: each for each in ALL}
         for kind, texts in written.items():
-            fill(cache, resources[kind], _list_pages(kind.name, texts))
+            fill(cache, resources[kind], realistic.as_pages(kind.name, texts))
         return snapshot.take(cache, now=NOW)
 
     def _list_pods(self) -> Iterator[str]:
@@ -175,16 +174,6 @@ def _write(name: str, app: int, spec: Json) -> Json:
         "resourceVersion": str(app + 1),
     }
     return {"metadata": meta, "spec": spec}
-
-
-def _list_pages(kind: str, texts: Iterable[str]) -> Iterator[bytes]:
-    page: list[str] = []
-    for text in texts:
-        page.append(text)
-        if len(page) == _PAGE:
-            yield realistic.as_list(kind, page)
-            page.clear()
-    yield realistic.as_list(kind, page)
 
 
 def _name_namespace(app: int) -> str:

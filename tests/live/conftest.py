@@ -10,7 +10,7 @@ from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.faults import FaultProxy
 from localcluster.folders import running
-from localcluster.pki import Authority
+from tests.live.proxied import standing_before
 
 # Where a connection is cancelled in the middle of its TLS handshake, asyncio leaves the socket to the garbage
 # collector, which then complains in whichever test it runs.
@@ -42,9 +42,5 @@ async def bare() -> AsyncIterator[Cluster]:
 @pytest_asyncio.fixture
 async def proxy(bare: Cluster) -> AsyncIterator[FaultProxy]:
     """Stands before the bare cluster's API server."""
-    pki = bare.design.path("pki")
-    pair = Authority(pki).issue("fault-proxy", hosts=["127.0.0.1"])
-    async with FaultProxy(
-        bare.design.url, ca=pki / "ca.crt", certificate=pair.certificate, key=pair.key
-    ) as proxy:
+    async with standing_before(bare) as proxy:
         yield proxy

@@ -25,6 +25,7 @@ from reberth.avoiding import ANNOTATION
 from tests.builders import Object, deployment
 from tests.live.extending import Extending
 from tests.live.memory import tidy_client
+from tests.rescheduler.moved import all_ready
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 PODS = "/api/v1/namespaces/default/pods"
@@ -234,9 +235,7 @@ async def imbalance(
         for one in made:
             one["spec"]["template"]["metadata"]["labels"]["crowd"] = "yes"
         await client.create_all(DEPLOYMENTS, made)
-        found = await client.wait(
-            f"{PODS}?labelSelector=crowd", lambda f: _are_ready(f, workloads * replicas)
-        )
+        found = await client.wait(f"{PODS}?labelSelector=crowd", lambda f: all_ready(f, workloads * replicas))
         await cordon(client, names[nodes:], on=False)
         try:
             yield Crowd(client, frozenset(pod["metadata"]["uid"] for pod in found["items"]))
@@ -261,13 +260,3 @@ async def ended(running: processes.Running) -> float:
         while processes.is_alive(running):
             await asyncio.sleep(0.01)
     return time.monotonic() - started
-
-
-def _are_ready(found: Object, count: int) -> bool:
-    ready = [
-        pod
-        for pod in found["items"]
-        for one in pod["status"].get("conditions", ())
-        if one["type"] == "Ready" and one["status"] == "True"
-    ]
-    return len(ready) == count == len(found["items"])

@@ -17,11 +17,11 @@ from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.faults import FaultProxy
 from localcluster.pki import Authority
 from tests.live.federating import Place, eventually, federated
+from tests.live.hub_paths import CLUSTERS
 
 LIVING = ("member1", "member2")
 """Here controllers, a scheduler and kubelets are at work; in the third member a test plays their part."""
 NAMES = (*LIVING, "member3")
-CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 _CONTROLLERS = "--controllers=deployment-controller,replicaset-controller,garbage-collector-controller"
 QUICK = {"probeEvery": "300ms", "answerWithin": "2s", "threshold": "600ms", "letGoAfter": "20s"}
 

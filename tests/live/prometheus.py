@@ -15,6 +15,7 @@ import yaml
 
 from localcluster import debian, processes
 from localcluster.cluster import Cluster
+from localproduct.extending import wait_until_ready
 from localproduct.replicas import HOST
 
 PACKAGE = "prometheus"
@@ -72,8 +73,8 @@ async def scraping(
     command = [str(program), f"--config.file={file}", storage, f"--web.listen-address={address}"]
     running = processes.start(command, folder=cluster.folder, name="prometheus", dies_with_parent=True)
     try:
+        await wait_until_ready(f"http://{address}/-/ready")
         async with aiohttp.ClientSession() as session:
-            await _wait_until_ready(f"http://{address}/-/ready", session)
             yield Prometheus(f"http://{address}", session)
     finally:
         await processes.stop(running)
@@ -88,15 +89,3 @@ def _configure(jobs: Mapping[str, Sequence[int]], rules: Path) -> Any:
             for job, ports in jobs.items()
         ],
     }
-
-
-async def _wait_until_ready(url: str, session: aiohttp.ClientSession) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                async with session.get(url) as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.1)

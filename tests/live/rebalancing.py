@@ -15,15 +15,8 @@ from reberth.records import Pod
 from reberth.resources import PODS
 from tests.builders import Object
 from tests.live.federating import Place, eventually
+from tests.live.hub_paths import CLUSTERS, REBALANCERS
 
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-CLUSTER_POLICIES = "/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
-CLUSTER_BINDINGS = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings"
-CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
-REBALANCERS = "/apis/apps.karmada.io/v1alpha1/workloadrebalancers"
-EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 DYNAMIC = {
     "replicaSchedulingType": "Divided",
     "replicaDivisionPreference": "Weighted",

@@ -9,12 +9,10 @@ import pytest_asyncio
 
 from tests.builders import Object
 from tests.live.federating import Place, deployment, eventually, federated, policy
+from tests.live.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
 CORE = "/api/v1/namespaces/default"
 # By kind: where it is kept and what it holds; each is named by the pods of the Deployment.
 NEEDED: dict[str, tuple[str, Object]] = {

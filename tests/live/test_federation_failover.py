@@ -8,25 +8,12 @@ import pytest
 import pytest_asyncio
 
 from reberth.times import parse_time, write_time
-from tests.live.failing_over import (
-    CLUSTERS,
-    NAMES,
-    Partitioned,
-    condition,
-    counting,
-    partitioned,
-    ready_members,
-    until,
-)
+from tests.live.failing_over import NAMES, Partitioned, condition, counting, partitioned, ready_members, until
 from tests.live.federating import cluster_of, deployment, eventually, policy
+from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, EVENTS, POLICIES, SECRETS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
-EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-SECRETS = "/api/v1/namespaces/karmada-cluster/secrets"
 NOT_READY = "cluster.karmada.io/not-ready"
 
 

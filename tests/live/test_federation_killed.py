@@ -22,16 +22,12 @@ from localcluster import access
 from localcluster.client import Client, Object
 from localcluster.faults import Delay, FaultProxy, Match, Rule, Stall, nth
 from tests.live.federating import MEMBERS, Place, deployment, eventually, federated, policy
+from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, WORKS
 from tests.live.proxied import standing_before
 from tests.proving import Proof
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
-WORKS = "/apis/work.karmada.io/v1alpha1/works"
-CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 NODE = "/api/v1/nodes/node-00000"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
 PATIENT = {"namespace": "default", "duration": "60s", "renewDeadline": "40s", "retryEvery": "500ms"}

@@ -15,15 +15,10 @@ import pytest_asyncio
 from localcluster.client import Client, Object
 from localcluster.components import API_SERVER
 from tests.live.federating import MEMBERS, Place, deployment, eventually, federated, policy, weighted
+from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, SECRETS, WORKS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
-WORKS = "/apis/work.karmada.io/v1alpha1/works"
-CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
-SECRETS = "/api/v1/namespaces/karmada-cluster/secrets"
 ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
 PATIENT = {"namespace": "default", "duration": "60s", "renewDeadline": "50s", "retryEvery": "500ms"}
 # A silent API server is given up soon, but not for a moment's delay on a slow machine.

@@ -12,12 +12,10 @@ from localcluster.client import Object
 from localcluster.cluster import Cluster
 from localcluster.ports import HOST
 from tests.live.federating import Place, deployment, eventually, federated, policy
+from tests.live.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
 WITHIN = 60.0
 

@@ -10,17 +10,19 @@ import pytest_asyncio
 from localcluster.client import Refused
 from tests.builders import Object
 from tests.live.federating import Place, deployment, eventually, federated, policy, weighted
-from tests.live.rebalancing import (
-    AGGREGATED,
+from tests.live.hub_paths import (
     BINDINGS,
     CLUSTER_BINDINGS,
     CLUSTER_POLICIES,
     CLUSTERS,
     DEPLOYMENTS,
-    DYNAMIC,
     EVENTS,
     POLICIES,
     REBALANCERS,
+)
+from tests.live.rebalancing import (
+    AGGREGATED,
+    DYNAMIC,
     counting,
     entries,
     finished,

@@ -37,17 +37,8 @@ from reberth.settings import parse
 from reberth.times import write_time
 from tests.federation.admission.definitions import FOLDER
 from tests.live.federating import eventually
-from tests.live.rebalancing import (
-    BINDINGS,
-    CLUSTERS,
-    DYNAMIC,
-    REBALANCERS,
-    entries,
-    rebalancer,
-    reference,
-    results,
-    status,
-)
+from tests.live.hub_paths import BINDINGS, CLUSTERS, REBALANCERS
+from tests.live.rebalancing import DYNAMIC, entries, rebalancer, reference, results, status
 from tests.proving import Proof
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]

@@ -9,13 +9,9 @@ import pytest
 import pytest_asyncio
 
 from tests.live.federating import MEMBERS, Place, deployment, eventually, federated, policy, weighted
+from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
-
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
-CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

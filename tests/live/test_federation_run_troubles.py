@@ -8,15 +8,9 @@ import pytest
 import pytest_asyncio
 
 from tests.live.federating import Place, cluster_of, deployment, eventually, federated, policy
+from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, EVENTS, POLICIES, SECRETS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
-
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
-CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
-SECRETS = "/api/v1/namespaces/karmada-cluster/secrets"
-EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -6,7 +6,8 @@ megabytes of JSON never stand in memory together.
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 Json = dict[str, Any]
@@ -217,14 +218,16 @@ def fill_in(text: str, number: int, *, nodes: int) -> str:
 
 def pod_pages(count: int, *, replicas: int = 10, nodes: int = 5000, page: int = 500) -> Iterator[bytes]:
     """Write the pods as lists, as `limit` and `continue` would deliver them."""
-    texts = list[str]()
-    for text in pod_texts(count, replicas=replicas, nodes=nodes):
-        texts.append(text)
-        if len(texts) == page:
-            yield as_list("Pod", texts)
-            texts.clear()
-    if texts:
-        yield as_list("Pod", texts)
+    return as_pages("Pod", pod_texts(count, replicas=replicas, nodes=nodes), page=page)
+
+
+def as_pages(kind: str, texts: Iterable[str], *, page: int = 500) -> Iterator[bytes]:
+    """Write objects as lists of so many; of none, one that is empty."""
+    left = iter(texts)
+    some = list(islice(left, page))
+    yield as_list(kind, some)
+    while some := list(islice(left, page)):
+        yield as_list(kind, some)
 
 
 def as_list(kind: str, texts: list[str]) -> bytes:

@@ -15,7 +15,6 @@ from localcluster import access
 from localcluster.client import Client
 from localcluster.cluster import Cluster
 from localcluster.faults import WRITES, FaultProxy, Match
-from localcluster.pki import Authority
 from reberth.api import Api
 from reberth.avoiding import ANNOTATION, read_notes
 from reberth.connecting import Access
@@ -30,6 +29,7 @@ from rescheduler.reporting import Report
 from rescheduler.settings import ReschedulerSettings
 from tests.builders import Object, deployment, pdb
 from tests.live.memory import tidy_client
+from tests.live.proxied import standing_before
 
 ROOT = Path(__file__).parents[2]
 BRIEF_LEASE = {"duration": "2s", "renewDeadline": "1500ms", "retryEvery": "300ms"}
@@ -65,11 +65,7 @@ def policy(**changes: Any) -> ReschedulerPolicy:
 @asynccontextmanager
 async def proxied(cluster: Cluster) -> AsyncIterator[FaultProxy]:
     """A fault proxy before the cluster's API server, with one client: `mover`."""
-    pki = cluster.design.path("pki")
-    pair = Authority(pki).issue("mover-proxy", hosts=["127.0.0.1"])
-    async with FaultProxy(
-        cluster.design.url, ca=pki / "ca.crt", certificate=pair.certificate, key=pair.key
-    ) as proxy:
+    async with standing_before(cluster) as proxy:
         server = await proxy.open("mover")
         token = {"token": access.read_token(cluster.design)}
         access.write_kubeconfig(cluster.design, "admin", token, server=server, name="mover")
@@ -132,7 +128,7 @@ async def workload(
         made = await client.create(apps, deployment(name, replicas=replicas, cpu="100m"))
         if budget is not None:
             await client.create(f"{budgets}/poddisruptionbudgets", pdb(name, max_unavailable=budget))
-        found = await client.wait(f"{_PODS}?labelSelector=app%3D{name}", lambda f: _all_ready(f, replicas))
+        found = await client.wait(f"{_PODS}?labelSelector=app%3D{name}", lambda f: all_ready(f, replicas))
         if budget is not None:
             path = f"{budgets}/poddisruptionbudgets/{name}"
             await client.wait(path, lambda f: f["status"].get("currentHealthy") == replicas)
@@ -216,7 +212,7 @@ def _annotation(node: Object) -> str | None:
     return found
 
 
-def _all_ready(found: Object, count: int) -> bool:
+def all_ready(found: Object, count: int) -> bool:
     ready = [
         pod
         for pod in found["items"]

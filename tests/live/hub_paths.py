@@ -1,0 +1,12 @@
+"""Where the objects of the federation stand on a hub; those with a namespace in `default`."""
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
+CLUSTER_POLICIES = "/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies"
+BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
+CLUSTER_BINDINGS = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings"
+WORKS = "/apis/work.karmada.io/v1alpha1/works"
+CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
+REBALANCERS = "/apis/apps.karmada.io/v1alpha1/workloadrebalancers"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+SECRETS = "/api/v1/namespaces/karmada-cluster/secrets"
