@@ -70,8 +70,9 @@ def unit() -> None:
 
 
 def speed() -> None:
-    # These files alone: with thousands of collected tests in the process, its collector is what is measured.
-    pytest("speed", "-m", "speed", *map(str, sorted((ROOT / "tests").rglob("test_speed.py"))))
+    # A process for each file: collected tests and the fleets of another file change what memory costs.
+    for file in sorted((ROOT / "tests").rglob("test_speed.py")):
+        pytest(f"speed-{file.parent.name}", "-m", "speed", str(file))
 
 
 def live() -> None:
