@@ -23,6 +23,7 @@ from reberth import answers, errors, metrics
 from reberth.answers import BadObject, Line, Page, Reader
 from reberth.connecting import Access, Connection
 from reberth.errors import ApiError
+from reberth.gathering import Body
 from reberth.records import Record
 from reberth.requesting import APPLY, JSON, MERGE, Request
 from reberth.resources import PODS, Resource
@@ -245,7 +246,7 @@ class Api:
         answer = await self._open(request)
         with _breaking_off(request):
             async with answer:
-                return await answer.read()
+                return await Body(answer).whole()
 
     async def _open(self, request: Request) -> aiohttp.ClientResponse:
         """A successful answer, of which the body is still to be read. Credentials are renewed once."""
@@ -285,11 +286,13 @@ class Api:
         self, request: Request, reader: Reader[T], answer: aiohttp.ClientResponse
     ) -> AsyncIterator[Line[T] | BadObject]:
         with _breaking_off(request):
-            rest = b""
-            while chunk := await answer.content.readany():  # a call for each line costs more than to read it
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    yield reader.read_line(str(request), line)
+            body, rest = Body(answer), b""
+            while piece := await body.piece():  # a call for each line costs more than to read it
+                text, start = rest + piece, 0
+                while end := text.find(b"\n", start) + 1:  # it leaps to the end, `split` walks
+                    yield reader.read_line(str(request), text[start:end])
+                    start = end
+                rest = text[start:]
                 if len(rest) > _LONGEST_LINE:
                     raise errors.Unreadable(str(request), f"a line of more than {_LONGEST_LINE} bytes")
             if rest:

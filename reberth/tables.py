@@ -65,9 +65,13 @@ class Part(Generic[T]):
 
     def read(self, how: Callable[[tuple[T, ...]], Read]) -> Read:
         """Give what a function makes of the rows; it is asked once."""
-        if how not in self._known:
-            self._known[how] = how(self.rows)
-        return cast("Read", self._known[how])
+        return self.once(how, lambda: how(self.rows))
+
+    def once(self, key: Hashable, find: Callable[[], Read]) -> Read:
+        """Give what was found under this key, or find it; it must depend on the rows and the key alone."""
+        if key not in self._known:
+            self._known[key] = find()
+        return cast("Read", self._known[key])
 
 
 class Rows(_Indexed[T]):
@@ -104,7 +108,6 @@ class Table(_Indexed[T]):
         self._identify = identify
         self._by_uid = {}
         self._by_namespace = {}
-        self._unsorted: set[str] = set()
         self._parts: dict[str, Part[T]] = {}
         self._rows: Rows[T] | None = None
 
@@ -115,10 +118,7 @@ class Table(_Indexed[T]):
         if before is not holder:
             self._drop(before)
             self._drop(holder)
-        names = self._by_namespace.setdefault(namespace, {})
-        if name not in names and names and name < next(reversed(names)):
-            self._unsorted.add(namespace)
-        names[name] = self._by_uid[uid] = row
+        self._by_namespace.setdefault(namespace, {})[name] = self._by_uid[uid] = row
         self._forget(namespace)
 
     def remove(self, uid: str) -> None:
@@ -130,14 +130,12 @@ class Table(_Indexed[T]):
         del names[name]
         if not names:
             del self._by_namespace[namespace]
-            self._unsorted.discard(namespace)
         self._forget(namespace)
 
     def become(self, other: "Table[T]") -> None:
         """Take over all that the other holds, at once; the other must not be used any more."""
         self._by_uid = other._by_uid  # noqa: SLF001 - it is of this class
         self._by_namespace = other._by_namespace  # noqa: SLF001 - likewise
-        self._unsorted = other._unsorted  # noqa: SLF001 - likewise
         self._parts = other._parts  # noqa: SLF001 - likewise
         self._rows = None
 
@@ -158,13 +156,6 @@ class Table(_Indexed[T]):
 
     def _part(self, namespace: str) -> Part[T]:
         if namespace not in self._parts:
-            self._parts[namespace] = Part(tuple(self._sort(namespace).values()))
+            names = self._by_namespace[namespace]
+            self._parts[namespace] = Part(tuple(map(names.__getitem__, sorted(names))))
         return self._parts[namespace]
-
-    def _sort(self, namespace: str) -> dict[str, T]:
-        """Put the objects in order. They nearly are, since the last time: then sorting is quick."""
-        names = self._by_namespace[namespace]
-        if namespace in self._unsorted:
-            self._unsorted.remove(namespace)
-            names = self._by_namespace[namespace] = {name: names[name] for name in sorted(names)}
-        return names

@@ -35,9 +35,6 @@ Thing = TypeVar("Thing", bound=Hashable)
 # An amount beyond this is as good as endless, and the sum of a thousand of them still fits into 64 bits.
 _MOST = 2**53
 
-_template_of, _node_of = attrgetter("template"), attrgetter("node")
-_marks_of, _created_of = attrgetter("marks"), attrgetter("created")
-
 
 class PodPart(NamedTuple):
     """What the pods of a namespace say; their templates stand in the order in which the pods come to them."""
@@ -51,16 +48,16 @@ class PodPart(NamedTuple):
 
 
 def read_pods(rows: Sequence[PodRow]) -> PodPart:
-    """Read what a part of the rows says."""
+    """Read what a part of the rows says. Comprehensions take an attribute in half of the time of `map`."""
     places: defaultdict[Template, int] = defaultdict(count().__next__)
-    template = np.fromiter(map(places.__getitem__, map(_template_of, rows)), np.int32, len(rows))
+    template = np.fromiter(map(places.__getitem__, [row.template for row in rows]), np.int32, len(rows))
     return PodPart(
         namespace=rows[0].namespace,
         templates=tuple(places),
         template=template,
-        nodes=tuple(map(_node_of, rows)),
-        marks=np.fromiter(map(_marks_of, rows), np.uint8, len(rows)),
-        created=np.fromiter(map(_created_of, rows), np.float64, len(rows)),
+        nodes=tuple([row.node for row in rows]),
+        marks=np.frombuffer(bytes([row.marks for row in rows]), np.uint8),
+        created=np.array([row.created for row in rows], np.float64),
     )
 
 
@@ -165,7 +162,8 @@ def _places(things: Iterable[Thing]) -> dict[Thing, int]:
 
 def _number(names: Sequence[str | None], places: Mapping[str, int]) -> Indices:
     """Give the place of each name; -1 for what has none."""
-    return np.fromiter(map(places.get, names, repeat(-1)), np.int32, len(names))  # type: ignore[arg-type] # None too
+    known = dict(places)  # a proxy of it answers at half the speed
+    return np.fromiter(map(known.get, names, repeat(-1)), np.int32, len(names))  # type: ignore[arg-type] # None too
 
 
 def _join(arrays: Iterable[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:

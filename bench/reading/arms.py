@@ -12,6 +12,7 @@ from localcluster.products import Product
 Figures = Mapping[str, float]
 
 OURS = "Reberth"
+BYTES = "Reberth, the bytes alone"
 DEFAULT = "client-go, protobuf (its default)"
 LEAN = "client-go, protobuf, without managedFields"
 JSON = "client-go, JSON"
@@ -35,6 +36,7 @@ def reading(kubeconfig: Path) -> dict[str, list[str]]:
     informer = [str(building.programs(INFORMER)["informer"]), f"-kubeconfig={kubeconfig}"]
     return {
         OURS: [sys.executable, "-m", "bench.reading.mirror", str(kubeconfig)],
+        BYTES: [sys.executable, "-m", "bench.reading.bytes_alone", str(kubeconfig)],
         DEFAULT: informer,
         LEAN: [*informer, "-drop-managed-fields"],
         JSON: [*informer, "-content-type=application/json"],

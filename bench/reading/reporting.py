@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.reading.arms import DEFAULT, OURS, Figures
+from bench.reading.arms import BYTES, DEFAULT, OURS, Figures
 
 Measured = Mapping[str, Sequence[Figures]]
 Row = Sequence[str]
@@ -69,7 +69,7 @@ def describe_ratios(measured: Measured) -> str:
             ratio(measured, name, _peak),
         )
         for name in measured
-        if name != OURS
+        if name not in (OURS, BYTES)
     ]
     return table(head, ((name, *(f"{value:.2f}" for value in values)) for name, *values in rows))
 

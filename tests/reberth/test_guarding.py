@@ -18,9 +18,13 @@ POD = b'{"metadata":{"name":"web","namespace":"default"},"spec":{},"status":{}}'
 class Answer:
     """What the API server says to everything."""
 
+    connection = None  # all has come
+
     def __init__(self, status: int) -> None:
         self.status = status
         self.headers: dict[str, str] = {}
+        self.content = self
+        self._left = [POD]
 
     async def __aenter__(self) -> Self:
         return self
@@ -30,6 +34,9 @@ class Answer:
 
     async def read(self) -> bytes:
         return POD
+
+    async def readany(self) -> bytes:
+        return self._left.pop() if self._left else b""
 
 
 class Connection:
