@@ -6,6 +6,7 @@ by itself; whatever else gives tokens (a file, a plugin) is asked again when the
 
 import asyncio
 import os
+from asyncio import sslproto
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,12 +16,15 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
-from kubernetes_asyncio import client as transport
-from kubernetes_asyncio import config as loading
 
+from reberth import transport
 from reberth.errors import ConfigurationError
 
 _CONNECTIONS = 256
+
+# Each TLS connection has a buffer of this size, and all of it is in memory: with asyncio's own 256 KiB a
+# hundred watches take 20 MB more, and reading costs no less.
+sslproto.SSLProtocol.max_size = 2**16
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Connection:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._configuration: Any = None
-        self._client: Any = None
+        self._rest: Any = None
         self._proxy: str | None = None
         self._renewing = asyncio.Lock()
         self.renewals = 0
@@ -62,11 +66,11 @@ class Connection:
         self._configuration = await _load(self._access)
         self._configuration.connection_pool_maxsize = _CONNECTIONS
         try:
-            self._client = transport.ApiClient(self._configuration)
+            self._rest = transport.RESTClientObject(self._configuration)
         except OSError as error:
             raise ConfigurationError(f"{self._access}: its certificates cannot be used: {error}") from error
         self._proxy = self._configuration.proxy or find_proxy(self.server)
-        pool = self._client.rest_client.pool_manager
+        pool = self._rest.pool_manager
         # Else ~/.netrc is read before each request, and a password for the server's name spoils them all.
         pool._trust_env = False  # noqa: SLF001 - there is no other way
         # aiohttp sends a DELETE or PUT again when an old connection breaks under it, and tells nobody.
@@ -77,7 +81,7 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.close()
+        await self._rest.close()
 
     @property
     def server(self) -> str:
@@ -87,16 +91,14 @@ class Connection:
         self, method: str, path: str, *, headers: dict[str, str], body: bytes | None = None
     ) -> aiohttp.ClientResponse:
         """Send a request; the head of its answer has come when this returns. The caller closes the answer."""
-        sent = dict(headers)
-        await self._client.update_params_for_auth(sent, [], ["BearerToken"])
-        rest = self._client.rest_client
-        answer: aiohttp.ClientResponse = await rest.pool_manager.request(
+        credentials = (await self._configuration.auth_settings()).values()
+        answer: aiohttp.ClientResponse = await self._rest.pool_manager.request(
             method,
             self.server + path,
-            headers=sent,
+            headers={**headers, **{each["key"]: each["value"] for each in credentials}},
             data=body,
             proxy=self._proxy,
-            server_hostname=rest.server_hostname,
+            server_hostname=self._rest.server_hostname,
             timeout=aiohttp.ClientTimeout(),  # deadlines are the caller's
             allow_redirects=False,
         )
@@ -122,15 +124,15 @@ async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no typ
     configuration = transport.Configuration()
     try:
         if access.file is None:
-            loading.load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
+            transport.load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
         else:
-            await loading.load_kube_config(
+            await transport.load_kube_config(
                 config_file=access.file,
                 context=access.context,
                 client_configuration=configuration,
                 persist_config=False,
             )
-    except (loading.ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError) as error:
+    except (transport.ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError) as error:
         # A file of any other content fails in any of these ways.
         raise ConfigurationError(f"{access}: no way to the API server: {error}") from error
     return configuration
