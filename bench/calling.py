@@ -26,12 +26,13 @@ def positive(text: str) -> int:
 
 
 def run(name: str, measuring: Coroutine[None, None, str], *failures: type[Exception]) -> int:
-    """Measure and write the section of this name; exit code 1 for a failure of these kinds."""
+    """Measure and write the section of this name if there is one; exit code 1 for such a failure."""
     try:
         text = asyncio.run(measuring)
     except failures as error:
         print(f"bench.{name}: {error}", file=sys.stderr)
         return 1
-    print(text)
-    print(f"written to {sections.write(name, text)}")
+    if text:
+        print(text)
+        print(f"written to {sections.write(name, text)}")
     return 0

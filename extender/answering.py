@@ -16,6 +16,7 @@ from extender.settings import AnswerSettings
 from extender.wire import (
     PreemptQuestion,
     Question,
+    pass_all,
     read_preempt_question,
     read_question,
     write_filter,
@@ -55,7 +56,7 @@ class Verb(NamedTuple):
 
     name: str
     path: str
-    read: Callable[[bytes | bytearray], Any]
+    read: Callable[[bytes], Any]
     needs: Callable[[AnswerSettings], Kinds]
     decide: Callable[[Memory, Any, AnswerSettings, float], Answer]
     stay_neutral: Callable[[Memory, Any], Answer]
@@ -76,7 +77,7 @@ def _filter(memory: Memory, asked: Question, settings: AnswerSettings, now: floa
 
 
 def _pass_all(_: Memory, asked: Question) -> Answer:
-    return Answer(write_filter(asked.nodes, {}), len(asked.nodes))
+    return Answer(pass_all(asked), len(asked.nodes))
 
 
 def _avoid(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:

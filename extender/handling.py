@@ -6,6 +6,7 @@ fault of ours, the answer is neutral and counted by its cause.
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
@@ -15,12 +16,13 @@ from extender.answering import VERBS, Answer, Kinds, Verb
 from extender.attention import Attention
 from extender.doubting import Standing, find_doubt
 from extender.memory import Memory
-from extender.receiving import BodyRefused, Limits, receive
+from extender.receiving import BodyRefused, Limits, receive, refuse_slow
 from extender.settings import AnswerSettings
 from extender.wire import Unreadable
 from reberth.logs import Log
 from reberth.records import ObjectMeta
 from reberth.refusals import Refused
+from reberth.switching import Call, Reply
 
 log = Log(__name__)
 
@@ -48,43 +50,55 @@ class Desk:
         self._limits = limits
         self._last_refusal = ""
 
+    def calls(self) -> dict[str, Call]:
+        """Give what answers calls that are written as kube-scheduler writes them, by path."""
+        return {verb.path: self._make_call(verb) for verb in VERBS}
+
     def routes(self) -> list[web.RouteDef]:
-        return [web.post(verb.path, self._handler(verb)) for verb in VERBS]
+        """Give what answers calls that are written in any other way."""
+        return [web.post(verb.path, self._make_handler(verb)) for verb in VERBS]
 
-    def _handler(self, verb: Verb) -> Handler:
-        duration = metrics.DURATION.labels(verb.name)
+    def _make_call(self, verb: Verb) -> Call:
+        return Call(
+            partial(self._reply, verb),
+            lambda started: self._refuse(verb, refuse_slow(self._limits), started),
+            most_bytes=self._limits.bytes,
+            seconds=self._limits.seconds,
+        )
 
+    def _make_handler(self, verb: Verb) -> Handler:
         async def handle(request: web.Request) -> web.Response:
-            started, result = time.perf_counter(), "failed"
-            self._attention.hear(verb.part, time.time())
+            started = time.perf_counter()
             try:
-                result, response = await self._respond(verb, request, started)
-            finally:
-                metrics.REQUESTS.labels(verb.name, result).inc()
-                duration.observe(time.perf_counter() - started)
-            return response
+                body = await receive(request, self._limits)
+            except BodyRefused as refused:
+                return _as_response(self._refuse(verb, refused, started))
+            return _as_response(self._reply(verb, body, started))
 
         return handle
 
-    async def _respond(self, verb: Verb, request: web.Request, started: float) -> tuple[str, web.Response]:
+    def _reply(self, verb: Verb, body: bytes, started: float) -> Reply:
+        result = "failed"
         try:
-            body = await receive(request, self._limits)
+            result, reply = self._respond(verb, body, started)
+        finally:
+            self._count_call(verb, result, started)
+        return reply
+
+    def _respond(self, verb: Verb, body: bytes, started: float) -> tuple[str, Reply]:
+        try:
             question = verb.read(body)
-        except BodyRefused as refused:
-            return refused.result, self._refuse(verb, refused.status, refused)
         except Unreadable as unreadable:
-            return "unreadable", self._refuse(verb, HTTPStatus.BAD_REQUEST, unreadable)
+            return "unreadable", self._say_no(verb, HTTPStatus.BAD_REQUEST, unreadable)
         self._attention.expect(verb.part, question.pod.uid)
         metrics.BODY_BYTES.labels(verb.name).observe(len(body))
         answer, cause = self._answer(verb, question, started)
-        _count(verb, answer)
+        _count_answer(verb, answer)
         if cause:
             metrics.NEUTRAL.labels(verb.name, cause).inc()
         if answer.exhausted:
             self._announce(question.pod, answer.exhausted)
-        return "neutral" if cause else "answered", web.Response(
-            body=answer.body, content_type="application/json"
-        )
+        return "neutral" if cause else "answered", Reply(HTTPStatus.OK, answer.body, "application/json")
 
     def _answer(self, verb: Verb, question: object, started: float) -> tuple[Answer, str | None]:
         """Answer, neutrally where there is doubt; then also give the cause."""
@@ -103,26 +117,42 @@ class Desk:
                 cause = doubting.FAULT
         return verb.stay_neutral(self._memory, question), cause
 
-    def _refuse(self, verb: Verb, status: int, why: Exception) -> web.Response:
-        """Refuse with the reason, which is logged once until it changes."""
+    def _refuse(self, verb: Verb, refused: BodyRefused, started: float) -> Reply:
+        """Refuse a body; what is left of it is nobody's."""
+        self._count_call(verb, refused.result, started)
+        return self._say_no(verb, refused.status, refused)._replace(is_last=True)
+
+    def _say_no(self, verb: Verb, status: HTTPStatus, why: Exception) -> Reply:
+        """Give the reason, which is logged once until it changes."""
         text = f"{verb.name}: {why}"
         if text != self._last_refusal:
             log.warning("call refused", verb=verb.name, status=status, reason=str(why))
         self._last_refusal = text
-        response = web.Response(status=status, text=f"{text}\n")
-        if status != HTTPStatus.BAD_REQUEST:
-            response.force_close()  # what is left of the body is nobody's
-        return response
+        return Reply(status, f"{text}\n".encode())
+
+    def _count_call(self, verb: Verb, result: str, started: float) -> None:
+        self._attention.hear(verb.part, time.time())
+        metrics.REQUESTS.labels(verb.name, result).inc()
+        metrics.DURATION.labels(verb.name).observe(time.perf_counter() - started)
 
 
-def _count(verb: Verb, answer: Answer) -> None:
-    said = {
-        "asked": answer.asked,
-        "avoided": answer.avoided,
-        "drawn": answer.drawn,
-        "refused": answer.refused,
-    }
-    for what, nodes in said.items():
+def _as_response(reply: Reply) -> web.Response:
+    response = web.Response(
+        status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type}
+    )
+    if reply.is_last:
+        response.force_close()
+    return response
+
+
+def _count_answer(verb: Verb, answer: Answer) -> None:
+    said = (
+        ("asked", answer.asked),
+        ("avoided", answer.avoided),
+        ("drawn", answer.drawn),
+        ("refused", answer.refused),
+    )
+    for what, nodes in said:
         if nodes:
             metrics.NODES.labels(verb.name, what).inc(nodes)
     if answer.exhausted:

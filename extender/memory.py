@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from extender.fragments import Fragments
@@ -110,11 +109,9 @@ class Memory(Cache):
         return self._located[1]
 
     def _locate(self, nodes: list[str]) -> Located:
-        rows = self.remembered.locate(nodes)
-        if _repeats(rows):
+        if len(set(nodes)) < len(nodes):
             nodes = list(dict.fromkeys(nodes))
-            rows = self.remembered.locate(nodes)
-        return Located(nodes, rows)
+        return Located(nodes, self.remembered.locate(nodes))
 
     def form_opinion(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> Opinion:
         """Gather what is known of a pod that waits for a node."""
@@ -218,12 +215,6 @@ def _lighten(subject: Record) -> Record:
     if not isinstance(subject, Node):
         return subject
     return replace(subject, status=NodeStatus(conditions=subject.status.conditions))
-
-
-def _repeats(rows: NodeRows) -> bool:
-    """Tell whether a node may be named twice; of nodes that nobody has seen that is hard to tell."""
-    seen = rows[rows >= 0]
-    return len(rows) > len(seen) + 1 or (bool(len(seen)) and bool(np.bincount(seen).max() > 1))
 
 
 def _ends_of_notes(node: ObjectMeta) -> tuple[float, ...]:

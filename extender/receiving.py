@@ -1,6 +1,7 @@
 """The body of a call, read into memory that was taken once for it, within a limit of size and of time."""
 
 import asyncio
+from http import HTTPStatus
 from typing import NamedTuple
 
 from aiohttp import web
@@ -9,7 +10,7 @@ from aiohttp import web
 class BodyRefused(Exception):
     """The body is not taken; with what status, and how that is counted."""
 
-    def __init__(self, status: int, result: str, text: str) -> None:
+    def __init__(self, status: HTTPStatus, result: str, text: str) -> None:
         super().__init__(text)
         self.status = status
         self.result = result
@@ -20,27 +21,35 @@ class Limits(NamedTuple):
     seconds: float
 
 
-async def receive(request: web.Request, limits: Limits) -> bytes | bytearray:
+async def receive(request: web.Request, limits: Limits) -> bytes:
     """Read the whole body. Raises BodyRefused; a connection that breaks raises its own error."""
     length = _announced(request, limits)
     if request.content.is_eof():  # it came together with the head
         return request.content.read_nowait()
     try:
         async with asyncio.timeout(limits.seconds):
-            return await _fill(request, bytearray(length))
+            return bytes(await _fill(request, bytearray(length)))
     except TimeoutError:
-        raise BodyRefused(408, "slow", f"the body did not come within {limits.seconds:g} s") from None
+        raise refuse_slow(limits) from None
+
+
+def refuse_slow(limits: Limits) -> BodyRefused:
+    return BodyRefused(
+        HTTPStatus.REQUEST_TIMEOUT, "slow", f"the body did not come within {limits.seconds:g} s"
+    )
 
 
 def _announced(request: web.Request, limits: Limits) -> int:
     """Give the length that the head announces; kube-scheduler always does, and never compresses."""
     if "Content-Encoding" in request.headers:
-        raise BodyRefused(415, "unreadable", "the body must not be compressed")
+        raise BodyRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unreadable", "the body must not be compressed")
     length = request.content_length
     if length is None:
-        raise BodyRefused(411, "unreadable", "Content-Length is missing")
+        raise BodyRefused(HTTPStatus.LENGTH_REQUIRED, "unreadable", "Content-Length is missing")
     if length > limits.bytes:
-        raise BodyRefused(413, "too_large", f"the body is larger than {limits.bytes} bytes")
+        raise BodyRefused(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", f"the body is larger than {limits.bytes} bytes"
+        )
     return length
 
 

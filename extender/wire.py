@@ -33,6 +33,8 @@ class Question(msgspec.Struct, frozen=True):
 
     pod: ObjectMeta
     nodes: list[str]
+    text: bytes
+    """The list as it came."""
 
 
 class PreemptQuestion(msgspec.Struct, frozen=True):
@@ -71,25 +73,27 @@ _victims = msgspec.json.Decoder(_Victims)
 _pod = msgspec.json.Decoder(AskedPod)
 
 
-def read_question(body: bytes | bytearray) -> Question:
-    """Read what filter and prioritize are asked with. Raises Unreadable."""
+@lru_cache(maxsize=2)
+def read_question(body: bytes) -> Question:
+    """Read what filter and prioritize are asked with. Raises Unreadable.
+
+    Where nothing is refused filter and both prioritizes of one cycle are asked with the very same bytes.
+    """
     asked = _read(_arguments, body)
     names = bytes(asked.node_names)
     if names == _NULL_TEXT:
         raise Unreadable("NodeNames is missing" if _is_null(asked.nodes) else NOT_CAPABLE)
-    return Question(asked.pod.metadata, _read_names(names))
+    return Question(asked.pod.metadata, _read_names(names), names)
 
 
-@lru_cache(maxsize=2)
 def _read_names(text: bytes) -> list[str]:
-    """Read the list; filter and both prioritizes of one cycle are asked with the very same."""
     try:
         return _names.decode(text)
     except ValueError as error:
         raise Unreadable(f"NodeNames: {error}") from None
 
 
-def read_preempt_question(body: bytes | bytearray) -> PreemptQuestion:
+def read_preempt_question(body: bytes) -> PreemptQuestion:
     """Read what preempt is asked with. Raises Unreadable."""
     asked = _read(_preempt_arguments, body)
     entries = asked.node_name_to_meta_victims
@@ -100,9 +104,14 @@ def read_preempt_question(body: bytes | bytearray) -> PreemptQuestion:
     return PreemptQuestion(asked.pod.metadata, victims, entries)
 
 
-def read_pod(body: bytes | bytearray) -> ObjectMeta:
+def read_pod(body: bytes) -> ObjectMeta:
     """Read a pod as `kubectl get -o json` prints it. Raises Unreadable."""
     return _read(_pod, body).metadata
+
+
+def pass_all(asked: Question) -> bytes:
+    """Write the answer of filter where all nodes pass."""
+    return b'{"NodeNames":%b,"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}' % asked.text
 
 
 def write_filter(passed: list[str], refused: dict[str, str]) -> bytes:
@@ -117,7 +126,7 @@ def write_preempt(entries: dict[str, msgspec.Raw]) -> bytes:
     return msgspec.json.encode({"NodeNameToMetaVictims": entries})
 
 
-def _read(decoder: "msgspec.json.Decoder[T]", body: bytes | bytearray | msgspec.Raw) -> T:
+def _read(decoder: "msgspec.json.Decoder[T]", body: bytes | msgspec.Raw) -> T:
     try:
         return decoder.decode(body)
     except RecursionError:

@@ -10,6 +10,8 @@ from collections.abc import Collection
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
+from reberth.counting import Counts, Spreads
+
 # A `_created` series beside every counter would double the scrape and tell nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the package leaves this one without types
 
@@ -44,15 +46,18 @@ def _seconds(name: str, text: str, *labels: str) -> Histogram:
 
 SETTINGS_RELOAD_FAILURES = _counter(
     "reberth_settings_reload_failures_total",
-    "Changes of the settings file that were refused; the last good settings stayed.",
+    "Changes of a settings file that were refused; the last good settings stayed.",
+    "kind",
 )
 SETTINGS_LAST_RELOAD_SUCCESS = _gauge(
     "reberth_settings_last_reload_success_timestamp_seconds",
-    "When settings were last taken from the file, at the start or by a reload.",
+    "When settings were last taken from their file, at the start or by a reload.",
+    "kind",
 )
 SETTINGS_VALID = _gauge(
     "reberth_settings_valid",
-    "1 while the settings file holds what is in force, 0 while it is refused.",
+    "1 while a settings file holds what is in force, 0 while it is refused.",
+    "kind",
 )
 
 CERTIFICATE_RELOAD_FAILURES = _counter(
@@ -133,14 +138,16 @@ WATCH_SYNCED = _gauge(
     "resource",
 )
 
-HTTP_REQUESTS = _counter(
+HTTP_REQUESTS = Counts(
     "reberth_http_requests_total",
     "Requests answered, by route and code.",
-    "route",
-    "code",
+    ["route", "code"],
+    registry=REGISTRY,
 )
-HTTP_REQUEST_DURATION = _seconds(
+HTTP_REQUEST_DURATION = Spreads(
     "reberth_http_request_duration_seconds",
     "Seconds from a request's head to its answer.",
-    "route",
+    ["route"],
+    registry=REGISTRY,
+    buckets=_SECONDS,
 )

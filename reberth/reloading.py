@@ -74,11 +74,15 @@ class LiveSettings(Generic[S]):
     ) -> None:
         self._path = path
         self._kind = kind
+        self._name = kind.__name__
         self._on_change = on_change
         self._on_refusal = on_refusal
         # Looked at before it is read: what changes in between is a change.
         self._seen = look([path])
         self.current = load(path, kind)
+        self.refusal: SettingsError | None = None
+        """Why the file as it is now is not in force."""
+        metrics.SETTINGS_RELOAD_FAILURES.labels(self._name)  # stands at 0 before the first
         self._say_valid()
 
     async def follow(self, interval: float = LOOK_INTERVAL) -> NoReturn:
@@ -97,8 +101,9 @@ class LiveSettings(Generic[S]):
             self._take(fresh)
 
     def _refuse(self, refusal: SettingsError) -> None:
-        metrics.SETTINGS_VALID.set(0)
-        metrics.SETTINGS_RELOAD_FAILURES.inc()
+        self.refusal = refusal
+        metrics.SETTINGS_VALID.labels(self._name).set(0)
+        metrics.SETTINGS_RELOAD_FAILURES.labels(self._name).inc()
         log.error("settings refused, the last good ones stay", error=str(refusal))
         self._on_refusal(refusal)
 
@@ -110,5 +115,6 @@ class LiveSettings(Generic[S]):
             self._on_change(fresh)
 
     def _say_valid(self) -> None:
-        metrics.SETTINGS_VALID.set(1)
-        metrics.SETTINGS_LAST_RELOAD_SUCCESS.set(time.time())
+        self.refusal = None
+        metrics.SETTINGS_VALID.labels(self._name).set(1)
+        metrics.SETTINGS_LAST_RELOAD_SUCCESS.labels(self._name).set(time.time())

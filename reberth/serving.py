@@ -11,8 +11,8 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Annotated, Self
+from types import MappingProxyType, TracebackType
+from typing import Annotated, Self, cast
 
 from aiohttp import web
 from msgspec import Meta
@@ -24,6 +24,7 @@ from reberth.certificates import CertificateFiles, LiveCertificate
 from reberth.errors import ServingError
 from reberth.measures import Duration
 from reberth.settings import Section
+from reberth.switching import Call, Switchboard
 
 log = logs.Log(__name__)
 
@@ -74,6 +75,7 @@ class Server:
         settings: ServerSettings,
         *,
         routes: Iterable[web.RouteDef] = (),
+        calls: Mapping[str, Call] = MappingProxyType({}),
         checks: Mapping[str, Check] | None = None,
         remarks: Callable[[], Iterable[str]] = tuple,
         look_interval: float = reloading.LOOK_INTERVAL,
@@ -91,6 +93,13 @@ class Server:
         self._all_answered = asyncio.Event()
         self._all_answered.set()
         self._runner = self._make_runner([*self._own_routes(), *routes])
+        self._listener: asyncio.Server | None = None
+        self._board = Switchboard(
+            calls,
+            self._make_line,
+            keep_alive=settings.keep_alive,
+            on_pending=self._count_in_flight,
+        )
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
@@ -107,27 +116,30 @@ class Server:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stopping = True
+        self._stopping = self._board.is_stopping = True
         if self._renewal:
             self._renewal.cancel()
         try:
             await self._finish_requests()
         finally:
-            await self._runner.cleanup()
+            try:
+                await self._board.close(_WRITE_SECONDS)
+            finally:
+                await self._runner.cleanup()
 
     async def _listen(self) -> None:
         host, port = self._settings.host, self._settings.port
         context = self._certificate.context if self._certificate else None
-        site = web.TCPSite(self._runner, host, port, ssl_context=context)
+        loop = asyncio.get_running_loop()
         try:
-            await site.start()
+            self._listener = await loop.create_server(self._board, host, port, ssl=context)
         except (OSError, UnicodeError) as error:
             raise ServingError(f"cannot listen on {host}:{port}: {_reason(error)}") from None
-        self.port = site.port
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def _finish_requests(self) -> None:
-        for site in self._runner.sites:
-            await site.stop()
+        if self._listener:
+            self._listener.close()
         await asyncio.sleep(_ARRIVAL_SECONDS)
         try:
             async with asyncio.timeout(self._settings.stop_within):
@@ -146,6 +158,10 @@ class Server:
             shutdown_timeout=_WRITE_SECONDS,
         )
 
+    def _make_line(self) -> asyncio.Protocol:
+        """Give what serves a connection; the runner is set up before anybody connects."""
+        return cast(web.Server, self._runner.server)()
+
     def _own_routes(self) -> list[web.RouteDef]:
         return [
             web.get("/healthz", _tell_health),
@@ -161,19 +177,23 @@ class Server:
         remarks = [f"{remark}\n" for remark in self._remarks()]
         return web.Response(status=200 if ready else 503, text="".join([*lines, *remarks]))
 
+    def _count_in_flight(self, change: int) -> None:
+        self._in_flight += change
+        if self._in_flight:
+            self._all_answered.clear()
+        else:
+            self._all_answered.set()
+
     @web.middleware
     async def _attend(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Count and time a request; while stopping, its answer is the last on its connection."""
         started, code = time.perf_counter(), "cut_off"
-        self._in_flight += 1
-        self._all_answered.clear()
+        self._count_in_flight(1)
         try:
             response = await _answer(request, handler)
             code = str(response.status)
         finally:
-            self._in_flight -= 1
-            if not self._in_flight:
-                self._all_answered.set()
+            self._count_in_flight(-1)
             metrics.HTTP_REQUESTS.labels(_route(request), code).inc()
             metrics.HTTP_REQUEST_DURATION.labels(_route(request)).observe(time.perf_counter() - started)
         if self._stopping:

@@ -2,12 +2,18 @@
 
 First kube-scheduler schedules bursts of pods with each of the extenders in turn. Then a client of our own
 asks ours and the one in Go about all nodes and about three times as many, and ours is told of further pods.
+
+The whole takes half an hour. It may be done in parts: `--only bursts --keep FILE` as often as one likes, then
+`--only calls --keep FILE`.
 """
 
 import argparse
 import asyncio
 import sys
 from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
 
 from bench import calling
 from bench.extender import asking, bursting, reporting
@@ -27,11 +33,14 @@ _WARM = 10
 
 
 async def measure(options: argparse.Namespace) -> str:
-    conditions = Conditions()
+    conditions, bursts = Conditions(), _read_kept(options.keep)
     async with folders.running(without=[CONTROLLERS, KWOK]) as cluster, cluster.client() as client:
         await cluster.stop(SCHEDULER)
         population = await populate(client, nodes=options.nodes)
-        bursts = await _burst(cluster, population, options)
+        if options.only != "calls":
+            await _burst(cluster, population, options, bursts)
+        if options.only == "bursts":
+            return ""
         calls, growth = await _ask(cluster, population, options)
     return f"""## The extender beside others
 
@@ -44,7 +53,7 @@ The pods belong to {WORKLOADS} workloads. They are created first; then kube-sche
 which gets three calls about each pod. Of many nodes kube-scheduler asks about a sample, by its default. Pods
 per second are counted in its own metric, from the first look at which some are scheduled to that at which
 all are. Nobody runs the pods, and nothing but etcd and the API server runs beside. Each arm ran
-{options.runs} times, in turn; figures are medians, and in brackets the lowest and the highest.
+{len(bursts[OURS])} times, in turn; figures are medians, and in brackets the lowest and the highest.
 
 * *bare asyncio* reads the call and gives all nodes the same grade by an exchange of bytes, without JSON;
 * *Reberth* mirrors the cluster and has all signals on: {NOTES:,} notes, at most {MOST_NOTES} on a node, a
@@ -77,14 +86,27 @@ and the median of the rounds is what was reached.
 """
 
 
-async def _burst(cluster: Cluster, population: Population, options: argparse.Namespace) -> Bursts:
+async def _burst(cluster: Cluster, population: Population, options: argparse.Namespace, kept: Bursts) -> None:
     """Run every arm in turn, again and again: what else the machine does hits all of them alike."""
-    figures: dict[str, list[Figures]] = {arm: [] for arm in ARMS}
     for _ in range(options.runs):
+        figures = {arm: await _burst_once(cluster, population, arm, pods=options.pods) for arm in ARMS}
         for arm in ARMS:
-            figures[arm].append(await bursting.burst(cluster, population, arm, pods=options.pods))
-            print(f"{arm}: {figures[arm][-1]}", file=sys.stderr, flush=True)
+            kept[arm].append(figures[arm])
+        if options.keep:
+            options.keep.write_bytes(msgspec.json.encode(kept))
+
+
+async def _burst_once(cluster: Cluster, population: Population, arm: str, *, pods: int) -> Figures:
+    figures = await bursting.burst(cluster, population, arm, pods=pods)
+    print(f"{arm}: {figures}", file=sys.stderr, flush=True)
     return figures
+
+
+def _read_kept(file: Path | None) -> Bursts:
+    """Give the runs of earlier parts of this measurement."""
+    if file and file.exists():
+        return msgspec.json.decode(file.read_bytes(), type=Bursts)
+    return {arm: [] for arm in ARMS}
 
 
 async def _ask(cluster: Cluster, population: Population, options: argparse.Namespace) -> tuple[Calls, Growth]:
@@ -136,6 +158,15 @@ def _parse() -> argparse.Namespace:
         ("--further", 10_000, "pods by which memory grows"),
     )
     calling.add_numbers(parser, numbers)
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FILE",
+        help="add the runs to those that this file keeps of earlier parts",
+    )
+    parser.add_argument(
+        "--only", choices=["bursts", "calls"], help="measure a part; bursts alone are not reported"
+    )
     return parser.parse_args()
 
 

@@ -10,7 +10,7 @@ from bench.extender.asking import VERBS, Seconds
 from bench.reading.arms import Figures
 from bench.reading.reporting import Row, megabytes, middle, spread, table
 
-Bursts = Mapping[str, Sequence[Figures]]
+Bursts = dict[str, list[Figures]]
 """By arm, one for each run."""
 Calls = Mapping[int, Seconds]
 """By the number of names in a call."""

@@ -38,7 +38,7 @@ class Served:
         self.session: aiohttp.ClientSession | None = None
         self._limits = limits
 
-    def routes(self) -> list[Any]:
+    def server(self) -> Server:
         desk = Desk(
             self.known.memory,
             self.attention,
@@ -54,7 +54,8 @@ class Served:
             settings=lambda: self.settings,
             limits=self._limits,
         )
-        return [*desk.routes(), *window.routes()]
+        routes = [*desk.routes(), *window.routes()]
+        return Server(ServerSettings(port=0), calls=desk.calls(), routes=routes)
 
     async def ask(self, path: str, body: Any = None, *, method: str = "POST", **sent: Any) -> tuple[int, str]:
         assert self.session is not None
@@ -66,7 +67,7 @@ class Served:
 @asynccontextmanager
 async def served(*, most_bytes: int = 2**20, seconds: float = 5.0) -> AsyncIterator[Served]:
     asked = Served(Limits(most_bytes, seconds))
-    async with Server(ServerSettings(port=0), routes=asked.routes()) as server:
+    async with asked.server() as server:
         asked.port = server.port
         async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as asked.session:
             yield asked

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from tests.extender.serving import TRUE, Served, counted, served
 from tests.reberth.advising import LOAD
 
 FILTER_PATH = "/avoid/filter"
+OTHERWISE = {"X-Forwarded-For": "10.0.0.1"}
+"""A header that kube-scheduler does not send."""
 
 
 async def is_well(asked: Served) -> bool:
@@ -88,11 +91,33 @@ async def test_a_body_without_a_length_or_compressed_is_refused() -> None:
         assert await is_well(asked)
 
 
-async def send_slowly(asked: Served, *, rest_after: float | None) -> bytes:
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (FILTER_PATH, question()),
+        ("/avoid/prioritize", question(["n0", "x", "x"])),
+        ("/scores/prioritize", question()),
+        ("/avoid/preempt", candidates({"n1": ["v"]})),
+        (FILTER_PATH, b"nonsense"),
+    ],
+)
+async def test_a_call_that_is_written_otherwise_gets_the_same_answer(path: str, body: bytes) -> None:
+    async with served() as asked:
+        plain = await asked.ask(path, body)
+        before = counted("request_duration_seconds_count", verb="filter")
+        assert await asked.ask(path, body, headers=OTHERWISE) == plain
+        assert counted("request_duration_seconds_count", verb="filter") == before + (path == FILTER_PATH)
+
+
+async def send_slowly(
+    asked: Served, *, rest_after: float | None, headers: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
     """Send the first half of a call, and the other half later or never; gives the answer's first line."""
     body = question()
     reader, writer = await asyncio.open_connection("127.0.0.1", asked.port)
-    head = f"POST {FILTER_PATH} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+    lines = [f"POST {FILTER_PATH} HTTP/1.1", "Host: a", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    head = "\r\n".join([*lines, "", ""])
     writer.write(head.encode() + body[:100])
     if rest_after is not None:
         await asyncio.sleep(rest_after)
@@ -102,12 +127,14 @@ async def send_slowly(asked: Served, *, rest_after: float | None) -> bytes:
     return line.strip()
 
 
-async def test_a_slow_client_is_waited_for_and_not_for_ever() -> None:
+@pytest.mark.parametrize("headers", [{}, OTHERWISE])
+async def test_a_slow_client_is_waited_for_and_not_for_ever(headers: dict[str, str]) -> None:
     async with served(seconds=0.3) as asked:
         asked.settings = AnswerSettings(deadline=Duration(10))
-        assert await send_slowly(asked, rest_after=0.02) == b"HTTP/1.1 200 OK"
-        assert await send_slowly(asked, rest_after=None) == b"HTTP/1.1 408 Request Timeout"
-        assert counted("requests_total", verb="filter", result="slow") == 1
+        before = counted("requests_total", verb="filter", result="slow")
+        assert await send_slowly(asked, rest_after=0.02, headers=headers) == b"HTTP/1.1 200 OK"
+        assert await send_slowly(asked, rest_after=None, headers=headers) == b"HTTP/1.1 408 Request Timeout"
+        assert counted("requests_total", verb="filter", result="slow") == before + 1
         assert await is_well(asked)
 
 

@@ -25,8 +25,8 @@ def settings(number: int | str) -> str:
     return f"{HEADER}number: {number}\n"
 
 
-def measured(name: str) -> float:
-    return metrics.REGISTRY.get_sample_value(name) or 0.0
+def measured(name: str, kind: str = "DemoSettings") -> float:
+    return metrics.REGISTRY.get_sample_value(name, {"kind": kind}) or 0.0
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +143,7 @@ async def test_a_bad_file_keeps_the_last_good_and_is_told_once(
         assert measured(VALID) == 0
     assert followed.live.current == DemoSettings(1)
     assert followed.changes == []
+    assert followed.live.refusal is not None
     (refusal,) = followed.refusals
     assert str(refusal) == f'{followed.file}: number (line 3): expected a whole number, found "many"'
     assert measured(FAILURES) == failures + 1
@@ -183,11 +184,12 @@ async def test_a_good_file_after_a_bad_one_is_taken(followed: Followed) -> None:
         await asyncio.sleep(2.5)
     assert followed.numbers() == [4]
     assert measured(VALID) == 1
+    assert followed.live.refusal is None
 
 
 @pytest.mark.looptime
 async def test_a_change_of_a_comment_is_no_change_of_the_settings(followed: Followed) -> None:
-    metrics.SETTINGS_LAST_RELOAD_SUCCESS.set(0)
+    metrics.SETTINGS_LAST_RELOAD_SUCCESS.labels("DemoSettings").set(0)
     async with running(followed.live.follow()):
         followed.file.write_text(f"# new\n{settings(1)}")
         await asyncio.sleep(2.5)

@@ -1,0 +1,100 @@
+"""Counters and histograms for what happens at every call, counted in the event loop's thread alone.
+
+prometheus_client guards each of its own by a lock and looks a labelled one up under another: to count a call
+in half a dozen of them costs as much as to answer it. These are scraped beside them, and look the same.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+# The values of the labels, in their order.
+_Values = tuple[str, ...]
+
+
+class Count:
+    """How often, or how much."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def inc(self, amount: float = 1) -> None:
+        self.value += amount
+
+
+class Counts(Collector):
+    """One for each combination of labels."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry) -> None:
+        self._family = (name, text, tuple(labels))
+        self._counts: dict[_Values, Count] = {}
+        registry.register(self)
+
+    def labels(self, *values: str) -> Count:
+        return self._counts.get(values) or self._counts.setdefault(values, Count())
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        name, text, labels = self._family
+        family = CounterMetricFamily(name, text, labels=labels)
+        for values, count in self._counts.items():
+            family.add_metric(values, count.value)
+        return [family]
+
+    describe = collect
+
+
+class Spread:
+    """How many were not above each bound, and their sum."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, amount: float) -> None:
+        self._counts[bisect_left(self._bounds, amount)] += 1
+        self._sum += amount
+
+    def collect(self) -> tuple[list[tuple[str, float]], float]:
+        bounds = [*map(floatToGoString, self._bounds), "+Inf"]
+        return list(zip(bounds, accumulate(map(float, self._counts)), strict=True)), self._sum
+
+
+class Spreads(Collector):
+    """One for each combination of labels."""
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        labels: Sequence[str],
+        *,
+        registry: CollectorRegistry,
+        buckets: Sequence[float],
+    ) -> None:
+        self._family = (name, text, tuple(labels))
+        self._buckets = tuple(buckets)
+        self._spreads: dict[_Values, Spread] = {}
+        registry.register(self)
+
+    def labels(self, *values: str) -> Spread:
+        return self._spreads.get(values) or self._spreads.setdefault(values, Spread(self._buckets))
+
+    def collect(self) -> Iterable[HistogramMetricFamily]:
+        name, text, labels = self._family
+        family = HistogramMetricFamily(name, text, labels=labels)
+        for values, spread in self._spreads.items():
+            buckets, total = spread.collect()
+            family.add_metric(values, buckets, total)
+        return [family]
+
+    describe = collect
