@@ -27,7 +27,7 @@ from federation.controllers.graceful import Graceful
 from federation.controllers.indexing import WorkIndex
 from federation.controllers.members import Members
 from federation.controllers.noticing import NoticingCache
-from federation.controllers.rebalancer import Rebalancer
+from federation.controllers.rebalancer import Rebalancer, carry_nothing
 from federation.controllers.rebalancing_failback import Failback
 from federation.controllers.rebalancing_handovers import Handovers
 from federation.controllers.scheduler import Scheduler
@@ -140,8 +140,10 @@ class Federation:
 
     def _make(self, desk: Desk, index: WorkIndex) -> list[Controller]:
         settings, switches = self._settings, self._settings.controllers
-        sessions, scheduler = Sessions(desk, settings.sessions), Scheduler(desk, settings.scheduler)
+        sessions = Sessions(desk, settings.sessions)
+        scheduler = Scheduler(desk, settings.scheduler, hands_over=switches.handovers)
         place = scheduler.place if switches.scheduler else leave_open
+        carry_along = scheduler.carry_along if switches.scheduler else carry_nothing
         driving = Driving(desk.clock)
         makers: list[tuple[bool, Callable[[], Controller]]] = [
             (switches.members or switches.execution, lambda: sessions),
@@ -153,7 +155,7 @@ class Federation:
             (switches.works, lambda: Works(desk, index, settings.works)),
             (switches.execution, lambda: Execution(desk, sessions, settings.execution)),
             (switches.statuses, lambda: Statuses(desk, index, settings.statuses)),
-            (switches.rebalancer, lambda: Rebalancer(desk, settings.rebalancer)),
+            (switches.rebalancer, lambda: Rebalancer(desk, settings.rebalancer, carry_along)),
             (switches.handovers, lambda: Handovers(desk, index, settings.handovers)),
             (switches.failback, lambda: Failback(desk, settings.failback)),
             (switches.tainting, lambda: Tainting(desk, driving, settings.tainting)),

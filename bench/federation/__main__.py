@@ -1,81 +1,91 @@
-"""python -m bench.federation: how soon many Deployments stand in two of three members.
+"""python -m bench.federation: how soon many Deployments stand in two of three members, and come home.
 
-A hub and three members, API servers of their own on one etcd; the federation is a process of its own. With a
-policy in place all Deployments are created at once, at two allowances of calls a second.
+A hub and three members, API servers of their own on one etcd; the federation is a process of its own. Each
+run has clusters of its own. All parts together take half an hour; with --figures they may be measured one by
+one: each run is put down in that file, and the section is written of all that stands there.
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from bench import calling
-from bench.federation import reporting
-from bench.federation.bursting import Burst, burst, standing
-from bench.federation.reporting import Bursts
+from bench.federation import keeping, reporting
+from bench.federation.bursting import burst, standing
+from bench.federation.following import Run
+from bench.federation.rebalancing import rebalance
 from bench.reading.arms import Failed
 from bench.reading.conditions import Conditions
 from localcluster.errors import LocalClusterError
 
-RATES = (40, 400)
+_RATES = (40, 400)
 _UNHINDERED = 2_000
+
+
+class Part(NamedTuple):
+    """What is run: how often, with how many objects, at how many calls a second."""
+
+    name: str
+    run: Callable[..., Awaitable[Run]]
+    times: int
+    size: int
+    rate: int
+
+
+def list_parts(options: argparse.Namespace) -> Iterator[Part]:
+    """List the parts that are asked for; all, if none is named."""
+    parts = [
+        *(Part(reporting.BURST, burst, options.runs, options.deployments, rate) for rate in _RATES),
+        *(Part(reporting.REBALANCE, rebalance, options.runs, options.workloads, rate) for rate in _RATES),
+        Part(reporting.MEMORY, burst, 1, options.bindings, _UNHINDERED),
+    ]
+    for part in parts:
+        is_named = not options.parts or part.name in options.parts
+        if is_named and (options.rate in {None, part.rate} or part.name == reporting.MEMORY):
+            yield part
 
 
 async def measure(options: argparse.Namespace) -> str:
     conditions = Conditions()
-    bursts = await _burst(options)
-    many = await _burst_once(_UNHINDERED, options.bindings)
-    count = options.deployments
-    return f"""## The federation
-
-{conditions.describe()}
-
-{count:,} Deployments of one replica are created at once; a policy has each of them in two of three members.
-Calls are writes, as the hub's own API server counts them, without those of the measurement and the lease.
-The last column leaves out what only tells how it went: Events, and the statuses of Works and templates.
-*Present* is when the Deployments are there in the members, *told* when each binding says that it is fully
-applied. Each allowance ran {options.runs} times, on clusters of its own; figures are medians, and in brackets
-the lowest and the highest. The client's burst is one and a half times its rate. Nothing but etcd and the four
-API servers runs beside.
-
-{reporting.describe_bursts(bursts, deployments=count)}
-
-{reporting.describe_calls(bursts, deployments=count)}
-
-{reporting.describe_costs(bursts)}
-
-### What was aimed at
-
-{reporting.describe_goals(bursts, many, deployments=count, bindings=options.bindings)}
-"""
-
-
-async def _burst(options: argparse.Namespace) -> Bursts:
-    bursts: dict[int, list[Burst]] = {rate: [] for rate in RATES}
-    for _ in range(options.runs):
-        for rate in RATES:
-            bursts[rate].append(await _burst_once(rate, options.deployments))
-    return bursts
-
-
-async def _burst_once(rate: int, deployments: int) -> Burst:
     with tempfile.TemporaryDirectory(prefix="bench-federation-") as folder:
-        async with standing(Path(folder), rate=rate) as place:
-            found = await burst(place, deployments=deployments)
-    seconds = ", ".join(f"{moment.seconds:.1f} s" for moment in found[:4])
-    print(f"{deployments} at {rate}/s: {seconds}; {found.resident / 1e6:.0f} MB", file=sys.stderr, flush=True)
-    return found
+        figures = options.figures or Path(folder, "figures")
+        for part in list_parts(options):
+            for turn in range(part.times):
+                print(
+                    f"{part.name} {part.size} at {part.rate}/s, {turn + 1} of {part.times}", file=sys.stderr
+                )
+                keeping.put_down(figures, await _run(part, patience=options.patience))
+        runs = keeping.read(figures)
+    return reporting.describe(runs, conditions=conditions.describe())
+
+
+async def _run(part: Part, *, patience: float) -> Run:
+    with tempfile.TemporaryDirectory(prefix="bench-federation-") as folder:
+        async with standing(Path(folder), rate=part.rate) as place:
+            return await part.run(place, part.name, size=part.size, rate=part.rate, patience=patience)
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.federation", description=__doc__)
     numbers = (
         ("--deployments", 300, "in a burst"),
-        ("--runs", 3, "of each allowance"),
+        ("--workloads", 300, "of a rebalancer"),
         ("--bindings", 3_000, "with which memory is looked at"),
+        ("--runs", 3, "of each part but memory, at each allowance"),
+        ("--patience", 420, "seconds for a run, then it has failed"),
     )
     calling.add_numbers(parser, numbers)
-    return parser.parse_args()
+    parser.add_argument("--rate", type=int, choices=_RATES, help="this allowance alone (default: both)")
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="where runs are put down and added to")
+    names = (reporting.BURST, reporting.REBALANCE, reporting.MEMORY)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(names)} (default: all)")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(names):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    return options
 
 
 def main() -> int:

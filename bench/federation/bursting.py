@@ -1,46 +1,27 @@
 """A burst: a policy is there, then all Deployments at once; it is over when all are where they belong."""
 
-import asyncio
-import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from bench.extender.bursting import read_cpu, read_resident
-from bench.federation.counting import Calls, count_calls
-from bench.reading.arms import Failed
+from bench.federation.following import Follower, Run
+from bench.federation.watching import watching
+from federation.api import SCHEDULED, ResourceBinding
+from federation.controllers.aggregating import FULLY_APPLIED
+from federation.controllers.resources import BINDINGS
 from localcluster.client import Object
+from reberth.kinds import plain
+from reberth.records import PartialObject
+from reberth.resources import Resource
 from tests.live.federating import Place, deployment, eventually, federated, policy
+from tests.live.hub_paths import CLUSTERS, DEPLOYMENTS, POLICIES
 
 MEMBERS = ("member1", "member2", "member3")
 CHOSEN = 2
-_DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-_POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-_BINDINGS = "/apis/work.karmada.io/v1alpha2/resourcebindings?resourceVersion=0"
-_CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
+_COPIES = Resource(plain("Deployment", PartialObject, "apps"), "deployments", "v1", namespaced=True)
 _TWO_OF_THREE = [{"spreadByField": "cluster", "minGroups": CHOSEN, "maxGroups": CHOSEN}]
 _LEASE = {"namespace": "default", "duration": "30s", "renewDeadline": "20s"}
-_NODES, _PATIENCE, _BETWEEN_LOOKS = 3, 900.0, 0.2
-
-
-class Moment(NamedTuple):
-    """Seconds after the first Deployment was created, and the hub's calls until then."""
-
-    seconds: float
-    calls: Calls
-
-
-class Burst(NamedTuple):
-    """When all were created, scheduled, present in their members, and told to be so on the hub."""
-
-    created: Moment
-    scheduled: Moment
-    present: Moment
-    told: Moment
-    cpu: float
-    resident: int
+_NODES = 3
 
 
 @asynccontextmanager
@@ -52,80 +33,60 @@ async def standing(folder: Path, *, rate: int) -> AsyncIterator[Place]:
             await cluster.add_nodes(_NODES, cpu="2000", memory="8Ti", pods=100_000)
         await place.start(folder, api=api, sessions={"api": api}, lease=_LEASE)
         for name in MEMBERS:
-            await eventually(place.hub, f"{_CLUSTERS}/{name}", _is_ready)
+            await eventually(place.hub, f"{CLUSTERS}/{name}", _is_ready, within=60)
         yield place
 
 
-async def burst(place: Place, *, deployments: int) -> Burst:
-    """Create so many Deployments and follow them to the members and back."""
-    if place.process is None:
-        raise Failed("the federation does not run")
-    wanted = policy("all", spreadConstraints=_TWO_OF_THREE)
+def select_all(**placement: object) -> Object:
+    """Give a policy for every Deployment."""
+    wanted = policy("all", **placement)
     wanted["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
-    await place.hub.create(_POLICIES, wanted)
-    used, before = read_cpu(place.process.pid), await count_calls(place.hub)
-    began = time.monotonic()
-    creating = asyncio.create_task(_create(place, deployments))
-
-    async def reach(is_so: Callable[[], Any]) -> Moment:
-        return await _reach(place, is_so, began=began, before=before)
-
-    async def are_present() -> bool:
-        return await _count_present(place) >= CHOSEN * deployments
-
-    async def are(is_so: Callable[[Object], bool]) -> bool:
-        return sum(map(is_so, (await place.hub.get(_BINDINGS))["items"])) >= deployments
-
-    async def are_created() -> bool:
-        return creating.done()
-
-    created = await reach(are_created)
-    scheduled = await reach(lambda: are(_is_scheduled))
-    present = await reach(are_present)
-    told = await reach(lambda: are(_is_told))
-    await creating
-    cpu = read_cpu(place.process.pid) - used
-    return Burst(created, scheduled, present, told, cpu, read_resident(place.process.pid))
+    return wanted
 
 
-async def _create(place: Place, deployments: int) -> None:
-    await place.hub.create_all(
-        _DEPLOYMENTS, (deployment(f"web-{each:05d}", 1) for each in range(deployments))
-    )
+async def burst(place: Place, part: str, *, size: int, rate: int, patience: float) -> Run:
+    """Create so many Deployments and follow them to the members and back."""
+    await place.hub.create(POLICIES, select_all(spreadConstraints=_TWO_OF_THREE))
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        bindings = await enter(watching(place.cluster, BINDINGS))
+        members = [await enter(watching(place.clusters[name], _COPIES)) for name in MEMBERS]
+
+        async def are(is_so: Callable[[ResourceBinding], bool]) -> bool:
+            return sum(map(is_so, bindings.values())) >= size
+
+        async def are_present() -> bool:
+            return sum(map(len, members)) >= CHOSEN * size
+
+        follower = Follower(
+            place, patience=patience, count_told=lambda: sum(map(_is_told, bindings.values()))
+        )
+        await follower.begin()
+        await _create(place, size)
+        await follower.take("created")
+        await follower.reach("scheduled", lambda: are(_is_scheduled))
+        await follower.reach("present", are_present)
+        await follower.reach("told", lambda: are(_is_told))
+    return follower.finish(part, size=size, rate=rate)
 
 
-async def _reach(place: Place, is_so: Callable[[], Any], *, began: float, before: Counter[str]) -> Moment:
-    async with asyncio.timeout(_PATIENCE):
-        while not await is_so():
-            if place.process is None or place.process.returncode is not None:
-                raise Failed("the federation has ended")
-            await asyncio.sleep(_BETWEEN_LOOKS)
-    seconds = time.monotonic() - began
-    calls = await count_calls(place.hub)
-    return Moment(seconds, calls - before)
+async def _create(place: Place, size: int) -> None:
+    await place.hub.create_all(DEPLOYMENTS, (deployment(f"web-{each:05d}", 1) for each in range(size)))
 
 
-async def _count_present(place: Place) -> int:
-    found = await asyncio.gather(
-        *(client.get(f"{_DEPLOYMENTS}?resourceVersion=0") for client in place.members.values())
-    )
-    return sum(len(each["items"]) for each in found)
-
-
-def _is_ready(cluster: Object) -> bool:
-    status = cluster.get("status", {})
+def _is_ready(cluster: Object | None) -> bool:
+    status = (cluster or {}).get("status", {})
     room = status.get("resourceSummary", {}).get("allocatable")
     return bool(room and status.get("apiEnablements"))
 
 
-def _is_scheduled(binding: Object) -> bool:
-    return len(binding["spec"].get("clusters", ())) == CHOSEN and _holds(binding, "Scheduled")
+def _is_scheduled(binding: ResourceBinding) -> bool:
+    return len(binding.spec.clusters or ()) == CHOSEN and _holds(binding, SCHEDULED)
 
 
-def _is_told(binding: Object) -> bool:
-    return _holds(binding, "FullyApplied")
+def _is_told(binding: ResourceBinding) -> bool:
+    return _holds(binding, FULLY_APPLIED)
 
 
-def _holds(binding: Object, condition: str) -> bool:
-    conditions = binding.get("status", {}).get("conditions", ())
-    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
+def _holds(binding: ResourceBinding, condition: str) -> bool:
+    return any((each.type, each.status) == (condition, "True") for each in binding.status.conditions or ())

@@ -2,22 +2,24 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 from localcluster.client import Client
 
-Calls = Counter[str]
+Calls = Mapping[str, int]
 """How many writes there were of what, such as `POST works` or `PATCH resourcebindings/status`."""
 
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 _REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
-_OF_OTHERS = ("POST deployments", "leases")
-_REPORTS = ("works/status", "deployments/status", "events")
+_OF_OTHERS = ("POST deployments", "POST workloadrebalancers", "leases")
+_STATUS, _OF_COPIES = "PATCH resourcebindings/status", "PATCH resourcebindings/status, of copies"
+_REPORTS = ("works/status", "deployments/status", "events", "of copies")
 
 
-async def count_calls(hub: Client) -> Calls:
+async def count_calls(hub: Client) -> Counter[str]:
     """Count all writes but those of the measurement itself and of the lease, which goes on anyway."""
-    calls: Calls = Counter()
+    calls: Counter[str] = Counter()
     for text, count in _REQUESTS.findall(await hub.get("/metrics")):
         labels = dict(_LABEL.findall(text))
         if labels["verb"] in _WRITES:
@@ -26,6 +28,27 @@ async def count_calls(hub: Client) -> Calls:
     return Counter({what: count for what, count in calls.items() if not what.endswith(_OF_OTHERS)})
 
 
+def part_reports(calls: Counter[str], told: int) -> Counter[str]:
+    """Tell the so many words on bindings about their copies from those about their clusters."""
+    return calls + Counter({_STATUS: -told, _OF_COPIES: told})
+
+
+def count_all(calls: Calls) -> int:
+    return sum(calls.values())
+
+
 def count_forward(calls: Calls) -> int:
-    """Leave out what only tells how it went: Events, and the statuses of Works and templates."""
+    """Leave out what only tells how it went: Events, and what is said of copies."""
     return sum(count for what, count in calls.items() if not what.endswith(_REPORTS))
+
+
+def count_work(calls: Calls) -> int:
+    """Leave out Events, which have an allowance of their own and the time that it takes."""
+    return sum(count for what, count in calls.items() if not what.endswith("events"))
+
+
+def count_bindings(calls: Calls) -> int:
+    """Count what is said of bindings, but for what is said of their copies."""
+    return sum(
+        count for what, count in calls.items() if "resourcebindings" in what and not what.endswith(_REPORTS)
+    )

@@ -1,100 +1,78 @@
 """One rebalancer over many workloads: how long it takes, and what it costs the hub.
 
-    python -m bench.federation.rebalancing --workloads 300 --rate 40
-
 Members are API servers without pods, so what is counted is the way from the wish to the fresh scheduling.
 Every workload has moved away from its preferred cluster before, and goes home.
 """
 
-import argparse
 import asyncio
-import json
-import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
 
-from bench.federation.bursting import standing
-from bench.federation.counting import Calls, count_calls
-from tests.live.federating import Place, deployment, eventually, policy
-from tests.live.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES, REBALANCERS
+from bench.federation.bursting import select_all
+from bench.federation.counting import count_calls, count_work
+from bench.federation.following import Follower, Run
+from bench.reading.arms import Failed
+from localcluster.client import Object
+from tests.live.federating import Place, deployment, eventually
+from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
 from tests.live.rebalancing import rebalancer
 
 _GROUPS = [
     {"affinityName": "primary", "clusterNames": ["member1"]},
     {"affinityName": "backup", "clusterNames": ["member2"]},
 ]
-_PATIENCE = 600.0
+_TAINTS = [{"key": "lost", "effect": "NoSchedule"}]
+_QUIET = 3.0
 
 
-async def measure(*, workloads: int, rate: int, moves: bool) -> dict[str, Any]:
-    """Give the seconds until it has finished and all bindings are rescheduled, and the hub's calls."""
-    with tempfile.TemporaryDirectory() as folder:
-        async with standing(Path(folder), rate=rate) as place:
-            names = [f"web-{number:05d}" for number in range(workloads)]
-            await _lay_out(place, names, moves=moves)
-            before, began = await count_calls(place.hub), time.monotonic()
-            await place.hub.create(REBALANCERS, rebalancer("all", *names, makeBeforeBreak=False))
-            rescheduled = asyncio.create_task(_reschedule(place, names, began))
-            await _reach_finish(place)
-            finished = time.monotonic() - began
-            return {
-                "workloads": workloads,
-                "rate": rate,
-                "moves": moves,
-                "finished": round(finished, 2),
-                "rescheduled": round(await rescheduled, 2),
-                "calls": dict(sorted((await _settle(place, before)).items())),
-            }
+async def rebalance(place: Place, part: str, *, size: int, rate: int, patience: float) -> Run:
+    """Follow a rebalancer to its end, and until the hub has no more to do for it.
+
+    Raises Failed where it has ended before all workloads were scheduled afresh.
+    """
+    names = [f"web-{number:05d}" for number in range(size)]
+    await _lay_out(place, names, within=patience)
+    follower = Follower(place, patience=patience)
+
+    async def is_finished() -> object:
+        found = await place.hub.get(f"{REBALANCERS}/all?resourceVersion=0")
+        return found.get("status", {}).get("finishTime")
+
+    await follower.begin()
+    await place.hub.create(REBALANCERS, rebalancer("all", *names, makeBeforeBreak=False))
+    await follower.reach("finished", is_finished)
+    late = [each["metadata"]["name"] for each in await _list_bindings(place) if not _is_rescheduled(each)]
+    if late:
+        raise Failed(f"finished before {len(late)} of {size} were rescheduled, such as {late[0]}")
+    await _settle(place)
+    await follower.take("settled")
+    return follower.finish(part, size=size, rate=rate)
 
 
-async def _lay_out(place: Place, names: list[str], *, moves: bool) -> None:
+async def _lay_out(place: Place, names: list[str], *, within: float) -> None:
     """Place all of them in the backup group, and wait until nothing happens any more."""
-    wanted = policy("all", clusterAffinities=_GROUPS if moves else _GROUPS[1:])
-    wanted["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
-    cluster = "/apis/cluster.karmada.io/v1alpha1/clusters/member1"
-    taints = [{"key": "lost", "effect": "NoSchedule"}]
-    await place.hub.patch(cluster, {"spec": {"taints": taints}})
-    await place.hub.create(POLICIES, wanted)
+    cluster = f"{CLUSTERS}/member1"
+    await place.hub.patch(cluster, {"spec": {"taints": _TAINTS}})
+    await place.hub.create(POLICIES, select_all(clusterAffinities=_GROUPS))
     await place.hub.create_all(DEPLOYMENTS, (deployment(name, 1) for name in names))
     members = place.members["member2"]
-    await eventually(members, DEPLOYMENTS, lambda found: len(found["items"]) == len(names), within=_PATIENCE)
+    await eventually(members, DEPLOYMENTS, lambda found: len(found["items"]) == len(names), within=within)
     await place.hub.patch(cluster, {"spec": {"taints": []}})
-    await _settle(place, await count_calls(place.hub))
+    await _settle(place)
 
 
-async def _settle(place: Place, before: Calls) -> Calls:
-    """Wait until the hub has had no more to do for some seconds; give what it had to do."""
-    last: Calls | None = None
-    while last is None or last != (now := await count_calls(place.hub)):
-        last = await count_calls(place.hub) if last is None else now
-        await asyncio.sleep(3)
-    return last - before
+async def _list_bindings(place: Place) -> list[Object]:
+    found: list[Object] = (await place.hub.get(BINDINGS))["items"]
+    return found
 
 
-async def _reach_finish(place: Place) -> None:
-    path = f"{REBALANCERS}/all"
-    await eventually(place.hub, path, lambda one: one.get("status", {}).get("finishTime"), within=_PATIENCE)
+def _is_rescheduled(binding: Object) -> bool:
+    wished = binding["spec"].get("rescheduleTriggeredAt")
+    at_home = [each["name"] for each in binding["spec"]["clusters"]] == ["member1"]
+    return at_home and bool(wished) and binding["status"]["lastScheduledTime"] >= wished
 
 
-async def _reschedule(place: Place, names: list[str], began: float) -> float:
-    def is_done(found: Any) -> bool:  # noqa: ANN401 - JSON of the hub
-        done = sum(
-            one["status"].get("lastScheduledTime", "") >= one["spec"].get("rescheduleTriggeredAt", "~")
-            for one in found["items"]
-        )
-        return int(done) == len(names)
-
-    await eventually(place.hub, f"{BINDINGS}?resourceVersion=0", is_done, within=_PATIENCE)
-    return time.monotonic() - began
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workloads", type=int, default=300)
-    parser.add_argument("--rate", type=int, default=40)
-    parser.add_argument("--stay", action="store_true", help="nothing has a better place to go to")
-    given = parser.parse_args()
-    found = asyncio.run(measure(workloads=given.workloads, rate=given.rate, moves=not given.stay))
-    sys.stdout.write(f"{json.dumps(found)}\n")
+async def _settle(place: Place) -> None:
+    """Wait until the hub has had no more to do for some seconds, but for Events: they have time."""
+    last: int | None = None
+    while last != (now := count_work(await count_calls(place.hub))):
+        last = now
+        await asyncio.sleep(_QUIET)

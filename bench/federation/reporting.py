@@ -1,84 +1,166 @@
 """From figures to the section of docs/benchmarks.md: seconds, calls, and what was aimed at."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from bench.federation.bursting import Burst, Moment
-from bench.federation.counting import count_forward
+from bench.federation.counting import Calls, count_all, count_bindings, count_forward
+from bench.federation.following import Moment, Run
 from bench.reading.reporting import Goal, Row, megabytes, middle, spread, table
 
-Bursts = Mapping[int, Sequence[Burst]]
-"""By the calls a second that are allowed, one for each run."""
+BURST, REBALANCE, MEMORY = "burst", "rebalance", "memory"
 
 _SECONDS = {40: (16, 40), 400: (5, 10)}
-_CALLS_TO_SCHEDULE, _CALLS_TO_PRESENCE = 2, 5
+_SECONDS_TO_FINISH = {40: 15, 400: 3}
+_CALLS_TO_SCHEDULE, _CALLS_TO_PRESENCE, _CALLS_TO_FINISH = 2, 5, 2
 _RSS = 200
-_MOMENTS = ("created", "scheduled", "present", "told")
+_NOT_MEASURED = "Not measured."
 
 
-def describe_bursts(bursts: Bursts, *, deployments: int) -> str:
+def describe(runs: Sequence[Run], *, conditions: str) -> str:
+    """Compose the section of all runs that there are."""
+    bursts, rebalances = _group(runs, BURST), _group(runs, REBALANCE)
+    return f"""## The federation
+
+{conditions}
+
+A hub and three members, API servers of their own on one etcd, without anything else; the federation is a
+process of its own, with as many calls a second as is said, to the hub and to each member, and one and a half
+times as many in a burst. Each run has clusters of its own; where there were several, figures are medians, and
+in brackets the lowest and the highest. Calls are writes, as the hub's own API server counts them, without
+those of the measurement and the lease.{_describe_times(runs)}
+
+### Many Deployments at once
+
+{_describe_sizes(bursts, "Deployments of one replica are created at once")}; a policy has each of them in
+two of the three members. The last column leaves out what only tells how it went: Events, and what is said of
+copies. *Present* is when the Deployments are there in the members, *told* when each binding says
+that it is fully applied.
+
+{describe_moments(bursts)}
+
+{describe_calls(bursts, until="told")}
+
+{describe_costs(bursts)}
+
+### One rebalancer
+
+{_describe_sizes(rebalances, "workloads are named in one WorkloadRebalancer")}; each goes home to another
+cluster. It is *finished* when it has a `finishTime`, and every binding was looked at then: all had been
+scheduled afresh. *Settled* is when the hub had no more to do but for Events, some seconds included in which
+it did nothing.
+
+{describe_moments(rebalances)}
+
+{describe_calls(rebalances, until="settled")}
+
+### What was aimed at
+
+{describe_goals(runs)}
+"""
+
+
+def _group(runs: Iterable[Run], part: str) -> list[list[Run]]:
+    """Give the runs of a part, those of the same size and allowance together."""
+    groups: dict[tuple[int, int], list[Run]] = {}
+    for run in runs:
+        if run.part == part:
+            groups.setdefault((run.rate, run.size), []).append(run)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _describe_times(runs: Sequence[Run]) -> str:
+    """Say so where the runs were not made in one go."""
+    first, last = (pick((run.ended for run in runs if run.ended), default="") for pick in (min, max))
+    return f" The runs ended between {first} and {last} UTC." if first != last else ""
+
+
+def _describe_sizes(groups: Sequence[Sequence[Run]], what: str) -> str:
+    sizes = sorted({runs[0].size for runs in groups})
+    return f"{' or '.join(f'{size:,}' for size in sizes) or 'No'} {what}"
+
+
+def describe_moments(groups: Sequence[Sequence[Run]]) -> str:
     """One line for each allowance and moment."""
-    head = ("calls a second", "all are", "after", "hub calls, a binding", "without reports")
-    rows = (
-        _describe_moment(rate, name, [getattr(run, name) for run in runs], deployments)
-        for rate, runs in bursts.items()
-        for name in _MOMENTS
-    )
-    return table(head, rows)
+    head = ("calls a second", "runs", "all are", "after", "hub calls, a binding", "without reports")
+    rows = (_describe_moment(runs, name) for runs in groups for name in runs[0].moments)
+    return table(head, rows) if groups else _NOT_MEASURED
 
 
-def _describe_moment(rate: int, name: str, moments: Sequence[Moment], deployments: int) -> Row:
+def _describe_moment(runs: Sequence[Run], name: str) -> Row:
     return (
-        f"{rate}",
+        f"{runs[0].rate}",
+        f"{len(runs)}",
         name,
-        spread((moment.seconds for moment in moments), "s"),
-        spread((moment.calls.total() / deployments for moment in moments), ""),
-        spread((count_forward(moment.calls) / deployments for moment in moments), ""),
+        spread((run.moments[name].seconds for run in runs), "s"),
+        spread((_each(run, name, count_all) for run in runs), ""),
+        spread((_each(run, name, count_forward) for run in runs), ""),
     )
 
 
-def describe_calls(bursts: Bursts, *, deployments: int) -> str:
-    """What the hub was asked for until all was told, a binding; of the last run."""
-    kinds = sorted({what for runs in bursts.values() for what in runs[-1].told.calls})
+def describe_calls(groups: Sequence[Sequence[Run]], *, until: str) -> str:
+    """What the hub was asked for until a moment, a binding; of the last run."""
+    last = [runs[-1] for runs in groups]
+    kinds = sorted({what for run in last for what in run.moments[until].calls})
     rows = (
-        (f"`{what}`", *(_each(runs[-1], what, deployments) for runs in bursts.values())) for what in kinds
+        (f"`{what}`", *(f"{run.moments[until].calls.get(what, 0) / run.size:.2f}" for run in last))
+        for what in kinds
     )
-    return table(("call", *(f"{rate}/s" for rate in bursts)), rows)
+    return table(("call", *(f"{run.rate}/s" for run in last)), rows) if groups else _NOT_MEASURED
 
 
-def _each(run: Burst, what: str, deployments: int) -> str:
-    return f"{run.told.calls[what] / deployments:.2f}"
-
-
-def describe_costs(bursts: Bursts) -> str:
+def describe_costs(groups: Sequence[Sequence[Run]]) -> str:
     rows = (
         (
-            f"{rate}",
+            f"{runs[0].rate}",
             spread((run.cpu for run in runs), "s"),
             spread((megabytes(run.resident) for run in runs), "MB"),
         )
-        for rate, runs in bursts.items()
+        for runs in groups
     )
-    return table(("calls a second", "CPU", "RSS at the end"), rows)
+    return table(("calls a second", "CPU", "RSS at the end"), rows) if groups else _NOT_MEASURED
 
 
-def describe_goals(bursts: Bursts, many: Burst, *, deployments: int, bindings: int) -> str:
+def describe_goals(runs: Sequence[Run]) -> str:
     goals = [
-        *(goal for rate, runs in bursts.items() for goal in _list_goals(rate, runs, deployments)),
-        Goal(f"RSS with {bindings:,} bindings", _RSS, megabytes(many.resident), "MB"),
+        *(goal for group in _group(runs, BURST) for goal in _list_goals(group)),
+        *(goal for group in _group(runs, REBALANCE) for goal in _list_goals_of_rebalances(group)),
+        *(_aim_at_memory(group) for group in _group(runs, MEMORY)),
     ]
     return table(("goal", "at most", "reached (median)", "met"), (goal.row for goal in goals))
 
 
-def _list_goals(rate: int, runs: Sequence[Burst], deployments: int) -> Iterable[Goal]:
-    scheduled, present = _SECONDS[rate]
-    yield Goal(f"all scheduled at {rate}/s", scheduled, middle(run.scheduled.seconds for run in runs), "s")
-    yield Goal(f"all present at {rate}/s", present, middle(run.present.seconds for run in runs), "s")
-    calls = middle(count_to_schedule(run) / deployments for run in runs)
-    yield Goal(f"calls to schedule one at {rate}/s", _CALLS_TO_SCHEDULE, calls, "calls")
-    calls = middle(count_forward(run.present.calls) / deployments for run in runs)
-    yield Goal(f"calls until it is present at {rate}/s", _CALLS_TO_PRESENCE, calls, "calls")
+def _list_goals(runs: Sequence[Run]) -> Iterator[Goal]:
+    at = f"at {runs[0].rate}/s"
+    scheduled, present = _SECONDS[runs[0].rate]
+    yield Goal(f"all scheduled {at}", scheduled, _middle(runs, "scheduled", _seconds), "s")
+    yield Goal(f"all present {at}", present, _middle(runs, "present", _seconds), "s")
+    # Of bindings alone: the rest goes on meanwhile.
+    calls = middle(_each(run, "scheduled", count_bindings) for run in runs)
+    yield Goal(f"calls to schedule one {at}", _CALLS_TO_SCHEDULE, calls, "calls")
+    calls = middle(_each(run, "present", count_forward) for run in runs)
+    yield Goal(f"calls until it is present {at}", _CALLS_TO_PRESENCE, calls, "calls")
 
 
-def count_to_schedule(run: Burst) -> int:
-    """Count what is said of bindings until all are scheduled; the rest goes on meanwhile."""
-    return sum(count for what, count in run.scheduled.calls.items() if "resourcebindings" in what)
+def _list_goals_of_rebalances(runs: Sequence[Run]) -> Iterator[Goal]:
+    at = f"at {runs[0].rate}/s"
+    seconds = _middle(runs, "finished", _seconds)
+    yield Goal(f"all rebalanced {at}", _SECONDS_TO_FINISH[runs[0].rate], seconds, "s")
+    calls = middle(_each(run, "finished", count_bindings) for run in runs)
+    yield Goal(f"calls to rebalance one {at}", _CALLS_TO_FINISH, calls, "calls")
+
+
+def _aim_at_memory(runs: Sequence[Run]) -> Goal:
+    resident = middle(megabytes(run.resident) for run in runs)
+    return Goal(f"RSS with {runs[0].size:,} bindings", _RSS, resident, "MB")
+
+
+def _seconds(moment: Moment) -> float:
+    return moment.seconds
+
+
+def _middle(runs: Sequence[Run], name: str, read: Callable[[Moment], float]) -> float:
+    return middle(read(run.moments[name]) for run in runs)
+
+
+def _each(run: Run, name: str, count: Callable[[Calls], int]) -> float:
+    """Count the calls until a moment, a binding."""
+    return round(count(run.moments[name].calls) / run.size, 2)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from federation.admission.completing import APPLICATION, GRACEFULLY
 from federation.admission.identities import POLICY_KINDS, find_changed_identity
 from federation.admission.shapes import Object, entries, mapping, member
+from federation.api.paths import read_path
 
 
 def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
@@ -40,6 +41,14 @@ def _in_policies(policy: Object) -> Iterator[str]:
             yield _kept(f"spec.placement.spreadConstraints[{path[-1]}].spreadByLabel")
     if placement.get("workloadAffinity"):
         yield _kept("spec.placement.workloadAffinity")
+    yield from _in_preservation(policy)
+
+
+def _in_preservation(policy: Object) -> Iterator[str]:
+    where = ("spec", "failover", "cluster", "statePreservation")
+    for path, rule in entries(mapping(policy, *where), "rules"):
+        if read_path(str(rule.get("jsonPath", ""))) is None:
+            yield _kept(f"{'.'.join(where)}.rules[{path[-1]}].jsonPath")
 
 
 def _has_static_weights(placement: Object) -> bool:

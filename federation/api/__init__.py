@@ -22,6 +22,7 @@ from federation.api.bindings import (
 )
 from federation.api.clusters import (
     CLUSTER_API_VERSION,
+    NOT_READY,
     ApiEnablement,
     ApiResource,
     Cluster,
@@ -94,6 +95,7 @@ __all__ = [
     "APPS_API_VERSION",
     "CLUSTER_API_VERSION",
     "DEFAULT_SCHEDULER",
+    "NOT_READY",
     "POLICY_API_VERSION",
     "SCHEDULED",
     "WORKS_API_VERSION",

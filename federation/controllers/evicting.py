@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from federation.api import GracefulEvictionTask, PurgeMode, ResourceBinding, TargetCluster
 from federation.controllers.health import HEALTHY, number
+from federation.controllers.preserving import read_state
 from federation.controllers.templates import Object
 from reberth.times import parse_time, write_time
 
@@ -41,12 +42,13 @@ def begin(
 ) -> GracefulEvictionTask | None:
     """Compose the task that takes a workload from a cluster; None where it is not there, or leaves already.
 
-    How the copy goes is for the policy to say, in `failover.cluster`.
+    How the copy goes, and what it leaves to its substitute, is for the policy to say, in `failover.cluster`.
     """
     target = next((each for each in binding.spec.clusters or () if each.name == cluster), None)
     if target is None or any(task.from_cluster == cluster for task in _tasks(binding)):
         return None
     failover = binding.spec.failover.cluster if binding.spec.failover else None
+    state = read_state(binding, cluster)
     return GracefulEvictionTask(
         cluster,
         purge_mode=(failover.purge_mode if failover else None) or PurgeMode.GRACEFULLY,
@@ -54,6 +56,8 @@ def begin(
         reason=reason,
         message=message,
         producer=PRODUCER,
+        preserved_label_state=state or None,
+        clusters_before_failover=tuple(each.name for each in binding.spec.clusters or ()) if state else None,
     )
 
 

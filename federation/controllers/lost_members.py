@@ -6,7 +6,7 @@ a member that has not been reached for some time.
 
 import msgspec
 
-from federation.api import Cluster
+from federation.api import NOT_READY, Cluster
 from federation.controllers.scheduled import find_condition
 from federation.controllers.surveying import NOT_REACHABLE, READY
 from federation.controllers.templates import Object
@@ -14,7 +14,6 @@ from federation.controllers.tolerating import NO_EXECUTE
 from reberth.records import Condition, Taint
 from reberth.times import parse_time, write_time
 
-NOT_READY = "cluster.karmada.io/not-ready"
 NO_SCHEDULE = "NoSchedule"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from federation.controllers.keeping import keep
 from reberth.cache import Cache, Listing
 from reberth.kinds import NODE, POD, Kept, Kind, Wire
 from reberth.requests import Version
@@ -53,9 +54,5 @@ class NoticingCache(Cache):
         """Keep every annotation: what is propagated, and to whom things belong, is written there."""
         mirror = super()._mirror(kind)
         if kind not in (POD, NODE):
-            mirror.keep = _keep
+            mirror.keep = keep
         return mirror
-
-
-def _keep(record: Any) -> Any:  # noqa: ANN401 - any record
-    return record

@@ -1,18 +1,20 @@
 """Rebalancers carried out: bindings are asked for a fresh scheduling, and what comes of it is told.
 
-What a rebalancer wants of a binding is in its status before it is in the binding. One status tells of all
-workloads that have moved on in the meantime: a large rebalancer costs a call for each binding and few more.
+What a rebalancer wants of a binding is in its status before it is in the binding. The wish is written with
+the clusters that it comes to. One status tells of all workloads that have moved on in the meantime: a large
+rebalancer costs a call for each binding and few more, and the scheduler's word on each.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
-from federation.api import ResourceBinding, ResourceSelector, WorkloadRebalancer, WorkloadReference
+from federation.api import Handover, ResourceBinding, ResourceSelector, WorkloadRebalancer, WorkloadReference
 from federation.controllers import resources
 from federation.controllers.binding import key_of_binding
 from federation.controllers.desk import Desk
@@ -20,6 +22,7 @@ from federation.controllers.keys import Key
 from federation.controllers.merging import turn
 from federation.controllers.queueing import Queue, QueueSettings
 from federation.controllers.rebalancing_reports import Reports
+from federation.controllers.templates import Object
 from federation.rebalancing.entries import Listing, select
 from federation.rebalancing.expiring import seconds_left
 from federation.rebalancing.progress import find_waiting
@@ -31,6 +34,7 @@ from federation.rebalancing.reviewing import (
     review,
     set_limits,
 )
+from federation.rebalancing.triggers import has_been_heard
 from reberth import errors
 from reberth.faults import ObjectError
 from reberth.measures import Duration
@@ -39,24 +43,38 @@ from reberth.selectors.labels import SelectorError
 from reberth.signature import group_of
 
 _AFTER_CONFLICT = 1.0
+_ENTRIES_AT_ONCE = 100
+"""A status of more entries is written more rarely."""
 
 
 class RebalancerSettings(QueueSettings, frozen=True):
     gather_for: Duration = Duration(0.5)
     """What several bindings come to within this time is written at once."""
-    triggers_at_once: Annotated[int, Meta(ge=1, le=256)] = 16
+    triggers_at_once: Annotated[int, Meta(ge=1, le=256)] = 32
     handover_timeout: Duration = Duration(600)
     """So long at most old copies stay where a rebalancer does not say it."""
 
 
+Carrying = Callable[[Key, ResourceBinding], Object]
+"""Gives what is to be written with a wish: the clusters that it comes to, if that can be told at once."""
+
+
+def carry_nothing(_: Key, __: ResourceBinding) -> Object:
+    """Leave it to somebody else to carry out the wish."""
+    return {}
+
+
 class Rebalancer:
-    def __init__(self, desk: Desk, settings: RebalancerSettings) -> None:
+    def __init__(self, desk: Desk, settings: RebalancerSettings, carry: Carrying = carry_nothing) -> None:
         self._desk = desk
+        self._carry = carry
         self._settings = settings
         self._queue = Queue("rebalancer", self._settle, settings)
         self._sending = asyncio.Semaphore(settings.triggers_at_once)
         self._reports = Reports(desk)
         self._written: dict[str, WorkloadRebalancer] = {}
+        self._said_at: dict[str, float] = {}
+        self._asked: dict[str, set[Key]] = defaultdict(set)
         self._awaited: dict[str, set[Key]] = {}
         self._awaiting: dict[Key, set[str]] = defaultdict(set)
 
@@ -65,11 +83,21 @@ class Rebalancer:
             self._await_bindings(record)
             self._queue.add(resources.key_of(resource, record))
         elif resource in resources.ALL_BINDINGS:
-            for name in self._awaiting.get(resources.key_of(resource, record), ()):
-                self._queue.add_later(_key(name), self._settings.gather_for)
+            key = resources.key_of(resource, record)
+            for name in self._awaiting.get(key, ()):
+                wait = 0.0 if self._is_last(name, key, record) else self._settings.gather_for
+                self._queue.add_later(_key(name), wait)
 
     async def run(self) -> None:
         await self._queue.run()
+
+    def _is_last(self, name: str, key: Key, binding: ResourceBinding) -> bool:
+        """Tell whether it is the last of those that were asked for, and has been scheduled."""
+        asked = self._asked.get(name, set())
+        if key not in asked or not has_been_heard(binding):
+            return False
+        asked.remove(key)
+        return not asked
 
     def _await_bindings(self, rebalancer: WorkloadRebalancer) -> None:
         """Remember which bindings may still make a difference to it."""
@@ -94,6 +122,8 @@ class Rebalancer:
         mirrored, written = self._desk.find(resources.REBALANCERS, "", name), self._written.get(name)
         if mirrored is None:
             self._written.pop(name, None)
+            self._said_at.pop(name, None)
+            self._asked.pop(name, None)
             self._reports.forget(name)
             return None
         is_newer = written and written.metadata.uid == mirrored.metadata.uid and _is_newer(written, mirrored)
@@ -106,6 +136,8 @@ class Rebalancer:
         now, limits = self._desk.clock(), self._limits(rebalancer)
         wanted = list_wanted(rebalancer, self._resolve)
         found = review(rebalancer, wanted, self._find_binding, limits=limits, now=now)
+        if rest := self._rest(rebalancer, found):
+            return rest
         rebalancer = await self._write_status(rebalancer, found)
         was_late = await self._send(rebalancer, found.triggers, limits)
         waits = [
@@ -114,6 +146,16 @@ class Rebalancer:
             _AFTER_CONFLICT if was_late else None,
         ]
         return min((wait for wait in waits if wait is not None), default=None)
+
+    def _rest(self, rebalancer: WorkloadRebalancer, found: Review) -> float:
+        """Tell how long it is too early to say how far it has come: the more entries, the less often."""
+        said, new = rebalancer.status, found.status
+        if found.triggers or said.finish_time != new.finish_time:
+            return 0.0
+        entries = len(new.observed_workloads or ())
+        pause = self._settings.gather_for * max(1.0, entries / _ENTRIES_AT_ONCE)
+        now = asyncio.get_running_loop().time()
+        return max(0.0, self._said_at.get(rebalancer.metadata.name, -pause) + pause - now)
 
     def _limits(self, rebalancer: WorkloadRebalancer) -> Limits:
         return set_limits(rebalancer, timeout=self._settings.handover_timeout)
@@ -156,6 +198,7 @@ class Rebalancer:
             patch = {"metadata": {"resourceVersion": version}, "status": turn(old, new)}
             written = await self._desk.patch(resources.REBALANCERS, rebalancer, patch, subresource="status")
             self._written[name] = written
+            self._said_at[name] = asyncio.get_running_loop().time()
             self._await_bindings(written)
             self._reports.tell(rebalancer, written, self._find_binding)
             rebalancer = written
@@ -177,16 +220,13 @@ class Rebalancer:
 
     async def _trigger(self, rebalancer: WorkloadRebalancer, trigger: Trigger, limits: Limits) -> None:
         binding = trigger.binding
-        patch = {
-            "metadata": {"resourceVersion": binding.metadata.resource_version},
-            "spec": {
-                "rescheduleTriggeredAt": trigger.at,
-                "handover": {"timeoutSeconds": limits.handover},
-            },
-        }
-        resource = resources.binding_resource(_binding_key(trigger.workload).kind)
+        key = _binding_key(trigger.workload)
+        self._asked[rebalancer.metadata.name].add(key)
         async with self._sending:
-            await self._desk.patch(resource, binding, patch)
+            patch = _write_wish(
+                binding, trigger.at, limits, self._carry(key, _wish(binding, trigger.at, limits))
+            )
+            await self._desk.patch(resources.binding_resource(key.kind), binding, patch)
         self._reports.tell_trigger(rebalancer, binding, trigger.at)
 
     async def _expire(self, rebalancer: WorkloadRebalancer) -> float | None:
@@ -208,6 +248,22 @@ class Rebalancer:
         meta = rebalancer.metadata
         version = meta.resource_version
         await self._desk.api.remove_object(resources.REBALANCERS, meta.name, uid=meta.uid, version=version)
+
+
+def _wish(binding: ResourceBinding, at: str, limits: Limits) -> ResourceBinding:
+    """Give the binding as it stands once it is asked for."""
+    handover = replace(binding.spec.handover or Handover(), timeout_seconds=limits.handover)
+    return replace(binding, spec=replace(binding.spec, reschedule_triggered_at=at, handover=handover))
+
+
+def _write_wish(binding: ResourceBinding, at: str, limits: Limits, placed: Object) -> Object:
+    """Give the merge patch of the wish, and of what it comes to."""
+    spec = placed.get("spec", {})
+    handover = {"timeoutSeconds": limits.handover, **spec.get("handover", {})}
+    return {
+        "metadata": {**placed.get("metadata", {}), "resourceVersion": binding.metadata.resource_version},
+        "spec": {**spec, "rescheduleTriggeredAt": at, "handover": handover},
+    }
 
 
 def _key(name: str) -> Key:

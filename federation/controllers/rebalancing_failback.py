@@ -20,8 +20,6 @@ from reberth.measures import Duration
 from reberth.resources import Resource
 from reberth.times import write_time
 
-_BY_FAILBACK = "failback"
-
 
 class FailbackSettings(QueueSettings, frozen=True):
     at_once: Annotated[int, Meta(ge=1)] = 10
@@ -93,7 +91,7 @@ class Failback:
         }
         await self._desk.patch(resources.binding_resource(key.kind), binding, patch)
         self._asked[key] = trigger
-        metrics.TRIGGERED.labels(_BY_FAILBACK).inc()
+        metrics.TRIGGERED.labels(metrics.BY_FAILBACK).inc()
         note = f"Group {step.to} has recovered and has room; a fresh scheduling is asked for."
         tell_both(self._desk, binding, reason="FailbackTriggered", note=note)
         return None

@@ -63,5 +63,5 @@ class Handovers:
         else:
             note = f"New copies were not ready in time, old ones in {clusters} go all the same."
             reason, kind = "HandoverTimedOut", WARNING
-        metrics.HANDED_OVER.labels("ready" if in_time else "timeout").inc()
+        metrics.HANDED_OVER.labels(metrics.READY if in_time else metrics.TIMEOUT).inc()
         tell_both(self._desk, binding, reason=reason, note=note, kind=kind)

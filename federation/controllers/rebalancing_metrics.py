@@ -2,7 +2,11 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from federation.rebalancing.progress import Waiting
 from reberth.metrics import REGISTRY
+
+BY_REBALANCER, BY_FAILBACK = "rebalancer", "failback"
+READY, TIMEOUT = "ready", "timeout"
 
 TRIGGERED = Counter(
     "reberth_federation_rebalance_triggered_total",
@@ -38,3 +42,11 @@ HANDED_OVER = Counter(
     ("result",),
     registry=REGISTRY,
 )
+
+# They stand at 0 from the beginning: of a counter that comes with its first event nobody sees an increase.
+for _by in (BY_REBALANCER, BY_FAILBACK):
+    TRIGGERED.labels(_by)
+for _reason in Waiting:
+    WAITING.labels(str(_reason))
+for _result in (READY, TIMEOUT):
+    HANDED_OVER.labels(_result)

@@ -21,7 +21,6 @@ from reberth.events import NORMAL
 from reberth.records import ObjectMeta
 
 _ACTION = "Rebalancing"
-_BY_REBALANCER = "rebalancer"
 
 
 def tell_both(desk: Desk, binding: ResourceBinding, *, reason: str, note: str, kind: str = NORMAL) -> None:
@@ -40,7 +39,7 @@ class Reports:
         self._waiting: dict[str, Counter[Waiting]] = {}
 
     def tell_trigger(self, rebalancer: WorkloadRebalancer, binding: ResourceBinding, at: str) -> None:
-        metrics.TRIGGERED.labels(_BY_REBALANCER).inc()
+        metrics.TRIGGERED.labels(metrics.BY_REBALANCER).inc()
         note = f"WorkloadRebalancer {rebalancer.metadata.name} asks for a fresh scheduling at {at}."
         tell_both(self._desk, binding, reason="RescheduleTriggered", note=note)
 

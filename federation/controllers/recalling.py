@@ -10,18 +10,8 @@ from msgspec.structs import replace
 from federation.api import ResourceBinding
 from federation.scheduling import Decision, tell_success
 from federation.scheduling.causes import Cause, Rest
-from reberth.records import Record
+from federation.scheduling.noting import Note, read_note
 from reberth.times import TimeError, parse_time, write_time
-
-NOTE = "reberth.dev/scheduling"
-
-
-class Note(Record, frozen=True):
-    """When a decision was made, for which group, and upon which wish."""
-
-    time: str
-    affinity_name: str = ""
-    wish: str = ""
 
 
 def write_note(binding: ResourceBinding, decision: Decision) -> str:
@@ -34,7 +24,7 @@ def write_note(binding: ResourceBinding, decision: Decision) -> str:
 
 def recall(binding: ResourceBinding) -> ResourceBinding:
     """Give the binding with the status that its last decision would have written."""
-    note = _read_note(binding)
+    note = read_note(binding)
     if note is None or not _is_newer(note, binding):
         return binding
     status, generation = binding.status, binding.status.scheduler_observed_generation
@@ -61,15 +51,6 @@ def resume(binding: ResourceBinding, known: ResourceBinding, decision: Decision)
         cause=Cause.NEW,
         scheduled_at=parse_time(known.status.last_scheduled_time or ""),
     )
-
-
-def _read_note(binding: ResourceBinding) -> Note | None:
-    """What somebody else has written there is no note of ours."""
-    text = (binding.metadata.annotations or {}).get(NOTE)
-    try:
-        return msgspec.json.decode(text, type=Note) if text else None
-    except msgspec.DecodeError:
-        return None
 
 
 def _is_newer(note: Note, binding: ResourceBinding) -> bool:

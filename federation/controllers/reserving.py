@@ -8,15 +8,15 @@ long that the cluster's report must hold it, when the replicas go elsewhere, or 
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 
-from federation.api import Cluster, ResourceBinding, ResourceSummary
+from federation.api import ResourceBinding
 from federation.controllers.keys import Key
-from reberth.quantities import QuantityError, nanos, write_quantity
+from reberth.quantities import QuantityError, nanos
 from reberth.records import Quantities
 
 _PODS = "pods"
@@ -77,10 +77,10 @@ class Reservations:
             if soon < held[name].until:
                 self._put(key, name, replace(held[name], until=soon))
 
-    def apply(self, clusters: Iterable[Cluster], *, now: float) -> list[Cluster]:
-        """Give the clusters with what is held among what waits for a node."""
+    def taken(self, *, now: float) -> Mapping[str, Mapping[str, int]]:
+        """Tell by cluster what is held of each resource, in nanos."""
         self._forget(now)
-        return [_take(cluster, self._taken.get(cluster.metadata.name, {})) for cluster in clusters]
+        return self._taken
 
     def _hold(self, key: Key, binding: ResourceBinding, counts: Mapping[str, int], *, now: float) -> None:
         needs = binding.spec.replica_requirements
@@ -111,18 +111,3 @@ class Reservations:
 
 def _list_applied(binding: ResourceBinding) -> set[str]:
     return {each.cluster_name for each in binding.status.aggregated_status or () if each.applied}
-
-
-def _take(cluster: Cluster, taken: Mapping[str, int]) -> Cluster:
-    summary = cluster.status.resource_summary
-    if summary is None or not any(taken.values()):
-        return cluster
-    return replace(cluster, status=replace(cluster.status, resource_summary=_add(summary, taken)))
-
-
-def _add(summary: ResourceSummary, taken: Mapping[str, int]) -> ResourceSummary:
-    waiting = dict(summary.allocating or {})
-    for name, amount in taken.items():
-        if amount:
-            waiting[name] = write_quantity(nanos(waiting.get(name, 0)) + amount)
-    return replace(summary, allocating=waiting)

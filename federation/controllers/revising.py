@@ -23,12 +23,14 @@ from federation.controllers.keys import (
     namespace_of_works,
     tie_to_binding,
 )
+from federation.controllers.preserving import note_state, take_along
 from federation.controllers.resources import HeldWork
 from federation.controllers.scheduled import kind_of
 from federation.controllers.templates import Object, Template
 from federation.controllers.writing import write_manifest
 from federation.rebalancing.handing_over import kept_replicas
 from federation.scheduling.rounding import divide, prefers_last_name
+from reberth.records import Labels
 
 CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
 
@@ -50,7 +52,12 @@ def plan(key: Key, binding: ResourceBinding, template: Template, existing: Mappi
     tasks = {task.from_cluster: task for task in binding.spec.graceful_eviction_tasks or ()}
     targets = targets_of(binding) | _keep(binding, existing)
     held = {name for name, task in tasks.items() if name not in targets and not _is_direct(task)}
-    wanted = {name: write_work(key, binding, template, name, replicas) for name, replicas in targets.items()}
+    wanted = {
+        name: write_work(
+            key, binding, template, name, replicas, state=take_along(binding, name, existing.get(name))
+        )
+        for name, replicas in targets.items()
+    }
     waits = any(_is_direct(task) and name in existing and name not in targets for name, task in tasks.items())
     changes = {
         name: (existing[name], change)
@@ -85,10 +92,19 @@ def _is_direct(task: GracefulEvictionTask) -> bool:
     return task.purge_mode is PurgeMode.DIRECTLY
 
 
-def write_work(key: Key, binding: ResourceBinding, template: Template, cluster: str, replicas: int) -> Object:
-    """Compose the Work of one cluster."""
+def write_work(
+    key: Key,
+    binding: ResourceBinding,
+    template: Template,
+    cluster: str,
+    replicas: int,
+    *,
+    state: Labels | None = None,
+) -> Object:
+    """Compose the Work of one cluster; `state` are labels that the copy takes over from one before it."""
     labels, annotations = tie_to_binding(kind_of(binding), binding.metadata)
     manifest = revise(key, write_manifest(key, template), binding, (cluster, replicas))
+    manifest["metadata"]["labels"] |= state or {}
     return {
         "apiVersion": WORKS_API_VERSION,
         "kind": "Work",
@@ -96,7 +112,7 @@ def write_work(key: Key, binding: ResourceBinding, template: Template, cluster: 
             "name": name_work(key),
             "namespace": namespace_of_works(cluster),
             "labels": labels,
-            "annotations": annotations,
+            "annotations": {**annotations, **note_state(state or {})},
             "finalizers": [EXECUTION_FINALIZER],
         },
         "spec": {

@@ -1,21 +1,31 @@
 """What a decision of the scheduler writes: clusters, the status of the binding, and Events for people."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from federation.admission.identities import LABELS
-from federation.api import APPLIED_PLACEMENT, DEFAULT_SCHEDULER, SCHEDULED, Placement, ResourceBinding
+from federation.api import (
+    APPLIED_PLACEMENT,
+    DEFAULT_SCHEDULER,
+    SCHEDULED,
+    Handover,
+    Placement,
+    ResourceBinding,
+)
 from federation.controllers.evicting import hold_dropped
 from federation.controllers.keys import BINDING_KINDS
 from federation.controllers.matching import CLUSTER_POLICY, POLICY
-from federation.controllers.recalling import NOTE, write_note
+from federation.controllers.recalling import write_note
 from federation.controllers.templates import Object
 from federation.controllers.unknown_clusters import list_unknown
 from federation.rebalancing.handing_over import keep_old
 from federation.scheduling import Decision, Reason
 from federation.scheduling.causes import Cause, Rest
+from federation.scheduling.hearing import UNHEARD, note_unheard
+from federation.scheduling.noting import NOTE
 from reberth.faults import ObjectError
 from reberth.records import Condition
 from reberth.times import write_time
@@ -51,11 +61,16 @@ def rank(binding: ResourceBinding | None) -> int:
 
 
 def change_clusters(
-    binding: ResourceBinding, decision: Decision, *, leaving: Collection[str] = ()
+    binding: ResourceBinding,
+    decision: Decision,
+    *,
+    leaving: Collection[str] = (),
+    handover: int | None = None,
 ) -> Object | None:
     """Give the merge patch of clusters and applied placement; None where it would change nothing.
 
-    Copies in clusters that are `leaving` stay until what takes their place is healthy.
+    Copies in clusters that are `leaving` stay until what takes their place is healthy. `handover` is how many
+    seconds others stay at most that nobody has wished away.
     """
     if decision.reason is not Reason.SUCCESS or not decision.cause:
         return None
@@ -66,14 +81,36 @@ def change_clusters(
         }
         if tasks := hold_dropped(binding, decision.clusters, leaving):
             patch["spec"]["gracefulEvictionTasks"] = [msgspec.to_builtins(task) for task in tasks]
-        if decision.cause == Cause.WISH and decision.scheduled_at is not None:
-            patch["spec"] |= keep_old(binding, decision.clusters, now=decision.scheduled_at)
-    applied = write_placement(binding)
-    metadata: Object = {"resourceVersion": binding.metadata.resource_version}
-    if not patch and (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT) == applied:
+        patch["spec"] |= _hand_over(binding, decision, handover)
+    had = binding.metadata.annotations or {}
+    wanted = {APPLIED_PLACEMENT: write_placement(binding), **_name_unheard(had, decision)}
+    if not patch and wanted.items() <= had.items():
         return None
-    metadata["annotations"] = {APPLIED_PLACEMENT: applied, NOTE: write_note(binding, decision)}
+    metadata = {
+        "resourceVersion": binding.metadata.resource_version,
+        "annotations": {**wanted, NOTE: write_note(binding, decision)},
+    }
     return {**patch, "metadata": metadata}
+
+
+def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | None) -> Object:
+    """Keep old copies of what is scheduled afresh: as it was wished, or because a cluster has come."""
+    if decision.scheduled_at is None or decision.cause not in {Cause.WISH, Cause.KINDS}:
+        return {}
+    if decision.cause == Cause.WISH:
+        return keep_old(binding, decision.clusters, now=decision.scheduled_at)
+    timed = replace(binding.spec.handover or Handover(), timeout_seconds=handover)
+    asked = replace(binding, spec=replace(binding.spec, handover=timed))
+    kept = keep_old(asked, decision.clusters, now=decision.scheduled_at)
+    return {"handover": {"timeoutSeconds": handover, **kept["handover"]}} if kept else {}
+
+
+def _name_unheard(had: Mapping[str, str], decision: Decision) -> dict[str, str | None]:
+    """Give the annotation that names clusters yet to be heard; None takes it away."""
+    if decision.unheard is None:
+        return {}
+    noted = note_unheard(decision.unheard)
+    return {UNHEARD: noted} if noted or UNHEARD in had else {}
 
 
 def write_placement(binding: ResourceBinding) -> str:
@@ -168,7 +205,7 @@ def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: 
     if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
         return None
     since = old.last_transition_time if old and old.status == wanted.status else write_time(now)
-    new = msgspec.structs.replace(wanted, last_transition_time=since)
+    new = replace(wanted, last_transition_time=since)
     others = [each for each in has or () if each.type != wanted.type]
     return [_write(each) for each in (*others, new)]
 

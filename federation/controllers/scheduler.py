@@ -5,9 +5,10 @@ clusters' room until they report it themselves.
 """
 
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from federation.api import Cluster, ResourceBinding
 from federation.controllers import metrics, resources
@@ -38,19 +39,27 @@ _ACTION = "Scheduling"
 
 
 class SchedulerSettings(QueueSettings, frozen=True):
-    """Decisions are made one after the other, so that each sees what the last one has given away."""
+    """Decisions are made one after the other, so that each sees what the last one has given away.
 
+    There are more workers than calls at once, so that one is always there to go before the less urgent.
+    """
+
+    workers: Annotated[int, Meta(ge=1, le=256)] = 32
     look_again: Duration = Duration(30)
     """After this time a binding is tried again that found too little room."""
     reserve_for: Duration = Duration(120)
     """So long at most is room held for replicas that a member has not reported."""
     reported_within: Duration = Duration(15)
     """What has been applied in a member stands in its report after so long."""
+    handover_timeout: Duration = Duration(600)
+    """So long at most do old copies stay when a cluster that was waited for takes replicas."""
 
 
 class Scheduler:
-    def __init__(self, desk: Desk, settings: SchedulerSettings) -> None:
+    def __init__(self, desk: Desk, settings: SchedulerSettings, *, hands_over: bool = True) -> None:
+        """`hands_over` says that somebody lets old copies go when new ones are ready."""
         self._desk = desk
+        self._handover = max(1, int(settings.handover_timeout)) if hands_over else None
         self._settings = settings
         self._queue = Queue(
             "scheduler",
@@ -62,6 +71,8 @@ class Scheduler:
         self._known: set[Key] = set()
         self._waiting: set[Key] = set()
         self._shapes: dict[str, object] = {}
+        self._clusters: object = None
+        self._read: Fleet | None = None
         self._reservations = Reservations(
             lasting=settings.reserve_for, reported_within=settings.reported_within
         )
@@ -83,7 +94,7 @@ class Scheduler:
         now = self._desk.clock()
         self._reservations.observe(key, None, now=now)
         decision = self._decide(binding, now)
-        change = change_clusters(binding, decision) if is_ours(binding) else None
+        change = self._change(binding, decision) if is_ours(binding) else None
         if change is None:
             return wanted
         self._reserve(key, binding, decision)
@@ -93,6 +104,20 @@ class Scheduler:
             "metadata": {**wanted["metadata"], "annotations": annotations},
             "spec": {**wanted["spec"], **change.get("spec", {})},
         }
+
+    def carry_along(self, key: Key, wished: ResourceBinding) -> Object:
+        """Decide for a binding that is about to be asked for afresh: what is to be written with the wish.
+
+        What cannot be decided now is asked for alone, and is looked at when it has been.
+        """
+        if not is_ours(wished):
+            return {}
+        decision = self._decide(recall(wished), self._desk.clock())
+        change = self._change(wished, decision) if decision.cause == Cause.WISH else None
+        if change is None:
+            return {}
+        self._reserve(key, wished, decision)
+        return change
 
     async def run(self) -> None:
         await self._queue.run()
@@ -150,8 +175,12 @@ class Scheduler:
             metrics.ALGORITHM_DURATION.labels("All").observe(time.monotonic() - started)
 
     def _fleet(self, now: float) -> Fleet:
+        """Read the clusters again when they have changed; what is reserved changes with every decision."""
         clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
-        return Fleet(self._reservations.apply(clusters, now=now))
+        if clusters is not self._clusters or self._read is None:
+            self._read = Fleet(clusters, before=self._read)
+            self._clusters = clusters
+        return self._read.less(self._reservations.taken(now=now))
 
     async def _carry_out(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, is_untold: bool
@@ -159,9 +188,7 @@ class Scheduler:
         """Write the clusters, then what was thought of them; the reservation stands before anybody waits."""
         resource = resources.binding_resource(key.kind)
         written = binding
-        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
-        leaving = {each.metadata.name for each in clusters if each.metadata.deletion_timestamp is not None}
-        change = change_clusters(binding, decision, leaving=leaving)
+        change = self._change(binding, decision)
         if change is not None:
             self._reserve(key, binding, decision)
             written = await self._desk.patch(resource, binding, change)
@@ -170,6 +197,11 @@ class Scheduler:
         status = change_status(written, decision, was_changed=was_changed, now=self._desk.clock())
         if status is not None:
             await self._desk.patch(resource, written, status, subresource="status")
+
+    def _change(self, binding: ResourceBinding, decision: Decision) -> Object | None:
+        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        leaving = {each.metadata.name for each in clusters if each.metadata.deletion_timestamp is not None}
+        return change_clusters(binding, decision, leaving=leaving, handover=self._handover)
 
     def _reserve(self, key: Key, binding: ResourceBinding, decision: Decision) -> None:
         given = {target.name: target.replicas for target in decision.clusters}

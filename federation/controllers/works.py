@@ -23,7 +23,8 @@ from reberth.resources import Resource
 
 class WorkSettings(QueueSettings, frozen=True):
     wait_for_claim: Duration = Duration(30)
-    """So long at most do new Works wait for their template to say whose it is: that is sent along."""
+    """So long at most do new Works wait for their template to say whose it is: that makes another generation
+    of a Deployment, and copies tell theirs."""
 
 
 class Works:

@@ -38,6 +38,14 @@ def is_pending(binding: ResourceBinding) -> bool:
     return written is not None and not is_scheduled(binding, written)
 
 
+def has_been_heard(binding: ResourceBinding) -> bool:
+    """Tell whether there was a wish, and it needs no waiting for any more."""
+    try:
+        return binding.spec.reschedule_triggered_at is not None and not is_pending(binding)
+    except ObjectError:
+        return True
+
+
 def check_times(binding: ResourceBinding) -> None:
     """Raise an ObjectError where one of the two times cannot be read."""
     is_pending(binding)

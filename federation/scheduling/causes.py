@@ -7,6 +7,7 @@ import msgspec
 from federation.api import APPLIED_PLACEMENT, ClusterAffinityTerm, Placement, ResourceBinding
 from federation.scheduling.demands import Demand, Strategy
 from federation.scheduling.fleet import Fleet
+from federation.scheduling.hearing import has_heard
 
 
 class Cause(StrEnum):
@@ -19,6 +20,7 @@ class Cause(StrEnum):
     ALWAYS = "what is not divided is always looked at"
     EVICTED = "it is being evicted from one of its clusters"
     LEAVING = "one of its clusters is being deleted"
+    KINDS = "a cluster says only now what it serves"
 
 
 class Rest(StrEnum):
@@ -48,6 +50,7 @@ def _find_change(binding: ResourceBinding, demand: Demand, fleet: Fleet) -> Caus
         Cause.REPLICAS: sum(demand.targets.values()) != demand.replicas,
         Cause.EVICTED: not demand.evicting.isdisjoint(demand.targets),
         Cause.LEAVING: any(map(fleet.is_leaving, demand.targets)),
+        Cause.KINDS: has_heard(binding, fleet),
     }
     return next((cause for cause, holds in causes.items() if holds), None)
 

@@ -14,11 +14,11 @@ from federation.api import ResourceBinding, TargetCluster
 from federation.scheduling.affinities import Group
 from federation.scheduling.assigning import assign
 from federation.scheduling.candidates import Candidate, rank
-from federation.scheduling.causes import Rest, find_cause
+from federation.scheduling.causes import Cause, Rest, find_cause
 from federation.scheduling.demands import Demand, read_demand
-from federation.scheduling.estimating import Request, estimate
 from federation.scheduling.filtering import Reasons, find_reasons, find_tiers, summarize
-from federation.scheduling.fleet import Fleet, Member
+from federation.scheduling.fleet import Fleet
+from federation.scheduling.hearing import list_unheard
 from federation.scheduling.outcomes import Decision, Failure, Reason, Refusal, Verdict, judge, tell_success
 from federation.scheduling.scoring import score
 from federation.scheduling.selecting import select
@@ -39,14 +39,30 @@ def decide(binding: ResourceBinding, fleet: Fleet, *, now: float) -> Decision:
     cause = find_cause(binding, demand, fleet)
     if isinstance(cause, Rest):
         return _rest(demand, cause, fleet)
+    if cause is not Cause.KINDS:
+        return _schedule(demand, cause, fleet, now=now)
+    anew = _schedule(replace(demand, fresh=True), cause, fleet, now=now)
+    return anew if anew.reason is Reason.SUCCESS else _rest(demand, Rest.UNCHANGED, fleet)
+
+
+def _schedule(demand: Demand, cause: Cause, fleet: Fleet, *, now: float) -> Decision:
+    """Try group after group."""
     failed: list[Attempt] = []
     for group in _walk(demand):
         attempt = _try(group, demand, fleet)
         if attempt.refusal is None:
             done = _succeed(demand, attempt, failed)
-            return replace(done, cause=cause, scheduled_at=max(now, demand.wished_at))
+            unheard = _list_unheard(demand, (*failed, attempt), fleet)
+            return replace(done, cause=cause, scheduled_at=max(now, demand.wished_at), unheard=unheard)
         failed.append(attempt)
     return replace(_fail(demand, failed), cause=cause)
+
+
+def _list_unheard(demand: Demand, tried: Iterable[Attempt], fleet: Fleet) -> tuple[str, ...] | None:
+    """A steady scheduling places nothing anew, with whomever it might."""
+    if demand.targets and not demand.fresh:
+        return None
+    return list_unheard((attempt.verdicts for attempt in tried), fleet)
 
 
 def _walk(demand: Demand) -> Iterator[Group]:
@@ -74,16 +90,12 @@ def _try(group: Group, demand: Demand, fleet: Fleet) -> Attempt:
 
 
 def _judge_clusters(reasons: Iterable[Reasons], demand: Demand, fleet: Fleet) -> dict[str, Verdict]:
-    rooms = fleet.column(_estimate, demand.request if demand.replicas else None)
+    # Without replicas there is nothing to make room for.
+    rooms = fleet.estimate(demand.request) if demand.replicas else (0,) * len(fleet.members)
     return {
         member.name: Verdict(not against, against, {} if against else score(demand, member.name), room)
         for member, against, room in zip(fleet.members, reasons, rooms, strict=True)
     }
-
-
-def _estimate(member: Member, request: Request | None) -> int:
-    """Without replicas there is nothing to make room for."""
-    return 0 if request is None else estimate(member.room, request)
 
 
 def _place(passed: Sequence[Candidate], demand: Demand) -> tuple[TargetCluster, ...] | Refusal:

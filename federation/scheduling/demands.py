@@ -18,6 +18,7 @@ from federation.api import (
 )
 from federation.scheduling.affinities import Affinity, FieldError, Group, compile_affinity, list_groups
 from federation.scheduling.estimating import Request, read_request
+from federation.scheduling.noting import read_note
 from federation.scheduling.rounding import prefers_last_name
 from reberth.faults import ObjectError
 from reberth.quantities import QuantityError
@@ -97,16 +98,22 @@ def is_due(binding: ResourceBinding) -> bool:
     """Tell whether somebody wishes a fresh scheduling that has not been done since.
 
     Both times are whole seconds. Of two equal ones the wish came second if the object has changed since the
-    scheduler looked at it.
+    scheduler looked at it, unless it is noted that this very wish was carried out.
     """
     trigger, last = binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time
     if trigger is None or last is None:
         return False
     wished = _read_seconds(trigger, "spec.rescheduleTriggeredAt")
     done = _read_seconds(last, "status.lastScheduledTime")
-    generation = binding.metadata.generation
-    has_changed = generation == 0 or generation > binding.status.scheduler_observed_generation
-    return wished > done or (wished == done and has_changed)
+    return wished > done or (wished == done and _is_unheard(binding, trigger))
+
+
+def _is_unheard(binding: ResourceBinding, trigger: str) -> bool:
+    """Tell of a wish that was made in the second of the last scheduling whether it came after it."""
+    generation, note = binding.metadata.generation, read_note(binding)
+    if note is not None and note.wish == trigger:
+        return False
+    return generation == 0 or generation > binding.status.scheduler_observed_generation
 
 
 def _read(binding: ResourceBinding, placement: Placement) -> Demand:

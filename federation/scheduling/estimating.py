@@ -1,5 +1,7 @@
 """How many replicas a cluster has room for, by the sums that it reports of its nodes."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from federation.api import ResourceSummary
@@ -35,10 +37,9 @@ def read_request(asked: Quantities | None) -> Request:
     return tuple(sorted((name, nanos(amount)) for name, amount in (asked or {}).items()))
 
 
-def reserve(room: Room, request: Request, replicas: int) -> Room:
-    """Give the room that is left when so many replicas are on their way but not yet reported."""
-    taken = {PODS: UNIT, **dict(request)}
-    return Room({name: free - replicas * taken.get(name, 0) for name, free in room.free.items()})
+def take(room: Room, taken: Mapping[str, int]) -> Room:
+    """Give the room that is left when so much is on its way that is not reported yet."""
+    return Room({name: free - taken.get(name, 0) for name, free in room.free.items()})
 
 
 def estimate(room: Room, request: Request) -> int:

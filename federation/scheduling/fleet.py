@@ -1,16 +1,18 @@
 """The member clusters as the scheduler sees them: read once, then asked a few questions again and again.
 
 Thousands of bindings have few different placements and requests. An answer is kept as a column, one value
-for each cluster, and the next binding with the same question finds it there.
+for each cluster, and the next binding with the same question finds it there. Room changes with every
+decision: it stands apart, so that all other answers outlive it.
 """
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar
+import copy
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from federation.api import Cluster
-from federation.scheduling.estimating import Room, read_room
+from federation.scheduling.estimating import Request, Room, estimate, read_room, take
 from reberth.faults import ObjectError
 from reberth.quantities import QuantityError
 from reberth.records import Labels, Taint
@@ -22,7 +24,7 @@ _KEEPING_AWAY = {"NoSchedule", "NoExecute"}
 
 
 class Member(msgspec.Struct, frozen=True, eq=False):
-    """What decisions need to know of one cluster."""
+    """What decisions need to know of one cluster, but for its room."""
 
     name: str
     labels: Labels
@@ -31,7 +33,6 @@ class Member(msgspec.Struct, frozen=True, eq=False):
     zones: tuple[str, ...]
     taints: tuple[Taint, ...]
     apis: frozenset[tuple[str, str]]
-    room: Room
     is_leaving: bool
 
     def fields(self, name: str) -> tuple[str, ...]:
@@ -42,15 +43,42 @@ class Member(msgspec.Struct, frozen=True, eq=False):
         return (value,) if value else ()
 
 
+class _Entry(NamedTuple):
+    """One cluster, and what was read of it."""
+
+    cluster: Cluster
+    member: Member
+    room: Room
+
+
 class Fleet:
     """All clusters by name, and the columns of answers about them."""
 
-    def __init__(self, clusters: Iterable[Cluster]) -> None:
-        """Read the clusters; of two of one name the later counts. Raises ObjectError."""
-        named = {cluster.metadata.name: cluster for cluster in clusters}
-        self.members = tuple(_read(named[name]) for name in sorted(named))
+    def __init__(self, clusters: Iterable[Cluster], *, before: "Fleet | None" = None) -> None:
+        """Read the clusters; of two of one name the later counts. Raises ObjectError.
+
+        What was read `before` of a cluster that has not changed since is not read again.
+        """
+        known = before._entries if before else {}  # noqa: SLF001 - it is of this class
+        entries = {each.metadata.name: _enter(each, known.get(each.metadata.name)) for each in clusters}
+        self._entries: dict[str, _Entry] = {name: entries[name] for name in sorted(entries)}
+        self.members = tuple(entry.member for entry in self._entries.values())
+        self.rooms = tuple(entry.room for entry in self._entries.values())
         self.places = {member.name: place for place, member in enumerate(self.members)}
         self._columns: dict[tuple[Any, Hashable], tuple[Any, ...]] = {}
+        self._estimates: dict[Request, tuple[int, ...]] = {}
+
+    def less(self, taken: Mapping[str, Mapping[str, int]]) -> Self:
+        """Give the same clusters with so much less room, by their names; all other answers stand."""
+        if not any(taken.get(name) for name in self.places):
+            return self
+        fleet = copy.copy(self)
+        fleet.rooms = tuple(
+            take(room, taken[name]) if taken.get(name) else room
+            for name, room in zip(self.places, self.rooms, strict=True)
+        )
+        fleet._estimates = {}  # noqa: SLF001 - it is of this class
+        return fleet
 
     def column(self, question: Callable[[Member, About], Answer], about: About) -> tuple[Answer, ...]:
         """Ask every cluster, in the order of their names; the question must have no other input."""
@@ -59,9 +87,21 @@ class Fleet:
             self._columns[key] = tuple(question(member, about) for member in self.members)
         return self._columns[key]
 
+    def estimate(self, request: Request) -> tuple[int, ...]:
+        """Count for each cluster the replicas of this request that it has room for."""
+        if request not in self._estimates:
+            self._estimates[request] = tuple(estimate(room, request) for room in self.rooms)
+        return self._estimates[request]
+
     def is_leaving(self, name: str) -> bool:
         place = self.places.get(name)
         return place is not None and self.members[place].is_leaving
+
+
+def _enter(cluster: Cluster, known: _Entry | None) -> _Entry:
+    if known is not None and known.cluster is cluster:
+        return known
+    return _Entry(cluster, _read(cluster), _read_room(cluster))
 
 
 def _read(cluster: Cluster) -> Member:
@@ -78,7 +118,6 @@ def _read(cluster: Cluster) -> Member:
             for version in cluster.status.api_enablements or ()
             for resource in version.resources or ()
         ),
-        room=_read_room(cluster),
         is_leaving=cluster.metadata.deletion_timestamp is not None,
     )
 

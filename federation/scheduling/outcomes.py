@@ -45,7 +45,8 @@ class Decision(msgspec.Struct, frozen=True):
 
     Without success these are the clusters that it has: nothing is taken away before there is a
     substitute. `scheduled_at` is the new lastScheduledTime, None where it stays as it is. `retry` asks
-    for another attempt, though no object changes. `cause` is why it was scheduled at all.
+    for another attempt, though no object changes. `cause` is why it was scheduled at all. `unheard` are
+    clusters that have yet to say what they serve, None where the ones known before stand.
     """
 
     clusters: tuple[TargetCluster, ...]
@@ -57,6 +58,7 @@ class Decision(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
     scheduled_at: float | None = None
     retry: bool = False
+    unheard: tuple[str, ...] | None = None
 
 
 def judge(refusals: Sequence[Refusal]) -> tuple[Refusal, bool]:

@@ -1,35 +1,70 @@
 from collections import Counter
+from pathlib import Path
 
-from bench.federation.bursting import Burst, Moment
-from bench.federation.counting import count_forward
-from bench.federation.reporting import count_to_schedule, describe_bursts, describe_calls, describe_goals
+import pytest
 
-CALLS = Counter(
-    {
-        "POST resourcebindings": 10,
-        "PATCH resourcebindings/status": 10,
-        "PATCH deployments": 10,
-        "POST works": 20,
-        "PATCH works/status": 7,
-        "POST events": 20,
+from bench.federation import keeping
+from bench.federation.counting import count_all, count_bindings, count_forward, part_reports
+from bench.federation.following import Moment, Run
+from bench.federation.reporting import BURST, MEMORY, REBALANCE, describe, describe_goals
+from bench.reading.arms import Failed
+
+CALLS = {
+    "POST resourcebindings": 10,
+    "PATCH resourcebindings/status": 10,
+    "PATCH deployments": 10,
+    "POST works": 20,
+    "PATCH works/status": 7,
+    "POST events": 20,
+}
+MOMENTS = {BURST: ("created", "scheduled", "present", "told"), REBALANCE: ("finished", "settled")}
+
+
+def made(part: str, seconds: float, *, rate: int = 40, size: int = 10) -> Run:
+    moments = {
+        name: Moment(seconds * place, CALLS) for place, name in enumerate(MOMENTS.get(part, MOMENTS[BURST]))
     }
-)
+    return Run(part, size, rate, moments, cpu=1.5, resident=150_000_000)
 
 
-def made(seconds: float) -> Burst:
-    moments = [Moment(seconds * part, CALLS) for part in range(4)]
-    return Burst(*moments, cpu=1.5, resident=150_000_000)
+def verdicts(*runs: Run) -> list[str]:
+    return [line.rsplit("|", 2)[1].strip() for line in describe_goals(runs).splitlines()[2:]]
 
 
 def test_reports_are_told_from_what_workloads_wait_for() -> None:
-    assert count_forward(CALLS) == 50
-    assert count_to_schedule(made(1)) == 20
+    assert (count_all(CALLS), count_forward(CALLS), count_bindings(CALLS)) == (77, 50, 20)
 
 
-def test_each_allowance_has_its_lines_and_goals() -> None:
-    bursts = {40: [made(10)], 400: [made(6)]}
-    lines = describe_bursts(bursts, deployments=10).splitlines()
-    assert len(lines) == 2 + 8
-    assert describe_calls(bursts, deployments=10).count("2.00") == 4
-    goals = describe_goals(bursts, made(1), deployments=10, bindings=3000).splitlines()[2:]
-    assert [line.rsplit("|", 2)[1].strip() for line in goals] == ["yes"] * 4 + ["**no**"] * 2 + ["yes"] * 3
+def test_what_is_said_of_copies_is_told_from_what_is_said_of_clusters() -> None:
+    parted = part_reports(Counter(CALLS), 4)
+    assert (count_all(parted), count_forward(parted), count_bindings(parted)) == (77, 46, 16)
+    assert part_reports(Counter(CALLS), 0) == CALLS
+
+
+def test_each_part_has_its_goals() -> None:
+    assert verdicts(made(BURST, 10)) == ["yes"] * 4
+    assert verdicts(made(BURST, 6, rate=400)) == ["**no**"] * 2 + ["yes"] * 2
+    assert verdicts(made(REBALANCE, 1), made(MEMORY, 1)) == ["yes"] * 3
+
+
+def test_what_was_measured_several_times_has_one_line_for_each_moment() -> None:
+    section = describe([made(BURST, 10), made(BURST, 12), made(BURST, 4, rate=400)], conditions="Today.")
+    assert "| 40 | 2 | scheduled | 11 s (10 to 12) |" in section
+    assert "| 400 | 1 | present | 8 s" in section
+    assert section.count("Not measured.") == 2
+
+
+def test_runs_are_put_down_one_by_one(tmp_path: Path) -> None:
+    file = tmp_path / "figures"
+    assert keeping.read(file) == []
+    runs = [made(BURST, 10), made(REBALANCE, 3)]
+    for run in runs:
+        keeping.put_down(file, run)
+    assert keeping.read(file) == runs
+
+
+def test_what_is_no_file_of_runs_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "figures"
+    file.write_text("{}\n")
+    with pytest.raises(Failed, match="missing required field"):
+        keeping.read(file)

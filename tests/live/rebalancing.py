@@ -1,21 +1,30 @@
-"""Members in which pods really run, and a count of those that are ready, kept by a watch of each member."""
+"""A federation of members in which pods really run: brought up, worked on, asked what it counts."""
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Collection
+from pathlib import Path
+from typing import Any, TypeVar
 
-from localcluster.cluster import Cluster
+import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
+
+from localproduct.replicas import HOST
 from reberth.answers import BadObject
 from reberth.api import Api
-from reberth.cache import DELETED
 from reberth.connecting import Access
-from reberth.records import Pod
-from reberth.resources import PODS
+from reberth.records import Record
+from reberth.resources import Resource
+from reberth.times import parse_time
 from tests.builders import Object
-from tests.live.federating import Place, eventually
-from tests.live.hub_paths import CLUSTERS, REBALANCERS
+from tests.live.federating import Place, deployment, eventually, federated, policy
+from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
+
+T = TypeVar("T", bound=Record)
+RESERVED_FOR = 2
+MEMBERS = ("member1", "member2", "member3")
+PAIR = {"clusterNames": ["member1", "member2"]}
 
 DYNAMIC = {
     "replicaSchedulingType": "Divided",
@@ -25,60 +34,105 @@ DYNAMIC = {
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
 
 
-class ReadyPods:
-    """The ready pods of one workload in all members; `fewest` is the least there were since it was set."""
+@contextlib.asynccontextmanager
+async def rebalancing(name: str, folder: Path, *, cpu: str = "32") -> AsyncIterator[Place]:
+    """Three members with a node each, and a federation that is quick and ends without an error in its log."""
+    async with federated(name, MEMBERS, without=()) as place:
+        for cluster in place.clusters.values():
+            await cluster.add_nodes(1, cpu=cpu, pods=1000)
+        await place.start(
+            folder,
+            members={"probeEvery": "500ms", "threshold": "1s"},
+            scheduler={"reportedWithin": "1s", "reserveFor": f"{RESERVED_FOR}s"},
+            rebalancer={"gatherFor": "200ms"},
+            failback={"gatherFor": "200ms", "atOnce": 1, "lookAgain": "500ms"},
+        )
+        for each in MEMBERS:
+            await eventually(place.hub, f"{CLUSTERS}/{each}", _has_room)
+        yield place
+        assert await place.stop() == 0
+        assert " error " not in (folder / "federation.log").read_text()
 
-    def __init__(self, name: str) -> None:
-        self._prefix = f"{name}-"
-        self._ready: dict[str, set[str]] = {}
-        self.fewest = 0
 
-    @property
-    def places(self) -> dict[str, int]:
-        return {member: len(found) for member, found in sorted(self._ready.items()) if found}
+def _has_room(cluster: Any) -> Any:
+    return status(cluster).get("apiEnablements") and status(cluster).get("resourceSummary", {}).get(
+        "allocatable"
+    )
 
-    def hear(self, member: str, event: str, pod: Pod) -> None:
-        if not pod.metadata.name.startswith(self._prefix):
-            return
-        conditions = pod.status.conditions or ()
-        is_ready = any(each.type == "Ready" and each.status == "True" for each in conditions)
-        there = self._ready.setdefault(member, set())
-        if event == DELETED or not is_ready or pod.metadata.deletion_timestamp is not None:
-            there.discard(pod.metadata.uid)
-        else:
-            there.add(pod.metadata.uid)
-        self.fewest = min(self.fewest, sum(self.places.values()))
 
-    async def become(self, wanted: dict[str, int], *, within: float = 60) -> None:
-        """Wait until so many are ready in each member, and none elsewhere."""
-        try:
-            async with asyncio.timeout(within):
-                while self.places != wanted:
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"{self._prefix}: {self.places}, wanted {wanted}") from None
+async def propagate(place: Place, name: str, replicas: int, **placement: Any) -> None:
+    await place.hub.create(DEPLOYMENTS, deployment(name, replicas))
+    await place.hub.create(POLICIES, policy(name, **placement))
+
+
+def binding_of(name: str) -> str:
+    return f"{BINDINGS}/{name}-deployment"
+
+
+def scheduled(found: Any) -> dict[str, int]:
+    return {each["name"]: each.get("replicas", 0) for each in found["spec"].get("clusters", ())}
+
+
+async def settled(place: Place, name: str, wanted: dict[str, int]) -> Any:
+    """Wait until a workload is where it is to be and nothing holds or evicts it any more."""
+    return await eventually(
+        place.hub,
+        binding_of(name),
+        lambda one: (
+            one
+            and scheduled(one) == wanted
+            and not one["spec"].get("gracefulEvictionTasks")
+            and not one["spec"].get("handover", {}).get("clusters")
+        ),
+        within=60,
+    )
+
+
+async def stand(place: Place, name: str, clusters: dict[str, int]) -> None:
+    """Have a workload that is divided stand where it would not go by itself, as after a failure."""
+    wanted = [{"name": each, "replicas": count} for each, count in clusters.items()]
+    await place.hub.patch(binding_of(name), {"spec": {"clusters": wanted}})
+    await settled(place, name, clusters)
+
+
+async def rebalance(place: Place, name: str, **spec: Any) -> Object:
+    """Rebalance one Deployment and give what became of it."""
+    await let_a_second_pass(place, binding_of(name))
+    await place.hub.create(REBALANCERS, rebalancer(name, name, **spec))
+    return entries(await finished(place, name))[name]
 
 
 @contextlib.asynccontextmanager
-async def counting(place: Place, name: str) -> AsyncIterator[ReadyPods]:
-    pods = ReadyPods(name)
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_follow(member, cluster, pods)) for member, cluster in place.clusters.items()
-        ]
-        yield pods
-        for task in tasks:
-            task.cancel()
-
-
-async def _follow(member: str, cluster: Cluster, pods: ReadyPods) -> None:
+async def following(place: Place, resource: Resource[T], *names: str) -> AsyncIterator[list[T]]:
+    """Collect every state that these objects are in from now on."""
+    seen: list[T] = []
     async with (
-        Api(Access(str(cluster.kubeconfig))) as api,
-        api.watch(PODS, since=None, seconds=600, namespace="default") as lines,
+        Api(Access(str(place.cluster.kubeconfig))) as api,
+        api.watch(resource, since=None, seconds=600) as lines,
     ):
-        async for line in lines:
-            if not isinstance(line, BadObject) and isinstance(line.object, Pod):
-                pods.hear(member, line.type, line.object)
+        task = asyncio.create_task(_collect(lines, names, seen))
+        yield seen
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _collect(lines: AsyncIterator[Any], names: Collection[str], seen: list[Any]) -> None:
+    async for line in lines:
+        if not isinstance(line, BadObject) and line.object.metadata.name in names:
+            seen.append(line.object)  # noqa: PERF401 - they are wanted as they come
+
+
+async def count(place: Place) -> dict[str, float]:
+    """Read the federation's metrics: by their names, each label behind it."""
+    address = f"http://{HOST}:{place.cluster.spare_port()}/metrics"
+    async with aiohttp.ClientSession() as session, session.get(address) as answer:
+        families = text_string_to_metric_families(await answer.text())
+    return {
+        " ".join([each.name, *(f"{name}={value}" for name, value in each.labels.items())]): each.value
+        for family in families
+        for each in family.samples
+    }
 
 
 def rebalancer(name: str, *workloads: str, **spec: Any) -> Object:
@@ -128,7 +182,34 @@ async def recover(place: Place, member: str) -> None:
 
 async def let_a_second_pass(place: Place, path: str) -> None:
     """Have what is created now be younger than the last scheduling, whose time is in whole seconds."""
+    await _outlast(place, path, seconds=0)
+
+
+async def outlast_reservations(place: Place, path: str) -> None:
+    """Have the room that was given be counted as what the members report, and no more on top of it."""
+    await _outlast(place, path, seconds=RESERVED_FOR)
+
+
+async def _outlast(place: Place, path: str, *, seconds: float) -> None:
     found = await eventually(place.hub, path, lambda one: one and status(one).get("lastScheduledTime"))
-    last = found["status"]["lastScheduledTime"]
-    while time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) <= last:
+    last = parse_time(found["status"]["lastScheduledTime"])
+    while time.time() // 1 <= last + seconds:
         await asyncio.sleep(0.1)
+
+
+def asking(wanted: Object, *, cpu: str, grace: int = 30) -> Object:
+    pod = wanted["spec"]["template"]["spec"]
+    pod["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    pod["terminationGracePeriodSeconds"] = grace
+    return wanted
+
+
+def has_allocated(*, least: float = 0, most: float = float("inf")) -> Any:
+    """Tell whether a member reports that pods have between so many cpus."""
+    return lambda cluster: least <= _allocated(cluster) <= most
+
+
+def _allocated(cluster: Any) -> float:
+    summary = cluster["status"]["resourceSummary"]
+    text = {**summary.get("allocated", {})}.get("cpu", "0")
+    return int(text[:-1]) / 1000 if text.endswith("m") else float(text)

@@ -281,6 +281,42 @@ async def test_directly_means_that_the_old_copy_is_gone_before_the_new_one_comes
     await remove(place, "once")
 
 
+async def test_a_copy_takes_along_what_the_one_before_it_said(place: Partitioned) -> None:
+    hub, label = place.hub, "shop.example/available"
+    await place.run()
+    await hub.create(DEPLOYMENTS, deployment("state", 2))
+    wanted = policy("state", **groups(("first", "member1"), ("second", "member2")))
+    rules = [{"aliasLabelName": label, "jsonPath": "{.availableReplicas}"}]
+    wanted["spec"]["failover"] = {"cluster": {"purgeMode": "Directly", "statePreservation": {"rules": rules}}}
+    await hub.create(POLICIES, wanted)
+    path = f"{BINDINGS}/state-deployment"
+    await eventually(
+        hub,
+        path,
+        lambda one: (
+            one
+            and [
+                each
+                for each in one["status"].get("aggregatedStatus", ())
+                if each.get("status", {}).get("availableReplicas") == 2
+            ]
+        ),
+        within=60,
+    )
+    await taint(place, "member1", {})
+    await eventually(place.members["member1"], f"{DEPLOYMENTS}/state", is_gone, within=60)
+    new = await eventually(place.members["member2"], f"{DEPLOYMENTS}/state", lambda one: one is not None)
+    assert new["metadata"]["labels"][label] == "2"
+    await eventually(hub, path, lambda one: not tasks(one), within=60)
+    await hub.patch(f"{DEPLOYMENTS}/state", {"spec": {"replicas": 3}})
+    changed = await eventually(
+        place.members["member2"], f"{DEPLOYMENTS}/state", lambda one: one["spec"]["replicas"] == 3
+    )
+    assert changed["metadata"]["labels"][label] == "2"
+    await hub.patch(f"{CLUSTERS}/member1", {"spec": {"taints": []}})
+    await remove(place, "state")
+
+
 async def test_what_is_wrong_with_a_member_or_a_name_is_said_and_the_rest_goes_on(place: Partitioned) -> None:
     hub = place.hub
     endpoint = place.place.cluster.design.url

@@ -1,17 +1,22 @@
 """Replicas go back to better places, in members in which pods really run."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
+from federation.controllers.resources import BINDINGS as BINDING
+from federation.controllers.resources import REBALANCERS as REBALANCER
+from federation.rebalancing.failing_back import is_returning
 from localcluster.client import Refused
-from tests.builders import Object
-from tests.live.federating import Place, deployment, eventually, federated, policy, weighted
+from localproduct.ready_pods import counting
+from reberth.times import parse_time
+from tests.live.federating import Place, deployment, eventually, policy, weighted
 from tests.live.hub_paths import (
-    BINDINGS,
     CLUSTER_BINDINGS,
     CLUSTER_POLICIES,
     CLUSTERS,
@@ -23,24 +28,35 @@ from tests.live.hub_paths import (
 from tests.live.rebalancing import (
     AGGREGATED,
     DYNAMIC,
-    counting,
+    MEMBERS,
+    PAIR,
+    asking,
+    binding_of,
+    count,
     entries,
     finished,
+    following,
+    has_allocated,
     let_a_second_pass,
+    outlast_reservations,
+    propagate,
+    rebalance,
     rebalancer,
+    rebalancing,
     recover,
     reference,
     results,
+    settled,
+    stand,
     status,
     taint,
 )
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-MEMBERS = ("member1", "member2", "member3")
+WAITING = "reberth_federation_rebalance_waiting_workloads"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "demo-role"}
-PAIR = {"clusterNames": ["member1", "member2"]}
 GROUPS = [
     {"affinityName": "primary", "clusterNames": ["member1"]},
     {"affinityName": "backup", "clusterNames": ["member2"]},
@@ -49,59 +65,8 @@ GROUPS = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def federation(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
-    folder: Path = tmp_path_factory.mktemp("federation")
-    async with federated("rebalancing", MEMBERS, without=()) as place:
-        for cluster in place.clusters.values():
-            await cluster.add_nodes(1)
-        await place.start(
-            folder,
-            members={"probeEvery": "500ms", "threshold": "1s"},
-            scheduler={"reportedWithin": "1s", "reserveFor": "5s"},
-            rebalancer={"gatherFor": "200ms"},
-            failback={"gatherFor": "200ms"},
-        )
-        for name in MEMBERS:
-            await eventually(place.hub, f"{CLUSTERS}/{name}", has_room)
+    async with rebalancing("rebalancing", tmp_path_factory.mktemp("federation")) as place:
         yield place
-        assert await place.stop() == 0
-        assert " error " not in (folder / "federation.log").read_text()
-
-
-def has_room(cluster: Any) -> Any:
-    status = cluster.get("status", {})
-    return status.get("apiEnablements") and status.get("resourceSummary", {}).get("allocatable")
-
-
-def scheduled(found: Any) -> dict[str, int]:
-    return {each["name"]: each.get("replicas", 0) for each in found["spec"].get("clusters", ())}
-
-
-async def settled(place: Place, name: str, wanted: dict[str, int]) -> Any:
-    """Wait until a workload is where it is to be and nothing holds or evicts it any more."""
-    return await eventually(
-        place.hub,
-        f"{BINDINGS}/{name}-deployment",
-        lambda one: (
-            one
-            and scheduled(one) == wanted
-            and not one["spec"].get("gracefulEvictionTasks")
-            and not one["spec"].get("handover", {}).get("clusters")
-        ),
-        within=60,
-    )
-
-
-async def propagate(place: Place, name: str, replicas: int, **placement: Any) -> None:
-    await place.hub.create(DEPLOYMENTS, deployment(name, replicas))
-    await place.hub.create(POLICIES, policy(name, **placement))
-
-
-async def rebalance(place: Place, name: str, **spec: Any) -> Object:
-    """Rebalance one Deployment and give what became of it."""
-    await let_a_second_pass(place, f"{BINDINGS}/{name}-deployment")
-    await place.hub.create(REBALANCERS, rebalancer(name, name, **spec))
-    found = await finished(place, name)
-    return entries(found)[name]
 
 
 async def test_the_proposals_example_step_by_step(federation: Place) -> None:
@@ -117,7 +82,7 @@ async def test_the_proposals_example_step_by_step(federation: Place) -> None:
             "spec": {"resourceSelectors": [ROLE], "placement": {}},
         },
     )
-    binding, role = f"{BINDINGS}/demo-deploy-1-deployment", f"{CLUSTER_BINDINGS}/demo-role-clusterrole"
+    binding, role = binding_of("demo-deploy-1"), f"{CLUSTER_BINDINGS}/demo-role-clusterrole"
     await let_a_second_pass(federation, binding)
     await let_a_second_pass(federation, role)
     wanted = rebalancer("demo", "demo-deploy-1", "demo-deploy-2")
@@ -156,7 +121,7 @@ def tells(kind: str, *reasons: str) -> Any:
 async def test_its_list_may_be_changed_and_what_was_not_found_may_come(federation: Place) -> None:
     hub, path = federation.hub, f"{REBALANCERS}/demo"
     await propagate(federation, "demo-deploy-3", 2, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
-    binding = f"{BINDINGS}/demo-deploy-3-deployment"
+    binding = binding_of("demo-deploy-3")
     before = await eventually(hub, binding, lambda one: one and status(one).get("lastScheduledTime"))
     workloads = [reference("demo-deploy-3"), ROLE, reference("demo-deploy-4"), reference("demo-deploy-4")]
     await hub.patch(path, {"spec": {"workloads": workloads}})
@@ -205,7 +170,7 @@ async def test_story_1_a_cluster_that_has_recovered_is_used_again(federation: Pl
     await propagate(
         federation, "one", 4, clusterAffinity=PAIR, replicaScheduling=weighted(member1=1, member2=1)
     )
-    async with counting(federation, "one") as pods:
+    async with counting(federation.clusters, "one") as pods:
         await pods.become({"member1": 2, "member2": 2})
         await taint(federation, "member1")
         await pods.become({"member2": 4})
@@ -221,10 +186,10 @@ async def test_story_2_what_had_to_shrink_to_one_cluster_spreads_again(federatio
     """Its own failure drove it out of member1; now there is room again."""
     hub = federation.hub
     await propagate(federation, "two", 4, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
-    async with counting(federation, "two") as pods:
+    async with counting(federation.clusters, "two") as pods:
         await pods.become({"member1": 2, "member2": 2})
         await hub.patch(
-            f"{BINDINGS}/two-deployment",
+            binding_of("two"),
             {
                 "spec": {
                     "gracefulEvictionTasks": [
@@ -245,20 +210,21 @@ async def test_story_2_what_had_to_shrink_to_one_cluster_spreads_again(federatio
 
 
 async def test_story_3_replicas_that_had_to_spread_come_together(federation: Place) -> None:
-    """Each node has 8 cpus: six replicas of one find room in one member only when nothing else is there."""
+    """Each node has 32 cpus: six replicas of 4 find room in one member only when nothing else is there."""
+    hub = federation.hub
+    for client in federation.members.values():
+        await client.create(DEPLOYMENTS, asking(deployment("foreign", 1), cpu="16", grace=0))
     for member in MEMBERS:
-        await federation.members[member].create(DEPLOYMENTS, asking(deployment("foreign", 1), cpu="3500m"))
-    for member in MEMBERS:
-        await eventually(federation.hub, f"{CLUSTERS}/{member}", has_at_least_allocated(3.5))
-    await federation.hub.create(DEPLOYMENTS, asking(deployment("three", 6), cpu="1"))
-    await federation.hub.create(POLICIES, policy("three", clusterAffinity=PAIR, replicaScheduling=AGGREGATED))
-    async with counting(federation, "three") as pods:
+        await eventually(hub, f"{CLUSTERS}/{member}", has_allocated(least=16))
+    await hub.create(DEPLOYMENTS, asking(deployment("three", 6), cpu="4"))
+    await hub.create(POLICIES, policy("three", clusterAffinity=PAIR, replicaScheduling=AGGREGATED))
+    async with counting(federation.clusters, "three") as pods:
         await pods.become({"member1": 3, "member2": 3})
+        for client in federation.members.values():
+            await client.patch(f"{DEPLOYMENTS}/foreign", {"spec": {"replicas": 0}})
         for member in MEMBERS:
-            await federation.members[member].patch(f"{DEPLOYMENTS}/foreign", {"spec": {"replicas": 0}})
-        for member in MEMBERS:
-            is_free = has_at_most_allocated(4.9)  # its pods have half a minute to go
-            await eventually(federation.hub, f"{CLUSTERS}/{member}", is_free, within=120)
+            await eventually(hub, f"{CLUSTERS}/{member}", has_allocated(most=15.9))
+        await outlast_reservations(federation, binding_of("three"))
         entry = await rebalance(federation, "three")
         (home,) = entry["to"]
         await pods.become({home["name"]: 6})
@@ -266,7 +232,7 @@ async def test_story_3_replicas_that_had_to_spread_come_together(federation: Pla
 
 async def test_story_4_the_primary_takes_over_before_the_backup_lets_go(federation: Place) -> None:
     await propagate(federation, "four", 3, clusterAffinities=GROUPS)
-    async with counting(federation, "four") as pods:
+    async with counting(federation.clusters, "four") as pods:
         await pods.become({"member1": 3})
         await taint(federation, "member1")
         await pods.become({"member2": 3})
@@ -287,57 +253,130 @@ async def test_story_4_the_primary_takes_over_before_the_backup_lets_go(federati
     )
 
 
-async def test_a_workload_that_asks_for_it_comes_home_by_itself(federation: Place) -> None:
-    wanted = policy("home", clusterAffinities=GROUPS)
-    wanted["spec"]["failover"] = {"failback": {"stabilizationSeconds": 2}}
-    await federation.hub.create(DEPLOYMENTS, deployment("home", 2))
-    await federation.hub.create(POLICIES, wanted)
-    async with counting(federation, "home") as pods:
+async def test_workloads_that_ask_for_it_come_home_by_themselves_one_after_the_other(
+    federation: Place,
+) -> None:
+    names = ("home", "homely")
+    for name in names:
+        wanted = policy(name, clusterAffinities=GROUPS)
+        wanted["spec"]["failover"] = {"failback": {"stabilizationSeconds": 2}}
+        await federation.hub.create(DEPLOYMENTS, deployment(name, 2))
+        await federation.hub.create(POLICIES, wanted)
+    async with (
+        counting(federation.clusters, "home") as pods,
+        following(federation, BINDING, *(f"{name}-deployment" for name in names)) as seen,
+    ):
         await pods.become({"member1": 2})
+        await settled(federation, "homely", {"member1": 2})
         await taint(federation, "member1")
         await pods.become({"member2": 2})
+        await settled(federation, "homely", {"member2": 2})
         pods.fewest = 2
         await recover(federation, "member1")
         await pods.become({"member1": 2})
         assert pods.fewest == 2
-    binding = await settled(federation, "home", {"member1": 2})
-    assert binding["status"]["schedulerObservingAffinityName"] == "primary"
-    await eventually(federation.hub, f"{BINDINGS}/home-deployment", lambda one: "failback" not in status(one))
+        for name in names:
+            binding = await settled(federation, name, {"member1": 2})
+            assert binding["status"]["schedulerObservingAffinityName"] == "primary"
+            await eventually(federation.hub, binding_of(name), lambda one: "failback" not in status(one))
+    returning: dict[str, bool] = {}
+    for one in seen:
+        returning[one.metadata.name] = is_returning(one)
+        assert sum(returning.values()) <= 1
 
 
-async def test_by_labels_a_few_at_once(federation: Place) -> None:
-    hub = federation.hub
-    for name in ("batch-1", "batch-2", "batch-3"):
+async def test_by_labels_and_no_more_at_once_than_may_move(federation: Place) -> None:
+    """Each has two replicas, and two may move: nobody is asked for before the one before is healthy."""
+    hub, names = federation.hub, ("batch-1", "batch-2", "batch-3")
+    both = weighted(member1=1, member2=1)
+    for name in names:
         one = deployment(name, 2)
         one["metadata"]["labels"]["tier"] = "batch"
         await hub.create(DEPLOYMENTS, one)
-        await hub.create(POLICIES, policy(name, clusterAffinities=GROUPS))
-        await let_a_second_pass(federation, f"{BINDINGS}/{name}-deployment")
+        await hub.create(POLICIES, policy(name, clusterAffinity=PAIR, replicaScheduling=both))
+        await let_a_second_pass(federation, binding_of(name))
+        await stand(federation, name, {"member2": 2})
     selector = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "labelSelector": {"matchLabels": {"tier": "batch"}},
     }
-    spec = {"workloadSelectors": [selector], "maxMovingReplicas": 2}
-    await hub.create(REBALANCERS, rebalancer("batch", **spec))
-    found = await finished(federation, "batch")
-    assert results(found) == dict.fromkeys(("batch-1", "batch-2", "batch-3"), "Successful")
+    async with following(federation, REBALANCER, "batch") as seen:
+        await hub.create(REBALANCERS, rebalancer("batch", workloadSelectors=[selector], maxMovingReplicas=2))
+        await eventually(hub, f"{REBALANCERS}/batch", lambda one: healthy(one) == set(names), within=60)
+    for name in names:
+        await settled(federation, name, {"member1": 1, "member2": 1})
+    assert max(len(under_way(msgspec.to_builtins(one))) for one in seen) == 1
 
 
-def asking(wanted: Object, *, cpu: str) -> Object:
-    wanted["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
-    return wanted
+def healthy(found: Any) -> set[str]:
+    return {name for name, each in entries(found).items() if each.get("health") == "Healthy"}
 
 
-def allocated(cluster: Any) -> float:
-    summary = cluster["status"]["resourceSummary"]
-    text = {**summary.get("allocated", {})}.get("cpu", "0")
-    return int(text[:-1]) / 1000 if text.endswith("m") else float(text)
+def under_way(found: Any) -> set[str]:
+    """Name the workloads that were asked for and are not healthy yet."""
+    return {name for name, each in entries(found).items() if "triggeredAt" in each} - healthy(found)
 
 
-def has_at_least_allocated(cpus: float) -> Any:
-    return lambda cluster: allocated(cluster) >= cpus
+async def test_another_workload_makes_another_end_and_another_lifetime_counts_from_it(
+    federation: Place,
+) -> None:
+    """The proposal's first and second corner case; the third one is among those who die."""
+    hub, path = federation.hub, f"{REBALANCERS}/lasting"
+    await hub.create(REBALANCERS, rebalancer("lasting", "no-1", ttlSecondsAfterFinished=4))
+    first = parse_time(status(await finished(federation, "lasting"))["finishTime"])
+    while time.time() < first + 1:
+        await asyncio.sleep(0.05)
+    await hub.patch(path, {"spec": {"workloads": [reference("no-1"), reference("no-2")]}})
+    found = await eventually(hub, path, lambda one: len(results(one)) == 2)
+    second = parse_time(status(found)["finishTime"])
+    assert second > first
+    await eventually(hub, path, lambda one: one is None)
+    assert time.time() >= second + 4
+
+    await hub.create(REBALANCERS, rebalancer("lasting", "no-1", ttlSecondsAfterFinished=1000))
+    finish = parse_time(status(await finished(federation, "lasting"))["finishTime"])
+    await hub.patch(path, {"spec": {"ttlSecondsAfterFinished": 2}})
+    await eventually(hub, path, lambda one: one is None)
+    assert time.time() >= finish + 2
 
 
-def has_at_most_allocated(cpus: float) -> Any:
-    return lambda cluster: allocated(cluster) <= cpus
+async def test_old_copies_go_in_the_end_though_the_new_ones_are_not_ready(federation: Place) -> None:
+    """No node is large enough for it."""
+    hub, alone = federation.hub, weighted(member1=1)
+    await hub.create(DEPLOYMENTS, asking(deployment("huge", 1), cpu="33"))
+    await hub.create(POLICIES, policy("huge", clusterAffinity=PAIR, replicaScheduling=alone))
+    await let_a_second_pass(federation, binding_of("huge"))
+    await stand(federation, "huge", {"member2": 1})
+    entry = await rebalance(federation, "huge", handoverTimeoutSeconds=1)
+    assert entry["health"] == "Progressing"
+    await settled(federation, "huge", {"member1": 1})
+    for kind in ("Deployment", "ResourceBinding"):
+        await eventually(hub, EVENTS, tells(kind, "HandoverTimedOut"))
+
+
+async def test_what_was_done_is_told_and_counted(federation: Place) -> None:
+    hub = federation.hub
+    await hub.create(REBALANCERS, rebalancer("waiting", "nobody"))
+    await finished(federation, "waiting")
+    for kind in ("Deployment", "ResourceBinding"):
+        reasons = ("RescheduleTriggered", "WorkloadRebalanced", "HandedOver", "FailbackTriggered")
+        await eventually(hub, EVENTS, tells(kind, *reasons))
+    counted = await count(federation)
+    for series, least in (
+        ("rebalance_triggered_total by=rebalancer", 8),
+        ("rebalance_triggered_total by=failback", 1),
+        ("rebalance_rescheduled_total", 8),
+        ("rebalance_moved_replicas_total", 2 + 2 + 3 + 3 + 3 + 1),
+        ("rebalance_duration_seconds_count", 8),
+        ("rebalance_waiting_workloads reason=BindingNotFound", 1),
+        ("rebalance_waiting_workloads reason=Health", 1),
+        ("handovers_total result=ready", 2),
+        ("handovers_total result=timeout", 1),
+    ):
+        assert counted[f"reberth_federation_{series}"] >= least, series
+    assert counted[f"{WAITING} reason=Budget"] == 0
+    await hub.delete(f"{REBALANCERS}/waiting")
+    async with asyncio.timeout(30):
+        while (await count(federation))[f"{WAITING} reason=BindingNotFound"]:
+            await asyncio.sleep(0.1)

@@ -103,3 +103,11 @@ def test_programs_are_not_warned(kind: str) -> None:
 @pytest.mark.parametrize("one", EXAMPLES, ids=name_of)
 def test_no_documented_object_says_anything_in_vain(one: Object) -> None:
     assert not list(find_idle_words(one["kind"], one))
+
+
+@pytest.mark.parametrize("kind", ["PropagationPolicy", "ClusterPropagationPolicy"])
+def test_a_path_that_cannot_be_followed_is_told_of(kind: str) -> None:
+    rules = [{"aliasLabelName": "a", "jsonPath": path} for path in ("{.replicas}", "{.parts[*].a}")]
+    wanted = {"spec": {"failover": {"cluster": {"statePreservation": {"rules": rules}}}}}
+    path = "spec.failover.cluster.statePreservation.rules[1].jsonPath"
+    assert list(find_idle_words(kind, wanted)) == [f"{path}: kept, but not acted on"]

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from federation.api import ResourceBinding
-from federation.controllers.recalling import NOTE, recall, resume
+from federation.controllers.recalling import recall, resume
 from federation.controllers.scheduled import change_clusters, change_status, list_events
 from federation.controllers.templates import Object
 from federation.scheduling import Fleet, decide
+from federation.scheduling.noting import NOTE
 from tests.federation.controllers.making import NOW, binding, cluster
 
 APIS = {

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
-from federation.controllers.recalling import NOTE
 from federation.controllers.scheduled import (
     change_clusters,
     change_status,
@@ -15,6 +14,7 @@ from federation.controllers.scheduled import (
 )
 from federation.controllers.templates import Object
 from federation.scheduling import Decision, Fleet, decide
+from federation.scheduling.noting import NOTE
 from tests.federation.controllers.making import NOW, binding, cluster, given
 
 APIS = {

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from federation.api import Cluster, ResourceBinding
+from federation.api import Cluster, ResourceBinding, TargetCluster
 from federation.controllers import resources
 from federation.controllers.calling import ObjectApi
 from federation.controllers.desk import Desk
@@ -15,7 +15,7 @@ from federation.controllers.noticing import NoticingCache
 from federation.controllers.scheduler import Scheduler, SchedulerSettings
 from federation.controllers.templates import Object
 from reberth.events import Recorder
-from tests.federation.controllers.making import NOW, binding, cluster, given
+from tests.federation.controllers.making import NOW, binding, cluster, given, patched
 
 pytestmark = pytest.mark.looptime
 KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
@@ -57,9 +57,7 @@ class Hub:
         part = more.get("subresource") or "spec"
         self.patched.append((name, part))
         found = self.cache.of(resource.kind).named("default", name)
-        wire: Object = msgspec.to_builtins(found)
-        for each, change in patch.items():
-            wire[each] = {**wire.get(each, {}), **change}
+        wire: Object = patched(msgspec.to_builtins(found), patch)
         self.version += 1
         wire["metadata"] |= {"resourceVersion": str(self.version)}
         written = msgspec.convert(wire, ResourceBinding)
@@ -199,3 +197,42 @@ async def test_a_binding_is_made_with_its_clusters() -> None:
     assert hub.patched == [("web-deployment", "status")]
     assert hub.scheduled == ("True", "Success")
     assert len(hub.said) == 2
+
+
+async def test_a_wish_is_written_with_the_clusters_that_it_comes_to() -> None:
+    hub = Hub()
+    hub.put(resources.CLUSTERS, member("m1", cpu="1"))
+    hub.put(resources.CLUSTERS, member("m2", cpu="9"))
+    done = {"lastScheduledTime": "2026-11-18T12:00:01Z"}
+    wished = binding(clusters=given(m1=3), rescheduleTriggeredAt="2026-11-18T12:00:02Z", status=done, **NEEDS)
+    carried = hub.scheduler.carry_along(KEY, wished)
+    assert {each["name"] for each in carried["spec"]["clusters"]} == {"m1", "m2"}
+    suspended = binding(
+        **{**msgspec.to_builtins(wished.spec), "suspension": {"scheduling": True}}, status=done
+    )
+    assert hub.scheduler.carry_along(KEY, suspended) == {}
+    foreign = msgspec.structs.replace(wished, metadata=msgspec.structs.replace(wished.metadata, labels={}))
+    assert hub.scheduler.carry_along(KEY, foreign) == {}
+
+    annotations = carried["metadata"]["annotations"]
+    meta = msgspec.structs.replace(wished.metadata, annotations=annotations)
+    spec = msgspec.structs.replace(
+        wished.spec, clusters=msgspec.convert(carried["spec"]["clusters"], tuple[TargetCluster, ...])
+    )
+    hub.put(resources.BINDINGS, msgspec.structs.replace(wished, metadata=meta, spec=spec))
+    await hub.settle()
+    assert hub.patched == [("web-deployment", "status")]
+    assert (hub.find().status.last_scheduled_time or "") >= "2026-11-18T12:00:02Z"
+
+
+async def test_a_divided_binding_is_decided_anew_when_a_new_member_says_what_it_serves() -> None:
+    hub = Hub()
+    hub.put(resources.CLUSTERS, member("m1", cpu="9"))
+    hub.put(resources.CLUSTERS, msgspec.structs.replace(member("m2"), status=cluster().status))
+    hub.put(resources.BINDINGS, binding(**NEEDS))
+    await hub.settle()
+    assert [each.name for each in hub.find().spec.clusters or ()] == ["m1"]
+    hub.put(resources.CLUSTERS, member("m2", cpu="9"))
+    await hub.settle()
+    assert [each.name for each in hub.find().spec.clusters or ()] == ["m1", "m2"]
+    assert len(hub.patched) == 4

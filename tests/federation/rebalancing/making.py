@@ -48,7 +48,7 @@ def bound(
     clusters: Mapping[str, int], *, trigger: float | None = None, last: float | None = None, **more: Any
 ) -> ResourceBinding:
     """A binding with its clusters, and when it was triggered and scheduled, in seconds after T."""
-    spec = {"rescheduleTriggeredAt": at(trigger)} if trigger is not None else {}
+    spec: dict[str, Any] = {"rescheduleTriggeredAt": at(trigger)} if trigger is not None else {}
     status = {"lastScheduledTime": at(last)} if last is not None else {}
     return binding(
         sum(clusters.values()),

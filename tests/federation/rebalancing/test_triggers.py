@@ -5,6 +5,7 @@ import pytest
 from federation.rebalancing.triggers import (
     check_times,
     choose_trigger,
+    has_been_heard,
     is_pending,
     is_scheduled,
     is_triggered,
@@ -77,3 +78,18 @@ def test_a_time_that_cannot_be_read_is_named() -> None:
         check_times(binding(1, rescheduleTriggeredAt="yesterday"))
     with pytest.raises(ObjectError, match=r"status\.lastScheduledTime"):
         check_times(binding(1, status={"lastScheduledTime": "yesterday"}))
+
+
+@pytest.mark.parametrize(
+    ("wish", "last", "heard"),
+    [
+        pytest.param(None, None, False, id="nobody wishes anything"),
+        pytest.param("2026-11-18T12:00:02Z", None, False, id="never scheduled"),
+        pytest.param("2026-11-18T12:00:02Z", "2026-11-18T12:00:01Z", False, id="not scheduled since"),
+        pytest.param("2026-11-18T12:00:02Z", "2026-11-18T12:00:02Z", True, id="carried out"),
+        pytest.param("2026-11-18T12:00:02Z", "noon", True, id="there is nothing to wait for"),
+    ],
+)
+def test_a_wish_is_waited_for_until_it_is_heard(wish: str | None, last: str | None, *, heard: bool) -> None:
+    found = binding(4, status={"lastScheduledTime": last}, rescheduleTriggeredAt=wish)
+    assert has_been_heard(found) is heard

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from federation.api import Cluster, ResourceSummary
-from federation.scheduling.estimating import estimate, read_request, read_room, reserve
+from federation.scheduling.estimating import PODS, estimate, read_request, read_room, take
 from federation.scheduling.rounding import divide, prefers_last_name
+from reberth.quantities import UNIT
 from tests.federation.building import (
     AGGREGATED,
     DUPLICATED,
@@ -175,7 +176,8 @@ HALF = read_request({"cpu": "500m", "memory": "1Gi"})
 def test_s_29_room_is_what_the_scarcest_resource_allows() -> None:
     room = read_room(SUMMARY)
     assert estimate(room, HALF) == 6
-    assert estimate(reserve(room, HALF, 2), HALF) == 4
+    on_their_way = {name: 2 * amount for name, amount in HALF} | {PODS: 2 * UNIT}
+    assert estimate(take(room, on_their_way), HALF) == 4
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from federation.scheduling.demands import is_due
+from federation.scheduling.noting import NOTE
 from tests.federation.building import (
     AGGREGATED,
     DUPLICATED,
@@ -23,12 +24,15 @@ from tests.federation.building import (
 FIRST, SECOND = "2026-11-18T12:00:01Z", "2026-11-18T12:00:02Z"
 
 
-def asking(trigger: str | None, last: str | None, *, generation: int = 0, observed: int = 0) -> bool:
+def asking(
+    trigger: str | None, last: str | None, *, generation: int = 0, observed: int = 0, noted: str = ""
+) -> bool:
+    annotations = {NOTE: f'{{"time": "{last}", "wish": "{noted}"}}'} if noted else {}
     return is_due(
         binding(
             1,
             rescheduleTriggeredAt=trigger,
-            metadata={"generation": generation},
+            metadata={"generation": generation, "annotations": annotations},
             status={"lastScheduledTime": last, "schedulerObservedGeneration": observed},
         )
     )
@@ -48,6 +52,13 @@ def test_r_15_b_a_wish_of_the_same_second_counts_until_the_scheduler_has_seen_it
     assert asking(FIRST, FIRST)
     assert asking(FIRST, "2026-11-18T12:00:01.700000Z", generation=3, observed=2)
     assert not asking(FIRST, FIRST, generation=3, observed=3)
+
+
+def test_a_wish_is_carried_out_once_though_the_object_changes_in_its_second() -> None:
+    """Else who scales a workload after a rebalance would have all of it divided afresh."""
+    assert not asking(FIRST, FIRST, generation=3, observed=2, noted=FIRST)
+    assert asking(FIRST, FIRST, generation=3, observed=2, noted=SECOND)
+    assert asking(SECOND, FIRST, generation=3, observed=2, noted=FIRST)
 
 
 def test_r_17_replicas_come_back_to_a_cluster_that_has_recovered() -> None:

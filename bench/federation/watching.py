@@ -1,0 +1,47 @@
+"""What a watch tells of objects while they change: nobody has to ask for lists to know when something is so.
+
+The server writes each event once for all who watch alike, so that this costs next to nothing beside the
+federation's own watches.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from localcluster.cluster import Cluster
+from reberth.answers import BadObject
+from reberth.api import Api
+from reberth.cache import BOOKMARK, DELETED
+from reberth.connecting import Access
+from reberth.records import Record
+from reberth.resources import Resource
+from reberth.tables import meta_of
+
+T = TypeVar("T", bound=Record)
+_LONGEST = 3_600
+
+
+@asynccontextmanager
+async def watching(cluster: Cluster, resource: Resource[T]) -> AsyncIterator[Mapping[str, T]]:
+    """Give what there is of a kind by name; it changes while the context lasts."""
+    seen: dict[str, T] = {}
+    task = asyncio.create_task(_follow(cluster, resource, seen))
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _follow(cluster: Cluster, resource: Resource[T], seen: dict[str, T]) -> None:
+    access = Access(str(cluster.kubeconfig))
+    async with Api(access) as api, api.watch(resource, since="0", seconds=_LONGEST) as lines:
+        async for line in lines:
+            if isinstance(line, BadObject) or line.type == BOOKMARK:
+                continue
+            name = meta_of(line.object).name
+            if line.type == DELETED:
+                seen.pop(name, None)
+            else:
+                seen[name] = line.object
