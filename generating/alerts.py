@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
-DOCUMENT = "docs/rescheduler.md"
+RESCHEDULING, REBALANCING = "docs/rescheduler.md", "docs/rebalancing.md"
 
 
 class Alert(NamedTuple):
@@ -13,6 +13,8 @@ class Alert(NamedTuple):
     summary: str
     todo: str
     severity: Literal["critical", "warning", "info"] = "warning"
+    document: str = RESCHEDULING
+    """Says more."""
 
 
 ALERTS = (
@@ -156,6 +158,23 @@ ALERTS = (
         "The extender takes {{ $value | humanizeDuration }} for one answer in a hundred",
         "Every pod waits for it. Give it more CPU.",
     ),
+    Alert(
+        "ReberthHandoverTimedOut",
+        'sum(increase(reberth_federation_handovers_total{result="timeout"}[1h])) > 0',
+        "0m",
+        "{{ $value | humanize }} workloads lost their old copies before the new ones were ready",
+        "The Events HandoverTimedOut name them. See why their pods do not get ready in the new clusters.",
+        document=REBALANCING,
+    ),
+    Alert(
+        "ReberthRebalanceWaits",
+        "max by (reason) (reberth_federation_rebalance_waiting_workloads"
+        '{reason=~"BindingUnreadable|Scheduler|Unschedulable"}) > 0',
+        "30m",
+        "{{ $value }} workloads wait to be rebalanced: {{ $labels.reason }}",
+        "status.observedWorkloads of the WorkloadRebalancers says which, and what each waits for.",
+        document=REBALANCING,
+    ),
 )
 
 
@@ -165,7 +184,7 @@ def write_alerts(alerts: tuple[Alert, ...]) -> dict[str, Any]:
 
 
 def _write(alert: Alert) -> dict[str, Any]:
-    said = {"summary": alert.summary, "description": f"{alert.todo} See {DOCUMENT}."}
+    said = {"summary": alert.summary, "description": f"{alert.todo} See {alert.document}."}
     return {
         "alert": alert.name,
         "expr": alert.expression,

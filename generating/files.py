@@ -11,6 +11,7 @@ from generating.alerts import ALERTS, write_alerts
 from generating.commenting import write_settings
 from generating.helping import IS_IT_HELPING
 from generating.panels import write_dashboard
+from generating.rebalancing import BETWEEN_CLUSTERS
 from reberth.records import REBERTH_API_VERSION
 from rescheduler.configuration import ReschedulerPolicy
 
@@ -62,6 +63,7 @@ def generate() -> dict[Path, str]:
     """Give the text of each file."""
     return {
         ROOT / "grafana" / "helping.json": _write_json(write_dashboard(IS_IT_HELPING)),
+        ROOT / "grafana" / "federation.json": _write_json(write_dashboard(BETWEEN_CLUSTERS)),
         ROOT / "grafana" / "alerts.yaml": _write_yaml(write_alerts(ALERTS)),
         ROOT / "manifests" / "rescheduler" / "21-policy.yaml": _write_policy(),
         ROOT / "manifests" / "rescheduler" / "22-scheduler.yaml": _write_scheduler(),

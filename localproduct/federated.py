@@ -1,43 +1,41 @@
 """python -m localproduct.federated up|down: a hub and two members beside a local cluster that is up.
 
 Each has an API server of its own on the cluster's etcd; the members have nodes, too. The federation works
-with the accounts of the manifests. A Deployment on the hub is divided between the members. All of it is taken
-down before the cluster is.
+with the accounts of the manifests. A Deployment comes while one member is away, and goes there when that is
+back and a rebalancer asks for it. All of it is taken down before the cluster is.
 """
 
 import argparse
 import asyncio
 import sys
 import time
-from contextlib import AsyncExitStack
-from pathlib import Path
-
-import yaml
+from functools import partial
 
 from localcluster import folders, manifests, processes
-from localcluster.client import Object
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.errors import LocalClusterError
-from localproduct.joining import FEDERATION_ACCOUNT, MANIFESTS, join, open_member
+from localproduct.joining import FEDERATION_ACCOUNT, MANIFESTS, admit
 from localproduct.replicas import HOST, start, write_settings
+from localproduct.returning import LATE, REBALANCER, show
 
 NAME = "federation"
 HUB = "hub"
 MEMBERS = {"member1": 3, "member2": 2}
 """With so many nodes each."""
-_SHOP = Path(__file__).parent / "federated.yaml"
 _DEFINITIONS = MANIFESTS.parent / "crds" / "federation"
-_DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments/shop"
-_POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"
-_CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 _QUICK = {"members": {"probeEvery": "2s", "threshold": "5s"}}
-_LONGEST = 120.0
 
 _NEXT = """
 Try next:
 
   export KUBECONFIG={hub}
+  kubectl get workloadrebalancers -o yaml              what was asked for, and what came of it
+  kubectl describe deployment/shop                     the same as Events
+  kubectl patch clusters.cluster.karmada.io member1 --type merge \\
+    -p '{{"spec": {{"taints": [{{"key": "lost", "effect": "NoExecute"}}]}}}}'   lost: all goes to member2
+  kubectl patch clusters.cluster.karmada.io member1 --type merge -p '{{"spec": {{"taints": []}}}}'
+  kubectl create -f {again}   home again
   kubectl get clusters.cluster.karmada.io,resourcebindings,deployments,works -A
   kubectl scale deployment/shop --replicas 12          divided anew, two to one
   kubectl set image deployment/shop shop=shop:2        rolled out in both members
@@ -79,7 +77,7 @@ async def _up(name: str) -> None:
     await _down(name, is_quiet=True)  # what a failed start may have left
     try:
         hub, members = await _bring_up(cluster)
-        await _show(name, hub, members)
+        await show(hub, members, partial(_say, name))
     except BaseException:
         await _down(name, is_quiet=True)
         raise
@@ -111,10 +109,8 @@ async def _bring_up(cluster: Cluster) -> tuple[Cluster, dict[str, Cluster]]:
     async with hub.client() as client:
         for folder in (_DEFINITIONS, MANIFESTS / "hub"):
             await manifests.apply(client, folder)
-        for each, member in members.items():
-            async with member.client() as way:
-                token = await open_member(way)
-            await join(client, each, member, token=token, labels={})
+        for each in members.keys() - {LATE}:
+            await admit(client, each, members[each])
     _start_federation(hub)
     return hub, members
 
@@ -128,43 +124,11 @@ def _start_federation(hub: Cluster) -> None:
     start(hub, NAME, NAME, "run", "--settings", str(file), "--kubeconfig", str(way))
 
 
-async def _show(name: str, hub: Cluster, members: dict[str, Cluster]) -> None:
-    """Put a workload on the hub, wait until it runs, and say where."""
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(hub.client())
-        for each in members:
-            await client.wait(f"{_CLUSTERS}/{each}", _is_known, seconds=_LONGEST)
-        for wanted in yaml.safe_load_all(_SHOP.read_text()):
-            await client.create(_collection(wanted), wanted)
-        whole = await client.wait(_DEPLOYMENT, _is_available, seconds=_LONGEST)
-        _say(name, f"Deployment shop on the hub: {_count(whole)}")
-        for each, member in members.items():
-            way = await stack.enter_async_context(member.client())
-            _say(name, f"  in {each}: {_count(await way.get(_DEPLOYMENT))}")
-
-
-def _collection(wanted: Object) -> str:
-    kinds = {"Deployment": "/apis/apps/v1/namespaces/default/deployments", "PropagationPolicy": _POLICIES}
-    return kinds.get(wanted["kind"], "/api/v1/namespaces/default/configmaps")
-
-
-def _is_known(cluster: Object) -> bool:
-    """Tell whether the federation has seen what the member offers; before it gets nothing."""
-    return bool(cluster.get("status", {}).get("apiEnablements"))
-
-
-def _is_available(found: Object) -> bool:
-    return bool(found["status"].get("availableReplicas", 0) >= found["spec"]["replicas"])
-
-
-def _count(found: Object) -> str:
-    return f"{found['status'].get('availableReplicas', 0)} of {found['spec']['replicas']} replicas available"
-
-
 def _tell_next(hub: Cluster, members: dict[str, Cluster]) -> str:
     first = next(iter(members.values()))
     return _NEXT.format(
         hub=hub.kubeconfig,
+        again=REBALANCER,
         member=first.kubeconfig,
         logs=hub.folder / "logs",
         host=HOST,

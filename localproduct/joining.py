@@ -15,6 +15,13 @@ _NAMESPACE = "karmada-cluster"
 _SECONDS = 30 * 24 * 3600
 
 
+async def admit(hub: Client, name: str, member: Cluster) -> None:
+    """Make a member known under an account of its own."""
+    async with member.client() as way:
+        token = await open_member(way)
+    await join(hub, name, member, token=token, labels={})
+
+
 async def open_member(member: Client) -> str:
     """Make the account that the manifests give the federation in a member; gives a token of it."""
     await manifests.apply(member, MANIFESTS / "member")

@@ -132,10 +132,11 @@ def tell(move: Moved) -> str:
     return f"{begun}: landed on {move.landed_on}{how}{ready}: {move.outcome}"
 
 
-def list_news(before: Sight, after: Sight) -> list[str]:
-    """Tell which moves have begun or ended in between, one line each."""
-    known = {move.id: move.outcome for move in before.moves}
-    return [tell(move) for move in after.moves if known.get(move.id, "") != move.outcome]
+def tell_news(before: Sight | None, after: Sight) -> list[str]:
+    """Tell which moves have begun or ended in between, one line each; at first also how things are."""
+    known = {move.id: move.outcome for move in before.moves} if before else {}
+    news = [tell(move) for move in after.moves if known.get(move.id, "") != move.outcome]
+    return news if before else [summarize(after), *news]
 
 
 def _offered(snapshot: Snapshot) -> Ints:

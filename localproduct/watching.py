@@ -1,18 +1,17 @@
 """Watch a cluster while pods are moved: on a terminal as a picture that changes, else line by line."""
 
 import asyncio
-import shutil
 import sys
 import time
 from collections.abc import Callable
 from math import inf
-from typing import TextIO
 
 from localcluster import processes
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
 from localcluster.processes import Running
-from localproduct.picture import Sight, draw, list_news, look, summarize
+from localproduct.picture import Sight, draw, look, tell_news
+from localproduct.screens import Screen
 from reberth.api import Api
 from reberth.cache import Cache
 from reberth.connecting import Access
@@ -26,31 +25,6 @@ _QUIET = 8.0
 _PAUSE = 0.25
 _NOTHING = Sight((), ())
 _ANY_VERSION = (1, 36)  # versions differ in nothing that is shown
-
-
-class Screen:
-    """Shows each sight over the last one, or only what is new where that cannot be seen."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._lines = 0
-        self._last = _NOTHING
-
-    def show(self, sight: Sight) -> None:
-        lines = self._redraw(sight) if self._out.isatty() else self._list_news(sight)
-        print("\n".join(lines), end="\n" if lines else "", file=self._out, flush=True)
-        self._last = sight
-
-    def _list_news(self, sight: Sight) -> list[str]:
-        begin = [summarize(sight)] if self._last is _NOTHING else []
-        return begin + list_news(self._last, sight)
-
-    def _redraw(self, sight: Sight) -> list[str]:
-        size = shutil.get_terminal_size((120, 40))
-        lines = draw(sight, size.columns)[: size.lines - 1]
-        back = f"\x1b[{self._lines}A\x1b[J" if self._lines else ""
-        self._lines = len(lines)
-        return [back + lines[0], *lines[1:]]
 
 
 async def watch(
@@ -73,7 +47,7 @@ async def watch(
 async def _follow(
     mirror: Mirror, rescheduler: Running, on_first: Callable[[], None], *, patience: float
 ) -> Sight:
-    screen, began = Screen(sys.stdout), time.monotonic()
+    screen, began = Screen(sys.stdout, draw, tell_news), time.monotonic()
     sight, last_news = _NOTHING, began
     while True:
         seen, now = look(take(mirror.cache, now=time.time()), sight.moves), time.monotonic()

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 import yaml
-from prometheus_client import Histogram
 
 from extender import metrics as of_extender
+from federation.controllers import rebalancing_metrics as of_rebalancing
 from generating.__main__ import main
 from generating.alerts import ALERTS
 from generating.commenting import Undocumented, write_settings, write_value
 from generating.files import EXAMPLES, ROOT, generate
 from generating.helping import IS_IT_HELPING
-from generating.panels import list_queries, write_dashboard
+from generating.panels import Dashboard, list_queries, write_dashboard
+from generating.rebalancing import BETWEEN_CLUSTERS
 from reberth import metrics as of_library
 from reberth.budgets import Rate
 from reberth.measures import Duration, Percentage
@@ -27,10 +28,13 @@ from rescheduler.configuration import ReschedulerPolicy
 POLICY = ROOT / "manifests" / "rescheduler" / "21-policy.yaml"
 _METRIC = re.compile(r"\b((?:reberth|process)_[a-z_]+)(?:\{([^}]*)\})?")
 _OF_PROMETHEUS = {"instance", "le"}
+MODULES = (of_library, of_extender, of_rescheduler, of_rebalancing)
+DASHBOARDS = (IS_IT_HELPING, BETWEEN_CLUSTERS)
 EXPRESSIONS = {
     **{
         f"{title} {number}": query.expression
-        for number, (title, query) in enumerate(list_queries(IS_IT_HELPING))
+        for dashboard in DASHBOARDS
+        for number, (title, query) in enumerate(list_queries(dashboard))
     },
     **{alert.name: alert.expression for alert in ALERTS},
 }
@@ -142,8 +146,9 @@ def test_every_metric_and_label_of_a_query_exists(expression: str) -> None:
         assert {label.strip() for label in listed.split(",")} <= allowed
 
 
-def test_panels_stand_beside_each_other_and_each_says_what_it_shows() -> None:
-    panels = write_dashboard(IS_IT_HELPING)["panels"]
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.uid)
+def test_panels_stand_beside_each_other_and_each_says_what_it_shows(dashboard: Dashboard) -> None:
+    panels = write_dashboard(dashboard)["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     for one, other in combinations([panel["gridPos"] for panel in panels], 2):
         apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
@@ -152,27 +157,27 @@ def test_panels_stand_beside_each_other_and_each_says_what_it_shows() -> None:
     assert all(panel["description"] and panel["targets"] for panel in panels if panel["type"] != "row")
 
 
-def test_the_document_tells_of_every_alert() -> None:
-    document = (ROOT / "docs" / "rescheduler.md").read_text()
+def test_the_documents_tell_of_every_alert() -> None:
     assert len({alert.name for alert in ALERTS}) == len(ALERTS)
-    assert [alert.name for alert in ALERTS if f"`{alert.name}`" not in document] == []
+    texts = {alert.document: (ROOT / alert.document).read_text() for alert in ALERTS}
+    assert [alert.name for alert in ALERTS if f"`{alert.name}`" not in texts[alert.document]] == []
 
 
 def _labels_of_metrics() -> dict[str, set[str]]:
     """The labels of each name that a scrape shows."""
-    held = [vars(module).values() for module in (of_library, of_extender, of_rescheduler)]
+    held = [vars(module).values() for module in MODULES]
     metrics = [
         one for values in held for one in values if hasattr(one, "describe") and not isinstance(one, type)
     ]
     known: dict[str, set[str]] = {}
     for metric in metrics:
-        labels = set(getattr(metric, "_labelnames", ()))
         for family in metric.describe():
+            labels = {*getattr(metric, "_labelnames", ()), *getattr(family, "_labelnames", ())}
             suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
             for suffix in suffixes.get(family.type, ("",)):
-                if suffix == "_sum" and metric._upper_bounds[0] < 0:
+                if suffix == "_sum" and getattr(metric, "_upper_bounds", (0,))[0] < 0:
                     continue  # which would not only grow
-                extra = {"le"} if suffix == "_bucket" and isinstance(metric, Histogram) else set()
+                extra = {"le"} if suffix == "_bucket" else set()
                 known[f"{family.name}{suffix}"] = labels | extra
     return known
 

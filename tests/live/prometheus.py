@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import yaml
 
+from generating.panels import Query
 from localcluster import debian, processes
 from localcluster.cluster import Cluster
 from localproduct.extending import wait_until_ready
@@ -54,6 +55,11 @@ class Prometheus:
     async def _ask(self, path: str, **parameters: str) -> Any:
         async with self._session.get(f"{self._url}/api/v1/{path}", params=parameters) as answer:
             return await answer.json()
+
+
+def fill_in(query: Query) -> str:
+    """Put in what Grafana puts in."""
+    return query.expression.replace("$__rate_interval", "1m").replace("$__range", "1h")
 
 
 def promtool() -> Path:

@@ -13,7 +13,7 @@ from generating.helping import IS_IT_HELPING
 from generating.panels import Query, list_queries
 from localcluster.cluster import Cluster
 from localcluster.folders import running
-from tests.live.prometheus import Prometheus, scraping
+from tests.live.prometheus import Prometheus, fill_in, scraping
 from tests.live.test_localproduct import run
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -70,7 +70,7 @@ async def test_the_end_names_addresses_that_answer(shown: Shown) -> None:
     ("title", "query"), QUERIES, ids=[f"{title} {number}" for number, (title, _) in enumerate(QUERIES)]
 )
 async def test_a_query_of_the_dashboard_is_answered(shown: Shown, title: str, query: Query) -> None:
-    found = await shown.prometheus.query(_fill_in(query))
+    found = await shown.prometheus.query(fill_in(query))
     assert found or query.answers == "perhaps", title
 
 
@@ -78,7 +78,7 @@ async def test_the_dashboard_says_that_it_helped(shown: Shown) -> None:
     by_title = dict(QUERIES)
     said = {}
     for title in ("Moves that brought a gain", "Landed as forecast", "Pods moved", "Beyond the thresholds"):
-        (series,) = await shown.prometheus.query(_fill_in(by_title[title]))
+        (series,) = await shown.prometheus.query(fill_in(by_title[title]))
         said[title] = float(series["value"][1])
     assert said["Moves that brought a gain"] > 0.9
     assert said["Landed as forecast"] > 0.9
@@ -98,8 +98,3 @@ async def test_the_account_sees_the_pause_on_its_lease_and_its_end(shown: Shown)
         for value, metric in (("true", 1), (None, 0)):
             await client.patch(LEASE, {"metadata": {"annotations": {"reberth.dev/paused": value}}})
             await shown.prometheus.until(f"reberth_rescheduler_paused == {metric}")
-
-
-def _fill_in(query: Query) -> str:
-    """Put in what Grafana puts in."""
-    return query.expression.replace("$__rate_interval", "1m").replace("$__range", "1h")

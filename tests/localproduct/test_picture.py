@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from localproduct.picture import Berth, Moved, Sight, draw, list_news, look, summarize, tell
-from localproduct.watching import Screen
+from localproduct.picture import Berth, Moved, Sight, draw, look, summarize, tell, tell_news
+from localproduct.screens import Screen
 from reberth.objects import from_objects
 from reberth.records import Outcome
 from reberth.snapshot import Snapshot
@@ -106,9 +106,10 @@ def test_a_move_is_told_in_one_line(move: Moved, said: str) -> None:
 
 def test_news_are_beginnings_and_ends() -> None:
     before, after = Sight((), (MOVE,)), Sight((), (EVICTED, LANDED._replace(id="m-2")))
-    assert list_news(Sight((), ()), before) == [tell(MOVE)]
-    assert list_news(before, after) == [tell(LANDED)]
-    assert list_news(after, after) == []
+    assert tell_news(None, before) == [summarize(before), tell(MOVE)]
+    assert tell_news(Sight((), ()), before) == [tell(MOVE)]
+    assert tell_news(before, after) == [tell(LANDED)]
+    assert tell_news(after, after) == []
 
 
 def test_the_summary_counts_nodes_and_moves() -> None:
@@ -149,7 +150,7 @@ def test_a_terminal_is_drawn_over_and_a_file_gets_lines(monkeypatch: pytest.Monk
     sights = [Sight((Berth("a", "z", 0.9),), moves) for moves in ((), (MOVE,), (LANDED,))]
     terminal, file = Terminal(), io.StringIO()
     for out in (terminal, file):
-        screen = Screen(out)
+        screen = Screen(out, draw, tell_news)
         for sight in sights:
             screen.show(sight)
     assert terminal.getvalue().count("\x1b[J") == 2

@@ -1,0 +1,82 @@
+"""The ready pods of a workload in several clusters, by a watch of each: none is missed between two looks."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+
+from localcluster.cluster import Cluster
+from localcluster.errors import LocalClusterError
+from reberth.answers import BadObject
+from reberth.api import Api
+from reberth.cache import DELETED
+from reberth.connecting import Access
+from reberth.records import Pod
+from reberth.resources import PODS
+
+_NAMESPACE = "default"
+_SECONDS = 600
+
+
+class ReadyPods:
+    """By cluster; `fewest` is the least that there were together since it was set."""
+
+    def __init__(self, workload: str) -> None:
+        self._prefix = f"{workload}-"
+        self._ready: dict[str, set[str]] = {}
+        self._changed = asyncio.Event()
+        self.fewest = 0
+
+    @property
+    def places(self) -> dict[str, int]:
+        return {cluster: len(found) for cluster, found in sorted(self._ready.items()) if found}
+
+    def hear(self, cluster: str, event: str, pod: Pod) -> None:
+        if not pod.metadata.name.startswith(self._prefix):
+            return
+        conditions = pod.status.conditions or ()
+        is_ready = any(each.type == "Ready" and each.status == "True" for each in conditions)
+        there = self._ready.setdefault(cluster, set())
+        if event == DELETED or not is_ready or pod.metadata.deletion_timestamp is not None:
+            there.discard(pod.metadata.uid)
+        else:
+            there.add(pod.metadata.uid)
+        self.fewest = min(self.fewest, sum(self.places.values()))
+        self._changed.set()
+
+    async def become(self, wanted: dict[str, int], *, within: float = 60) -> None:
+        """Wait until so many are ready in each cluster, and none elsewhere. Raises LocalClusterError."""
+        try:
+            async with asyncio.timeout(within):
+                while self.places != wanted:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError as error:
+            text = (
+                f"{wanted} pods of {self._prefix[:-1]} were awaited for {within:g} s, there are {self.places}"
+            )
+            raise LocalClusterError(text) from error
+
+
+@contextlib.asynccontextmanager
+async def counting(clusters: Mapping[str, Cluster], workload: str) -> AsyncIterator[ReadyPods]:
+    """Count for as long as the context lasts."""
+    pods = ReadyPods(workload)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_follow(name, cluster, pods)) for name, cluster in clusters.items()]
+            yield pods
+            for task in tasks:
+                task.cancel()
+    except ExceptionGroup as group:
+        # The watches and the body end together; what went wrong first says why.
+        raise group.exceptions[0] from group
+
+
+async def _follow(name: str, cluster: Cluster, pods: ReadyPods) -> None:
+    async with (
+        Api(Access(str(cluster.kubeconfig))) as api,
+        api.watch(PODS, since=None, seconds=_SECONDS, namespace=_NAMESPACE) as lines,
+    ):
+        async for line in lines:
+            if not isinstance(line, BadObject) and isinstance(line.object, Pod):
+                pods.hear(name, line.type, line.object)
