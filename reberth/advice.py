@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from reberth.avoiding import NOTE_UNREADABLE, Note
+from reberth.avoiding import NOTE_UNREADABLE, NOTHING_FOUND, Note
 from reberth.backoff import closing_time
 from reberth.drawing import Replica, asking_replica, draw
 from reberth.measures import Duration
@@ -35,6 +35,7 @@ MOST_GRADE = 10
 STRICTLY_NOTED = Refused("StrictlyNoted", "reberth keeps this workload off the node")
 
 Grades = npt.NDArray[np.uint8]
+Ranks = npt.NDArray[np.float64]
 
 
 class AdviceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -61,6 +62,7 @@ class Opinion(msgspec.Struct, frozen=True):
     choice: Choice
     drawn_by: OpenMove | None = None
     noted: Mapping[str, tuple[Note, ...]] = {}
+    strictly_noted: frozenset[str] = frozenset()
     losses: dict[str, float] = {}
 
 
@@ -91,20 +93,22 @@ def form_opinion(
     choice = choose_weights((pod.annotations or {}).get(ANNOTATION), remembered.settings)
     if isinstance(who, Refused):
         return Opinion(now, settings, who, choice)
+    found = remembered.notes.find(who, now) if settings.notes else NOTHING_FOUND
     return Opinion(
         now,
         settings,
         who,
         choice,
         drawn_by=_find_draw(remembered, pod, who, replicas, now) if settings.draw else None,
-        noted=remembered.notes.find(who, now) if settings.notes else {},
+        noted=found.notes,
+        strictly_noted=found.strict,
         losses=_find_losses(remembered.history_of(who), now, settings) if settings.history else {},
     )
 
 
 def refuse_nodes(opinion: Opinion, nodes: Iterable[str]) -> dict[str, Refused]:
     """Tell which of the nodes the pod must not go to."""
-    strict = {node for node, notes in opinion.noted.items() for note in notes if note.strict}
+    strict = opinion.strictly_noted
     return {node: STRICTLY_NOTED for node in nodes if node in strict} if strict else {}
 
 
@@ -113,11 +117,15 @@ def grade_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grad
 
     A destination that is to be avoided by now draws nobody. If every node is to be avoided, none is.
     """
-    ranks = rank_avoiding(remembered, opinion, rows)
+    return grade_ranks(rank_avoiding(remembered, opinion, rows))
+
+
+def grade_ranks(ranks: Ranks) -> Grades:
+    """Give the nodes of the highest rank the highest grade, and the others none."""
     return np.where(ranks == ranks.max(initial=0), np.uint8(MOST_GRADE), np.uint8(0))
 
 
-def rank_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> npt.NDArray[np.float64]:
+def rank_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Ranks:
     """Rank the nodes in these rows: of any part of them those of the highest rank are graded 10.
 
     A destination is above all that come after it in the list; then comes what is not to be avoided.
@@ -188,7 +196,7 @@ def _rank_destinations(opinion: Opinion) -> dict[str, float]:
 
 
 def _find_avoided(remembered: Remembered, opinion: Opinion, rows: Rows) -> npt.NDArray[np.bool_]:
-    noted = remembered.spread(dict.fromkeys(opinion.noted, 1.0), rows) > 0
+    noted = remembered.mark(opinion.noted, rows)
     return noted | remembered.shuns(rows) if opinion.settings.standing else noted
 
 

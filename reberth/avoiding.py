@@ -12,6 +12,7 @@ from further in the future than that does not hold yet, so that no broken clock 
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -184,12 +185,17 @@ def matches(note: Note, signature: Signature) -> bool:
     return not _keys_of_note(note).isdisjoint(_keys_of_pod(signature))
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """The notes that hold for a workload from one instant to another, by their nodes."""
 
-    notes: dict[str, tuple[Note, ...]]
-    since: float
-    until: float
+    notes: Mapping[str, tuple[Note, ...]] = MappingProxyType({})
+    strict: frozenset[str] = frozenset()
+    """The nodes that are avoided strictly."""
+    since: float = -math.inf
+    until: float = math.inf
+
+
+NOTHING_FOUND = Found()
 
 
 class NoteIndex:
@@ -198,7 +204,7 @@ class NoteIndex:
     def __init__(self) -> None:
         self._notes: dict[str, tuple[Note, ...]] = {}
         self._held: dict[_Key, dict[str, list[Note]]] = {}
-        self._found: dict[Signature, _Found] = {}
+        self._found: dict[Signature, Found] = {}
 
     def put(self, node: str, notes: Notes) -> None:
         given = tuple(notes)
@@ -218,16 +224,16 @@ class NoteIndex:
                 del self._held[key]
         self._found.clear()
 
-    def find(self, signature: Signature, now: float) -> Mapping[str, tuple[Note, ...]]:
+    def find(self, signature: Signature, now: float) -> Found:
         """Give the notes that hold for a pod by their nodes; quickly if its like was asked about of late."""
         found = self._found.get(signature)
         if found is None or not found.since <= now < found.until:
             if len(self._found) >= _MOST_FOUND:
                 self._found.clear()
             found = self._found[signature] = self._find(signature, now)
-        return found.notes
+        return found
 
-    def _find(self, signature: Signature, now: float) -> _Found:
+    def _find(self, signature: Signature, now: float) -> Found:
         found: dict[str, dict[bytes, Note]] = {}
         until = math.inf
         for key in sorted(_keys_of_pod(signature), key=str):
@@ -238,7 +244,10 @@ class NoteIndex:
                         until = min(until, note.expires_at)
                     elif note.holds_from >= now:
                         until = min(until, note.holds_from)
-        return _Found({node: tuple(notes.values()) for node, notes in found.items()}, now, until)
+        strict = frozenset(
+            node for node, notes in found.items() if any(note.strict for note in notes.values())
+        )
+        return Found({node: tuple(notes.values()) for node, notes in found.items()}, strict, now, until)
 
 
 def _read_entry(text: bytes, foreign_life: float) -> Note | bytes:

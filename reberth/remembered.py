@@ -20,6 +20,7 @@ from reberth.signature import Signature, name_history
 from reberth.standing import Leaving, Young, judge_node
 
 UNSEEN = -1
+_MOST_LOCATED = 64
 
 # A history's namespace and name.
 _Key = tuple[str, str]
@@ -36,16 +37,24 @@ class Remembered:
         self.settings = settings
         self.scores = Scoreboard(settings)
         self._free: list[int] = []
+        # By the identity of what was located, which is kept, so that nothing else gets it.
+        self._located: dict[int, tuple[Mapping[str, object], Rows]] = {}
         self._shunned: npt.NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
         self._histories: dict[_Key, EvictionHistory] = {}
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
 
     def put_node(self, node: Node) -> None:
-        name = node.metadata.name
-        if name not in self.rows:
+        self.put_judged(node, judge_node(node))
+
+    def put_judged(self, node: Node, standing: Leaving | Young | None) -> None:
+        """Put a node of which it is known how it stands."""
+        name, annotation = node.metadata.name, (node.metadata.annotations or {}).get(ANNOTATION)
+        is_new = name not in self.rows
+        if is_new:
             self._give_row(name)
-        self._put_notes(name, (node.metadata.annotations or {}).get(ANNOTATION))
-        self._put_standing(name, judge_node(node))
+        if annotation is not None or not is_new:
+            self._put_notes(name, annotation)
+        self._put_standing(name, standing)
 
     def drop_node(self, name: str) -> None:
         if name not in self.rows:
@@ -54,6 +63,7 @@ class Remembered:
         self._put_standing(name, None)
         self.scores.unseat(name)
         self._free.append(self.rows.pop(name))
+        self._located.clear()
 
     def put_history(self, history: EvictionHistory) -> None:
         key = (history.metadata.namespace, history.metadata.name)
@@ -96,12 +106,31 @@ class Remembered:
 
     def spread(self, values: Mapping[str, float], rows: Rows) -> npt.NDArray[np.float64]:
         """Give each row its node's value: 0 to those that have none, and to nodes nobody has seen."""
+        if not values:
+            return np.zeros(len(rows))
         table = np.zeros(len(self._shunned))
         table[self.locate(values)] = list(values.values())
         table[UNSEEN] = 0.0
         return table[rows]
 
+    def mark(self, nodes: Mapping[str, object], rows: Rows) -> npt.NDArray[np.bool_]:
+        """Tell of each row whether its node is among these; they must not change."""
+        table = np.zeros(len(self._shunned), dtype=np.bool_)
+        table[self._locate_again(nodes)] = True
+        table[UNSEEN] = False
+        return table[rows]
+
+    def _locate_again(self, nodes: Mapping[str, object]) -> Rows:
+        """Locate nodes as `locate`; quickly if it is one of those that were located of late."""
+        known = self._located.get(id(nodes))
+        if known is None:
+            if len(self._located) >= _MOST_LOCATED:
+                self._located.clear()
+            known = self._located[id(nodes)] = nodes, self.locate(nodes)
+        return known[1]
+
     def _give_row(self, name: str) -> None:
+        self._located.clear()
         row = self._free.pop() if self._free else len(self.rows)
         missing = row + 2 - len(self._shunned)
         if missing > 0:

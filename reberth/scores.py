@@ -167,7 +167,8 @@ class Scoreboard:
     def combine(self, weights: Weights, rows: Rows, now: float) -> _Floats:
         """Give the worth of the nodes in these rows, from -100 to 100."""
         factors = np.array([weights.get(coordinate, 0) for coordinate in self._coordinates], dtype=np.float64)
-        valid = np.where(self._valid_until[rows] > now, self._values[rows], 0.0)
+        is_valid = self._valid_until.take(rows, axis=0) > now
+        valid = np.where(is_valid, self._values.take(rows, axis=0), 0.0)
         # Divided last: the sum of whole numbers is exact, so equal worths are equal to the last bit.
         worth: _Floats = (valid @ factors) / max(1.0, np.abs(factors).sum())
         return worth

@@ -10,6 +10,7 @@ further up is taken: the answer must not depend on what else a reader happens to
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -57,6 +58,7 @@ def find_controller(owned: ObjectMeta) -> WorkloadIdentity | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def name_history(root: WorkloadIdentity) -> str:
     """Give the name of the object that holds a workload's history; the same for every uid of that name."""
     group = group_of(root.api_version)

@@ -4,7 +4,9 @@
 not wait for the second part, `build` may run in a thread: it sees nothing but rows that never change.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +28,7 @@ from reberth.tabulating import (
     tabulate_pods,
     tabulate_templates,
 )
+from reberth.templates import Template
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,20 @@ class Snapshot:
     def namespace_labels(self, namespace: str) -> Labels:
         found = self.of(NAMESPACE).named("", namespace)
         return (found.metadata.labels or {}) if found else {}
+
+    def templates_where(self, question: Callable[[Template], bool]) -> tuple[int, ...]:
+        """List the templates of which something is true; it must be about the template alone.
+
+        Those of a namespace are asked once for as long as no pod changes there.
+        """
+        found: list[int] = []
+        first = 0
+        for part in self.of(POD).parts:
+            templates = part.read(read_pods).templates
+            where = part.once(("where", question), partial(_list_places, templates, question))
+            found += [first + place for place in where]
+            first += len(templates)
+        return tuple(found)
 
     def select(self, selector: Selector, namespace: str) -> Indices:
         """Give the pods of a namespace that a label selector matches, whatever their phase.
@@ -88,6 +105,10 @@ def build(contents: Contents, *, now: float) -> Snapshot:
         sums=sum_up(pods, templates),
         contents=MappingProxyType(contents),
     )
+
+
+def _list_places(templates: tuple[Template, ...], question: Callable[[Template], bool]) -> list[int]:
+    return [place for place, each in enumerate(templates) if question(each)]
 
 
 _NOTHING: Rows[Any] = Rows((), lambda row: row)

@@ -1,8 +1,9 @@
 """Everything that is proposed, in its order: what rules demand comes first, then what promises most."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,28 +20,51 @@ _PROMISE = 2
 Batch = tuple[Proposals, Policy]
 
 
-@dataclass(frozen=True, eq=False)
-class Agenda:
-    """Proposals by their place in the order: whose batch each is of, and which of it."""
+class Columns(NamedTuple):
+    """Of each proposal whose batch it is of, which of it, its pod, and what it is sorted by."""
 
-    batches: Sequence[Batch]
     batch: Indices
     number: Indices
     pods: Indices
     keys: tuple[NDArray[Any], ...]
-    """What they are sorted by, the most important first."""
+    """The most important first."""
+
+    def keys_of(self, places: Ints) -> list[NDArray[Any]]:
+        return [key[places] for key in self.keys]
+
+    def promise(self, places: Ints, promises: Promises) -> "Columns":
+        """Let these promise something else."""
+        key = self.keys[_PROMISE].copy()
+        key[places] = -np.round(promises, _DIGITS)
+        return self._replace(keys=(*self.keys[:_PROMISE], key, *self.keys[_PROMISE + 1 :]))
+
+
+@dataclass(frozen=True, eq=False)
+class Agenda:
+    """Proposals in their order. The columns stand as all were proposed; who comes when `order` alone says."""
+
+    batches: Sequence[Batch]
+    columns: Columns
+    order: Ints
 
     def __len__(self) -> int:
-        return len(self.pods)
+        return len(self.order)
 
     def __iter__(self) -> Iterator[tuple[Proposal, Policy]]:
-        for place in range(len(self)):
-            proposals, policy = self.batches[self.batch[place]]
-            yield proposals.pick(int(self.number[place])), policy
+        for place in self.order.tolist():
+            proposals, policy = self.batches[self.columns.batch[place]]
+            yield proposals.pick(int(self.columns.number[place])), policy
 
-    def only(self, chosen: Bools | Ints | slice) -> "Agenda":
-        keys = tuple(key[chosen] for key in self.keys)
-        return Agenda(self.batches, self.batch[chosen], self.number[chosen], self.pods[chosen], keys)
+    @property
+    def batch(self) -> Indices:
+        return self.columns.batch[self.order]
+
+    @property
+    def pods(self) -> Indices:
+        return self.columns.pods[self.order]
+
+    def only(self, chosen: Bools | slice) -> "Agenda":
+        return Agenda(self.batches, self.columns, self.order[chosen])
 
     def since(self, place: int) -> "Agenda":
         """Give what comes from this place on."""
@@ -59,46 +83,41 @@ class Agenda:
 
     def _sort_next(self, seen: View) -> tuple["Agenda", bool]:
         """Sort those that are next; tells whether none comes to the front by an old promise."""
-        promises = self._weigh_next(seen)
+        promises = self.near().weigh(seen)
         if promises is None:
             return self, True
-        keys = list(self.keys)
-        keys[_PROMISE] = np.concatenate([-np.round(promises, _DIGITS), keys[_PROMISE][_NEAR:]])
-        last = int(_sort([key[:_NEAR] for key in keys])[-1])
-        moved = _count_until(keys, last)
-        order = _sort([key[:moved] for key in keys])
+        columns, near = self.columns.promise(self.order[:_NEAR], promises), self.order[:_NEAR]
+        near = near[_sort(columns.keys_of(near))]
+        moved = np.concatenate([near, self.order[len(near) : _count_until(columns, self.order, near[-1])]])
+        turns = _merge(columns.keys_of(moved), len(near))
+        order = np.concatenate([moved[turns], self.order[len(moved) :]])
+        return Agenda(self.batches, columns, order), not np.any(turns[:_FIRST] >= _NEAR)
 
-        def change(column: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate([column[order], column[moved:]])
-
-        batch, number, pods = map(change, (self.batch, self.number, self.pods))
-        found = Agenda(self.batches, batch, number, pods, tuple(map(change, keys)))
-        return found, not np.any(order[:_FIRST] >= _NEAR)
-
-    def _weigh_next(self, seen: View) -> Promises | None:
-        """Find anew what is promised of those that are next; None if that is as it was."""
-        batch, pods, promises = self.batch[:_NEAR], self.pods[:_NEAR], -self.keys[_PROMISE][:_NEAR]
+    def weigh(self, seen: View) -> Promises | None:
+        """Find anew what is promised; None if that is as it was."""
+        batch, pods, promises = self.batch, self.pods, -self.columns.keys[_PROMISE][self.order]
         is_new = False
-        for place in np.unique(batch).tolist():
+        for place in range(len(self.batches)):
             theirs = np.flatnonzero(batch == place)
-            found = self.batches[place][1].weigh(pods[theirs], seen)
+            found = self.batches[place][1].weigh(pods[theirs], seen) if len(theirs) else None
             if found is not None:
                 promises[theirs], is_new = found, True
         return promises if is_new else None
 
     def find_due(self, seen: View) -> Bools:
         """Tell which of them still matter on a view."""
-        due = np.zeros(len(self), np.bool_)
+        due, batch, pods = np.zeros(len(self), np.bool_), self.batch, self.pods
         for place, (proposals, policy) in enumerate(self.batches):
-            theirs = np.flatnonzero(self.batch == place)
+            theirs = np.flatnonzero(batch == place)
             if len(theirs):
-                due[theirs] = policy.find_due(proposals.cause, self.pods[theirs], seen)
+                due[theirs] = policy.find_due(proposals.cause, pods[theirs], seen)
         return due
 
     def list_by_policy(self) -> Iterator[tuple[str, Ints]]:
         """Give the places of each batch with the name of its policy."""
+        batch = self.batch
         for place, (proposals, _) in enumerate(self.batches):
-            yield proposals.policy, np.flatnonzero(self.batch == place)
+            yield proposals.policy, np.flatnonzero(batch == place)
 
 
 def set_agenda(policies: Iterable[Policy], seen: View, looked_at: frozenset[str]) -> Agenda:
@@ -109,7 +128,7 @@ def set_agenda(policies: Iterable[Policy], seen: View, looked_at: frozenset[str]
     number = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
     pods = np.concatenate([np.zeros(0, np.int32), *(each.pods for each, _ in batches)])
     keys = tuple(_list_keys(batches, batch, pods, seen, looked_at))
-    return Agenda(batches, batch, number, pods, keys).only(_sort(keys))
+    return Agenda(batches, Columns(batch, number, pods, keys), _sort(keys))
 
 
 def _list_keys(
@@ -131,13 +150,29 @@ def _list_keys(
     ]
 
 
-def _count_until(keys: Sequence[NDArray[Any]], last: int) -> int:
+def _count_until(columns: Columns, order: Ints, last: int) -> int:
     """Count those that may stand before one of the first; behind these all are in order."""
-    before = np.ones(len(keys[0]), np.bool_)
-    for key in reversed(keys[: _PROMISE + 1]):
-        before = (key < key[last]) | ((key == key[last]) & before)
-    before[:_NEAR] = True
-    return int(before.sum())
+
+    def find_key(place: int) -> tuple[Any, ...]:
+        return tuple(key[place] for key in columns.keys[: _PROMISE + 1])
+
+    return bisect_right(order, find_key(last), lo=min(_NEAR, len(order)), key=find_key)
+
+
+def _merge(keys: Sequence[NDArray[Any]], first: int) -> Ints:
+    """Sort two parts that are sorted. Only where both promise alike, the other keys are asked again."""
+    if any(key.min() != key.max() for key in keys[:_PROMISE]):
+        return _sort(keys)
+    order: Ints = np.argsort(keys[_PROMISE], kind="stable")
+    promised, is_first = keys[_PROMISE][order], order < first
+    is_alike = promised[:-1] == promised[1:]
+    run = np.concatenate(([0], np.cumsum(~is_alike)))
+    is_mixed = np.zeros(len(order), np.bool_)
+    is_mixed[run[1:][is_alike & is_first[:-1] & ~is_first[1:]]] = True
+    places = np.flatnonzero(is_mixed[run])
+    alike = order[places]
+    order[places] = alike[_sort([key[alike] for key in keys])]
+    return order
 
 
 def _sort(keys: Sequence[NDArray[Any]]) -> Ints:

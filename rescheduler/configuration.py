@@ -12,14 +12,19 @@ from typing import Annotated
 import msgspec
 
 from reberth.measures import Percentage
+from reberth.refusals import Refused
 from reberth.settings import Section
-from rescheduler.plans import RECOMMEND, Mode
+from rescheduler.plans import OFF, RECOMMEND, WantedMode
+from rescheduler.policies import better_preferences, broken_rules, under_utilised_nodes
 from rescheduler.policies.better_preferences import PreferenceSettings
 from rescheduler.policies.broken_rules import RuleSettings
+from rescheduler.policies.proposals import PolicySection
 from rescheduler.policies.under_utilised_nodes import UtilisationSettings
 from rescheduler.resting import RestSettings
 from rescheduler.safeguards import BrakeSettings, LimitSettings, ProtectionSettings
 from rescheduler.worth import LevelNumber, Points, PriceSettings, find_buffer
+
+SWITCHED_OFF = Refused("Off", "the policy's mode is off: nothing is planned, and no move is begun")
 
 
 class PolicySettings(Section, frozen=True):
@@ -32,12 +37,19 @@ class PolicySettings(Section, frozen=True):
     under_utilised_nodes: UtilisationSettings = msgspec.field(default_factory=UtilisationSettings)
     """Move pods from over-utilised nodes to under-utilised ones."""
 
+    def by_name(self) -> dict[str, PolicySection]:
+        return {
+            broken_rules.NAME: self.broken_rules,
+            better_preferences.NAME: self.better_preferences,
+            under_utilised_nodes.NAME: self.under_utilised_nodes,
+        }
+
 
 class ReschedulerPolicy(Section, frozen=True):
     """What moves are planned, and which of them are made."""
 
-    mode: Mode = RECOMMEND
-    """Only show the moves, or make them; a policy may have its own. A pod's own mark goes before both."""
+    mode: WantedMode = RECOMMEND
+    """Plan nothing (off), only show moves, or make them; but for off, a policy or a pod may have its own."""
     level: LevelNumber = 2
     """How much is moved: 1 only what rules demand, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""
     worth: Points | None = None
@@ -58,6 +70,17 @@ class ReschedulerPolicy(Section, frozen=True):
     """How much is moved in a cycle, at once, and over time."""
     brakes: BrakeSettings = BrakeSettings()
     """When nothing is moved."""
+
+    def modes(self) -> dict[str, WantedMode]:
+        """Give the mode of each policy."""
+        return {
+            name: (section.mode or self.mode) if section.is_on and self.mode != OFF else OFF
+            for name, section in self.policies.by_name().items()
+        }
+
+    def find_stop(self) -> Refused | None:
+        """Tell that nothing is planned and no move is begun."""
+        return SWITCHED_OFF if self.mode == OFF else None
 
     def limits_with_buffer(self) -> LimitSettings:
         """Give the limits with what the level leaves to others, unless they themselves leave more."""

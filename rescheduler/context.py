@@ -4,9 +4,11 @@ Nothing is looked up before somebody asks. What pods have in common is asked of 
 pods cost as much as their few thousand templates.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -146,11 +148,9 @@ class Context:
     @cached_property
     def workload_of(self) -> Indices:
         """Number the controllers: one number for each template."""
-        numbers: dict[Hashable, int] = {}
-        column = [
-            numbers.setdefault(each.controller.uid if each.controller else each, len(numbers))
-            for each in self.snapshot.templates.all
-        ]
+        numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+        templates = self.snapshot.templates.all
+        column = [numbers[each.controller.uid if each.controller else each] for each in templates]
         return seal(np.array(column, np.int32))
 
     @cached_property

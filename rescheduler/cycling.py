@@ -102,7 +102,7 @@ class Cycler:
         contents, policy, world, now = scene.contents(), scene.policy(), scene.world(), scene.clock()
         made = await scene.think(lambda: _make(contents, policy, memory, world, now))
         with metrics.PHASE_DURATION.labels("publish").time():
-            warnings = (*scene.warnings(), *made.plan.warnings)
+            warnings = tuple(dict.fromkeys((*scene.warnings(), *made.plan.warnings)))
             made = replace(made, plan=msgspec.structs.replace(made.plan, warnings=warnings))
             self.last = made
             count_plan(made.plan)

@@ -17,6 +17,7 @@ from reberth.refusals import Refused
 from reberth.requests import Version
 from reberth.snapshot import Snapshot
 from reberth.standing import judge_node
+from rescheduler.policies import broken_rules
 from rescheduler.prospects import Outlook, Prospect, list_destinations, look_ahead
 from rescheduler.verifying import Scores
 
@@ -79,7 +80,8 @@ class Foreseeing:
         if isinstance(found, Rejected):
             return None
         totals = dict(zip(listed.tolist(), found.totals.tolist(), strict=True))
-        return Scores(totals[nodes[move.from_]], totals[nodes[landed_on]])
+        is_mended = move.policy == broken_rules.NAME and not _may_return(prospect, nodes[move.from_])
+        return Scores(None if is_mended else totals[nodes[move.from_]], totals[nodes[landed_on]])
 
     def _look_ahead(self, snapshot: Snapshot, pod: Pod) -> Prospect | Refused:
         place = snapshot.pods.by_uid(pod.metadata.uid)
@@ -97,6 +99,10 @@ class Foreseeing:
 
     def _remember(self, ground: Ground) -> Memory:
         return ground.once("memory", lambda: Memory(ground, self.extender))
+
+
+def _may_return(prospect: Prospect | Refused, source: int) -> bool:
+    return not isinstance(prospect, Refused) and bool(np.isin(source, prospect.forecast.feasible))
 
 
 def _find_replacement(snapshot: Snapshot, move: OpenMove, landed_on: str) -> int | None:

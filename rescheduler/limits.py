@@ -17,6 +17,7 @@ from reberth.backoff import find_block
 from reberth.kinds import HISTORY
 from reberth.records import EvictionHistory, OpenMove
 from reberth.refusals import Refused
+from reberth.templates import Template
 from rescheduler.allowances import (
     Flight,
     Toll,
@@ -164,11 +165,11 @@ def _list_of_living(place: int, context: Context) -> Iterator[Toll]:
 
 def _find_evacuated(context: Context) -> list[int]:
     """Find the pods that somebody else is evicting, step by step."""
-    templates = enumerate(context.snapshot.templates.all)
-    marked = [
-        number
-        for number, each in templates
-        if each.pod.metadata.annotations and EVICTION_IN_PROGRESS in each.pod.metadata.annotations
-    ]
+    marked = context.snapshot.templates_where(_is_evacuated)
     places: list[int] = np.flatnonzero(context.spread(marked) & ~context.finished).tolist()
     return places
+
+
+def _is_evacuated(template: Template) -> bool:
+    annotations = template.pod.metadata.annotations
+    return annotations is not None and EVICTION_IN_PROGRESS in annotations

@@ -20,9 +20,14 @@ SCORE_PARTS = ClusterScore._fields
 # The right ends of the bars in which nodes are counted by what they have in use.
 UTILISATION_BARS = tuple(tenth / 10 for tenth in range(1, 11))
 PHASES = ("snapshot", "plan", "publish")
-WAKES = frozenset({"start", "interval", "node", "pending", "settings", "pause", "moves"})
+WAKES = frozenset({"start", "interval", "node", "pending", "settings", "pause", "moves", "extenders"})
 
-BRAKES = frozenset({"NodesNotReady", "StaleMirror", "PendingReplacement", "ForecastAstray", "SchedulerDrift"})
+BRAKES = frozenset(
+    {
+        *("NodesNotReady", "StaleMirror", "PendingReplacement", "ForecastAstray", "SchedulerDrift"),
+        "ExtendersAway",
+    }
+)
 PAUSES = frozenset({"AutoscalerDrains", "ScaleUp"})
 _LIMITS = {
     *("BudgetUnobserved", "ClusterRate", "GivenUp", "LastReady", "Limit", "NamespaceInFlight"),
@@ -46,6 +51,7 @@ _EXECUTION = {
         "NotSeen",
         "NoteLost",
         "NoteUnreadable",
+        "Off",
         "Paused",
         "PodMoved",
         "ServerBusy",
@@ -135,6 +141,7 @@ AGREEMENT = _gauge(
 BINDINGS = _counter(
     "bindings_total", "Pods that were seen to be bound, by how that agreed with the forecast.", "forecast"
 )
+MODE = _gauge("mode", "1 for the mode that a policy is in: off, recommend or apply.", "policy", "mode")
 PAUSED = _gauge("paused", "1 while the annotation on the lease pauses all moves.")
 LEADING = _gauge("leading", "1 while this process holds the lease.")
 APPLYING = _gauge("applying", "1 while the plan's moves are made.")

@@ -4,17 +4,11 @@ A node that is going, or that somebody suspects of going soon, is neither a sour
 go anyway, and room on it is no room. The same holds for one that its maker has not finished.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 
-import numpy as np
-
-from reberth.columns import Bools
 from reberth.records import Labels, Node
 from reberth.refusals import Refused
 from reberth.standing import Leaving, judge_node
-from reberth.tabulating import seal
-from rescheduler.context import Context
 
 # Whoever sets them wants the node to stay as full as it is.
 _KEEP_NODE = (
@@ -65,24 +59,10 @@ def may_empty(node: Node) -> Refused | None:
     return Refused("NodeMarked", f"annotation {kept}") if kept else None
 
 
-def list_sources(context: Context) -> Bools:
-    """Tell of all nodes whether pods may leave them."""
-    return context.once("sources", partial(_ask_all, context, may_leave))
-
-
-def list_destinations(context: Context) -> Bools:
-    """Tell of all nodes whether pods may enter them."""
-    return context.once("destinations", partial(_ask_all, context, may_enter))
-
-
 def find_rivals(nodes: Iterable[Node]) -> str | None:
     """Name the taint by which another load-aware rescheduler shows itself."""
     keys = (taint.key for node in nodes for taint in node.spec.taints or ())
     return next((key for key in keys if key in _RIVALS), None)
-
-
-def _ask_all(context: Context, question: Callable[[Node], Refused | None]) -> Bools:
-    return seal(np.array([question(node) is None for node in context.snapshot.nodes.records], np.bool_))
 
 
 def _is_set(pairs: Labels | None, key: str) -> bool:

@@ -18,9 +18,11 @@ from rescheduler.asking import Asker, asking
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.foreseeing import Foreseeing
 from rescheduler.noticing import NoticingCache
+from rescheduler.pausing import Pause
 from rescheduler.performing import REPORTER
 from rescheduler.planning_cycle import World
 from rescheduler.promising import list_promises_missing
+from rescheduler.reaching import Reach
 from rescheduler.settings import ReschedulerSettings
 
 # Without these nothing is planned or moved.
@@ -37,6 +39,8 @@ class Outfit:
     cache: NoticingCache
     mirror: Mirror
     asker: Asker
+    pause: Pause
+    reach: Reach
     recorder: Recorder
     foresight: Foreseeing
     identity: str
@@ -77,6 +81,9 @@ class Outfit:
     def list_warnings(self) -> Iterator[str]:
         """Say what cannot be promised, and what is planned without."""
         yield from list_promises_missing(self.settings().extender)
+        yield from self.pause.list_warnings()
+        if self.reach.refused:
+            yield f"{self.reach.refused.rule}: {self.reach.refused.reason}"
         for name, watcher in sorted(self.mirror.watchers.items()):
             if not watcher.is_synced and name not in NEEDED and watcher.trouble != _NOT_INSTALLED:
                 yield f"planned without {name}: {watcher.trouble}"
@@ -94,8 +101,10 @@ async def outfitting(
     settings: Callable[[], ReschedulerSettings],
     policy: Callable[[], ReschedulerPolicy],
     foresee: Callable[[Version], Foreseeing],
+    *,
+    wake: Callable[[str], None],
 ) -> AsyncIterator[Outfit]:
-    """Have everything for as long as the context lasts."""
+    """Have everything for as long as the context lasts; `wake` hears of what calls for a cycle."""
     first, identity = settings(), name_holder()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -104,11 +113,14 @@ async def outfitting(
         version = read_version(await api.version())
         cache = NoticingCache(version=version)
         recorder = await enter(recording(api, reporter=REPORTER, instance=identity, clock=time.time))
+        asker = await enter(asking(api, first.extender_access))
         yield Outfit(
             api=api,
             lease_api=lease_api,
             cache=cache,
-            asker=await enter(asking(api, first.extender_access)),
+            asker=asker,
+            pause=Pause(api, first.lease, on_end=lambda: wake("pause")),
+            reach=Reach(asker, cache, settings=settings, on_change=lambda: wake("extenders")),
             mirror=await enter(mirroring(api, cache, ALL, settings=first.watch)),
             recorder=recorder,
             foresight=foresee(version),

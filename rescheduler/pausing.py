@@ -4,7 +4,7 @@ kubectl annotate lease -n reberth-system reberth-rescheduler reberth.dev/paused=
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from reberth.answers import BadObject
@@ -33,6 +33,9 @@ class Pause:
 
     def __init__(self, api: Api, lease: LeaseSettings, *, on_end: Callable[[], None]) -> None:
         self.refused: Refused | None = None
+        self.trouble: str | None = None
+        """Why the lease is not seen: then nobody can pause."""
+        self._was_there = False
         self._api = api
         self._lease = lease
         self._on_end = on_end
@@ -43,13 +46,22 @@ class Pause:
             try:
                 async with asyncio.timeout(_WATCH_SECONDS + _PATIENCE):
                     await self._watch()
-            except (ApiError, TimeoutError) as error:
-                log.debug("lease not watched", reason=str(error))
+            except ApiError as error:
+                self._complain(str(error))
+            except TimeoutError:
+                log.debug("the watch of the lease has died")
             await asyncio.sleep(_PAUSE)
 
     async def look(self) -> None:
         """Read it once. Raises ApiError."""
         await self._read()
+
+    def list_warnings(self) -> Iterator[str]:
+        """Say that all is paused, or that a pause would not be seen."""
+        if self.refused:
+            yield f"{self.refused.rule}: {self.refused.reason}"
+        if self.trouble:
+            yield f"the lease {self._lease.namespace}/{self._lease.name} is not watched: {self.trouble}"
 
     async def _watch(self) -> None:
         version = await self._read()
@@ -72,7 +84,15 @@ class Pause:
             "fieldSelector": f"metadata.name={self._lease.name}",
         }
 
+    def _complain(self, trouble: str | None) -> None:
+        """Say what is wrong, once until it changes."""
+        if trouble and trouble != self.trouble:
+            log.warning("lease not watched", lease=self._lease.name, reason=trouble)
+        self.trouble = trouble
+
     def _take(self, lease: Lease | None) -> None:
+        self._complain("it is gone" if self._was_there and lease is None else None)
+        self._was_there = self._was_there or lease is not None
         annotations = (lease.metadata.annotations if lease else None) or {}
         is_paused, was_paused = annotations.get(ANNOTATION) == "true", self.refused is not None
         self.refused = PAUSED if is_paused else None

@@ -34,6 +34,7 @@ from rescheduler.planning import plan
 from rescheduler.planning_cycle import World
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.planning_why import Why, explain_pod
+from rescheduler.telling import telling
 
 DESCRIPTION = "Say which pods would move where and why, and what keeps the others where they are."
 
@@ -49,6 +50,10 @@ class Asked(NamedTuple):
     policy: ReschedulerPolicy
     memory: PlanMemory | None
     world: World
+
+    def describe(self) -> str:
+        pods, nodes = self.snapshot.pods.rows, self.snapshot.nodes.names
+        return f"planning for {len(pods):,} pods on {len(nodes):,} nodes"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,15 +84,12 @@ async def answer(arguments: argparse.Namespace) -> str:
     asked = await _ask(arguments)
     width = shutil.get_terminal_size((160, 0)).columns
     if arguments.why:
-        why = explain_pod(
-            _find_pod(asked.snapshot, arguments.why),
-            asked.snapshot,
-            asked.policy,
-            asked.memory,
-            world=asked.world,
-        )
+        place = _find_pod(asked.snapshot, arguments.why)
+        with telling(asked.describe):
+            why = explain_pod(place, asked.snapshot, asked.policy, asked.memory, world=asked.world)
         return _write_why(why, arguments.output, width)
-    made, memory = plan(asked.snapshot, asked.policy, asked.memory, world=asked.world)
+    with telling(asked.describe):
+        made, memory = plan(asked.snapshot, asked.policy, asked.memory, world=asked.world)
     if arguments.remember:
         _write(arguments.remember, msgspec.json.encode(memory, order="deterministic"))
     if arguments.output == "table":
@@ -109,7 +111,8 @@ async def _read_cluster(arguments: argparse.Namespace, now: float) -> tuple[Snap
     if arguments.cluster is None:
         return await _look(Access(arguments.kubeconfig, arguments.context), now, arguments.kubernetes)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
-    reading = read_objects(arguments.cluster, now=now, version=version)
+    with telling(lambda: f"reading {arguments.cluster}"):
+        reading = read_objects(arguments.cluster, now=now, version=version)
     for fault in reading.faults:
         sys.stderr.write(f"rescheduler: passed over: {fault}\n")
     return reading.snapshot, version
@@ -131,9 +134,16 @@ async def _look(access: Access, now: float, asked: Version | None) -> tuple[Snap
 
 async def _wait(mirror: Mirror) -> bool:
     """Wait until every kind is there or has said why not."""
+    left = set(mirror.watchers)
+
+    async def wait(name: str) -> None:
+        await mirror.watchers[name].answered()
+        left.discard(name)
+
     try:
-        async with asyncio.timeout(_SYNCING_TIME):
-            await asyncio.gather(*(watcher.answered() for watcher in mirror.watchers.values()))
+        with telling(lambda: f"reading the cluster: {', '.join(sorted(left))} to come"):
+            async with asyncio.timeout(_SYNCING_TIME):
+                await asyncio.gather(*map(wait, mirror.watchers))
     except TimeoutError:
         return False
     return True

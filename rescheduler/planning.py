@@ -23,7 +23,7 @@ from rescheduler.planning_cycle import Cycle, World, begin_cycle
 from rescheduler.planning_draft import Accepted, Draft
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.planning_moves import refuse_over_limit, try_move
-from rescheduler.plans import APPLY, RECOMMEND, BeforeAndAfter, ClusterScore, Mode, Plan, Scores
+from rescheduler.plans import BeforeAndAfter, ClusterScore, Mode, Plan, Scores
 from rescheduler.policies.proposals import Policy, Proposal
 from rescheduler.utilisation import list_shares
 
@@ -44,8 +44,8 @@ def plan(
 def write_plan(cycle: Cycle) -> tuple[Plan, PlanMemory]:
     """Make the plan of a cycle that was set up."""
     before = cycle.judge.measure(cycle.seen)
-    draft = Draft(cycle.seen, begin_limits(cycle.context), cycle.memory)
-    for mode in (APPLY, RECOMMEND):
+    draft = Draft(cycle.seen, begin_limits(cycle.context))
+    for mode in cycle.list_modes():
         _plan_moves(cycle, draft, mode)
     return _write(cycle, draft, before), draft.remember(cycle)
 
@@ -98,7 +98,8 @@ def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
 
 def _compare_nodes(cycle: Cycle, draft: Draft) -> Iterator[tuple[str, BeforeAndAfter]]:
     """Give what the moves change on the nodes that they touch."""
-    resources = cycle.judge.bounds.resources
-    for node in sorted(draft.seen.changed):
-        shares = [list_shares(seen, node, resources) for seen in (cycle.seen, draft.seen)]
-        yield cycle.seen.nodes.names[node], BeforeAndAfter(*shares)
+    resources, names = cycle.judge.bounds.resources, cycle.seen.nodes.names
+    nodes = np.array(sorted(draft.seen.changed), np.int32)
+    before, after = (list_shares(seen, nodes, resources) for seen in (cycle.seen, draft.seen))
+    for node, *shares in zip(nodes.tolist(), before, after, strict=True):
+        yield names[node], BeforeAndAfter(*shares)

@@ -1,6 +1,6 @@
 """What one plan is made from: the snapshot and all that is known of it, the settings, what is remembered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,16 +17,17 @@ from rescheduler.agenda import Agenda
 from rescheduler.brakes import find_brakes, find_pauses
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.context import Context
-from rescheduler.node_standing import find_rivals, list_destinations
+from rescheduler.node_standing import find_rivals
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.planning_score import Judge
-from rescheduler.plans import APPLY, RECOMMEND, Mode
+from rescheduler.plans import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.policies import under_utilised_nodes
 from rescheduler.policies.better_preferences import BetterPreferences
 from rescheduler.policies.broken_rules import BrokenRules, set_rules
-from rescheduler.policies.proposals import Policy, PolicySection
+from rescheduler.policies.proposals import Policy
 from rescheduler.prospects import OpinionOnce, Outlook
 from rescheduler.protections import Automation, list_marked
+from rescheduler.utilisation import standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,13 @@ class Cycle:
         """Tell whether a policy's moves of a pod are made: the pod's own mark says it, else the settings."""
         return APPLY if self.made[policy][self.context.template_of(pod)] else RECOMMEND
 
+    def list_modes(self) -> Iterator[Mode]:
+        """List the modes that moves may have: first what is made, then what is only recommended."""
+        if any(made.any() for made in self.made.values()):
+            yield APPLY
+        if not all(made.all() for made in self.made.values()):
+            yield RECOMMEND
+
     def find_those_of(self, mode: Mode, agenda: Agenda) -> Bools:
         """Tell which proposals are of a mode."""
         templates, made = self.context.snapshot.pods.template[agenda.pods], np.zeros(len(agenda), np.bool_)
@@ -77,9 +85,14 @@ class Cycle:
             made[places] = self.made[policy][templates[places]]
         return made if mode == APPLY else ~made
 
+    def list_stops(self) -> tuple[Refused, ...]:
+        """Give all that stops every policy, or those that only balance."""
+        stop = self.settings.find_stop()
+        return (*((stop,) if stop else ()), *self.brakes, *self.pauses)
+
     def list_warnings(self) -> list[str]:
         """Say what people should know who read the plan."""
-        stopped = [f"{each.rule}: {each.reason}" for each in (*self.brakes, *self.pauses)]
+        stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
         rival = find_rivals(self.seen.nodes.records)
         scheduler = self.outlook.scheduler
         foreign = [
@@ -109,11 +122,13 @@ def begin_cycle(
         settings.brakes,
         frozenset(world.scheduler.profiles),
     )
-    known: tuple[tuple[PolicySection, Policy], ...] = (
-        (policies.broken_rules, BrokenRules(policies.broken_rules, rules)),
-        (policies.better_preferences, BetterPreferences(policies.better_preferences, world.scheduler)),
-        (policies.under_utilised_nodes, utilisation),
+    known: tuple[Policy, ...] = (
+        BrokenRules(policies.broken_rules, rules),
+        BetterPreferences(policies.better_preferences, world.scheduler),
+        utilisation,
     )
+    modes = settings.modes()
+    asked = tuple(policy for policy in known if modes[policy.name] != OFF)
     before = (memory or PlanMemory()).expire(snapshot.now)
     return Cycle(
         settings=settings,
@@ -121,21 +136,17 @@ def begin_cycle(
         seen=seen,
         outlook=Outlook(world.scheduler, find_own(world.scheduler, OpinionOnce(ground, world.extender))),
         judge=Judge(rules, utilisation.bounds),
-        policies=tuple(policy for section, policy in known if section.enabled),
-        made={
-            policy.name: _find_made(section.mode or settings.mode, context)
-            for section, policy in known
-            if section.enabled
-        },
+        policies=asked,
+        made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
         memory=PlanMemory(hot, before.moved),
         looked_at=before.looked_at,
-        may_enter=list_destinations(context),
+        may_enter=standing(ground).usable,
         brakes=(*world.brakes, *find_brakes(context, ages=world.ages, landings=world.landings)),
         pauses=find_pauses(context),
     )
 
 
-def _find_made(mode: Mode, context: Context) -> Bools:
+def _find_made(mode: WantedMode, context: Context) -> Bools:
     """Tell of which templates' pods the moves are made: their own mark says it, else the mode."""
     made = np.full(len(context.snapshot.templates.all), mode == APPLY)
     for template, said in list_marked(context).items():

@@ -1,12 +1,13 @@
 """A plan in the making: what was accepted so far, what was refused, and the cluster as it would be by now."""
 
+from collections import defaultdict
 from collections.abc import Iterator
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
+from reberth.columns import Bools, Indices
 from reberth.landing.viewing import View
 from reberth.refusals import Refused
 from rescheduler.agenda import Agenda, set_agenda
@@ -15,6 +16,7 @@ from rescheduler.planning_cycle import Cycle
 from rescheduler.planning_memory import Moved, PlanMemory
 from rescheduler.plans import APPLY, RECOMMEND, Mode, NotPlanned, PlannedMove
 from rescheduler.policies.proposals import Proposal
+from rescheduler.refusing import Word, list_refusals
 
 
 class Accepted(NamedTuple):
@@ -30,16 +32,16 @@ class Accepted(NamedTuple):
 class Draft:
     """Grows move by move."""
 
-    def __init__(self, seen: View, limits: Limits, memory: PlanMemory) -> None:
+    def __init__(self, seen: View, limits: Limits) -> None:
         self.seen = seen
         self.limits = limits
-        self.memory = memory
+        self.planned: defaultdict[str, list[Moved]] = defaultdict(list)  # by controller
         self.moves: list[PlannedMove] = []
         self.moved: set[int] = set()
         self.mended = 0
         self.forecast: list[str] = []  # the uids of the pods that were forecast, once for each time
         self._made: list[Moved] = []
-        self._refused: dict[Mode, dict[tuple[int, str], Refused]] = {APPLY: {}, RECOMMEND: {}}
+        self._refused: dict[Mode, list[Word]] = {APPLY: [], RECOMMEND: []}
         self._mode: Mode = APPLY
         self._proposed: tuple[View, Agenda] | None = None
 
@@ -60,21 +62,18 @@ class Draft:
         return most is not None and len(self.forecast) >= most
 
     def enter(self, proposal: Proposal, verdict: Accepted | Refused) -> None:
-        """Enter what became of a proposal; the newest word on a pod counts."""
+        """Enter what became of a proposal."""
         if isinstance(verdict, Accepted):
             self._accept(proposal.pod, verdict)
         else:
-            self._refused[self._mode][proposal.pod, proposal.policy] = verdict
+            self._refuse(np.array([proposal.pod], np.int32), proposal.policy, verdict)
 
     def refuse_all(self, left: Agenda, refused: Refused) -> None:
         """Refuse all proposals that still matter."""
-        stays = np.ones(len(self.seen.node), np.bool_)
-        stays[list(self.moved)] = False
-        staying = left.only(stays[left.pods])
+        staying = left.only(self._find_staying()[left.pods])
         due = staying.only(staying.find_due(self.seen))
         for policy, places in due.list_by_policy():
-            keys = zip(due.pods[places].tolist(), repeat(policy))
-            self._refused[self._mode].update(dict.fromkeys(keys, refused))
+            self._refuse(due.pods[places], policy, refused)
 
     def remember(self, cycle: Cycle) -> PlanMemory:
         """Give what the next plan should know; what is only recommended has moved nobody."""
@@ -89,17 +88,22 @@ class Draft:
 
     def list_refused(self, cycle: Cycle) -> Iterator[NotPlanned]:
         """Give the refused proposals by pod and policy; nothing more is said of a pod that is moved."""
-        found, rows = {**self._refused[APPLY], **self._refused[RECOMMEND]}, cycle.context.snapshot.pods.rows
-        for pod, policy in sorted(found):
-            if pod not in self.moved:
-                row, refused = rows[pod], found[pod, policy]
-                yield NotPlanned(f"{row.namespace}/{row.name}", policy, refused.rule, refused.reason)
+        words = [*self._refused[APPLY], *self._refused[RECOMMEND]]
+        return list_refusals(words, cycle.context.snapshot.pods.rows, stays=self._find_staying())
+
+    def _refuse(self, pods: Indices, policy: str, refused: Refused) -> None:
+        self._refused[self._mode].append(Word(pods, policy, refused))
+
+    def _find_staying(self) -> Bools:
+        stays = np.ones(len(self.seen.node), np.bool_)
+        stays[list(self.moved)] = False
+        return stays
 
     def _accept(self, pod: int, accepted: Accepted) -> None:
         self.moved.add(pod)
         self.moves.append(accepted.move)
         self.mended += accepted.mended
         self.seen, self.limits = accepted.seen, accepted.limits
-        self.memory = self.memory.remember([accepted.remembered])
+        self.planned[accepted.remembered.controller].append(accepted.remembered)
         if accepted.move.mode == APPLY:
             self._made.append(accepted.remembered)

@@ -4,7 +4,9 @@ It may be lost: then nodes count as over-utilised from now on, and moves of befo
 histories of their workloads alone.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
+from functools import cached_property
 
 import msgspec
 
@@ -26,7 +28,7 @@ class Moved(msgspec.Struct, frozen=True, rename="camel"):
     forgotten: float
 
 
-class PlanMemory(msgspec.Struct, frozen=True, rename="camel"):
+class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
     """Plain values: how long nodes have been over-utilised, what was moved where, what was looked at."""
 
     hot: dict[str, int] = {}
@@ -42,19 +44,25 @@ class PlanMemory(msgspec.Struct, frozen=True, rename="camel"):
     def remember(self, moves: Iterable[Moved]) -> "PlanMemory":
         return msgspec.structs.replace(self, moved=(*self.moved, *moves))
 
-    def list_left(self, controller: str) -> list[str]:
-        """List the nodes that none of a controller's pods is sent back to."""
-        return [each.left for each in self.moved if each.controller == controller]
+    def moves_of(self, controller: str) -> tuple[Moved, ...]:
+        """Give the moves of a controller's pods."""
+        return self._by_controller.get(controller, ())
 
     def find_rest(self, row: PodRow) -> float | None:
         """Tell until when a pod stays that a plan has placed where it is."""
         controller = row.template.controller
         if controller is None:
             return None
-        ends = (each.paid_back for each in self.moved if _has_placed(each, controller.uid, row))
+        ends = (each.paid_back for each in self.moves_of(controller.uid) if _has_placed(each, row))
         return max(ends, default=None)
 
+    @cached_property
+    def _by_controller(self) -> dict[str, tuple[Moved, ...]]:
+        found: defaultdict[str, list[Moved]] = defaultdict(list)
+        for each in self.moved:
+            found[each.controller].append(each)
+        return {controller: tuple(moves) for controller, moves in found.items()}
 
-def _has_placed(moved: Moved, controller: str, row: PodRow) -> bool:
-    is_there = moved.controller == controller and row.node in moved.destinations
-    return is_there and row.created >= moved.since - 1
+
+def _has_placed(moved: Moved, row: PodRow) -> bool:
+    return row.node in moved.destinations and row.created >= moved.since - 1

@@ -89,12 +89,8 @@ def _list_objections(proposal: Proposal, cycle: Cycle, draft: Draft) -> Iterator
 def _refuse_undoing(pod: int, cycle: Cycle, draft: Draft) -> Refused | None:
     """Nothing leaves a node that the plan sends a pod of the same owner to."""
     controller, node = cycle.context.row(pod).template.controller, cycle.context.row(pod).node
-    made = draft.memory.moved[len(cycle.memory.moved) :]
-    arrives = (
-        controller is not None and each.controller == controller.uid and each.destinations[0] == node
-        for each in made
-    )
-    return _ARRIVED if any(arrives) else None
+    planned = draft.planned.get(controller.uid, ()) if controller else ()
+    return _ARRIVED if any(each.destinations[0] == node for each in planned) else None
 
 
 def _choose(
@@ -121,20 +117,20 @@ def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tupl
     yield cycle.may_enter[prospect.nodes], leaving
     avoided = find_avoided(prospect, cycle.outlook.advisers)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
-    left = _find_left(prospect, draft)
+    left = _find_left(prospect, cycle, draft)
     yield ~left, Refused("Undoes", "a pod of the same owner was moved off every node that fits")
-    full = np.isin(prospect.nodes, draft.limits.list_full())
+    full = prospect.are_among(draft.limits.list_full())
     most = cycle.settings.limits.per_node
     yield ~full, Refused("NodeInFlight", f"no more than perNode {most} onto every node that fits")
 
 
-def _find_left(prospect: Prospect, draft: Draft) -> Bools:
+def _find_left(prospect: Prospect, cycle: Cycle, draft: Draft) -> Bools:
     """Tell which nodes pods of the same controller were moved off."""
     controller = prospect.forecast.asked.controller
     uid = controller.uid if controller else ""
     index = prospect.seen.nodes.index
-    left = [index[node] for node in draft.memory.list_left(uid) if node in index]
-    return np.isin(prospect.nodes, left)
+    moves = (*cycle.memory.moves_of(uid), *draft.planned.get(uid, ()))
+    return prospect.are_among([index[each.left] for each in moves if each.left in index])
 
 
 def _appraise(

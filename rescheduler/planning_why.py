@@ -83,8 +83,8 @@ def _list_rules(place: int, cycle: Cycle) -> Iterator[Word]:
         limits = begin_limits(cycle.context)
         for policy in cycle.policies:
             yield _word(f"limits of {policy.name}", limits.refuse(Spending(place, node, policy.name)))
-    for brake in (*cycle.brakes, *cycle.pauses):
-        yield _word(brake.rule, brake)
+    for stop in cycle.list_stops():
+        yield _word(stop.rule, stop)
 
 
 def _word(who: str, refused: Refused | None) -> Word:

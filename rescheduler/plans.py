@@ -5,8 +5,12 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 Mode = Literal["apply", "recommend"]
+"""What becomes of a planned move."""
+WantedMode = Literal["apply", "recommend", "off"]
+"""What an operator may ask of a policy."""
 APPLY: Final = "apply"
 RECOMMEND: Final = "recommend"
+OFF: Final = "off"
 
 
 class Destination(msgspec.Struct, frozen=True):

@@ -71,6 +71,10 @@ class Prospect:
         """Tell which of the nodes are feasible: all, but the pod's own may be not."""
         return _find(self.nodes, self.forecast.feasible)
 
+    def are_among(self, places: Sequence[int]) -> Bools:
+        """Tell which of the nodes are among these."""
+        return _find(self.nodes, np.array(places, np.int32))
+
     def chance_among(self, nodes: Indices) -> float:
         """Give the chance that the pod lands on one of these nodes."""
         return float(self.chances[_find(self.forecast.feasible, nodes)].sum())
@@ -147,9 +151,11 @@ def _weigh(prospect: Prospect, nodes: Indices, adviser: OwnExtender) -> Ints:
 
 def _raise(totals: Ints, places: Indices, points: int) -> Ints:
     """Raise some totals by these points; if that lifts them above all others, let their own order decide."""
-    others, raised = np.delete(totals, places), totals[places] + points
-    if raised.min() > others.max(initial=0):
-        raised = others.max(initial=0) + np.arange(len(places), 0, -1)
+    raised, is_other = totals[places] + points, np.ones(len(totals), np.bool_)
+    is_other[places] = False
+    highest = totals.max(initial=0, where=is_other)
+    if raised.min() > highest:
+        raised = highest + np.arange(len(places), 0, -1)
     higher = totals.copy()
     higher[places] = raised
     return higher

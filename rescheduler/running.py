@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from reberth.connecting import Access
@@ -26,9 +27,9 @@ from rescheduler.cycling import Made
 from rescheduler.foreknowing import foreseeing
 from rescheduler.looking import Window
 from rescheduler.outfit import Outfit, outfitting
-from rescheduler.pausing import Pause
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings
+from rescheduler.tallying import forget_state
 from rescheduler.term import Term
 
 # What has not ended by then is broken off: nothing that matters stands in this process alone.
@@ -61,11 +62,11 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         async with self._outfitting() as outfit, AsyncExitStack() as stack:
-            pause = Pause(outfit.api, self._first.lease, on_end=lambda: self._wake("pause"))
-            await stack.enter_async_context(self._serve(outfit))
+            for server in self._servers(outfit):
+                await stack.enter_async_context(server)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             files = (self.settings.follow(), self.policy.follow())
-            works = (*files, pause.follow(), self._lead_for_ever(outfit, pause))
+            works = (*files, outfit.pause.follow(), outfit.reach.follow(), self._lead_for_ever(outfit))
             tasks = [group.create_task(work) for work in works]
             await self._stop.wait()
             log.info("stopping")
@@ -77,60 +78,69 @@ class Daemon:
         """Make one cycle and its moves, unless somebody else leads; tells whether all ended well."""
         async with self._outfitting() as outfit:
             await outfit.mirrored()
-            lease = self._first.lease
             async with leading(
-                outfit.lease_api, lease, identity=outfit.identity, give_way=True
+                outfit.lease_api, self._first.lease, identity=outfit.identity, give_way=True
             ) as leadership:
                 if isinstance(leadership, Refused):
                     return leadership
-                pause = Pause(outfit.api, lease, on_end=lambda: None)
-                await pause.look()
-                return await Term(outfit, leadership, pause, memory=None).lead_once()
+                await outfit.pause.look()
+                await outfit.reach.look()
+                return await Term(outfit, leadership, memory=None).lead_once()
 
     @asynccontextmanager
     async def _outfitting(self) -> AsyncIterator[Outfit]:
         async with outfitting(
-            self._access, lambda: self.settings.current, lambda: self.policy.current, self._foresee
+            self._access,
+            lambda: self.settings.current,
+            lambda: self.policy.current,
+            self._foresee,
+            wake=self._wake,
         ) as outfit:
             self._outfit = outfit
             yield outfit
 
-    def _serve(self, outfit: Outfit) -> Server:
+    def _servers(self, outfit: Outfit) -> list[Server]:
+        """The one for probes begins first and ends last."""
         window = Window(last=self._find_last, histories=lambda: outfit.cache.of(HISTORY))
-        checks = {"process": self._tell_stop, "mirrors": lambda: "; ".join(outfit.list_missing()) or None}
-        return Server(
-            self._first.server,
-            routes=window.routes(),
-            checks=checks,
+        serve = partial(
+            Server,
+            checks={
+                "process": self._tell_stop,
+                "mirrors": lambda: "; ".join(outfit.list_missing()) or None,
+            },
             remarks=lambda: [f"# {remark}" for remark in self._list_remarks(outfit)],
         )
+        probes = [serve(self._first.probes)] if self._first.probes else []
+        return [*probes, serve(self._first.server, routes=window.routes())]
 
-    async def _lead_for_ever(self, outfit: Outfit, pause: Pause) -> None:
+    async def _lead_for_ever(self, outfit: Outfit) -> None:
         await outfit.mirrored()
+        await outfit.reach.look()
         gc.collect()
         gc.freeze()  # what has been listed stays: the collector need not look through it again and again
         log.info("all is mirrored")
         while True:
             try:
-                await self._lead(outfit, pause)
+                await self._lead(outfit)
             except* LeaseLost as lost:
                 log.warning("leadership lost", reason=str(lost.exceptions[0]))
             except* ReberthError as group:
                 log.warning("leadership ended", reason=str(group.exceptions[0]))
             await asyncio.sleep(_PAUSE)
 
-    async def _lead(self, outfit: Outfit, pause: Pause) -> None:
+    async def _lead(self, outfit: Outfit) -> None:
         async with leading(outfit.lease_api, self._first.lease, identity=outfit.identity) as leadership:
             if not isinstance(leadership, Leadership):
                 return  # only who gives way is refused
             log.info("leading", identity=outfit.identity)
             metrics.LEADING.set(1)
-            self._term = Term(outfit, leadership, pause, memory=PlanMemory())
+            self._term = Term(outfit, leadership, memory=PlanMemory())
             try:
                 await self._term.lead()
             finally:
                 self._term = None
                 metrics.LEADING.set(0)
+                forget_state()
 
     def _take_settings(self, fresh: ReschedulerSettings) -> None:
         """Take settings that have changed, as far as that can be done without a restart."""
@@ -156,9 +166,12 @@ class Daemon:
     def _list_remarks(self, outfit: Outfit) -> Iterator[str]:
         """Say who leads, what is worth a look, and how true the mirrors are."""
         yield "leading" if self._term else "standing by: another process leads, or nobody does yet"
+        for refusal in filter(None, (self.settings.refusal, self.policy.refusal)):
+            yield f"refused, the last good one stays in force: {refusal}"
         made = self._find_last()
-        warnings = made.plan.warnings if made else outfit.list_warnings()
-        for warning in warnings:
+        known = self._term.list_warnings() if self._term else outfit.list_warnings()
+        planned = made.cycle.list_warnings() if made else ()
+        for warning in dict.fromkeys((*known, *planned)):
             yield f"warning: {warning}"
         for name, trouble in sorted(outfit.mirror.troubles().items()):
             if trouble:

@@ -33,6 +33,8 @@ class ExtenderAccess(Section, frozen=True):
     tls: ClientTls | None = None
     wait: Duration = Duration(2)
     """A move is dropped if they have not all seen it after so long."""
+    try_every: Duration = Duration(5)
+    """So often it is tried whether they can be asked at all."""
 
 
 class SchedulerSettings(Section, frozen=True):
@@ -75,6 +77,8 @@ class ReschedulerSettings(Section, frozen=True):
     api: ApiSettings = ApiSettings()
     watch: WatchSettings = WatchSettings()
     server: ServerSettings = ServerSettings(port=8445)
+    probes: ServerSettings | None = None
+    """A second address for /healthz, /readyz and /metrics alone: a kubelet shows no client certificate."""
     log: LogSettings = LogSettings()
     note_life: Duration = Duration(BALANCE_LIFE)
     doubt: Duration = Duration(30)
@@ -82,4 +86,4 @@ class ReschedulerSettings(Section, frozen=True):
 
 
 # What a running daemon cannot take from a changed file.
-RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "log")
+RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "probes", "log")

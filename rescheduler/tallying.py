@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from math import nan
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from reberth.requests import CPU, MEMORY
 from rescheduler import metrics
 from rescheduler.landings import Landing
 from rescheduler.planning_cycle import Cycle
-from rescheduler.plans import APPLY, RECOMMEND, Plan
+from rescheduler.plans import APPLY, OFF, RECOMMEND, Plan
 from rescheduler.reporting import Report
 from rescheduler.utilisation import shares, standing
 
@@ -49,9 +50,23 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
     for window in list_windows(context.ledger, context.limits.rates, Disruption("", "", ""), now=now):
         if window.rule == "ClusterRate":
             metrics.WINDOW_LEFT.labels(str(window.rate)).set(window.left)
+    for policy, mode in cycle.settings.modes().items():
+        for each in (APPLY, RECOMMEND, OFF):
+            metrics.MODE.labels(policy, each).set(mode == each)
     stops = {refused.rule for refused in (*cycle.brakes, *cycle.pauses)}
     for rule in metrics.BRAKES | metrics.PAUSES:
         metrics.BRAKES_ON.labels(rule).set(rule in stops)
+
+
+def forget_state() -> None:
+    """Show nothing any more of what only the leader knows: another one does by now."""
+    by_label = (metrics.PLAN_REFUSED, metrics.PLAN_MOVES, metrics.SCORE, metrics.UTILISATION)
+    for gauge in (*by_label, metrics.WINDOW_LEFT, metrics.BRAKES_ON, metrics.MODE):
+        gauge.clear()
+    for gauge in (metrics.PLAN_WARNINGS, metrics.GIVEN_UP, metrics.APPLYING):
+        gauge.set(0)
+    metrics.IN_FLIGHT.set_function(lambda: 0.0)
+    metrics.AGREEMENT.set(nan)
 
 
 def count_refusal(policy: str, refused: Refused) -> None:

@@ -15,7 +15,6 @@ from rescheduler.comparing import Comparer
 from rescheduler.cycling import Cycler, Scene
 from rescheduler.equipment import Equipment
 from rescheduler.outfit import Outfit
-from rescheduler.pausing import Pause
 from rescheduler.planning_cycle import World
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.plans import PlannedMove
@@ -30,11 +29,8 @@ log = Log(__name__)
 class Term:
     """What a leader does; it also listens to the mirror."""
 
-    def __init__(
-        self, outfit: Outfit, leadership: Leadership, pause: Pause, *, memory: PlanMemory | None
-    ) -> None:
+    def __init__(self, outfit: Outfit, leadership: Leadership, *, memory: PlanMemory | None) -> None:
         self._outfit = outfit
-        self._pause = pause
         self._mind = Mind()
         self.waker = Waker(lambda: outfit.settings().cycle)
         self.comparer = Comparer(
@@ -83,10 +79,8 @@ class Term:
         """Say what people should know beside what the plan says by itself."""
         yield from self._outfit.list_warnings()
         drift = self.comparer.find_drift()
-        if drift and drift not in self._list_brakes():
+        if drift:
             yield f"{drift.rule}: {drift.reason}"
-        if self._pause.refused:
-            yield f"{self._pause.refused.rule}: {self._pause.refused.reason}"
 
     async def _take_over(self, group: asyncio.TaskGroup) -> Carrier:
         self._carrier = carrier = Carrier(self._equipment, group, on_end=self._hear_end)
@@ -112,7 +106,7 @@ class Term:
             clock=time.time,
             warnings=self.list_warnings,
             think=self._mind,
-            halt=lambda: self._pause.refused,
+            halt=self._halt,
         )
 
     def _describe_world(self) -> World:
@@ -120,12 +114,14 @@ class Term:
         return self._outfit.describe_world(landings=landings, brakes=self._list_brakes())
 
     def _list_brakes(self) -> tuple[Refused, ...]:
-        """Where landings are promised, a scheduler that nobody understands stops all moves."""
-        drift = self.comparer.find_drift()
-        return (drift,) if drift and self._outfit.settings().extender == "required" else ()
+        """Where landings are promised, what breaks the promise stops all moves."""
+        if self._outfit.settings().extender != "required":
+            return ()
+        return tuple(filter(None, (self._outfit.reach.refused, self.comparer.find_drift())))
 
     def _halt(self) -> Refused | None:
-        return self._pause.refused or next(iter(self._list_brakes()), None)
+        outfit = self._outfit
+        return outfit.pause.refused or outfit.policy().find_stop() or next(iter(self._list_brakes()), None)
 
     def _equip(self, leadership: Leadership) -> Equipment:
         outfit = self._outfit

@@ -5,19 +5,20 @@ Likewise only pods that stay: what a terminating one holds is on its way.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.columns import Bools, Ints
+from reberth.columns import Bools, Indices, Ints
 from reberth.landing.ground import Ground
 from reberth.landing.resources import column
 from reberth.landing.viewing import View
 from reberth.requests import CPU, MEMORY
-from reberth.standing import Leaving, judge_node
+from reberth.standing import Leaving
 from reberth.tabulating import seal
+from rescheduler.lately import Lately
 
 Shares = NDArray[np.float64]
 
@@ -40,14 +41,12 @@ class Bounds:
     low: Ints
     high: Ints
     part: Shares  # of a node that one unit is; 0 where nobody counts
+    endless: Shares  # what nodes offer; what one does not offer it has without end
+    _known: Lately[Ints] = field(default_factory=Lately, repr=False)
 
     def uses(self, seen: View) -> Ints:
         """Give what is requested of the resources, as [resource, node]."""
-        return _rows(seen, self.resources, offered=False)
-
-    def offers(self, seen: View) -> Ints:
-        """Give what the nodes offer of the resources, as [resource, node]."""
-        return _rows(seen, self.resources, offered=True)
+        return self._known.once(seen, "uses", lambda: _rows(seen, self.resources, offered=False))
 
     def find_hot(self, seen: View) -> Bools:
         """Tell which nodes are over-utilised in any resource."""
@@ -67,8 +66,7 @@ def standing(ground: Ground) -> Standing:
 
 def shares(seen: View, resource: str) -> Shares:
     """Give what is requested of a resource as a share of what each node offers; 0 where it offers nothing."""
-    offered, used = _column(seen, resource, offered=True), _column(seen, resource, offered=False)
-    return np.divide(used, offered, out=np.zeros(len(used)), where=offered > 0)
+    return _divide(seen, resource, slice(None))
 
 
 def set_bounds(
@@ -87,13 +85,18 @@ def set_bounds(
     counted = (offered > 0) & standing(seen.ground).usable
     part = np.divide(1.0, offered, out=np.zeros(offered.shape), where=counted)
     size = seen.ground.size
-    return Bounds(resources, seal(_stack(lows, size)), seal(_stack(highs, size)), seal(part))
+    endless = np.where(offered > 0, offered, np.inf)
+    return Bounds(resources, seal(_stack(lows, size)), seal(_stack(highs, size)), seal(part), seal(endless))
 
 
-def list_shares(seen: View, node: int, resources: Iterable[str]) -> dict[str, float]:
-    """Give what is requested on a node, in hundredths of what it offers of cpu, memory and these."""
+def list_shares(seen: View, nodes: Indices, resources: Iterable[str]) -> list[dict[str, float]]:
+    """Give what is requested on these nodes, in hundredths of what each offers of cpu, memory and these."""
     names = sorted({CPU, MEMORY, *resources})
-    return {name: round(100 * float(shares(seen, name)[node]), 1) for name in names}
+    columns = [(100 * _divide(seen, name, nodes)).tolist() for name in names]
+    return [
+        {name: round(share, 1) for name, share in zip(names, each, strict=True)}
+        for each in zip(*columns, strict=True)
+    ]
 
 
 def measure_excess(seen: View, bounds: Bounds) -> float:
@@ -104,8 +107,12 @@ def measure_excess(seen: View, bounds: Bounds) -> float:
 
 def measure_spread(seen: View) -> float:
     """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
-    larger = np.maximum(shares(seen, CPU), shares(seen, MEMORY))[standing(seen.ground).usable]
+    larger = seen.by_node("larger share", _find_larger)[standing(seen.ground).usable]
     return float(larger.std()) if len(larger) else 0.0
+
+
+def _find_larger(seen: View, nodes: Indices) -> Shares:
+    return np.maximum(*(_divide(seen, name, nodes) for name in (CPU, MEMORY)))
 
 
 def count_on_leaving(seen: View) -> int:
@@ -115,10 +122,16 @@ def count_on_leaving(seen: View) -> int:
 
 
 def _judge(ground: Ground) -> Standing:
-    judged = [judge_node(record) for record in ground.snapshot.nodes.records]
-    usable = np.array([verdict is None for verdict in judged], np.bool_)
-    leaving = np.array([isinstance(verdict, Leaving) for verdict in judged], np.bool_)
+    usable = np.array([verdict is None for verdict in ground.judged], np.bool_)
+    leaving = np.array([isinstance(verdict, Leaving) for verdict in ground.judged], np.bool_)
     return Standing(seal(usable), seal(leaving))
+
+
+def _divide(seen: View, resource: str, nodes: Indices | slice) -> Shares:
+    """Give what is requested of a resource as a share of what these nodes offer."""
+    offered = _column(seen, resource, offered=True)[nodes]
+    used = _column(seen, resource, offered=False)[nodes]
+    return np.divide(used, offered, out=np.zeros(len(used)), where=offered > 0)
 
 
 def _column(seen: View, resource: str, *, offered: bool) -> Ints:

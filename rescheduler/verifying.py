@@ -16,9 +16,12 @@ SAME_WITHIN = 20
 
 
 class Scores(NamedTuple):
-    """kube-scheduler's points for the node that the pod left and for the one where it landed."""
+    """kube-scheduler's points for the node that the pod left and for the one where it landed.
 
-    before: int
+    There are none for a node that a rule wanted it away from, and that it may not go to any more.
+    """
+
+    before: int | None
     after: int
 
 
@@ -84,6 +87,8 @@ def _judge_landing(move: OpenMove, replacement: PodRow, scores: Scores | None) -
 
 
 def _compare(scores: Scores) -> Outcome:
+    if scores.before is None:
+        return Outcome.BETTER
     gain = scores.after - scores.before
     if abs(gain) <= SAME_WITHIN:
         return Outcome.SAME

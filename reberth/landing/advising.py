@@ -6,7 +6,7 @@ The answer to a pod that is about to be moved may be asked beforehand, as if its
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,8 +19,9 @@ from reberth.advice import (
     AdviceSettings,
     Grades,
     Opinion,
+    Ranks,
     form_opinion,
-    grade_avoiding,
+    grade_ranks,
     grade_scores,
     rank_avoiding,
     refuse_nodes,
@@ -35,7 +36,7 @@ from reberth.landing.ground import Ground
 from reberth.landing.profiles import Extender, Scheduler
 from reberth.landing.verdicts import Refusal
 from reberth.landing.viewing import View
-from reberth.records import ObjectMeta, OpenMove, WorkloadIdentity
+from reberth.records import ObjectMeta, OpenMove
 from reberth.remembered import Remembered
 from reberth.scores import Rows, ScoreSettings
 from reberth.times import write_time
@@ -77,16 +78,27 @@ class Memory:
     @cached_property
     def remembered(self) -> Remembered:
         snapshot, remembered = self.ground.snapshot, Remembered(self.settings.scores)
-        for node in snapshot.nodes.records:
-            remembered.put_node(node)
+        for node, standing in zip(snapshot.nodes.records, self.ground.judged, strict=True):
+            remembered.put_judged(node, standing)
         for history in snapshot.of(HISTORY):
             remembered.put_history(history)
         for score in snapshot.of(SCORE):
             remembered.put_score(score)
         return remembered
 
+    def rank(self, opinion: Opinion) -> Ranks:
+        """Rank all nodes of the snapshot by what is to be avoided."""
+        find = partial(rank_avoiding, self.remembered, opinion, self._rows)
+        return find() if _is_about_nodes(opinion) else self.ground.once(("ranks", self), find)
+
+    def grade(self, opinion: Opinion) -> Grades:
+        """Grade all nodes of the snapshot by what add-ons think of them, and by what was lost there."""
+        find = partial(grade_scores, self.remembered, opinion, self._rows)
+        weights = tuple(opinion.choice.weights.items())
+        return find() if _is_about_nodes(opinion) else self.ground.once(("grades", self, weights), find)
+
     @cached_property
-    def rows(self) -> Rows:
+    def _rows(self) -> Rows:
         """Give the row of each node of the snapshot."""
         return self.remembered.locate(self.ground.snapshot.nodes.names)
 
@@ -101,8 +113,7 @@ class Memory:
         if controller is None or not self.remembered.moves_of(controller.uid):
             return {}
         rows, uid = self.ground.snapshot.pods.rows, controller.uid
-        alike = self.ground.templates_where(lambda each: _is_of(each.controller, uid), key=("of", uid))
-        return {uid: [replica_of(rows[pod]) for pod in self.ground.pods_of(alike)]}
+        return {uid: [replica_of(rows[pod]) for pod in self.ground.pods_of(self.ground.templates_of(uid))]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +134,7 @@ class OwnExtender:
         if not self.refuses or self.path != AVOID:
             return ()
         opinion, names = self._opine(asked), view.nodes.names
-        if not any(note.strict for notes in opinion.noted.values() for note in notes):
+        if not opinion.strictly_noted:
             return ()
         refused = refuse_nodes(opinion, [names[node] for node in nodes.tolist()])
         numbers = np.arange(view.ground.size)
@@ -136,15 +147,16 @@ class OwnExtender:
         del view
         if not self.weight:
             return np.zeros(len(nodes), np.int64)
-        grade = grade_avoiding if self.path == AVOID else grade_scores
-        rows = self.memory.rows[nodes]
-        grades: Grades = grade(self.memory.remembered, self._opine(asked), rows)
+        if self.path == AVOID:
+            grades = grade_ranks(self.memory.rank(self._opine(asked))[nodes])
+        else:
+            grades = self.memory.grade(self._opine(asked))[nodes]
         return grades.astype(np.int64) * self.weight * _POINTS_OF_A_GRADE
 
     def prefer(self, asked: Asked, view: View, nodes: Indices) -> Ints:
         if self.path != AVOID or not self.weight:
             return self.weigh(asked, view, nodes)
-        ranks = rank_avoiding(self.memory.remembered, self._opine(asked), self.memory.rows[nodes])
+        ranks = self.memory.rank(self._opine(asked))[nodes]
         return ranks.astype(np.int64) * MOST_GRADE * self.weight * _POINTS_OF_A_GRADE
 
     def _opine(self, asked: Asked) -> Opinion:
@@ -192,8 +204,9 @@ def _meta_of(asked: Asked, now: float) -> ObjectMeta:
     )
 
 
-def _is_of(controller: WorkloadIdentity | None, uid: str) -> bool:
-    return controller is not None and controller.uid == uid
+def _is_about_nodes(opinion: Opinion) -> bool:
+    """Tell whether anything is remembered that is not so of every pod."""
+    return bool(opinion.drawn_by or opinion.noted or opinion.losses)
 
 
 def _note_of(move: OpenMove) -> Note:

@@ -150,7 +150,7 @@ class _Collected:
 def _collect(ground: Ground) -> defaultdict[str, _Collected]:
     found: defaultdict[str, _Collected] = defaultdict(_Collected)
     templates = ground.snapshot.templates.all
-    for place in ground.templates_where(_may_attach, key="volumes to attach"):
+    for place in ground.templates_where(_may_attach):
         spec = templates[place].spec
         inline = tuple(_list_inline(spec))
         for pod in ground.pods_of([place]).tolist():

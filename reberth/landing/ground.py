@@ -18,6 +18,7 @@ from reberth.records import Labels
 from reberth.requests import Version
 from reberth.selectors import EVERYTHING, NODE_NAME, Clause, NodeRule, NodeTerm, Selector
 from reberth.snapshot import Snapshot
+from reberth.standing import Leaving, Young, judge_node
 from reberth.tabulating import seal
 from reberth.templates import Template
 
@@ -64,6 +65,11 @@ class Ground:
         """Do the same for answers as large as the cluster, of which only the latest are kept."""
         return _remember(self._latest, _MOST_LATEST, key, find)
 
+    @cached_property
+    def judged(self) -> tuple[Leaving | Young | None, ...]:
+        """Tell of each node what keeps it from being a destination."""
+        return tuple(map(judge_node, self.snapshot.nodes.records))
+
     def label(self, key: str) -> LabelColumn:
         return self.once(("label", key), lambda: _read_label(self._labels, key))
 
@@ -95,13 +101,13 @@ class Ground:
         parts = [order[first[template] : first[template + 1]] for template in templates]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
-    def templates_where(self, question: Callable[[Template], bool], *, key: Hashable) -> tuple[int, ...]:
+    def templates_where(self, question: Callable[[Template], bool]) -> tuple[int, ...]:
         """List the templates of which something is true; it must be about the template alone."""
-        templates = self.snapshot.templates.all
-        return self.once(
-            ("templates", key),
-            lambda: tuple([place for place, each in enumerate(templates) if question(each)]),
-        )
+        return self.once(("templates", question), lambda: self.snapshot.templates_where(question))
+
+    def templates_of(self, controller: str) -> tuple[int, ...]:
+        """List the templates of a controller's pods, by its uid."""
+        return self._templates_by_controller.get(controller, ())
 
     def _ask_rule(self, rule: NodeRule) -> Bools:
         fits = self.selecting(rule.labels)
@@ -129,6 +135,14 @@ class Ground:
         for place, template in enumerate(self.snapshot.templates.all):
             found.setdefault(template.namespace, []).append(place)
         return {namespace: tuple(places) for namespace, places in found.items()}
+
+    @cached_property
+    def _templates_by_controller(self) -> dict[str, tuple[int, ...]]:
+        found: dict[str, list[int]] = {}
+        for place, template in enumerate(self.snapshot.templates.all):
+            if template.controller is not None:
+                found.setdefault(template.controller.uid, []).append(place)
+        return {uid: tuple(places) for uid, places in found.items()}
 
     @cached_property
     def _pods_by_template(self) -> tuple[Indices, Indices]:

@@ -1,6 +1,6 @@
 """Images that a node already has, so that a pod starts there sooner."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -23,19 +23,21 @@ Found = tuple[int, list[Indices]]
 
 
 def score_images(asked: Asked, view: View, feasible: Indices) -> Ints:
-    ground = view.ground
-    return ground.once(("images of", asked.template), lambda: _score(ground, asked.template.spec))[feasible]
-
-
-def _score(ground: Ground, spec: PodSpec) -> Ints:
-    """Score every node; the score of one does not depend on which others are feasible."""
-    sums = np.zeros(ground.size, np.int64)
+    ground, spec = view.ground, asked.template.spec
     known = ground.once("images", lambda: _list_images(ground))
-    for name in _name_images(spec, ground.version):
-        size, parts = known.get(_with_tag(name), (0, []))
-        nodes = np.unique(np.concatenate([np.zeros(0, np.int32), *parts]))
-        sums[nodes] += int(size * (len(nodes) / max(ground.size, 1)))
+    names = tuple([name for name in map(_with_tag, _name_images(spec, ground.version)) if name in known])
     containers = len(spec.init_containers or ()) + len(spec.containers or ())
+    key = ("images of", names, containers)
+    found = ground.once(key, lambda: _score(ground.size, [known[name] for name in names], containers))
+    return found[feasible]
+
+
+def _score(size: int, images: Iterable[Found], containers: int) -> Ints:
+    """Score every node; the score of one does not depend on which others are feasible."""
+    sums = np.zeros(size, np.int64)
+    for each, parts in images:
+        nodes = np.unique(np.concatenate(parts))
+        sums[nodes] += int(each * (len(nodes) / max(size, 1)))
     highest = _MOST_OF_ONE * containers
     return seal(MOST * (np.clip(sums, _LEAST, highest) - _LEAST) // (highest - _LEAST))
 
@@ -69,8 +71,9 @@ def _list_images(ground: Ground) -> dict[str, Found]:
 
 def _group(keys: Ints, values: Indices) -> Iterator[tuple[int, Indices]]:
     """Give the values of each key, and where the key stands first: in that order."""
-    _, firsts, which, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    parts = np.split(values[np.argsort(which, kind="stable")], np.cumsum(counts)[:-1])
+    order = np.argsort(keys, kind="stable")
+    begins = np.flatnonzero(np.concatenate(([True], np.diff(keys[order]) != 0))[: len(keys)])
+    firsts, parts = order[begins], np.split(values[order], begins[1:])
     for place in np.argsort(firsts):
         yield int(firsts[place]), parts[place]
 

@@ -8,6 +8,7 @@ from reberth.landing.asking import Asked
 from reberth.landing.verdicts import FITS, Verdict, refuse
 from reberth.landing.viewing import View
 from reberth.records import PodSpec
+from reberth.templates import Template
 
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - it is what the objects say, nothing is bound here
 
@@ -23,7 +24,7 @@ def refuse_taken_ports(asked: Asked, view: View) -> Verdict:
     if not wanted:
         return FITS
     ground, templates = view.ground, view.ground.snapshot.templates.all
-    holders = ground.templates_where(lambda each: bool(find_host_ports(each.spec)), key="host ports")
+    holders = ground.templates_where(_has_host_ports)
     rivals = [place for place in holders if _collide(wanted, find_host_ports(templates[place].spec))]
     taken = view.node[view.counted_among(ground.pods_of(rivals))]
     nodes = np.zeros(ground.size, np.bool_)
@@ -40,6 +41,10 @@ def find_host_ports(spec: PodSpec) -> frozenset[HostPort]:
         for port in container.ports or ()
         if port.host_port and port.host_port > 0
     )
+
+
+def _has_host_ports(template: Template) -> bool:
+    return bool(find_host_ports(template.spec))
 
 
 def _collide(wanted: frozenset[HostPort], taken: frozenset[HostPort]) -> bool:

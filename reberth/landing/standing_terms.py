@@ -77,7 +77,7 @@ def _collect(ground: Ground, groups: tuple[str, ...]) -> Mapping[Weighty, tuple[
 
 def _list_compiled(ground: Ground) -> list[tuple[int, Mapping[str, Terms]]]:
     templates = ground.snapshot.templates.all
-    places = ground.templates_where(_has_terms, key="pod affinity")
+    places = ground.templates_where(_has_terms)
     return [(place, _compile_sound(templates[place])) for place in places]
 
 

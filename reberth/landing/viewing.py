@@ -17,7 +17,7 @@ from reberth.columns import AmountColumns, Bools, Indices, Ints, NodeColumns
 from reberth.landing.ground import Ground
 from reberth.tabulating import seal
 
-Column = TypeVar("Column", Indices, Bools, NDArray[np.int8])
+Column = TypeVar("Column", Indices, Bools, NDArray[np.int8], NDArray[np.float64])
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,8 @@ class View:
     @property
     def is_unmoved(self) -> bool:
         """Tell whether every pod is where the snapshot has it; some may be leaving."""
-        return self.node is self.ground.snapshot.pods.node
+        pods = self.ground.snapshot.pods
+        return self.node is pods.node and self.counted is pods.counted
 
     def without(self, pod: int) -> "View":
         """See the cluster as if this pod were gone."""
@@ -118,6 +119,8 @@ def view(ground: Ground) -> View:
 
 
 def _put(column: Column, place: int, *, value: int) -> Column:
+    if column[place] == value:
+        return column
     changed = column.copy()
     changed[place] = value
     return seal(changed)

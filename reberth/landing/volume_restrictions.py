@@ -12,6 +12,7 @@ from reberth.landing.ground import Ground
 from reberth.landing.verdicts import FITS, Rejected, Verdict, refuse
 from reberth.landing.viewing import View
 from reberth.records import PodSpec, Volume
+from reberth.templates import Template
 
 Disk = tuple[str | None, ...]
 
@@ -47,8 +48,12 @@ def _list_rivals(asked: Asked, ground: Ground) -> Indices:
     mine, templates = _read_disks(asked.template.spec), ground.snapshot.templates.all
     if not mine:
         return np.zeros(0, np.int32)
-    holders = ground.templates_where(lambda each: bool(_read_disks(each.spec)), key="disks")
+    holders = ground.templates_where(_names_disks)
     return ground.pods_of([place for place in holders if _collide(mine, _read_disks(templates[place].spec))])
+
+
+def _names_disks(template: Template) -> bool:
+    return bool(_read_disks(template.spec))
 
 
 def _read_disks(spec: PodSpec) -> dict[Disk, bool]:

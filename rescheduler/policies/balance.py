@@ -6,8 +6,6 @@ squared, as in the standard deviation: what a move changes is the sum of what it
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from reberth.columns import Indices, Ints
 from reberth.landing.viewing import View
 from rescheduler.utilisation import Bounds, Shares, standing
@@ -22,28 +20,28 @@ class Balance:
     largest: Shares
     mean: float
 
-    def measure_burdens(self, asks: Ints, nodes: Indices) -> Shares:
-        """Tell how much farther from the mean each node would be with each pod; as [pod, node]."""
-        used, offered = self.used[:, None, nodes], self.offered[:, None, nodes]
-        return self._compare(self.largest[nodes], _find_largest(used + asks[:, :, None], offered))
+    def measure_burdens(self, ask: Ints) -> Shares:
+        """Tell how much farther from the mean each node would be with a pod."""
+        return self.compare(self.largest, find_largest(self.used + ask[:, None], self.offered))
 
     def measure_relief(self, asks: Ints, nodes: Indices) -> Shares:
         """Tell how much nearer to the mean the node of each pod would be without it."""
-        left = _find_largest(self.used[:, nodes] - asks, self.offered[:, nodes])
-        return -self._compare(self.largest[nodes], left)
+        left = find_largest(self.used[:, nodes] - asks, self.offered[:, nodes])
+        return -self.compare(self.largest[nodes], left)
 
-    def _compare(self, before: Shares, after: Shares) -> Shares:
+    def compare(self, before: Shares, after: Shares) -> Shares:
+        """Tell how much farther from the mean nodes are, by their largest shares."""
         return (after - before) * (after + before - 2 * self.mean)
 
 
 def find_balance(bounds: Bounds, seen: View) -> Balance:
     """Measure the nodes by the resources that have bounds."""
-    offered, used = bounds.offers(seen), bounds.uses(seen)
-    endless = np.where(offered > 0, offered, np.inf)
-    largest, usable = _find_largest(used, endless), standing(seen.ground).usable
+    used, endless = bounds.uses(seen), bounds.endless
+    largest, usable = find_largest(used, endless), standing(seen.ground).usable
     return Balance(used, endless, largest, float(largest[usable].mean()) if usable.any() else 0.0)
 
 
-def _find_largest(used: Ints, offered: Shares) -> Shares:
+def find_largest(used: Ints, offered: Shares) -> Shares:
+    """Find the largest share of each node, which stand last in both."""
     largest: Shares = (used / offered).max(axis=0, initial=0.0)
     return largest

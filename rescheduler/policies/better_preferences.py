@@ -75,8 +75,7 @@ class BetterPreferences:
 
     def propose(self, seen: View) -> Iterator[Proposals]:
         ground = seen.ground
-        wishing = ground.templates_where(self._wishes_anything, key=("wishes", self.settings))
-        alike = seen.counted_among(ground.pods_of(wishing))
+        alike = seen.counted_among(ground.pods_of(self._list_wishing(ground)))
         promises = self._find_promises(alike, seen)
         better = promises > 0
         rows = ground.snapshot.pods.rows
@@ -126,7 +125,7 @@ class BetterPreferences:
     def _compare(self, ground: Ground) -> Indices:
         numbers: dict[Hashable, int] = {}
         found = np.zeros(len(ground.snapshot.templates.all), np.int32)
-        for template in ground.templates_where(self._wishes_anything, key=("wishes", self.settings)):
+        for template in self._list_wishing(ground):
             key = self._describe(ground.snapshot.templates.all[template]) or template
             found[template] = numbers.setdefault(key, len(numbers))
         return seal(found)
@@ -167,8 +166,11 @@ class BetterPreferences:
             np.ones(seen.ground.size, np.bool_) if profile is None else _refuse(asked, seen, profile, plugins)
         )
 
-    def _wishes_anything(self, template: Template) -> bool:
-        return bool(self._list_plugins(template.spec))
+    def _list_wishing(self, ground: Ground) -> list[int]:
+        """List the templates that prefer anything that is looked at."""
+        templates = ground.snapshot.templates.all
+        found = ground.templates_where(_prefers_anything)
+        return [place for place in found if self._list_plugins(templates[place].spec)]
 
     def _list_plugins(self, spec: PodSpec) -> tuple[str, ...]:
         """Name the plugins that know of a preference of the pod's own."""
@@ -177,6 +179,10 @@ class BetterPreferences:
     def _say(self, template: Template) -> str:
         wishes = " and ".join(_WISHES[name] for name in self._list_plugins(template.spec))
         return f"other nodes meet more of its preferred {wishes}"
+
+
+def _prefers_anything(template: Template) -> bool:
+    return any(_prefers(template.spec))
 
 
 def _prefers(spec: PodSpec) -> Iterator[str]:

@@ -18,7 +18,7 @@ from reberth.columns import Bools, Indices
 from reberth.landing.viewing import View
 from reberth.refusals import Refused
 from reberth.settings import Section
-from rescheduler.plans import Mode
+from rescheduler.plans import OFF, WantedMode
 from rescheduler.prospects import Prospect
 
 Promises = NDArray[np.float64]
@@ -29,8 +29,12 @@ class PolicySection(Section, frozen=True):
 
     enabled: bool = True
     """Whether this policy proposes anything."""
-    mode: Mode | None = None
-    """Only show its moves, or make them; none: as the whole file says."""
+    mode: WantedMode | None = None
+    """Propose nothing, only show its moves, or make them; none: as the whole file says."""
+
+    @property
+    def is_on(self) -> bool:
+        return self.enabled and self.mode != OFF
 
 
 class Proposal(msgspec.Struct, frozen=True, gc=False):

@@ -15,8 +15,8 @@ from reberth.landing.ground import Ground
 from reberth.landing.profiles import Scheduler
 from reberth.landing.spread_constraints import HARD
 from reberth.landing.viewing import View
-from reberth.records import PodSpec
 from reberth.tabulating import seal
+from reberth.templates import Template
 from rescheduler.lately import Lately
 from rescheduler.policies.grouping import group
 from rescheduler.policies.rule_questions import (
@@ -131,10 +131,11 @@ def _find_tainted(ground: Ground) -> Iterator[bool]:
 
 
 def _list_choosy(ground: Ground) -> tuple[int, ...]:
-    return ground.templates_where(lambda each: _demands_nodes(each.spec), key="demands nodes")
+    return ground.templates_where(_demands_nodes)
 
 
-def _demands_nodes(spec: PodSpec) -> bool:
+def _demands_nodes(template: Template) -> bool:
+    spec = template.spec
     affinity = spec.affinity and spec.affinity.node_affinity
     return bool(
         spec.node_selector or (affinity and affinity.required_during_scheduling_ignored_during_execution)
@@ -148,28 +149,33 @@ def _list_apart(ground: Ground) -> tuple[int, ...]:
 
 def _find_apart(ground: Ground) -> set[int]:
     found: set[int] = set()
-    for template in ground.templates_where(lambda each: _keeps_away(each.spec), key="keeps away"):
+    for template in ground.templates_where(_keeps_away):
         found.add(template)
         for each in list_apart(_ask(ground, template), ground):
             found.update(np.unique(ground.snapshot.pods.template[each.pods]).tolist())
     return found
 
 
-def _keeps_away(spec: PodSpec) -> bool:
-    affinity = spec.affinity and spec.affinity.pod_anti_affinity
+def _keeps_away(template: Template) -> bool:
+    affinity = template.spec.affinity and template.spec.affinity.pod_anti_affinity
     return bool(affinity and affinity.required_during_scheduling_ignored_during_execution)
 
 
 def _list_spread_hard(ground: Ground) -> tuple[int, ...]:
-    return ground.templates_where(lambda each: _spreads_hard(each.spec), key="spreads hard")
+    return ground.templates_where(_spreads_hard)
 
 
-def _spreads_hard(spec: PodSpec) -> bool:
-    return any(each.when_unsatisfiable == HARD for each in spec.topology_spread_constraints or ())
+def _spreads_hard(template: Template) -> bool:
+    constraints = template.spec.topology_spread_constraints
+    return constraints is not None and any(each.when_unsatisfiable == HARD for each in constraints)
 
 
 def _list_replicated(ground: Ground) -> tuple[int, ...]:
-    return ground.templates_where(lambda each: each.controller is not None, key="replicated")
+    return ground.templates_where(_is_replicated)
+
+
+def _is_replicated(template: Template) -> bool:
+    return template.controller is not None
 
 
 _QUESTIONS: Mapping[str, Question] = {

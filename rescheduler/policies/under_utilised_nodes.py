@@ -17,20 +17,22 @@ evens out most and prefers most to be: in kube-scheduler's points, but for its o
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 
 from reberth.columns import Bools, Indices, Ints
+from reberth.landing.resources import column
 from reberth.landing.viewing import View
 from reberth.measures import Percentage
 from reberth.refusals import Refused
 from reberth.requests import CPU, MEMORY, write_amount
-from reberth.templates import RESOURCES
 from rescheduler.lately import Lately
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.policies.balance import Balance, find_balance
+from rescheduler.policies.fitting import Fitting
 from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
 from rescheduler.prospects import Prospect
 from rescheduler.utilisation import Bounds, Shares, set_bounds, standing
@@ -72,6 +74,13 @@ class UtilisationSettings(PolicySection, frozen=True):
             raise ValueError("low must not be above high")
 
 
+class _Sizes(NamedTuple):
+    """What pods request of the resources, as [resource, size]; and of which size each template's pods are."""
+
+    requests: Ints
+    of_template: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class UnderUtilisedNodes:
     """The policy, at work on one snapshot: its bounds stay while pods are moved."""
@@ -79,6 +88,7 @@ class UnderUtilisedNodes:
     bounds: Bounds
     hot: Bools  # for long enough when the plan began
     cold: Bools
+    begun: View
     name: str = NAME
     _known: Lately[Bools] = field(default_factory=Lately, repr=False)
     _balances: Lately[Balance] = field(default_factory=Lately, repr=False)
@@ -110,8 +120,8 @@ class UnderUtilisedNodes:
 
     def prefer(self, proposal: Proposal, prospect: Prospect) -> Promises:
         """Take kube-scheduler's points, but for resources: there it counts what is evened out."""
-        asks = _requests(prospect.seen, self.bounds.resources, np.array([proposal.pod]))
-        burdens = self._measure(prospect.seen).measure_burdens(asks, prospect.nodes)[0]
+        ask = _requests(prospect.seen, self.bounds.resources, np.array([proposal.pod]))[:, 0]
+        burdens = self._measure(prospect.seen).measure_burdens(ask)[prospect.nodes]
         scores = prospect.scores
         points = scores.totals - sum(scores.plugins.get(name, 0) for name in _OF_RESOURCES)
         preferred: Promises = np.round(points - _POINTS * burdens, _DIGITS)
@@ -133,17 +143,29 @@ class UnderUtilisedNodes:
         over = bounds.uses(seen)[:, node] > bounds.high[:, node]
         asked: Bools = np.any((asks > 0) & over, axis=0)
         relief = self._measure(seen).measure_relief(asks, node)
-        return asked, _POINTS * (relief - self._find_least_burdens(seen, asks))
+        return asked, _POINTS * (relief - self._find_least_burdens(seen, pods))
 
-    def _find_least_burdens(self, seen: View, asks: Ints) -> Shares:
+    def _find_least_burdens(self, seen: View, pods: Indices) -> Shares:
         """Tell how much each pod would be a burden on the under-utilised node that it burdens least."""
-        bounds, cold = self.bounds, np.flatnonzero(self.cold).astype(np.int32)
-        sizes, which = np.unique(asks, axis=1, return_inverse=True)
-        burdens = self._measure(seen).measure_burdens(sizes, cold)
-        after = bounds.uses(seen)[:, None, cold] + sizes[:, :, None]
-        burdens[np.any(after > bounds.high[:, None, cold], axis=0)] = _NO_ROOM
-        least: Shares = burdens.min(axis=1, initial=_NO_ROOM)[which.reshape(-1)]
+        templates = seen.ground.snapshot.pods.template[pods]
+        sizes, which = np.unique(self._sizes.of_template[templates], return_inverse=True)
+        fitting, balance = self._fitting, self._measure(seen)
+        burdens = balance.compare(balance.largest[fitting.nodes], fitting.fill(sizes, seen))
+        least: Shares = burdens.min(axis=1, initial=_NO_ROOM)[which]
         return least
+
+    @cached_property
+    def _fitting(self) -> Fitting:
+        cold = np.flatnonzero(self.cold).astype(np.int32)
+        return Fitting(self.bounds, self.begun, cold, self._sizes.requests)
+
+    @cached_property
+    def _sizes(self) -> "_Sizes":
+        """Find the sizes that pods have."""
+        templates = np.arange(len(self.begun.ground.snapshot.templates.all))
+        asked = _requests_of(self.begun, self.bounds.resources, templates)
+        requests, of_template = np.unique(asked, axis=1, return_inverse=True)
+        return _Sizes(requests, of_template.reshape(-1))
 
     def _measure(self, seen: View) -> Balance:
         return self._balances.once(seen, "balance", lambda: find_balance(self.bounds, seen))
@@ -163,7 +185,7 @@ def begin(
     seen: View, settings: UtilisationSettings, memory: PlanMemory | None
 ) -> tuple[UnderUtilisedNodes, dict[str, int]]:
     """Begin a cycle; gives the policy, and how long each over-utilised node has been so."""
-    low, high = (settings.low, settings.high) if settings.enabled else ({}, {})
+    low, high = (settings.low, settings.high) if settings.is_on else ({}, {})
     bounds = set_bounds(seen, low, high, around_mean=settings.around_mean)
     names = seen.nodes.names
     before = None if memory is None else memory.hot
@@ -173,18 +195,19 @@ def begin(
     }
     long_hot = np.array([cycles.get(name, 0) >= settings.hot_after for name in names], np.bool_)
     usable = standing(seen.ground).usable
-    return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(seen) & ~long_hot), cycles
+    return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(seen) & ~long_hot, seen), cycles
 
 
 def _requests(seen: View, resources: tuple[str, ...], pods: Indices) -> Ints:
     """Give what pods request of the resources, as [resource, pod]."""
-    snapshot = seen.ground.snapshot
-    templates = snapshot.pods.template[pods]
-    requests = snapshot.templates.requests
+    return _requests_of(seen, resources, seen.ground.snapshot.pods.template[pods])
+
+
+def _requests_of(seen: View, resources: tuple[str, ...], templates: Ints | Indices) -> Ints:
+    """Give what pods of these templates request of the resources, as [resource, template]."""
+    amounts = seen.ground.snapshot.templates
     rows = [
-        requests.main[RESOURCES.index(name)][templates]
-        if name in RESOURCES
-        else requests.extended.get(name, np.zeros(len(snapshot.templates.all), np.int64))[templates]
-        for name in resources
+        np.zeros(len(templates), np.int64) if found is None else found[templates]
+        for found in (column(amounts.requests, name) for name in resources)
     ]
-    return np.array(rows, np.int64).reshape(len(rows), len(pods))
+    return np.array(rows, np.int64).reshape(len(rows), len(templates))

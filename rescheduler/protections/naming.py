@@ -1,7 +1,8 @@
 """Pods that are not moved because somebody has said so: by namespace, by labels, or by our own mark."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from reberth.records import Labels
 from reberth.refusals import Refused
 from reberth.selectors import parse_selector
 from reberth.snapshot import Snapshot
+from reberth.templates import Template
 from rescheduler.context import WORKLOAD_KINDS, Context
 from rescheduler.protections.marks import is_lifted
 
@@ -108,18 +110,26 @@ def _judge_namespace(name: str, context: Context) -> Refused | None:
 def _list_marked(context: Context) -> Iterator[tuple[int, Said]]:
     """Only where a workload or a namespace bears a mark it is asked who belongs to it."""
     kinds: tuple[Kind[Any, Any], ...] = (NAMESPACE, *WORKLOAD_KINDS)
-    marked = {
-        each.metadata.namespace or each.metadata.name
-        for kind in kinds
-        for each in context.snapshot.of(kind)
-        if each.metadata.annotations and AUTOMATION in each.metadata.annotations
-    }
-    for number, template in enumerate(context.snapshot.templates.all):
-        annotations = template.pod.metadata.annotations
-        if template.namespace in marked or (annotations and AUTOMATION in annotations):
-            said = find_automation(number, context)
-            if said:
-                yield number, said
+    snapshot = context.snapshot
+    parts = (part for kind in kinds for part in snapshot.of(kind).parts)
+    marked = frozenset(chain.from_iterable(part.read(_list_marking) for part in parts))
+    asked = set(snapshot.templates_where(_is_marked))
+    if marked:
+        asked.update(place for place, each in enumerate(snapshot.templates.all) if each.namespace in marked)
+    for number in sorted(asked):
+        said = find_automation(number, context)
+        if said:
+            yield number, said
+
+
+def _list_marking(rows: Iterable[Any]) -> frozenset[str]:
+    """List the namespaces in which one of these, or which itself, bears a mark."""
+    marked = (each.metadata for each in rows if _read_mark(each.metadata.annotations) is not None)
+    return frozenset(each.namespace or each.name for each in marked)
+
+
+def _is_marked(template: Template) -> bool:
+    return _read_mark(template.pod.metadata.annotations) is not None
 
 
 def _read_mark(annotations: Labels | None) -> str | None:

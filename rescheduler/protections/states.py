@@ -63,8 +63,7 @@ def refuse_last_ready(_place: int, _context: Context) -> Refused:
 def find_kept_for_a_while(context: Context) -> Bools:
     """Tell which pods are kept for a time from their start on; without a start, it has not begun to run."""
     found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
-    templates = enumerate(context.snapshot.templates.all)
-    marked = (number for number, each in templates if _duration(each) is not None)
+    marked = context.snapshot.templates_where(_is_marked)
     for place in np.flatnonzero(context.spread(marked)).tolist():
         found[place] = _end(place, context) > context.now
     return seal(found)
@@ -76,6 +75,10 @@ def refuse_kept_for_a_while(place: int, context: Context) -> Refused:
         return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: the pod has not started")
     until = datetime.fromtimestamp(end, UTC)
     return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: until {until:%Y-%m-%dT%H:%M:%SZ}", end)
+
+
+def _is_marked(template: Template) -> bool:
+    return _duration(template) is not None
 
 
 def _duration(template: Template) -> float | None:

@@ -27,8 +27,7 @@ def refuse_local_storage(template: int, context: Context) -> Refused | None:
 def find_bound_to_claims(context: Context) -> Bools:
     """Tell which pods have a claim that cannot follow them."""
     found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
-    templates = context.snapshot.templates.all
-    claiming = context.spread(number for number, each in enumerate(templates) if _claims(each))
+    claiming = context.spread(context.snapshot.templates_where(_claims))
     for place in np.flatnonzero(claiming).tolist():
         found[place] = _find_claim(place, context) is not None
     return seal(found)

@@ -1,11 +1,15 @@
 """The rescheduler's daemon as a process, or several of them, on a cluster out of balance.
 
-async with imbalance(cluster) as crowd, daemon(cluster, extender, folder) as one:
-    await one.until(lambda plan: not plan["moves"])
+async with imbalance(cluster) as crowd, daemon(cluster, folder, settings, EAGER) as one:
+    await one.quiet()
+
+The processes enter the cluster with the rights of the manifests, which `install` applies; none of their
+requests may be forbidden.
 """
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -16,14 +20,15 @@ import aiohttp
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from localcluster import processes
+from localcluster import manifests, processes
 from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
 from localcluster.components import SCHEDULER_FILE
 from localproduct.replicas import HOST, start, write_settings
+from localproduct.rescheduling import RESCHEDULER_ACCOUNT
 from reberth.avoiding import ANNOTATION
 from tests.builders import Object, deployment
-from tests.live.extending import Extending
+from tests.live.extending import MANIFESTS, Extending
 from tests.live.memory import tidy_client
 from tests.rescheduler.moved import all_ready
 
@@ -31,6 +36,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 PODS = "/api/v1/namespaces/default/pods"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/reberth-system/leases/reberth-rescheduler"
 HISTORIES = "/apis/reberth.dev/v1alpha1/evictionhistories"
+OUR_DEPLOYMENTS = "/apis/apps/v1/namespaces/reberth-system/deployments"
 FIRST_PORT = 3
 LEASE_SECONDS = 6
 LEASE_TIMES = {"duration": f"{LEASE_SECONDS}s", "renewDeadline": "4s", "retryEvery": "500ms"}
@@ -52,24 +58,38 @@ EAGER: Object = {
 }
 
 
+async def install(cluster: Cluster) -> None:
+    """Apply the rescheduler's manifests beside those of the extender; processes stand in for Deployments."""
+    async with cluster.client() as client:
+        await manifests.apply(client, MANIFESTS / "rescheduler")
+        await client.delete(OUR_DEPLOYMENTS)
+
+
 class Daemon:
     """One process, with its own files and its own port."""
 
     def __init__(
-        self, cluster: Cluster, number: int, folder: Path, settings: Object, policy: Object, *, user: str
+        self,
+        cluster: Cluster,
+        number: int,
+        folder: Path,
+        settings: Object,
+        policy: Object,
+        *,
+        way: Path | None = None,
     ) -> None:
         self.port = cluster.spare_port(FIRST_PORT + number)
         self.name = f"rescheduler-{number}"
-        self._cluster = cluster
-        self._settings = folder / f"{self.name}-settings.yaml"
+        self.cluster = cluster
+        self.settings = folder / f"{self.name}-settings.yaml"
         self._policy = folder / f"{self.name}-policy.yaml"
-        self._kubeconfig = cluster.design.kubeconfig(user)
+        self._way = way or cluster.user(RESCHEDULER_ACCOUNT)
         self.set(settings)
         self.follow(policy)
         self.running = self._start()
 
     def set(self, settings: Object) -> None:
-        write_settings(self._settings, "ReschedulerSettings", {"server": {"port": self.port}, **settings})
+        write_settings(self.settings, "ReschedulerSettings", {"server": {"port": self.port}, **settings})
 
     def follow(self, policy: Object) -> None:
         write_settings(self._policy, "ReschedulerPolicy", policy)
@@ -78,21 +98,24 @@ class Daemon:
         self._policy.write_text("apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerPolicy\nlevel: 9\n")
 
     def _start(self) -> processes.Running:
-        files = ["--settings", str(self._settings), "--policy", str(self._policy)]
-        way = ["--kubeconfig", str(self._kubeconfig)]
-        return start(self._cluster, self.name, "rescheduler", "run", *files, *way, dies_with_parent=True)
+        files = ["--settings", str(self.settings), "--policy", str(self._policy)]
+        way = ["--kubeconfig", str(self._way)]
+        return start(self.cluster, self.name, "rescheduler", "run", *files, *way, dies_with_parent=True)
+
+    def restart(self) -> None:
+        self.running = self._start()
 
     @property
     def log(self) -> str:
-        return self._cluster.log(self.name).read_text()
+        return self.cluster.log(self.name).read_text()
 
     def send(self, number: signal.Signals) -> None:
         processes.send(self.running, number)
 
-    async def ask(self, path: str) -> tuple[int, str]:
+    async def ask(self, path: str, *, port: int | None = None) -> tuple[int, str]:
         try:
             async with aiohttp.ClientSession() as session:
-                url = f"http://{HOST}:{self.port}{path}"
+                url = f"http://{HOST}:{port or self.port}{path}"
                 async with session.get(url) as answer:
                     return answer.status, await answer.text()
         except aiohttp.ClientError:
@@ -156,8 +179,18 @@ def settings_of(extender: Extending | None, cluster: Cluster, **changes: Any) ->
     }
     if extender:
         addresses = [f"{HOST}:{replica.port}" for replica in extender.replicas]
-        found["extenderAccess"] = {"addresses": addresses}
+        found["extenderAccess"] = {"addresses": addresses, "tryEvery": "1s"}
     return {**found, **changes}
+
+
+async def command(cluster: Cluster, *arguments: str) -> tuple[int | None, str]:
+    """What `python -m rescheduler` says to the administrator, and its exit code."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "rescheduler", *arguments, "--kubeconfig", str(cluster.kubeconfig)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, out.decode()
 
 
 @asynccontextmanager
@@ -168,12 +201,13 @@ async def daemon(
     policy: Mapping[str, Any],
     *,
     number: int = 0,
-    user: str = "admin",
+    way: Path | None = None,
 ) -> AsyncIterator[Daemon]:
-    """A daemon that runs until the end of the context."""
-    one = Daemon(cluster, number, folder, settings, dict(policy), user=user)
+    """A daemon that runs until the end of the context; `way` is a kubeconfig of another account."""
+    one = Daemon(cluster, number, folder, settings, dict(policy), way=way)
     try:
         yield one
+        assert await one.said("reberth_api_requests_total", code="403") == 0
     finally:
         await processes.stop(one.running)
 

@@ -50,6 +50,10 @@ RAISED: dict[str, dict[str, str]] = {
         "!reberth_extender_request_duration_seconds_bucket{le='1.0'}": "0+9x60",
         "!reberth_extender_request_duration_seconds_bucket{le='+Inf'}": "0+9x60",
     },
+    "ReberthHandoverTimedOut": {"!reberth_federation_handovers_total{result='timeout'}": "0+1x60"},
+    "ReberthRebalanceWaits": {
+        "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "1x60"
+    },
 }
 WELL = {"leading": "1x60", "!reberth_extender_notes": "0x60"}
 

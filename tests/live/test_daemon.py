@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from localcluster import processes
 from localcluster.cluster import Cluster
 from localcluster.components import SCHEDULER_FILE
 from localcluster.folders import running
@@ -17,14 +18,17 @@ from tests.builders import Object, deployment
 from tests.live.daemons import (
     DEPLOYMENTS,
     EAGER,
+    FIRST_PORT,
     LEASE,
     LEASE_SECONDS,
     PODS,
     Crowd,
     Daemon,
+    command,
     daemon,
     ended,
     imbalance,
+    install,
     settings_of,
 )
 from tests.live.extending import MANIFESTS, Extending, extending
@@ -33,6 +37,7 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
 EVENTS = "/apis/events.k8s.io/v1/namespaces"
 LEADING = "reberth_rescheduler_leading"
 CYCLES = "reberth_rescheduler_cycles_total"
+BRAKE_ON = "reberth_rescheduler_brake_on"
 SLOW = {"requestsPerSecond": 40, "burst": 10}
 
 
@@ -44,8 +49,9 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def extender(cluster: Cluster) -> AsyncIterator[Extending]:
-    async with extending(cluster) as extender:
+    async with extending(cluster, replicas=2) as extender:
         await extender.schedule()
+        await install(cluster)
         yield extender
 
 
@@ -53,21 +59,27 @@ async def test_a_plan_is_only_shown_until_it_is_to_be_made_and_then_the_cluster_
     extender: Extending, tmp_path: Path
 ) -> None:
     cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
-    recommend = {**EAGER, "mode": "recommend"}
     async with (
         imbalance(cluster) as crowd,
-        daemon(cluster, tmp_path, settings, recommend) as one,
+        daemon(cluster, tmp_path, settings, {**EAGER, "mode": "off"}) as one,
     ):
-        await see_cycles(one, 3)
+        await see_cycles(one, 2)
+        await see_nothing_planned(one)
+        one.follow({**EAGER, "mode": "recommend"})
+        await one.until("reberth_rescheduler_plan_moves", lambda count: count > 3, mode="recommend")
+        await see_cycles(one, 2)
         assert await one.said("reberth_rescheduler_plan_moves", mode="recommend") > 3
         assert await crowd.lost() == 0
         assert await crowd.past() == await crowd.opened() == []
         one.spoil()
-        await one.until("reberth_settings_valid", lambda valid: valid == 0)
+        await one.until("reberth_settings_valid", lambda valid: valid == 0, kind="ReschedulerPolicy")
+        assert await one.said("reberth_settings_valid", kind="ReschedulerSettings") == 1
+        assert "policy.yaml: level (line 3)" in await one.remarks("refused, the last good one stays")
         await see_cycles(one, 1)
         assert await crowd.lost() == 0
         one.follow(EAGER)
-        await one.until("reberth_settings_valid", lambda valid: valid == 1)
+        await one.until("reberth_settings_valid", lambda valid: valid == 1, kind="ReschedulerPolicy")
+        assert "refused" not in (await one.ask("/readyz"))[1]
         await one.until("reberth_rescheduler_moves_total", lambda count: count > 0)
         await one.quiet()
         await see_convergence(one, crowd)
@@ -76,6 +88,17 @@ async def test_a_plan_is_only_shown_until_it_is_to_be_made_and_then_the_cluster_
         assert await ended(one.running) < 2  # a second, and one for a machine that is busy
         lease = await crowd.client.get(LEASE)
         assert "holderIdentity" not in lease["spec"]
+
+
+async def see_nothing_planned(one: Daemon) -> None:
+    """Off, it watches and serves, and says that this is all."""
+    plan = await one.plan()
+    assert plan is not None
+    assert plan["moves"] == plan["refused"] == []
+    assert "warning: Off: the policy's mode is off" in await one.remarks("Off")
+    assert await one.said("reberth_rescheduler_mode", mode="off") == 3
+    assert await one.said("reberth_rescheduler_mode") == 3
+    assert '"halted": "Off"' in one.log
 
 
 async def see_convergence(one: Daemon, crowd: Crowd) -> None:
@@ -113,14 +136,61 @@ async def test_a_word_on_the_lease_pauses_all_moves_and_lets_them_go(
         one.follow(EAGER)
         await one.until("reberth_rescheduler_plan_moves", lambda count: count > 0, mode="apply")
         await see_cycles(one, 2)
-        assert await crowd.lost() == 0
         assert "Paused" in await one.remarks("Paused")
+        await see_that_nobody_moves_beside_it(one, crowd)
+        assert await crowd.lost() == 0
         await pause(crowd, None)
         await one.until("reberth_rescheduler_moves_total", lambda count: count > 0)
 
 
+async def see_that_nobody_moves_beside_it(one: Daemon, crowd: Crowd) -> None:
+    """Also what a person asks for by hand is refused, and the one who leads is named."""
+    pod = min(pod["metadata"]["name"] for pod in await crowd.pods())
+    holder = (await crowd.client.get(LEASE))["spec"]["holderIdentity"]
+    code, said = await command(one.cluster, "move", f"default/{pod}", "--settings", str(one.settings))
+    expected = f"refused: LeaseHeld: {holder} holds the lease reberth-system/reberth-rescheduler\n"
+    assert (code, said) == (1, expected)
+
+
 async def pause(crowd: Crowd, word: str | None) -> None:
     await crowd.client.patch(LEASE, {"metadata": {"annotations": {"reberth.dev/paused": word}}})
+
+
+async def test_no_move_is_begun_while_no_extender_can_be_asked_and_they_go_on_by_themselves(
+    extender: Extending, tmp_path: Path
+) -> None:
+    cluster, probes = extender.cluster, extender.cluster.spare_port(FIRST_PORT + 1)
+    settings = settings_of(extender, cluster, probes={"port": probes})
+    async with imbalance(cluster) as crowd, daemon(cluster, tmp_path, settings, IDLE) as one:
+        await one.until("reberth_rescheduler_plan_moves", lambda count: count > 0, mode="recommend")
+        for path, status in (("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/plan", 404)):
+            assert (await one.ask(path, port=probes))[0] == status
+        await processes.kill(*(replica.process for replica in extender.replicas))
+        await one.until(BRAKE_ON, lambda on: on == 1, rule="ExtendersAway")
+        one.follow(EAGER)
+        await one.until("reberth_rescheduler_mode", lambda count: count == 3, mode="apply")
+        await see_cycles(one, 2)
+        await see_the_brake(one)
+        assert await crowd.lost() == 0
+        assert await crowd.past() == await crowd.opened() == []
+        for replica in extender.replicas:
+            replica.start(dies_with_parent=True)
+        await one.until(BRAKE_ON, lambda on: on == 0, rule="ExtendersAway")
+        await one.until("reberth_rescheduler_outcomes_total", lambda count: count > 0, outcome="Better")
+        await one.quiet()
+
+
+async def see_the_brake(one: Daemon) -> None:
+    """It is named wherever somebody looks, and no move was begun to be dropped."""
+    plan = await one.plan()
+    assert plan is not None
+    assert not plan["moves"]
+    assert {refused["rule"] for refused in plan["refused"]} == {"ExtendersAway"}
+    said = "ExtendersAway: there is no extender to be asked"
+    assert plan["warnings"].count(said) == 1
+    assert (await one.remarks(said)).count(said) == 1
+    assert '"extenders away"' in one.log
+    assert await one.said("reberth_rescheduler_moves_refused_total") == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])

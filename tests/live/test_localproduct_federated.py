@@ -1,4 +1,4 @@
-"""`make up WITH=federation`: a hub, two members, a Deployment divided between them, and nothing is left."""
+"""`make up WITH=federation`: a hub, two members, a Deployment that comes home, and nothing is left."""
 
 import asyncio
 import os
@@ -40,13 +40,19 @@ async def run(*arguments: str) -> tuple[int | None, str]:
     return process.returncode, said.decode()
 
 
-async def test_the_federation_comes_up_once_and_divides_a_deployment(cluster: Cluster) -> None:
+async def test_the_federation_comes_up_once_and_has_a_deployment_come_home(cluster: Cluster) -> None:
     name = cluster.folder.name
     code, said = await run("up", "--name", name)
     assert code == 0, said
-    assert "Deployment shop on the hub: 9 of 9 replicas available" in said
-    assert "in member1: 6 of 6 replicas available" in said
-    assert "in member2: 3 of 3 replicas available" in said
+    before, _, after = said.partition("a WorkloadRebalancer asks for it")
+    assert "in member1: nothing" in before
+    assert "in member2: 9 of 9 replicas available" in before
+    assert "Successful, from {member2:9} to {member1:6, member2:3}" in after
+    assert "home: 9 ready for 9 wanted, never fewer than 9" in after
+    assert "Deployment shop on the hub: 9 of 9 replicas available" in after
+    assert "in member1: 6 of 6 replicas available" in after
+    assert "in member2: 3 of 3 replicas available" in after
+    assert "\x1b" not in said
     assert str(folders.load(f"{name}-hub").kubeconfig) in said
     assert await run("up", "--name", name) == (0, f"{name}: the federation is up already\n")
     async with folders.load(f"{name}-member2").client() as member:

@@ -112,7 +112,7 @@ def score(
     **scores: Any,
 ) -> NodePlacementScore:
     """An object of a source with these scores."""
-    status = {"scores": [{"name": key, "value": value} for key, value in scores.items()]}
+    status: dict[str, Any] = {"scores": [{"name": key, "value": value} for key, value in scores.items()]}
     if valid_until is not None:
         status["validUntil"] = write_time(valid_until)
     made = {

@@ -203,7 +203,7 @@ def test_a_note_matches_its_controller_or_every_generation_of_its_root(
     index.put("n1", Notes(ours=(made,)))
 
     assert matches(made, pod) == expected
-    assert index.find(pod, NOW) == ({"n1": (made,)} if expected else {})
+    assert index.find(pod, NOW).notes == ({"n1": (made,)} if expected else {})
 
 
 def test_a_foreign_entry_matches_by_uid() -> None:
@@ -233,8 +233,8 @@ def test_a_note_is_ignored_from_its_expiry_on(fields: dict[str, float], life: fl
 
     assert made.holds(NOW + life - 0.001)
     assert not made.holds(NOW + life)
-    assert index.find(WEB, NOW + life - 0.001) == {"n1": (made,)}
-    assert index.find(WEB, NOW + life) == {}
+    assert index.find(WEB, NOW + life - 0.001).notes == {"n1": (made,)}
+    assert index.find(WEB, NOW + life).notes == {}
 
 
 def test_the_next_expiry_is_that_of_any_note_that_has_not_expired() -> None:
@@ -328,9 +328,9 @@ def test_the_index_forgets_what_a_node_no_longer_holds() -> None:
     index.put("n1", Notes())
     index.drop("unknown")
 
-    assert index.find(WEB, NOW).keys() == {"n2"}
+    assert index.find(WEB, NOW).notes.keys() == {"n2"}
     index.drop("n2")
-    assert index.find(WEB, NOW) == {}
+    assert index.find(WEB, NOW).notes == {}
     assert index._held == index._notes == {}
 
 
@@ -344,16 +344,16 @@ def test_what_was_found_before_does_not_change_what_is_found(asked: list[float])
     for since in asked:
         fresh = NoteIndex()
         fresh.put("n1", held)
-        assert index.find(WEB, NOW + since) == fresh.find(WEB, NOW + since)
+        assert index.find(WEB, NOW + since).notes == fresh.find(WEB, NOW + since).notes
 
 
 def test_a_note_that_comes_or_goes_is_found_at_once() -> None:
     index = NoteIndex()
-    assert index.find(WEB, NOW) == {}
+    assert index.find(WEB, NOW).notes == {}
     index.put("n1", added(Notes(), note()))
-    assert index.find(WEB, NOW).keys() == {"n1"}
+    assert index.find(WEB, NOW).notes.keys() == {"n1"}
     index.drop("n1")
-    assert index.find(WEB, NOW) == {}
+    assert index.find(WEB, NOW).notes == {}
 
 
 def test_many_workloads_are_found_one_after_the_other() -> None:
@@ -361,6 +361,6 @@ def test_many_workloads_are_found_one_after_the_other() -> None:
     index.put("n1", added(Notes(), note()))
     for number in range(200):
         other = WorkloadIdentity("apps/v1", "ReplicaSet", f"other-{number}", f"uid-{number}")
-        assert index.find(Signature("shop", other, other), NOW) == {}
-        assert index.find(WEB, NOW).keys() == {"n1"}
+        assert index.find(Signature("shop", other, other), NOW).notes == {}
+        assert index.find(WEB, NOW).notes.keys() == {"n1"}
     assert len(index._found) <= 64

@@ -60,29 +60,29 @@ def test_a_row_forgets_the_node_that_had_it() -> None:
     remembered.put_node(node("new"))
 
     assert remembered.shuns(remembered.locate(["gone", "new"])).tolist() == [False, False]
-    assert remembered.notes.find(WEB, NOW) == {}
+    assert remembered.notes.find(WEB, NOW).notes == {}
     assert remembered.standing == {}
 
 
 def test_a_node_is_seen_as_it_last_was() -> None:
     remembered = remembering(node("n0", noted=True, unschedulable=True))
     assert remembered.standing == {"n0": Leaving("unschedulable")}
-    assert remembered.notes.find(WEB, NOW).keys() == {"n0"}
+    assert remembered.notes.find(WEB, NOW).notes.keys() == {"n0"}
 
     remembered.put_node(node("n0"))
     assert remembered.standing == {}
-    assert remembered.notes.find(WEB, NOW) == {}
+    assert remembered.notes.find(WEB, NOW).notes == {}
 
 
 def test_an_unreadable_annotation_is_said_and_holds_nothing() -> None:
     remembered = remembering(node("n0", noted=True))
     remembered.put_node(node("n0", annotation="{nope"))
     assert remembered.unreadable == {"n0"}
-    assert remembered.notes.find(WEB, NOW) == {}
+    assert remembered.notes.find(WEB, NOW).notes == {}
 
     remembered.put_node(node("n0", noted=True))
     assert remembered.unreadable == set()
-    assert remembered.notes.find(WEB, NOW).keys() == {"n0"}
+    assert remembered.notes.find(WEB, NOW).notes.keys() == {"n0"}
 
 
 def test_many_nodes_have_room() -> None:
@@ -157,7 +157,7 @@ STATES: dict[str, dict[str, Any]] = {
 def summary(remembered: Remembered) -> Any:
     names = sorted(remembered.rows)
     shunned = remembered.shuns(remembered.locate(names)).tolist()
-    return names, shunned, remembered.standing, remembered.unreadable, remembered.notes.find(WEB, NOW)
+    return names, shunned, remembered.standing, remembered.unreadable, remembered.notes.find(WEB, NOW).notes
 
 
 @given(changes)
@@ -187,3 +187,20 @@ def test_scores_come_and_go() -> None:
 
     remembered.drop_score("load-n0")
     assert remembered.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [0.0]
+
+
+def test_nodes_are_marked_where_they_stand_by_now() -> None:
+    marked = {"n1": None, "n3": None}
+    remembered = remembering(node("n0"), node("n1"))
+
+    def find_marked() -> set[str]:
+        names = ["n0", "n1", "n2", "n3"]
+        marks = remembered.mark(marked, remembered.locate(names)).tolist()
+        return {name for name, is_marked in zip(names, marks, strict=True) if is_marked}
+
+    assert find_marked() == {"n1"}
+    remembered.put_node(node("n3"))
+    assert find_marked() == {"n1", "n3"}
+    remembered.drop_node("n1")
+    remembered.put_node(node("n2"))
+    assert find_marked() == {"n3"}

@@ -6,6 +6,7 @@ import ssl
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from localcluster.pki import Authority, KeyPair
 from reberth import metrics
 from reberth.certificates import CertificateFiles
 from reberth.serving import Server, ServerSettings
+from reberth.switching import Call, Reply
 
 LOOK = 0.01
 REFUSED = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
@@ -280,3 +282,21 @@ async def test_a_replaced_client_ca_is_in_force_for_new_connections(
         await until_served_as("second", server.port, new)
         with pytest.raises(REFUSED):
             await call(server.port, old)
+
+
+async def test_calls_are_answered_at_once_over_tls_too(mount: Mount, authority: Authority) -> None:
+    """And what is not plain is answered by aiohttp, on the same connection."""
+    echo = Call(lambda body, _: Reply(HTTPStatus.OK, body), _never, most_bytes=2**20, seconds=5)
+    async with Server(mount.settings(), calls={"/echo": echo}) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=client(authority))
+        for body in (b"short", b"long" * 100_000):
+            head = f"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK\r\n")
+            assert await reader.readexactly(len(body)) == body
+        await ask(reader, writer)
+        writer.close()
+
+
+def _never(_: float) -> Reply:
+    raise AssertionError("the body came")

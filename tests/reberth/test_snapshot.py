@@ -17,7 +17,7 @@ from reberth.rows import PHASES
 from reberth.selectors import EVERYTHING, NOTHING, Selector, parse_selector
 from reberth.snapshot import Snapshot, build, take
 from reberth.tabulating import read_pods
-from reberth.templates import RESOURCES
+from reberth.templates import RESOURCES, Template
 from reberth.times import parse_time
 from tests.builders import Object, container, node, owner, pod
 from tests.reberth.drawn import NAMESPACES, NODE_NAMES, TIMES, node_record, nodes, pod_record, pods
@@ -341,3 +341,19 @@ def test_columns_can_be_built_apart_from_the_cache() -> None:
     contents = cache.contents()
     cache.replace(POD, [], "2000")
     assert build(contents, now=NOW).pods.on(0).tolist() == [0]
+
+
+def test_templates_of_a_namespace_are_asked_once_while_nothing_changes_there() -> None:
+    cache = cache_of(pods=[pod_record(pod("a-1", namespace="a")), pod_record(pod("b-1", namespace="b"))])
+    asked: list[str] = []
+
+    def is_of_b(template: Template) -> bool:
+        asked.append(template.namespace)
+        return template.namespace == "b"
+
+    first, again = (take(cache, now=NOW).templates_where(is_of_b) for _ in range(2))
+    assert first == again == (1,)
+    cache.apply(POD, ADDED, pod_record(pod("a-2", namespace="a", labels={"app": "other"}), 1001))
+    later = take(cache, now=NOW)
+    assert [later.templates.all[place].namespace for place in later.templates_where(is_of_b)] == ["b"]
+    assert asked == ["a", "b", "a", "a"]

@@ -48,10 +48,10 @@ def refuse(seen: View, *destinations: str) -> Refused | None:
     return FORECAST.refuse_destinations(seen.ground.snapshot, as_record(Pod, OLD), destinations)
 
 
-def landed(landed_on: str, seen: View) -> Scores | None:
+def landed(landed_on: str, seen: View, policy: str = "underUtilisedNodes") -> Scores | None:
     move = OpenMove(
         id="m-1", pod="old", pod_uid="u", controller_uid="rs-1", from_="a", phase=Phase.EVICTED,
-        planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",
+        policy=policy, planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",
     )  # fmt: skip
     return FORECAST.score_landing(seen.ground.snapshot, move, landed_on)
 
@@ -92,7 +92,23 @@ def test_a_landing_is_scored_in_one_list_without_the_pod() -> None:
     busy = pod("busy", node="a", cpu="4", memory="16Gi")
     scores = landed("b", world(node("a"), node("b"), busy, replacement))
     assert scores is not None
+    assert scores.before is not None
     assert scores.after > scores.before
+
+
+@pytest.mark.parametrize(
+    ("policy", "taint", "is_told"),
+    [("brokenRules", True, False), ("brokenRules", False, True), ("underUtilisedNodes", True, True)],
+)
+def test_a_node_that_broke_a_rule_has_no_points_that_the_new_one_could_fall_short_of(
+    policy: str, *, taint: bool, is_told: bool
+) -> None:
+    left = node("a", taints=[{"key": "team", "value": "red", "effect": "NoSchedule"}] if taint else [])
+    replacement = pod("new", node="b", cpu="2", owned_by=OWNED)
+    busy = pod("busy", node="b", cpu="4", memory="16Gi")
+    scores = landed("b", world(left, node("b"), busy, replacement), policy)
+    assert scores is not None
+    assert (scores.before is not None) == is_told
 
 
 def test_a_landing_that_cannot_be_seen_is_not_scored() -> None:

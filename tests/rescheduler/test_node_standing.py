@@ -8,14 +8,12 @@ from reberth.records import Node
 from reberth.refusals import Refused
 from rescheduler.node_standing import (
     find_rivals,
-    list_destinations,
-    list_sources,
     may_empty,
     may_enter,
     may_leave,
 )
 from tests.builders import as_record
-from tests.rescheduler.guarded import Object, context_of
+from tests.rescheduler.guarded import Object
 
 READY = {"type": "Ready", "status": "True"}
 
@@ -106,18 +104,6 @@ def test_an_ordinary_node_is_source_and_destination() -> None:
     assert may_leave(node_of()) is None
     assert may_enter(node_of()) is None
     assert may_empty(node_of()) is None
-
-
-def test_the_columns_agree_with_the_nodes() -> None:
-    cordoned = {
-        "metadata": {"name": "n2"},
-        "kind": "Node",
-        "apiVersion": "v1",
-        "spec": {"unschedulable": True},
-    }
-    context = context_of(cordoned)
-    assert list_sources(context).tolist() == [True, False]
-    assert list_destinations(context).tolist() == [True, False]
 
 
 def test_another_rescheduler_is_known_by_its_taint() -> None:

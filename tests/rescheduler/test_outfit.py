@@ -3,21 +3,27 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+from reberth.leasing import LeaseSettings
+from reberth.refusals import Refused
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.outfit import NEEDED, Outfit
+from rescheduler.pausing import Pause
 from rescheduler.settings import ReschedulerSettings
 
 
-def outfit(**watchers: Any) -> Outfit:
+def outfit(*, away: Refused | None = None, **watchers: Any) -> Outfit:
     well = {name: watcher() for name in NEEDED}
     mirror: Any = SimpleNamespace(watchers={**well, **watchers})
     nothing = cast("Any", None)
+    pause = Pause(nothing, LeaseSettings(), on_end=lambda: None)
     return Outfit(
         api=nothing,
         lease_api=nothing,
         cache=nothing,
         mirror=mirror,
         asker=nothing,
+        pause=pause,
+        reach=cast("Any", SimpleNamespace(refused=away)),
         recorder=nothing,
         foresight=nothing,
         identity="me",
@@ -42,6 +48,11 @@ def test_what_was_never_read_has_no_age_and_is_said() -> None:
     assert set(found.find_ages()) == set(NEEDED)
     assert list(found.list_warnings()) == ["planned without csinodes: list: 403 forbidden"]
     assert list(found.list_missing()) == []
+
+
+def test_extenders_that_cannot_be_reached_are_named() -> None:
+    found = outfit(away=Refused("ExtendersAway", "there is no extender to be asked"))
+    assert list(found.list_warnings()) == ["ExtendersAway: there is no extender to be asked"]
 
 
 def test_what_is_needed_and_missing_is_named() -> None:

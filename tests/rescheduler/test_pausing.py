@@ -30,9 +30,12 @@ class Server:
         self.listed = first
         self.events: asyncio.Queue[Line[Lease] | errors.ApiError] = asyncio.Queue()
         self.asked: list[dict[str, Any]] = []
+        self.forbidden: errors.Forbidden | None = None
 
     async def list_pages(self, _resource: Any, **where: Any) -> AsyncIterator[Page[Lease]]:
         self.asked.append(where)
+        if self.forbidden:
+            raise self.forbidden
         yield Page([self.listed] if self.listed else [], [], "7", "")
 
     @asynccontextmanager
@@ -80,6 +83,9 @@ async def test_a_pause_holds_while_the_lease_cannot_be_read_and_ends_with_it() -
         server.events.put_nowait(errors.Unreachable("watch", "gone"))
         await asyncio.sleep(0.5)
         assert pause.refused == PAUSED
+        assert list(pause.list_warnings())[1:] == [
+            "the lease reberth-system/reberth-rescheduler is not watched: watch: gone"
+        ]
         server.listed = None
         await asyncio.sleep(1)
         assert pause.refused is None
@@ -89,6 +95,31 @@ async def test_a_pause_holds_while_the_lease_cannot_be_read_and_ends_with_it() -
         await asyncio.sleep(0.01)
         assert pause.refused is None
         assert len(ends) == 2
+
+
+async def test_who_may_not_watch_the_lease_says_so_until_he_may() -> None:
+    async with pausing(lease(None)) as (server, pause, _):
+        assert list(pause.list_warnings()) == []
+        server.forbidden = errors.Forbidden("list", "not for you")
+        server.events.put_nowait(server.forbidden)
+        await asyncio.sleep(5)
+        assert list(pause.list_warnings()) == [
+            "the lease reberth-system/reberth-rescheduler is not watched: list: not for you"
+        ]
+        server.forbidden = None
+        await asyncio.sleep(1.1)
+        assert list(pause.list_warnings()) == []
+
+
+async def test_a_lease_that_is_gone_is_missed_and_one_that_never_was_is_not() -> None:
+    async with pausing(None) as (server, pause, _):
+        assert list(pause.list_warnings()) == []
+        server.events.put_nowait(Line(MODIFIED, lease("true")))
+        server.events.put_nowait(Line(DELETED, lease("true")))
+        await asyncio.sleep(0.01)
+        assert list(pause.list_warnings()) == [
+            "the lease reberth-system/reberth-rescheduler is not watched: it is gone"
+        ]
 
 
 async def test_a_watch_that_has_died_unseen_is_begun_again() -> None:

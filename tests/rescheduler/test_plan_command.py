@@ -1,13 +1,16 @@
 """The black box, as an operator calls it."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from reberth.errors import ConfigurationError
+from rescheduler import plan_command
 from tests.rescheduler.planned import ROOT, WITH_EXTENDER, run_command
 
 CASES = ROOT / "tests" / "cases"
@@ -139,3 +142,25 @@ def test_stdin_is_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None
     with os.fdopen(reading) as stream:
         monkeypatch.setattr("sys.stdin", stream)
         assert "1 move" in run_command("--cluster", "-", *NOW)
+
+
+class Answering:
+    """A kind that the server has answered about."""
+
+    async def answered(self) -> None:
+        await asyncio.sleep(1)
+
+
+class Silent:
+    """A kind that it never answers about."""
+
+    async def answered(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.looptime
+async def test_a_live_cluster_is_read_once_every_kind_has_answered() -> None:
+    for pods in (Answering(), Silent()):
+        mirror = SimpleNamespace(watchers={"nodes": Answering(), "pods": pods})
+        is_read = await plan_command._wait(mirror)  # type: ignore[arg-type] # asked for no more
+        assert is_read == isinstance(pods, Answering)

@@ -117,3 +117,39 @@ def _mark(each: Object, mark: str) -> Object:
 def _marked(each: Object) -> str | None:
     annotations: dict[str, str] = each["metadata"].get("annotations") or {}
     return annotations.get(MARK)
+
+
+@pytest.mark.parametrize(
+    ("whole", "of_policy", "mark"),
+    [("off", None, None), ("off", "apply", "apply"), ("apply", "off", None), ("apply", "off", "apply")],
+)
+def test_what_is_off_proposes_nothing_whatever_a_mark_says(
+    whole: str, of_policy: str | None, mark: str | None
+) -> None:
+    of_rules = {"mode": of_policy} if of_policy else {}
+    asked = policy(mode=whole, policies={"brokenRules": of_rules})
+    made, _ = make_plan(two_workloads(mark, mark), asked)
+    assert made.moves == ()
+    assert "brokenRules" not in {refused.policy for refused in made.refused}
+    said = [warning for warning in made.warnings if warning.startswith("Off: ")]
+    assert len(said) == (whole == "off")
+    assert (asked.find_stop() is not None) == (whole == "off")
+
+
+def test_a_policy_that_is_off_leaves_the_others_alone() -> None:
+    asked = policy(
+        mode="recommend", policies={"brokenRules": {"mode": "apply"}, "betterPreferences": {"mode": "off"}}
+    )
+    assert asked.modes() == {
+        "brokenRules": "apply",
+        "betterPreferences": "off",
+        "underUtilisedNodes": "recommend",
+    }
+
+
+def test_why_tells_that_all_is_off() -> None:
+    snapshot = from_objects(two_workloads(), now=NOW, version=VERSION).snapshot
+    place = snapshot.pods.named("default", "api-1")
+    assert place is not None
+    told = explain_pod(place, snapshot, policy(mode="off"), None, world=WORLD)
+    assert [word.who for word in told.rules if word.against] == ["Off"]

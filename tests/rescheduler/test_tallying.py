@@ -1,5 +1,7 @@
 """What plans and moves say as metrics."""
 
+import dataclasses
+
 import pytest
 
 from reberth.history import Ending
@@ -11,7 +13,7 @@ from rescheduler.landings import Landing
 from rescheduler.planning import write_plan
 from rescheduler.planning_cycle import begin_cycle
 from rescheduler.reporting import Report
-from rescheduler.tallying import count_end, count_plan, show_state
+from rescheduler.tallying import count_end, count_plan, forget_state, show_state
 from tests.builders import node
 from tests.reberth.remembering import move
 from tests.rescheduler.guarded import history
@@ -99,3 +101,25 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     assert said("window_left_disruptions", rate="7 per 600s") == 7
     assert said("given_up_workloads") == 1
     assert said("plan_warnings") == 2
+
+
+def test_the_mode_of_every_policy_is_shown() -> None:
+    snapshot = from_objects([node("n1")], now=NOW, version=VERSION).snapshot
+    asked = policy(mode="recommend", policies={POLICY: {"mode": "apply"}, "brokenRules": {"mode": "off"}})
+    show_state(begin_cycle(snapshot, asked, None, WORLD), [])
+    assert said("mode", policy=POLICY, mode="apply") == 1
+    assert said("mode", policy="brokenRules", mode="off") == 1
+    assert said("mode", policy="betterPreferences", mode="recommend") == 1
+    show_state(begin_cycle(snapshot, policy(mode="off"), None, WORLD), [])
+    assert said("mode", policy=POLICY, mode="apply") == 0
+    assert said("mode", policy=POLICY, mode="off") == 1
+
+
+def test_who_leads_no_more_shows_no_brake_of_then() -> None:
+    snapshot = from_objects([node("n1")], now=NOW, version=VERSION).snapshot
+    world = dataclasses.replace(WORLD, brakes=(Refused("ExtendersAway", "they are away"),))
+    show_state(begin_cycle(snapshot, policy(), None, world), ["one"])
+    assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 1
+    forget_state()
+    assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 0
+    assert REGISTRY.get_sample_value("reberth_rescheduler_mode", {"policy": POLICY, "mode": "off"}) is None

@@ -85,7 +85,7 @@ def test_an_extended_resource_counts_where_it_is_offered() -> None:
     assert bounds.find_hot(seen).tolist() == [True, False, False]
     mean = set_bounds(seen, {GPU: 0.1}, {GPU: 0.1}, around_mean=True)
     assert mean.high[0][:2].tolist() == [1, 1]
-    assert list_shares(seen, 0, [GPU])[GPU] == 75.0
+    assert list_shares(seen, np.array([0], np.int32), [GPU])[0][GPU] == 75.0
 
 
 def test_a_resource_that_nobody_knows_changes_nothing() -> None:

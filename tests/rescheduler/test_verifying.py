@@ -79,6 +79,7 @@ READY = row("new", node="n2", ready=4)
         (Scores(600, 580), Outcome.SAME),
         (Scores(600, 621), Outcome.BETTER),
         (Scores(600, 579), Outcome.WORSE),
+        (Scores(None, 579), Outcome.BETTER),
     ],
 )
 def test_a_landing_is_worth_what_its_scores_say(scores: Scores | None, outcome: Outcome) -> None:
