@@ -3,7 +3,8 @@
 import asyncio
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,17 +43,25 @@ async def watch(
     cluster: Cluster, name: str, policy: Mapping[str, Any], *, cycles: int, dry_run: bool = False
 ) -> Watched:
     """Let it run under a policy for some cycles after the first."""
+    async with active(cluster, name, policy, dry_run=dry_run) as running, asyncio.timeout(_PATIENCE):
+        begun = await wait_for(cluster, 1, running)
+        ended = await wait_for(cluster, 1 + cycles, running)
+    return Watched(begun, ended, cluster.log(name))
+
+
+@asynccontextmanager
+async def active(
+    cluster: Cluster, name: str, policy: Mapping[str, Any], *, dry_run: bool = False
+) -> AsyncIterator[processes.Running]:
+    """Let it run under a policy for as long as the context lasts."""
     file = cluster.folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(dict(policy)))
     command = [*_command(cluster, file), *(["--dry-run"] if dry_run else [])]
     running = processes.start(command, folder=cluster.folder, name=name, dies_with_parent=True)
     try:
-        async with asyncio.timeout(_PATIENCE):
-            begun = await _wait_for(cluster, 1, running)
-            ended = await _wait_for(cluster, 1 + cycles, running)
+        yield running
     finally:
         await processes.stop(running)
-    return Watched(begun, ended, cluster.log(name))
 
 
 def describe_policy(
@@ -97,7 +106,7 @@ def _command(cluster: Cluster, policy: Path) -> list[str]:
     ]
 
 
-async def _wait_for(cluster: Cluster, cycles: int, running: processes.Running) -> Figures:
+async def wait_for(cluster: Cluster, cycles: int, running: processes.Running) -> Figures:
     """Look again and again; the figures of the first look after so many cycles."""
     url = f"https://127.0.0.1:{cluster.spare_port()}/metrics"
     trust = ssl.create_default_context()

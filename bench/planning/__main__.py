@@ -6,12 +6,13 @@ the same fleet on a real API server.
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from pathlib import Path
 
 from bench import calling
-from bench.planning import descheduling, reporting
-from bench.planning.descheduling import DryRun
+from bench.planning import descheduling, keeping, reporting
 from bench.planning.fleet import PODS_PER_NODE, Fleet
+from bench.planning.keeping import Found, Theirs
 from bench.planning.planning import ARMS
 from bench.planning.reporting import Measured
 from bench.reading import arms, populating
@@ -26,9 +27,15 @@ async def measure(options: argparse.Namespace) -> str:
     conditions = Conditions()
     measured = await _plan({*options.nodes, *options.beside}, runs=options.runs)
     theirs = await _stand_beside(options.beside)
+    found = Found(measured, theirs, (conditions.describe(),))
+    return _describe(keeping.join(options.parts, found) if options.parts else found)
+
+
+def _describe(found: Found) -> str:
+    measured, conditions = found.ours, "\n\n".join(found.conditions)
     return f"""## Planning
 
-{conditions.describe()}
+{conditions}
 
 Generated fleets with {PODS_PER_NODE} pods on a node in the mean, ten to an owner, each owner with a
 ReplicaSet and a Service, every fifth with a PodDisruptionBudget. One node of ten is over-utilised (45 pods),
@@ -37,13 +44,15 @@ and stand anywhere.
 
 Figures are CPU time from a snapshot to its plan, with default settings, one policy (`underUtilisedNodes`,
 `betterPreferences`), no rate, and kube-scheduler asking Reberth's extender. A plan ends at 100 moves; every
-pod proposed is in it, with its move or the rule that refused it. Each size ran {options.runs} times,
-in a process of its own; there a figure is the median of five plans, each of which begins with nothing but
-the snapshot. Memory is that of the whole process, with the mirror that the snapshot was taken from.
+pod proposed is in it, with its move or the rule that refused it. Each size ran {_count_runs(found)} times,
+in a process of its own, with five plans of the same snapshot. A figure is the median of those, and the first
+one stands beside it: it asks the templates of every namespace, and the others know the answers, as a daemon
+does of all namespaces in which no pod has come, gone or changed since its last plan. All else is found anew
+for every plan. Memory is that of the whole process, with the mirror that the snapshot was taken from.
 
 {reporting.describe_plans(measured)}
 
-{_describe_beside(theirs, measured)}
+{_describe_beside(found)}
 
 ### What was aimed at
 
@@ -51,8 +60,13 @@ the snapshot. Memory is that of the whole process, with the mirror that the snap
 """
 
 
-def _describe_beside(theirs: Mapping[int, Mapping[str, DryRun]], ours: Measured) -> str:
-    if not theirs:
+def _count_runs(found: Found) -> str:
+    counts = sorted({len(runs) for runs in found.ours.values()})
+    return " or ".join(map(str, counts))
+
+
+def _describe_beside(found: Found) -> str:
+    if not found.theirs:
         return "The descheduler was left out."
     return f"""### Beside the descheduler
 
@@ -62,7 +76,7 @@ preferred affinity, nodeFit on, no more than 100 evictions in a cycle. Its CPU t
 the mean of three cycles after the first, its memory that of the process after them. It says whom it would
 evict; where they land, whether that is better, and whether they would come back it does not say.
 
-{reporting.describe_beside(theirs, ours)}"""
+{reporting.describe_beside(found.theirs, found.ours)}"""
 
 
 async def _plan(sizes: Iterable[int], *, runs: int) -> Measured:
@@ -75,7 +89,7 @@ async def _plan(sizes: Iterable[int], *, runs: int) -> Measured:
     return dict(zip(pairs, found.values(), strict=True))
 
 
-async def _stand_beside(sizes: list[int]) -> Mapping[int, Mapping[str, DryRun]]:
+async def _stand_beside(sizes: list[int]) -> Theirs:
     """Give the descheduler's figures for each size."""
     theirs = {}
     for nodes in sizes:
@@ -90,7 +104,7 @@ async def _stand_beside(sizes: list[int]) -> Mapping[int, Mapping[str, DryRun]]:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.planning", description=__doc__)
     for flag, sizes, least, meaning in (
-        ("--nodes", (1_000, 5_000, 15_000), "+", "sizes of the generated fleets"),
+        ("--nodes", (1_000, 5_000, 15_000), "*", "sizes of the generated fleets"),
         ("--beside", (500,), "*", "sizes of the fleets that the descheduler looks at; none leaves it out"),
     ):
         listed = " ".join(map(str, sizes))
@@ -103,6 +117,9 @@ def _parse() -> argparse.Namespace:
             help=f"{meaning} (default {listed})",
         )
     calling.add_numbers(parser, [("--runs", 3, "of each size")])
+    parser.add_argument(
+        "--parts", type=Path, metavar="FILE", help="keep figures there, and report those of earlier calls too"
+    )
     return parser.parse_args()
 
 

@@ -16,7 +16,18 @@ _MEGABYTES = 400.0
 
 def describe_plans(measured: Measured) -> str:
     """One line for each size and arm; growth is of CPU time and nodes since the line before."""
-    head = ("nodes", "pods", "plan for", "CPU", "growth", "moves", "proposals", "memory before", "at most")
+    head = (
+        "nodes",
+        "pods",
+        "plan for",
+        "CPU",
+        "first",
+        "growth",
+        "moves",
+        "proposals",
+        "memory before",
+        "at most",
+    )
     return table(head, (_describe(measured, nodes, arm) for arm in ARMS for nodes in _sizes(measured)))
 
 
@@ -28,12 +39,13 @@ def _describe(measured: Measured, nodes: int, arm: str) -> Sequence[str]:
     runs = measured[nodes, arm]
     return (
         f"{nodes:,}",
-        f"{runs[0]['pods']:,}",
+        f"{runs[0]['pods']:,.0f}",
         arm,
         spread((each["cpu"] * 1e3 for each in runs), "ms"),
+        spread((each["first"] * 1e3 for each in runs), "ms"),
         _grow(measured, nodes, arm),
-        f"{runs[0]['moves']:,}",
-        f"{runs[0]['proposals']:,}",
+        f"{runs[0]['moves']:,.0f}",
+        f"{runs[0]['proposals']:,.0f}",
         spread((megabytes(each["before"]) for each in runs), "MB"),
         spread((megabytes(each["peak"]) for each in runs), "MB"),
     )
@@ -77,7 +89,7 @@ def _compare(nodes: int, arm: str, run: DryRun, ours: Sequence[Figures]) -> Sequ
         f"{run.evicted:.0f}",
         f"{megabytes(run.memory):.0f} MB",
         f"{cpu * 1e3:.3g} ms",
-        f"{ours[0]['moves']:,}",
+        f"{ours[0]['moves']:,.0f}",
         f"{middle(megabytes(each['peak']) for each in ours):.0f} MB",
         f"{run.cpu / cpu:.2g}",
     )

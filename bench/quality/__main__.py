@@ -42,8 +42,13 @@ Reberth's forecast says which nodes are feasible and where a pod lands. kube-sch
 * **descheduler**: LowNodeUtilization as documented, with `nodeFit`, cycle after cycle. Who is evicted lands
   where kube-scheduler scores most.
 * **best single move**: of all pods and nodes the pair that evens out most, again and again, where the
-  forecast sees the node gain more than the 20 points that count as the same. Blind to points it goes anywhere
-  feasible.
+  forecast sees the node gain more than the 20 points that count as the same.
+* **the same, blind to points**: it goes anywhere feasible.
+
+The baseline is the search that sees points. That a move must gain more than 20 of kube-scheduler's points is
+one of the limits under which all arms stand: without it the next pod, if nobody draws it, lands elsewhere or
+comes back, and verification calls the move the same or worse. The search that is blind to points keeps to all
+other limits, and shows what this one costs; nothing is aimed at against it.
 
 Both that have thresholds get the best of a grid, fleet by fleet: {_describe_grid()}.
 "Per 1 %" is by how much the deviation fell for each hundredth of the pods that was moved. Who moves more gets

@@ -1,15 +1,17 @@
 """The fleet that is planned in, what is asked of the descheduler beside, and how figures are told."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from bench.planning import reporting
+from bench.planning import keeping, reporting
 from bench.planning.descheduling import DryRun, describe_policy
 from bench.planning.fleet import PODS_PER_NODE, Fleet
+from bench.planning.keeping import Found
 from bench.planning.planning import ARMS, measure, settings_of
 
-FIGURES = {"pods": 27_500, "moves": 100, "proposals": 4_611, "before": 2e8, "peak": 3e8}
+FIGURES = {"pods": 27_500, "moves": 100, "proposals": 4_611, "first": 0.3, "before": 2e8, "peak": 3e8}
 
 
 def runs(*cpu: float) -> list[dict[str, float]]:
@@ -57,6 +59,18 @@ def test_goals_are_judged_by_the_size_that_they_are_about() -> None:
 
 def test_growth_is_told_beside_that_of_the_nodes() -> None:
     assert "5 x, nodes 5 x" in reporting.describe_plans(MEASURED)
+
+
+def test_what_calls_measure_is_told_together(tmp_path: Path) -> None:
+    """A size that is measured again takes the place of what was there."""
+    file, theirs = tmp_path / "parts", {1_000: {"utilisation": DryRun(0.5, 4e8, 100)}}
+    keeping.join(file, Found({(1_000, "utilisation"): runs(0.1)}, theirs, ("first",)))
+    keeping.join(file, Found({(1_000, "utilisation"): runs(0.2)}, {}, ("second",)))
+    found = keeping.join(file, Found({(5_000, "utilisation"): runs(0.3)}, {}, ("third",)))
+    assert found.ours == {(1_000, "utilisation"): runs(0.2), (5_000, "utilisation"): runs(0.3)}
+    assert found.theirs == theirs
+    assert found.conditions == ("first", "second", "third")
+    assert keeping.join(file, Found({}, {}, ("nothing measured",))) == found
 
 
 def test_both_stand_in_one_line() -> None:

@@ -1,0 +1,88 @@
+"""python -m bench.moving: pods moved on a real cluster until nobody moves any more, ours and others'."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench import calling
+from bench.moving.fleet import Fleet
+from bench.moving.racing import HIGH, LONGEST, LOW, QUIET, Raced, State, race
+from bench.reading.arms import Failed
+from localcluster.errors import LocalClusterError
+
+
+async def measure(options: argparse.Namespace) -> str:
+    fleet = Fleet(options.nodes, options.pods, options.seed)
+    with tempfile.TemporaryDirectory(prefix="bench-moving-") as folder:
+        raced = await race(fleet, Path(folder))
+    owners = sum(1 for _ in fleet.list_owners())
+    return f"""## Moves until nothing moves
+
+A real control plane and kube-scheduler with {fleet.nodes} nodes of 16 cpu and {fleet.pods:,} pods of {owners}
+ReplicaSets, drawn from one number: a tenth of the nodes is hot, a fifth cold. Each arm begins with the same
+fleet on a cluster of its own, under the same thresholds, {LOW} and {HIGH} % of cpu and of memory, and without
+limits of rates. It ends when nothing was evicted for {QUIET:g} s, or after {LONGEST:g} s. Pods end at once
+when they are evicted.
+
+* **Reberth**: extender, kube-scheduler that asks it, and the daemon with `level: 5`.
+* **Reberth without the extender**: `extender: none`, and kube-scheduler as it is by default.
+* **descheduler**: its own program, LowNodeUtilization with `nodeFit`, a cycle every 2 s, 500 requests a
+  second.
+
+"Came back" are pods that were put on a node that a pod of the same owner had been evicted from. API calls
+are those that a program counts of itself; the descheduler shows none.
+
+{describe(raced)}
+"""
+
+
+def describe(raced: Mapping[str, Raced]) -> str:
+    rows = [_row(arm, found) for arm, found in raced.items()]
+    columns = (
+        *("", "evictions", "came back", "until the last one", "quiet after"),
+        *(f"nodes above {HIGH} %", "spread", "as forecast", "API calls"),
+    )
+    return "\n".join([f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *rows])
+
+
+def _row(arm: str, found: Raced) -> str:
+    forecast = "-" if found.as_forecast is None else f"{found.as_forecast:.1%}"
+    cells = (
+        arm,
+        str(found.evicted),
+        str(found.returned),
+        f"{found.seconds:.0f} s",
+        "yes" if found.is_quiet else "no",
+        _change(found.before, found.after, "above", "{}"),
+        _change(found.before, found.after, "spread", "{:.1f}"),
+        forecast,
+        "-" if found.calls is None else f"{found.calls:,.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _change(before: State, after: State, name: str, form: str) -> str:
+    return " to ".join(form.format(getattr(state, name)) for state in (before, after))
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.moving", description=__doc__)
+    calling.add_numbers(
+        parser,
+        (
+            ("--nodes", 60, "nodes of the fleet"),
+            ("--pods", 1500, "pods of the fleet"),
+            ("--seed", 1, "the fleet that is drawn"),
+        ),
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    return calling.run("moving", measure(_parse()), Failed, LocalClusterError)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""The arms: each on a cluster of its own with the same fleet, until nobody has evicted for a while."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench import descheduler
+from bench.moving.fleet import Fleet, bring_up
+from bench.moving.witnessing import Witness
+from localcluster import manifests
+from localcluster.cluster import Cluster
+from localcluster.folders import running
+from reberth.mirroring import mirroring
+from reberth.resources import NODES, PODS
+from tests.live.daemons import daemon, install, settings_of
+from tests.live.extending import MANIFESTS, Extending, extending
+from tests.live.proxied import direct
+
+LOW, HIGH = 30, 75
+QUIET = 15.0
+"""Nothing was evicted for so many seconds: then an arm has come to its end."""
+LONGEST = 180.0
+OURS, ALONE, DESCHEDULER = "Reberth", "Reberth without the extender", "descheduler"
+
+_MOVES = "reberth_rescheduler_landings_total"
+_CALLS = "reberth_api_requests_total"
+_POLICY: Mapping[str, Any] = {
+    "mode": "apply",
+    "level": 5,
+    "policies": {
+        "underUtilisedNodes": {
+            "hotAfter": 1,
+            "low": {"cpu": f"{LOW}%", "memory": f"{LOW}%"},
+            "high": {"cpu": f"{HIGH}%", "memory": f"{HIGH}%"},
+        }
+    },
+    "protections": {"minAge": "0s"},
+    "limits": {"rates": {"cluster": ["10000 per 1h"]}},
+    "brakes": {"settling": "0s"},
+}
+_THEIRS = descheduler.describe_policy(
+    "LowNodeUtilization",
+    "balance",
+    {
+        "thresholds": dict.fromkeys(("cpu", "memory"), LOW),
+        "targetThresholds": dict.fromkeys(("cpu", "memory"), HIGH),
+    },
+    evictor={"nodeFit": True},
+)
+
+
+class State(NamedTuple):
+    """How the nodes are used: those above the threshold, and the deviation of all in hundredths."""
+
+    above: int
+    spread: float
+
+
+class Raced(NamedTuple):
+    """What one arm has made of the fleet."""
+
+    before: State
+    after: State
+    evicted: int
+    returned: int
+    seconds: float
+    """Until its last eviction."""
+    is_quiet: bool
+    calls: float | None
+    """Requests to the API server; None where the program does not count them."""
+    as_forecast: float | None
+    """What part of the landings was; None where nobody forecasts."""
+
+
+class Said(NamedTuple):
+    """What an arm tells of itself at its end."""
+
+    calls: float | None
+    as_forecast: float | None = None
+
+
+Ask = Callable[[], Any]
+
+
+async def race(fleet: Fleet, folder: Path) -> dict[str, Raced]:
+    return {
+        OURS: await _run(fleet, lambda cluster, until: _reschedule(cluster, folder, until, asked=True)),
+        ALONE: await _run(fleet, lambda cluster, until: _reschedule(cluster, folder, until, asked=False)),
+        DESCHEDULER: await _run(fleet, _deschedule),
+    }
+
+
+async def _run(fleet: Fleet, arm: Callable[[Cluster, Ask], Any]) -> Raced:
+    async with running() as cluster, _witnessing(cluster, fleet) as witness:
+        before, began = _look(witness), time.monotonic()
+        witness.begin()
+        said: Said = await arm(cluster, lambda: _until_quiet(witness, fleet))
+        return Raced(
+            before,
+            _look(witness),
+            witness.evicted,
+            witness.returned,
+            witness.last - began,
+            time.monotonic() - witness.last >= QUIET,
+            said.calls,
+            said.as_forecast,
+        )
+
+
+@asynccontextmanager
+async def _witnessing(cluster: Cluster, fleet: Fleet) -> AsyncIterator[Witness]:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(cluster.client())
+        for folder in ("crds", "extender"):
+            await manifests.apply(client, MANIFESTS / folder)
+        await install(cluster)
+        await bring_up(client, fleet)
+        api, witness = await stack.enter_async_context(direct(cluster)), Witness()
+        mirror = await stack.enter_async_context(mirroring(api, witness, [NODES, PODS]))
+        await mirror.synced()
+        yield witness
+
+
+async def _reschedule(cluster: Cluster, folder: Path, until: Ask, *, asked: bool) -> Said:
+    async with AsyncExitStack() as stack:
+        extender: Extending | None = None
+        if asked:
+            extender = await stack.enter_async_context(extending(cluster))
+            await extender.schedule()
+        one = await stack.enter_async_context(
+            daemon(cluster, folder, settings_of(extender, cluster), _POLICY)
+        )
+        await until()
+        hits, misses = [await one.said(_MOVES, forecast=forecast) for forecast in ("hit", "miss")]
+        return Said(await one.said(_CALLS), hits / max(hits + misses, 1) if asked else None)
+
+
+async def _deschedule(cluster: Cluster, until: Ask) -> Said:
+    async with descheduler.active(cluster, "descheduler", _THEIRS) as process:
+        await until()
+        figures = await descheduler.wait_for(cluster, 1, process)
+        return Said(figures.get("rest_client_requests_total"))
+
+
+async def _until_quiet(witness: Witness, fleet: Fleet) -> None:
+    """Wait until nothing was evicted for a while and all pods are there, or for as long as can be waited."""
+    began = time.monotonic()
+    while time.monotonic() - began < LONGEST:
+        await asyncio.sleep(0.5)
+        moved = witness.evicted > 0
+        if moved and time.monotonic() - witness.last >= QUIET and witness.is_whole(fleet.pods):
+            return
+
+
+def _look(witness: Witness) -> State:
+    return State(witness.count_above(HIGH / 100), witness.measure_spread())

@@ -1,0 +1,40 @@
+"""What several calls have measured, in one file: sizes that take too long together are measured apart."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from bench.planning.descheduling import DryRun
+from bench.planning.reporting import Measured
+from bench.reading.arms import Figures
+
+Theirs = Mapping[int, Mapping[str, DryRun]]
+"""The descheduler's figures, by number of nodes and arm."""
+
+
+class Found(NamedTuple):
+    """What was measured, and under which conditions: one text for each call."""
+
+    ours: Measured
+    theirs: Theirs
+    conditions: tuple[str, ...]
+
+
+class _Kept(msgspec.Struct):
+    ours: dict[int, dict[str, list[Figures]]] = {}
+    theirs: dict[int, dict[str, DryRun]] = {}
+    conditions: tuple[str, ...] = ()
+
+
+def join(file: Path, found: Found) -> Found:
+    """Add what was found to what is kept, in the place of what was found of the same sizes; gives it all."""
+    kept = msgspec.json.decode(file.read_bytes(), type=_Kept) if file.exists() else _Kept()
+    for (nodes, arm), runs in found.ours.items():
+        kept.ours.setdefault(nodes, {})[arm] = [*runs]
+    kept.theirs |= {nodes: {**runs} for nodes, runs in found.theirs.items()}
+    kept.conditions += found.conditions if found.ours else ()
+    file.write_bytes(msgspec.json.encode(kept))
+    ours = {(nodes, arm): runs for nodes, arms in kept.ours.items() for arm, runs in arms.items()}
+    return Found(ours, kept.theirs, kept.conditions)
