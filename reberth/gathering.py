@@ -16,7 +16,7 @@ _MOMENT = 0.005
 
 
 class Body:
-    """The body of an answer. A connection is as it was a moment after the last piece."""
+    """The body of an answer. At its end the connection is as it was: the next answer may be a small one."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         connection = answer.connection  # None where all has come already
@@ -34,11 +34,14 @@ class Body:
     async def piece(self) -> bytes:
         """Give what has come; nothing at the end. Cancelling it loses nothing."""
         piece = await self._content.readany()
-        if piece and self._socket and not self._gathers:
-            self._gathers = True
-            _wake_at(self._socket, _MUCH)
-            asyncio.get_running_loop().call_later(_MOMENT, self._end, self._socket)
+        if self._socket and self._gathers is not bool(piece):
+            self._gather(self._socket) if piece else self._end(self._socket)
         return piece
+
+    def _gather(self, way_in: socket.socket) -> None:
+        self._gathers = True
+        _wake_at(way_in, _MUCH)
+        asyncio.get_running_loop().call_later(_MOMENT, self._end, way_in)
 
     def _end(self, way_in: socket.socket) -> None:
         self._gathers = False

@@ -76,11 +76,15 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-def wakes_at(answer: aiohttp.ClientResponse) -> int:
+def way_in(answer: aiohttp.ClientResponse) -> socket.socket:
     assert answer.connection is not None
     assert answer.connection.transport is not None
-    way_in: socket.socket = answer.connection.transport.get_extra_info("socket")
-    return way_in.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+    found: socket.socket = answer.connection.transport.get_extra_info("socket")
+    return found
+
+
+def wakes_at(way: socket.socket) -> int:
+    return way.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
 
 
 async def turn() -> None:
@@ -94,7 +98,7 @@ async def test_after_a_silence_the_first_piece_comes_at_once(
 ) -> None:
     async with await peer.ask(session, UNENDED) as answer:
         body = Body(answer)
-        assert wakes_at(answer) == 1
+        assert wakes_at(way_in(answer)) == 1
         await peer.say(b"one")
         assert await body.piece() == b"one"
 
@@ -125,14 +129,27 @@ async def test_little_that_follows_waits_for_a_moment_only(
             assert await body.piece() == word
 
 
-async def test_the_connection_is_left_as_it_was(peer: Peer, session: aiohttp.ClientSession) -> None:
+async def test_a_moment_later_the_connection_is_as_it_was(peer: Peer, session: aiohttp.ClientSession) -> None:
     async with await peer.ask(session, UNENDED) as answer:
-        body = Body(answer)
+        body, way = Body(answer), way_in(answer)
         await peer.say(b"one")
         await body.piece()
-        assert wakes_at(answer) > 1
-        while wakes_at(answer) > 1:
+        assert wakes_at(way) > 1
+        while wakes_at(way) > 1:
             await asyncio.sleep(0.001)
+
+
+async def test_so_it_is_at_once_where_all_has_come(
+    peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "_MOMENT", LONG)
+    async with await peer.ask(session, HEAD + b"Content-Length: 3\r\n\r\n") as answer:
+        body, way = Body(answer), way_in(answer)
+        await peer.say(b"one")
+        assert await body.piece() == b"one"
+        assert wakes_at(way) > 1
+        assert await body.piece() == b""
+        assert wakes_at(way) == 1
 
 
 async def test_an_end_is_not_waited_for(
