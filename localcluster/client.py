@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
@@ -70,6 +71,13 @@ class Client:
     async def create(self, path: str, body: Object) -> Object:
         created: Object = await self.request("POST", path, body)
         return created
+
+    async def create_if_absent(self, path: str, body: Object) -> None:
+        try:
+            await self.create(path, body)
+        except Refused as refused:
+            if refused.status != HTTPStatus.CONFLICT:
+                raise
 
     async def create_all(self, path: str, bodies: Iterable[Object]) -> None:
         """Many objects at once; stops at the first that is refused."""

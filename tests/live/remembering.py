@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from localcluster.client import Client, Object, Refused
+from localcluster.client import Client, Object
 from reberth.avoiding import ANNOTATION, Notes, compose_note, render_notes
 from reberth.records import WorkloadIdentity
 from reberth.signature import Signature, name_history
@@ -66,7 +66,7 @@ async def open_move(
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"workload": workload},
     }
-    await _create_if_absent(client, HISTORIES, made)
+    await client.create_if_absent(HISTORIES, made)
     return await client.patch(f"{HISTORIES}/{name}/status", {"status": {"open": [move]}})
 
 
@@ -84,19 +84,11 @@ async def score(
         "metadata": {"name": name},
         "spec": {"nodeName": node, "source": source},
     }
-    await _create_if_absent(client, SCORES, made)
+    await client.create_if_absent(SCORES, made)
     status: Object = {"scores": [{"name": "cpu", "value": value}], "validUntil": None}
     if life is not None:
         status["validUntil"] = write_micro_time(time.time() + life)
     await client.patch(f"{SCORES}/{name}/status", {"status": status})
-
-
-async def _create_if_absent(client: Client, path: str, made: Object) -> None:
-    try:
-        await client.create(path, made)
-    except Refused as refused:
-        if refused.status != 409:
-            raise
 
 
 def _identify(kind: str, found: Object) -> WorkloadIdentity:

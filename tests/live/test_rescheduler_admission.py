@@ -58,7 +58,7 @@ OTHER_CHANGES: dict[str, dict[str, Any]] = {
 async def admin(bare: Cluster) -> AsyncIterator[Client]:
     """Everything of the manifests in force, and a node; both accounts may patch nodes and their status."""
     async with bare.client() as client:
-        await client.create(NAMESPACES, {"metadata": {"name": "reberth-system"}})
+        await client.create_if_absent(NAMESPACES, {"metadata": {"name": "reberth-system"}})
         paths = await manifests.apply(client, MANIFESTS)
         roles = "/apis/rbac.authorization.k8s.io/v1"
         await client.create(f"{roles}/clusterroles", RIGHT)

@@ -48,7 +48,7 @@ MORE_VERBS = ("impersonate", "escalate", "bind")
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def admin(bare: Cluster) -> AsyncIterator[Client]:
     async with bare.client() as client:
-        await client.create(NAMESPACES, {"metadata": {"name": "reberth-system"}})
+        await client.create_if_absent(NAMESPACES, {"metadata": {"name": "reberth-system"}})
         applied = [await manifests.apply(client, MANIFESTS / name) for name in ("crds", "rescheduler")]
         yield client
         for paths in reversed(applied):
