@@ -253,6 +253,10 @@ async def test_policies_take_and_leave_what_they_select(place: Place) -> None:
     # Who has it keeps it, whatever comes closer.
     await hub.create(POLICIES, selecting("low", named, placement=on("member2"), priority=1))
     await hub.create(POLICIES, selecting("high", labelled, placement=on("member2"), priority=5))
+    # Whoever takes this one is known: the end of the wide policy comes by another watch, and may come first.
+    await hub.create(maps, {"metadata": {"name": "reef", "labels": {"app": "shore"}}})
+    await eventually(hub, f"{maps}/reef", claimed_by("propagationpolicy", "high"))
+    await hub.delete(f"{maps}/reef")
     await hub.delete(f"{CLUSTER_POLICIES}/wide")
     await eventually(hub, shore, claimed_by("propagationpolicy", "high"))
     await eventually(two, shore, is_copy)
