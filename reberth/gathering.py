@@ -1,11 +1,13 @@
 """Let what comes from a server gather, and be woken once for much of it.
 
 The API server writes each event of a watch by itself, and whoever is woken for each of ten thousand pods pays
-more for waking up than for reading. So after each piece the system is asked to wake us when much has come, or
-a moment later. What comes after a silence is not held back.
+more for waking up than for reading. So once a piece comes soon after another, the system is asked to
+wake us when much has come, or a moment later. What comes after a silence is not held back; and where events
+are few, to ask would cost more than to be woken.
 """
 
 import asyncio
+import math
 import socket
 from contextlib import suppress
 
@@ -13,6 +15,7 @@ import aiohttp
 
 _MUCH = 2**16
 _MOMENT = 0.005
+_SOON = 2 * _MOMENT  # what was held back for a moment is followed soon
 
 
 class Body:
@@ -24,6 +27,7 @@ class Body:
         self._content = answer.content
         self._socket: socket.socket | None = transport.get_extra_info("socket") if transport else None
         self._gathers = False
+        self._last_came = -math.inf
 
     async def whole(self) -> bytes:
         pieces = []
@@ -34,18 +38,24 @@ class Body:
     async def piece(self) -> bytes:
         """Give what has come; nothing at the end. Cancelling it loses nothing."""
         piece = await self._content.readany()
-        if self._socket and self._gathers is not bool(piece):
+        if self._socket:
             self._gather(self._socket) if piece else self._end(self._socket)
         return piece
 
     def _gather(self, way_in: socket.socket) -> None:
-        self._gathers = True
-        _wake_at(way_in, _MUCH)
-        asyncio.get_running_loop().call_later(_MOMENT, self._end, way_in)
+        """Have more gather behind this piece, if it came soon after the one before."""
+        loop = asyncio.get_running_loop()
+        now, before = loop.time(), self._last_came
+        self._last_came = now
+        if now < before + _SOON and not self._gathers:
+            self._gathers = True
+            _wake_at(way_in, _MUCH)
+            loop.call_later(_MOMENT, self._end, way_in)
 
     def _end(self, way_in: socket.socket) -> None:
-        self._gathers = False
-        _wake_at(way_in, 1)
+        if self._gathers:
+            self._gathers = False
+            _wake_at(way_in, 1)
 
 
 def _wake_at(way_in: socket.socket, size: int) -> None:

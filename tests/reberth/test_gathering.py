@@ -17,6 +17,7 @@ from reberth.gathering import Body
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 UNENDED = HEAD + b"\r\n"
 LONG = 3600.0
+NEVER = 0.0
 
 
 class Peer:
@@ -76,6 +77,13 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moments that outlast a test."""
+    monkeypatch.setattr(gathering, "_MOMENT", LONG)
+    monkeypatch.setattr(gathering, "_SOON", LONG)
+
+
 def way_in(answer: aiohttp.ClientResponse) -> socket.socket:
     assert answer.connection is not None
     assert answer.connection.transport is not None
@@ -103,20 +111,35 @@ async def test_after_a_silence_the_first_piece_comes_at_once(
         assert await body.piece() == b"one"
 
 
+async def hear_two(peer: Peer, body: Body) -> None:
+    """Two pieces, the second of which comes soon after the first."""
+    for word in (b"one", b"two"):
+        await peer.say(word)
+        assert await body.piece() == word
+
+
+@pytest.mark.usefixtures("patient")
 async def test_what_follows_within_a_moment_comes_together(
-    peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+    peer: Peer, session: aiohttp.ClientSession
 ) -> None:
-    monkeypatch.setattr(gathering, "_MOMENT", LONG)
     async with await peer.ask(session, UNENDED) as answer:
         body = Body(answer)
-        await peer.say(b"one")
-        await body.piece()
+        await hear_two(peer, body)
         reading = asyncio.create_task(body.piece())
-        await peer.say(b"two")
+        await peer.say(b"three")
         await turn()
         assert not reading.done()
         await peer.say(b"x" * 2**17)
-        assert (await reading).startswith(b"twoxxx")
+        assert (await reading).startswith(b"threexxx")
+
+
+async def test_what_comes_now_and_then_is_not_held_back(
+    peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "_SOON", NEVER)
+    async with await peer.ask(session, UNENDED) as answer:
+        await hear_two(peer, Body(answer))
+        assert wakes_at(way_in(answer)) == 1
 
 
 async def test_little_that_follows_waits_for_a_moment_only(
@@ -129,49 +152,45 @@ async def test_little_that_follows_waits_for_a_moment_only(
             assert await body.piece() == word
 
 
-async def test_a_moment_later_the_connection_is_as_it_was(peer: Peer, session: aiohttp.ClientSession) -> None:
+async def test_a_moment_later_the_connection_is_as_it_was(
+    peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "_SOON", LONG)
     async with await peer.ask(session, UNENDED) as answer:
         body, way = Body(answer), way_in(answer)
-        await peer.say(b"one")
-        await body.piece()
+        await hear_two(peer, body)
         assert wakes_at(way) > 1
         while wakes_at(way) > 1:
             await asyncio.sleep(0.001)
 
 
-async def test_so_it_is_at_once_where_all_has_come(
-    peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gathering, "_MOMENT", LONG)
-    async with await peer.ask(session, HEAD + b"Content-Length: 3\r\n\r\n") as answer:
+@pytest.mark.usefixtures("patient")
+async def test_so_it_is_at_once_where_all_has_come(peer: Peer, session: aiohttp.ClientSession) -> None:
+    async with await peer.ask(session, HEAD + b"Content-Length: 6\r\n\r\n") as answer:
         body, way = Body(answer), way_in(answer)
-        await peer.say(b"one")
-        assert await body.piece() == b"one"
+        await hear_two(peer, body)
         assert wakes_at(way) > 1
         assert await body.piece() == b""
         assert wakes_at(way) == 1
 
 
-async def test_an_end_is_not_waited_for(
-    peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gathering, "_MOMENT", LONG)
+@pytest.mark.usefixtures("patient")
+async def test_an_end_is_not_waited_for(peer: Peer, session: aiohttp.ClientSession) -> None:
     async with await peer.ask(session, UNENDED) as answer:
         body = Body(answer)
-        await peer.say(b"one")
-        await body.piece()
+        await hear_two(peer, body)
         peer.end()
         assert await body.piece() == b""
 
 
 async def test_a_connection_that_was_closed_meanwhile_is_left_alone(
-    peer: Peer, session: aiohttp.ClientSession
+    peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gathering, "_SOON", LONG)
     troubles: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, trouble: troubles.append(trouble))
     async with await peer.ask(session, UNENDED) as answer:
-        await peer.say(b"one")
-        await Body(answer).piece()
+        await hear_two(peer, Body(answer))
     await asyncio.sleep(2 * gathering._MOMENT)  # what is due earlier is done earlier
     assert troubles == []
 
