@@ -33,9 +33,9 @@ Wire = TypeVar("Wire", bound=Record)
 Kept = TypeVar("Kept")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind(Generic[Wire, Kept]):
-    """A kind of object: read as Wire, kept as Kept."""
+    """A kind of object: read as Wire, kept as Kept. There is one of each, so that it is found at once."""
 
     name: str
     record: type[Wire]
