@@ -17,7 +17,18 @@ from reberth.avoiding import ANNOTATION, read_notes
 from reberth.cache import Cache, Listing
 from reberth.drawing import Replica, replica_of
 from reberth.kinds import HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
-from reberth.records import EvictionHistory, Node, NodePlacementScore, NodeStatus, ObjectMeta, Owner, Record
+from reberth.records import (
+    EvictionHistory,
+    Node,
+    NodePlacementScore,
+    NodeStatus,
+    ObjectMeta,
+    Owner,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Record,
+)
 from reberth.refusals import Refused
 from reberth.remembered import Remembered
 from reberth.requests import Version
@@ -211,10 +222,14 @@ class _HandedOn(Listing[Any, Any]):
 
 
 def _lighten(subject: Record) -> Record:
-    """Leave out what a node has to offer: only its marks are read here."""
-    if not isinstance(subject, Node):
-        return subject
-    return replace(subject, status=NodeStatus(conditions=subject.status.conditions))
+    """Leave out what a node has to offer and what a pod needs: nobody reads that here."""
+    if isinstance(subject, Node):
+        return replace(subject, status=NodeStatus(conditions=subject.status.conditions))
+    if isinstance(subject, Pod):
+        spec = PodSpec(node_name=subject.spec.node_name, scheduler_name=subject.spec.scheduler_name)
+        status = PodStatus(phase=subject.status.phase, conditions=subject.status.conditions)
+        return replace(subject, spec=spec, status=status)
+    return subject
 
 
 def _ends_of_notes(node: ObjectMeta) -> tuple[float, ...]:
