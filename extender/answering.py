@@ -22,10 +22,11 @@ from extender.wire import (
     write_filter,
     write_preempt,
 )
-from reberth.advice import MOST_GRADE, Grades, Opinion, grade_avoiding, grade_scores, refuse_nodes
+from reberth.advice import Opinion, grade_avoiding, grade_scores, refuse_nodes
 from reberth.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
 from reberth.records import ObjectMeta
 from reberth.refusals import Refused
+from reberth.scores import MOST_GRADE, Grades
 
 _OWNERS = {REPLICA_SET, JOB}
 # Signals that an answer does not depend on are not gathered for it.

@@ -1,4 +1,4 @@
-"""The answer of prioritize, put together from words that were made once for each node.
+"""The answer of prioritize, put together from entries that were made once for each node and grade.
 
 They are equally long, filled up with spaces, which mean nothing between the parts of JSON. So an answer about
 thousands of nodes is a copy of some bytes for each, without an object of Python's.
@@ -8,45 +8,56 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from reberth.advice import MOST_GRADE, Grades
-from reberth.scores import Rows
+from reberth.scores import MOST_GRADE, Grades, Rows
 
 _TAILS = np.array([b'"Score":%2d}' % grade for grade in range(MOST_GRADE + 1)])
 
+# By row and grade.
+_Entries = npt.NDArray[np.void]
+
 
 class Fragments:
-    """The head of each node's entry, by the node's row; -1 is the row of the nodes that nobody has seen."""
+    """The entries of each node by its row; -1 is the row of the nodes that nobody has seen."""
 
     def __init__(self) -> None:
-        self._heads: npt.NDArray[np.bytes_] = np.zeros(1, dtype="S1")
+        self._entries = _make_entries(rows=1, width=1)
 
     def seat(self, node: str, row: int) -> None:
         """Give a node its row."""
         head = _head(node)
-        if len(head) > self._heads.itemsize:
-            self._heads = np.char.ljust(self._heads, len(head))
-        missing = row + 2 - len(self._heads)
-        if missing > 0:
-            self._heads = np.pad(self._heads, (0, max(missing, len(self._heads))))
-        self._heads[row] = head.ljust(self._heads.itemsize)
+        self._make_room(row + 2, len(head))
+        heads = self._entries["head"]
+        heads[row] = head.ljust(heads.itemsize)
 
     def write(self, nodes: list[str], rows: Rows, grades: Grades) -> bytes:
         """Write one entry for every node."""
-        heads, tails = self._heads.take(rows), _TAILS.take(grades)
-        if len(rows) and rows.min() < 0:
-            return b"[%b]" % _join_some_unseen(nodes, rows, heads, tails)[1:]
-        entries = np.empty(len(rows), dtype=[("head", heads.dtype), ("tail", tails.dtype)])
-        entries["head"], entries["tail"] = heads, tails
+        entries = self._entries.reshape(-1).take(rows * len(_TAILS) + grades)
+        if rows.min(initial=0) < 0:
+            return b"[%b]" % _join_some_unseen(nodes, rows, entries)[1:]
         return b"[%b]" % entries.tobytes()[1:]
 
+    def _make_room(self, rows: int, width: int) -> None:
+        known = self._entries["head"][:, 0]
+        if rows > len(known):
+            rows = max(rows, 2 * len(known))
+        elif width <= known.itemsize:
+            return
+        rows, width = max(rows, len(known)), max(width, known.itemsize)
+        self._entries = _make_entries(rows, width)
+        self._entries["head"][: len(known)] = np.char.ljust(known, width)[:, np.newaxis]
 
-def _join_some_unseen(
-    nodes: list[str], rows: Rows, heads: npt.NDArray[np.bytes_], tails: npt.NDArray[np.bytes_]
-) -> bytes:
-    found: list[bytes] = heads.tolist()
+
+def _make_entries(rows: int, width: int) -> _Entries:
+    entries = np.zeros((rows, len(_TAILS)), dtype=[("head", f"S{width}"), ("tail", _TAILS.dtype)])
+    entries["tail"] = _TAILS
+    return entries
+
+
+def _join_some_unseen(nodes: list[str], rows: Rows, entries: _Entries) -> bytes:
+    heads: list[bytes] = entries["head"].tolist()
     for place in np.flatnonzero(rows < 0).tolist():
-        found[place] = _head(nodes[place])
-    return b"".join(head + tail for head, tail in zip(found, tails.tolist(), strict=True))
+        heads[place] = _head(nodes[place])
+    return b"".join(head + tail for head, tail in zip(heads, entries["tail"].tolist(), strict=True))
 
 
 def _head(node: str) -> bytes:

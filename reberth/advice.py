@@ -25,16 +25,14 @@ from reberth.drawing import Replica, asking_replica, draw
 from reberth.measures import Duration
 from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove
 from reberth.refusals import Refused
-from reberth.remembered import Remembered
-from reberth.scores import ANNOTATION, MOST_SCORE, Choice, Rows, choose_weights
+from reberth.remembered import UNSEEN, Remembered
+from reberth.scores import ANNOTATION, MOST_GRADE, Choice, Grades, Rows, choose_weights
 from reberth.signature import Signature, sign_pod
 from reberth.standing import Leaving
 from reberth.times import write_time
 
-MOST_GRADE = 10
 STRICTLY_NOTED = Refused("StrictlyNoted", "reberth keeps this workload off the node")
 
-Grades = npt.NDArray[np.uint8]
 Ranks = npt.NDArray[np.float64]
 
 
@@ -61,7 +59,7 @@ class Opinion(msgspec.Struct, frozen=True):
     who: Signature | Refused
     choice: Choice
     drawn_by: OpenMove | None = None
-    noted: Mapping[str, tuple[Note, ...]] = {}
+    noted: Mapping[str, tuple[Note, ...]] = NOTHING_FOUND.notes
     strictly_noted: frozenset[str] = frozenset()
     losses: dict[str, float] = {}
 
@@ -122,7 +120,8 @@ def grade_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grad
 
 def grade_ranks(ranks: Ranks) -> Grades:
     """Give the nodes of the highest rank the highest grade, and the others none."""
-    return np.where(ranks == ranks.max(initial=0), np.uint8(MOST_GRADE), np.uint8(0))
+    grades: Grades = (ranks == ranks.max(initial=0)) * np.uint8(MOST_GRADE)
+    return grades
 
 
 def rank_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Ranks:
@@ -131,17 +130,15 @@ def rank_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Ranks
     A destination is above all that come after it in the list; then comes what is not to be avoided.
     """
     avoided = _find_avoided(remembered, opinion, rows)
-    ranks = remembered.spread(_rank_destinations(opinion), rows) + 1
-    return np.where(avoided, 0.0, ranks)
+    destinations = _rank_destinations(opinion)
+    return np.where(avoided, 0.0, remembered.spread(destinations, rows) + 1 if destinations else 1.0)
 
 
 def grade_scores(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
     """Grade the nodes in these rows from 0 to 10: what add-ons think of them, less what bad landings lost."""
-    worth = np.zeros(len(rows))
-    if opinion.settings.scores:
-        worth = remembered.scores.combine(opinion.choice.weights, rows, opinion.now)
-    grades = np.floor((MOST_SCORE + worth) / 20 + 0.5) - remembered.spread(opinion.losses, rows)
-    return np.clip(np.floor(grades + 0.5), 0, MOST_GRADE).astype(np.uint8)
+    weights = opinion.choice.weights if opinion.settings.scores else {}
+    grades = remembered.scores.grade(weights, opinion.now)
+    return (_take_off(remembered, opinion.losses, grades) if opinion.losses else grades).take(rows)
 
 
 def explain(remembered: Remembered, opinion: Opinion, nodes: Sequence[str]) -> list[Verdict]:
@@ -198,6 +195,15 @@ def _rank_destinations(opinion: Opinion) -> dict[str, float]:
 def _find_avoided(remembered: Remembered, opinion: Opinion, rows: Rows) -> npt.NDArray[np.bool_]:
     noted = remembered.mark(opinion.noted, rows)
     return noted | remembered.shuns(rows) if opinion.settings.standing else noted
+
+
+def _take_off(remembered: Remembered, losses: Mapping[str, float], grades: Grades) -> Grades:
+    """Take from the nodes what bad landings lost; from those that nobody has seen nothing."""
+    rows, left = remembered.locate(losses), grades.copy()
+    lessened = grades[rows] - np.fromiter(losses.values(), np.float64, len(losses))
+    left[rows] = np.clip(np.floor(lessened + 0.5), 0, MOST_GRADE)
+    left[UNSEEN] = grades[UNSEEN]
+    return left
 
 
 def _reasons(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:

@@ -20,8 +20,9 @@ from reberth.signature import Signature, name_history
 from reberth.standing import Leaving, Young, judge_node
 
 UNSEEN = -1
-_MOST_LOCATED = 64
+_MOST_MARKED = 64
 
+Marks = npt.NDArray[np.bool_]
 # A history's namespace and name.
 _Key = tuple[str, str]
 
@@ -37,9 +38,9 @@ class Remembered:
         self.settings = settings
         self.scores = Scoreboard(settings)
         self._free: list[int] = []
-        # By the identity of what was located, which is kept, so that nothing else gets it.
-        self._located: dict[int, tuple[Mapping[str, object], Rows]] = {}
-        self._shunned: npt.NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
+        # By the identity of the nodes, which are kept, so that nothing else gets it.
+        self._marked: dict[int, tuple[Mapping[str, object], Marks]] = {}
+        self._shunned: Marks = np.zeros(1, dtype=np.bool_)
         self._histories: dict[_Key, EvictionHistory] = {}
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
 
@@ -63,7 +64,7 @@ class Remembered:
         self._put_standing(name, None)
         self.scores.unseat(name)
         self._free.append(self.rows.pop(name))
-        self._located.clear()
+        self._marked.clear()
 
     def put_history(self, history: EvictionHistory) -> None:
         key = (history.metadata.namespace, history.metadata.name)
@@ -100,9 +101,9 @@ class Remembered:
         """Give the rows of nodes; those nobody has seen are at -1."""
         return np.fromiter(map(self.rows.get, nodes, repeat(UNSEEN)), np.intp, len(nodes))
 
-    def shuns(self, rows: Rows) -> npt.NDArray[np.bool_]:
+    def shuns(self, rows: Rows) -> Marks:
         """Tell of each row whether its node is leaving or young."""
-        return self._shunned[rows]
+        return self._shunned.take(rows)
 
     def spread(self, values: Mapping[str, float], rows: Rows) -> npt.NDArray[np.float64]:
         """Give each row its node's value: 0 to those that have none, and to nodes nobody has seen."""
@@ -113,24 +114,26 @@ class Remembered:
         table[UNSEEN] = 0.0
         return table[rows]
 
-    def mark(self, nodes: Mapping[str, object], rows: Rows) -> npt.NDArray[np.bool_]:
-        """Tell of each row whether its node is among these; they must not change."""
-        table = np.zeros(len(self._shunned), dtype=np.bool_)
-        table[self._locate_again(nodes)] = True
-        table[UNSEEN] = False
-        return table[rows]
+    def mark(self, nodes: Mapping[str, object], rows: Rows) -> Marks:
+        """Tell of each row whether its node is among these; they must not change.
 
-    def _locate_again(self, nodes: Mapping[str, object]) -> Rows:
-        """Locate nodes as `locate`; quickly if it is one of those that were located of late."""
-        known = self._located.get(id(nodes))
+        Quickly if these very ones were asked about of late.
+        """
+        known = self._marked.get(id(nodes))
         if known is None:
-            if len(self._located) >= _MOST_LOCATED:
-                self._located.clear()
-            known = self._located[id(nodes)] = nodes, self.locate(nodes)
-        return known[1]
+            if len(self._marked) >= _MOST_MARKED:
+                self._marked.clear()
+            known = self._marked[id(nodes)] = nodes, self._mark(nodes)
+        return known[1].take(rows)
+
+    def _mark(self, nodes: Mapping[str, object]) -> Marks:
+        table = np.zeros(len(self._shunned), dtype=np.bool_)
+        table[self.locate(nodes)] = True
+        table[UNSEEN] = False
+        return table
 
     def _give_row(self, name: str) -> None:
-        self._located.clear()
+        self._marked.clear()
         row = self._free.pop() if self._free else len(self.rows)
         missing = row + 2 - len(self._shunned)
         if missing > 0:

@@ -25,6 +25,7 @@ from reberth.times import parse_time
 
 ANNOTATION = "reberth.dev/score-weights"
 MOST_SCORE = 100
+MOST_GRADE = 10
 
 NOT_A_NUMBER = Refused("NotANumber", "the score is not a number")
 OUT_OF_RANGE = Refused("OutOfRange", "the score is not between -100 and 100")
@@ -46,6 +47,10 @@ Weights = dict[Coordinate, int]
 _Weight = Annotated[int, msgspec.Meta(ge=-10, le=10)]
 _Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
+Grades = npt.NDArray[np.uint8]
+
+# So many choices of weights are graded for later; pods rarely choose for themselves.
+_MOST_GRADED = 16
 
 
 class WeightedScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -123,6 +128,16 @@ def read_score(score: PlacementScore, valid_until: str | None) -> Reading | Refu
         return BAD_VALIDITY
 
 
+class _Graded:
+    """The grades of all rows by some weights, true from one instant to another but for rows that changed."""
+
+    def __init__(self, grades: Grades, since: float, until: float) -> None:
+        self.grades = grades
+        self.since = since
+        self.until = until
+        self.changed: set[int] = set()
+
+
 class Scoreboard:
     """The scores that the settings name, for many nodes at once.
 
@@ -137,6 +152,7 @@ class Scoreboard:
         self._rows: dict[str, int] = {}
         self._values: _Floats = np.zeros((1, len(self._coordinates)))
         self._valid_until: _Floats = np.full(self._values.shape, -np.inf)
+        self._graded: dict[tuple[tuple[Coordinate, int], ...], _Graded] = {}
 
     def put(self, score: NodePlacementScore) -> None:
         self.drop(score.metadata.name)
@@ -163,6 +179,22 @@ class Scoreboard:
     def unseat(self, node: str) -> None:
         row = self._rows.pop(node)
         self._values[row], self._valid_until[row] = 0.0, -np.inf
+        self._note_change(row)
+
+    def grade(self, weights: Weights, now: float) -> Grades:
+        """Give the grades of the nodes in all rows, from 0 to 10. They are kept, so they must not be changed.
+
+        Most pods have the same weights: only the rows that have changed since the last one are graded anew.
+        """
+        key = tuple(weights.items())
+        known = self._graded.get(key)
+        if known is None or not known.since <= now < known.until:
+            if len(self._graded) >= _MOST_GRADED:
+                self._graded.clear()
+            known = self._graded[key] = self._grade_all(weights, now)
+        elif known.changed:
+            self._grade_changed(known, weights, now)
+        return known.grades
 
     def combine(self, weights: Weights, rows: Rows, now: float) -> _Floats:
         """Give the worth of the nodes in these rows, from -100 to 100."""
@@ -179,8 +211,25 @@ class Scoreboard:
 
     def next_expiry(self, now: float) -> float | None:
         """Tell when the next score that counts stops to."""
-        first = np.min(self._valid_until, initial=np.inf, where=self._valid_until > now)
-        return float(first) if np.isfinite(first) else None
+        first = _find_next(self._valid_until, now)
+        return first if math.isfinite(first) else None
+
+    def _grade_all(self, weights: Weights, now: float) -> _Graded:
+        rows = np.arange(len(self._values))
+        return _Graded(self._grade_rows(weights, rows, now), now, _find_next(self._valid_until, now))
+
+    def _grade_changed(self, known: _Graded, weights: Weights, now: float) -> None:
+        rows = np.fromiter(known.changed, np.intp, len(known.changed))
+        known.grades[rows] = self._grade_rows(weights, rows, now)
+        known.until = min(known.until, _find_next(self._valid_until[rows], now))
+        known.changed.clear()
+
+    def _grade_rows(self, weights: Weights, rows: Rows, now: float) -> Grades:
+        return np.floor((MOST_SCORE + self.combine(weights, rows, now)) / 20 + 0.5).astype(np.uint8)
+
+    def _note_change(self, row: int) -> None:
+        for graded in self._graded.values():
+            graded.changed.add(row)
 
     def _judge(self, node: str, coordinate: Coordinate, now: float) -> float | Refused:
         readings = list(self._readings(node, coordinate))
@@ -204,6 +253,7 @@ class Scoreboard:
         for coordinate, column in self._coordinates.items():
             best = _best(self._readings(node, coordinate))
             self._valid_until[row, column], self._values[row, column] = best or (-math.inf, 0.0)
+        self._note_change(row)
 
     def _grow(self, rows: int) -> None:
         missing = max(rows - len(self._values), 0)
@@ -211,6 +261,11 @@ class Scoreboard:
             more = ((0, max(missing, len(self._values))), (0, 0))
             self._values = np.pad(self._values, more)
             self._valid_until = np.pad(self._valid_until, more, constant_values=-np.inf)
+            self._graded.clear()
+
+
+def _find_next(moments: _Floats, now: float) -> float:
+    return float(np.min(moments, initial=np.inf, where=moments > now))
 
 
 def _best(readings: Iterable[Reading | Refused]) -> Reading | None:

@@ -15,9 +15,7 @@ import numpy as np
 
 from reberth.advice import (
     ALL_SIGNALS,
-    MOST_GRADE,
     AdviceSettings,
-    Grades,
     Opinion,
     Ranks,
     form_opinion,
@@ -38,7 +36,7 @@ from reberth.landing.verdicts import Refusal
 from reberth.landing.viewing import View
 from reberth.records import ObjectMeta, OpenMove
 from reberth.remembered import Remembered
-from reberth.scores import Rows, ScoreSettings
+from reberth.scores import MOST_GRADE, Grades, Rows, ScoreSettings
 from reberth.times import write_time
 
 AVOID, SCORES = "avoid", "scores"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reberth.advice import MOST_GRADE, STRICTLY_NOTED
+from reberth.advice import STRICTLY_NOTED
+from reberth.scores import MOST_GRADE
 from tests.live.landing import truth
 from tests.live.landing.asking import Oracle
 from tests.live.landing.comparing import differences
