@@ -24,7 +24,7 @@ from extender.wire import (
 )
 from reberth.advice import Opinion, grade_avoiding, grade_scores, refuse_nodes
 from reberth.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
-from reberth.records import ObjectMeta
+from reberth.records import ObjectMeta, OpenMove
 from reberth.refusals import Refused
 from reberth.scores import MOST_GRADE, Grades
 
@@ -61,14 +61,15 @@ class Verb(NamedTuple):
     needs: Callable[[AnswerSettings], Kinds]
     decide: Callable[[Memory, Any, AnswerSettings, float], Answer]
     stay_neutral: Callable[[Memory, Any], Answer]
-
-    @property
-    def part(self) -> str:
-        """The extender that it belongs to, as kube-scheduler's configuration has them."""
-        return self.path.split("/")[1]
+    part: str
+    """The extender that it belongs to, as kube-scheduler's configuration has them."""
+    foresee: Callable[[Memory, Any], object] = lambda *_: None
+    """What need not wait for the next question about the same pod."""
 
 
 def _filter(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
+    if not memory.remembered.notes.has_strict:
+        return _pass_all(memory, asked)
     refused = refuse_nodes(_opine(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT), asked.nodes)
     if not refused:
         return _pass_all(memory, asked)
@@ -87,7 +88,7 @@ def _avoid(memory: Memory, asked: Question, settings: AnswerSettings, now: float
     grades = grade_avoiding(memory.remembered, opinion, rows)
     body = memory.fragments.write(nodes, rows, grades)
     low = len(rows) - int(np.count_nonzero(grades))
-    if _is_drawn(opinion, nodes, grades):
+    if opinion.drawn_by and _is_drawn(opinion.drawn_by, nodes, grades):
         return Answer(body, len(rows), drawn=1)
     return Answer(body, len(rows), avoided=low)
 
@@ -137,12 +138,9 @@ def _opine(
     return memory.form_opinion(pod, now=now, settings=replace(settings.advice, **without))
 
 
-def _is_drawn(opinion: Opinion, nodes: list[str], grades: Grades) -> bool:
+def _is_drawn(move: OpenMove, nodes: list[str], grades: Grades) -> bool:
     """Tell whether the one best node is a destination; else the others are low because they are avoided."""
-    destinations = (opinion.drawn_by.destinations or ()) if opinion.drawn_by else ()
-    return (
-        bool(destinations) and np.count_nonzero(grades) == 1 and nodes[int(grades.argmax())] in destinations
-    )
+    return np.count_nonzero(grades) == 1 and nodes[int(grades.argmax())] in (move.destinations or ())
 
 
 def _need_for_refusing(settings: AnswerSettings) -> Kinds:
@@ -168,13 +166,37 @@ def _need_for_preempting(settings: AnswerSettings) -> Kinds:
     return needed if settings.preempt.budgets == "off" else needed | {POD, BUDGET}
 
 
-FILTER = Verb("filter", "/avoid/filter", read_question, _need_for_refusing, _filter, _pass_all)
-PRIORITIZE = Verb(
-    "prioritize", "/avoid/prioritize", read_question, _need_for_avoiding, _avoid, _grade_alike(_NO_AVOIDANCE)
+PARTS = ("avoid", "scores")
+_AVOID, _SCORES = PARTS
+FILTER = Verb(
+    "filter",
+    "/avoid/filter",
+    read_question,
+    _need_for_refusing,
+    _filter,
+    _pass_all,
+    _AVOID,
+    lambda memory, asked: memory.locate(asked.nodes),  # it is prioritized next
 )
-PREEMPT = Verb("preempt", "/avoid/preempt", read_preempt_question, _need_for_preempting, _preempt, _keep_all)
+PRIORITIZE = Verb(
+    "prioritize",
+    "/avoid/prioritize",
+    read_question,
+    _need_for_avoiding,
+    _avoid,
+    _grade_alike(_NO_AVOIDANCE),
+    _AVOID,
+)
+PREEMPT = Verb(
+    "preempt", "/avoid/preempt", read_preempt_question, _need_for_preempting, _preempt, _keep_all, _AVOID
+)
 SCORES = Verb(
-    "scores", "/scores/prioritize", read_question, _need_for_scoring, _score, _grade_alike(_NO_WORTH)
+    "scores",
+    "/scores/prioritize",
+    read_question,
+    _need_for_scoring,
+    _score,
+    _grade_alike(_NO_WORTH),
+    _SCORES,
 )
 VERBS = (FILTER, PRIORITIZE, PREEMPT, SCORES)
-PARTS = ("avoid", "scores")

@@ -25,7 +25,10 @@ class Standing(NamedTuple):
 def find_doubt(
     needed: Iterable[Standing], *, stale_after: float, spent: float, deadline: float
 ) -> str | None:
-    """Give the cause for which the answer must be neutral, or None; `spent` is the time since the call."""
+    """Give the cause for which the answer must be neutral, or None; `spent` is the time since the call.
+
+    A mirror without a trouble is beyond doubt, so it need not be among those that are needed.
+    """
     causes = {_doubt(standing, stale_after) for standing in needed}
     if spent > deadline:
         causes.add(DEADLINE)

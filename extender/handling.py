@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
@@ -27,6 +28,18 @@ from reberth.switching import Call, Reply
 log = Log(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _Answered(NamedTuple):
+    """A call that could be read, and what became of it."""
+
+    verb: Verb
+    question: Any
+    size: int
+    answer: Answer
+    cause: str | None
+    """Why the answer is neutral."""
+    seconds: float
 
 
 class Desk:
@@ -49,6 +62,7 @@ class Desk:
         self._announce = announce
         self._limits = limits
         self._last_refusal = ""
+        self._needed: tuple[AnswerSettings | None, dict[str, Kinds]] = None, {}
 
     def calls(self) -> dict[str, Call]:
         """Give what answers calls that are written as kube-scheduler writes them, by path."""
@@ -78,35 +92,39 @@ class Desk:
         return handle
 
     def _reply(self, verb: Verb, body: bytes, started: float) -> Reply:
-        result = "failed"
-        try:
-            result, reply = self._respond(verb, body, started)
-        finally:
-            self._count_call(verb, result, started)
-        return reply
-
-    def _respond(self, verb: Verb, body: bytes, started: float) -> tuple[str, Reply]:
+        """Answer; what need not be done before is done when the answer is on its way."""
         try:
             question = verb.read(body)
+            answer, cause = self._answer(verb, question, started)
         except Unreadable as unreadable:
-            return "unreadable", self._say_no(verb, HTTPStatus.BAD_REQUEST, unreadable)
+            self._count_call(verb, "unreadable", _since(started))
+            return self._say_no(verb, HTTPStatus.BAD_REQUEST, unreadable)
+        except Exception:
+            self._count_call(verb, "failed", _since(started))
+            raise
+        answered = _Answered(verb, question, len(body), answer, cause, _since(started))
+        return Reply(HTTPStatus.OK, answer.body, "application/json", then=partial(self._finish, answered))
+
+    def _finish(self, answered: _Answered) -> None:
+        """Count a call, and be ready for the next one about the same pod."""
+        verb, question, size, answer, cause, seconds = answered
+        self._count_call(verb, "neutral" if cause else "answered", seconds)
         self._attention.expect(verb.part, question.pod.uid)
-        metrics.BODY_BYTES.labels(verb.name).observe(len(body))
-        answer, cause = self._answer(verb, question, started)
+        metrics.BODY_BYTES.labels(verb.name).observe(size)
         _count_answer(verb, answer)
         if cause:
             metrics.NEUTRAL.labels(verb.name, cause).inc()
         if answer.exhausted:
             self._announce(question.pod, answer.exhausted)
-        return "neutral" if cause else "answered", Reply(HTTPStatus.OK, answer.body, "application/json")
+        verb.foresee(self._memory, question)
 
     def _answer(self, verb: Verb, question: object, started: float) -> tuple[Answer, str | None]:
         """Answer, neutrally where there is doubt; then also give the cause."""
         settings = self._settings()
         cause = find_doubt(
-            self._standings(verb.needs(settings)),
+            self._standings(self._list_needed(verb, settings)),
             stale_after=settings.stale_after,
-            spent=time.perf_counter() - started,
+            spent=_since(started),
             deadline=settings.deadline,
         )
         if cause is None:
@@ -117,9 +135,15 @@ class Desk:
                 cause = doubting.FAULT
         return verb.stay_neutral(self._memory, question), cause
 
+    def _list_needed(self, verb: Verb, settings: AnswerSettings) -> Kinds:
+        """List what an answer depends on; the same until the settings change."""
+        if self._needed[0] is not settings:
+            self._needed = settings, {each.path: each.needs(settings) for each in VERBS}
+        return self._needed[1][verb.path]
+
     def _refuse(self, verb: Verb, refused: BodyRefused, started: float) -> Reply:
         """Refuse a body; what is left of it is nobody's."""
-        self._count_call(verb, refused.result, started)
+        self._count_call(verb, refused.result, _since(started))
         return self._say_no(verb, refused.status, refused)._replace(is_last=True)
 
     def _say_no(self, verb: Verb, status: HTTPStatus, why: Exception) -> Reply:
@@ -130,13 +154,19 @@ class Desk:
         self._last_refusal = text
         return Reply(status, f"{text}\n".encode())
 
-    def _count_call(self, verb: Verb, result: str, started: float) -> None:
+    def _count_call(self, verb: Verb, result: str, seconds: float) -> None:
         self._attention.hear(verb.part, time.time())
         metrics.REQUESTS.labels(verb.name, result).inc()
-        metrics.DURATION.labels(verb.name).observe(time.perf_counter() - started)
+        metrics.DURATION.labels(verb.name).observe(seconds)
+
+
+def _since(started: float) -> float:
+    return time.perf_counter() - started
 
 
 def _as_response(reply: Reply) -> web.Response:
+    if reply.then:
+        reply.then()
     response = web.Response(
         status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type}
     )

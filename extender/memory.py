@@ -120,9 +120,11 @@ class Memory(Cache):
         return self._located[1]
 
     def _locate(self, nodes: list[str]) -> Located:
-        if len(set(nodes)) < len(nodes):
-            nodes = list(dict.fromkeys(nodes))
-        return Located(nodes, self.remembered.locate(nodes))
+        rows = self.remembered.locate(nodes)
+        if self.remembered.are_distinct(rows):
+            return Located(nodes, rows)
+        once = list(dict.fromkeys(nodes))
+        return Located(once, self.remembered.locate(once))
 
     def form_opinion(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> Opinion:
         """Gather what is known of a pod that waits for a node."""

@@ -27,7 +27,8 @@ class Readiness:
         self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
 
     def standings(self, kinds: Kinds) -> list[Standing]:
-        watchers = [self._watchers[kind] for kind in kinds]
+        """Give how those mirrors stand that have a trouble; one that was never listed has that."""
+        watchers = [self._watchers[kind] for kind in kinds if self._watchers[kind].trouble is not None]
         return [Standing(watcher.is_synced, watcher.trouble, watcher.age) for watcher in watchers]
 
     def checks(self) -> dict[str, Check]:

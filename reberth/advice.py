@@ -25,7 +25,7 @@ from reberth.drawing import Replica, asking_replica, draw
 from reberth.measures import Duration
 from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove
 from reberth.refusals import Refused
-from reberth.remembered import UNSEEN, Remembered
+from reberth.remembered import Marks, Remembered
 from reberth.scores import ANNOTATION, MOST_GRADE, Choice, Grades, Rows, choose_weights
 from reberth.signature import Signature, sign_pod
 from reberth.standing import Leaving
@@ -88,7 +88,8 @@ def form_opinion(
     `owners` are the mirrored ReplicaSets and Jobs by uid, `replicas` the mirrored pods by their controller's.
     """
     who = sign_pod(pod, owners)
-    choice = choose_weights((pod.annotations or {}).get(ANNOTATION), remembered.settings)
+    chosen = (pod.annotations or {}).get(ANNOTATION)
+    choice = choose_weights(chosen, remembered.settings) if chosen else remembered.choice
     if isinstance(who, Refused):
         return Opinion(now, settings, who, choice)
     found = remembered.notes.find(who, now) if settings.notes else NOTHING_FOUND
@@ -115,7 +116,12 @@ def grade_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grad
 
     A destination that is to be avoided by now draws nobody. If every node is to be avoided, none is.
     """
-    return grade_ranks(rank_avoiding(remembered, opinion, rows))
+    if opinion.drawn_by:
+        return grade_ranks(rank_avoiding(remembered, opinion, rows))
+    avoided = _find_avoided(remembered, opinion, rows)
+    is_any_left = np.count_nonzero(avoided) < len(rows)
+    grades: Grades = (~avoided if is_any_left else avoided) * np.uint8(MOST_GRADE)
+    return grades
 
 
 def grade_ranks(ranks: Ranks) -> Grades:
@@ -192,17 +198,17 @@ def _rank_destinations(opinion: Opinion) -> dict[str, float]:
     return {node: float(rank) for rank, node in enumerate(reversed(destinations), 1)}
 
 
-def _find_avoided(remembered: Remembered, opinion: Opinion, rows: Rows) -> npt.NDArray[np.bool_]:
-    noted = remembered.mark(opinion.noted, rows)
-    return noted | remembered.shuns(rows) if opinion.settings.standing else noted
+def _find_avoided(remembered: Remembered, opinion: Opinion, rows: Rows) -> Marks:
+    return remembered.avoids(opinion.noted, rows, standing=opinion.settings.standing)
 
 
 def _take_off(remembered: Remembered, losses: Mapping[str, float], grades: Grades) -> Grades:
     """Take from the nodes what bad landings lost; from those that nobody has seen nothing."""
-    rows, left = remembered.locate(losses), grades.copy()
-    lessened = grades[rows] - np.fromiter(losses.values(), np.float64, len(losses))
-    left[rows] = np.clip(np.floor(lessened + 0.5), 0, MOST_GRADE)
-    left[UNSEEN] = grades[UNSEEN]
+    left = grades.copy()
+    for node, loss in losses.items():
+        row = remembered.rows.get(node)
+        if row is not None:
+            left[row] = math.floor(max(0.0, min(float(grades[row]) - loss + 0.5, MOST_GRADE)))
     return left
 
 

@@ -205,6 +205,12 @@ class NoteIndex:
         self._notes: dict[str, tuple[Note, ...]] = {}
         self._held: dict[_Key, dict[str, list[Note]]] = {}
         self._found: dict[Signature, Found] = {}
+        self._strict = 0
+
+    @property
+    def has_strict(self) -> bool:
+        """Tell whether any pod is kept away strictly from any node."""
+        return self._strict > 0
 
     def put(self, node: str, notes: Notes) -> None:
         given = tuple(notes)
@@ -213,12 +219,15 @@ class NoteIndex:
         self.drop(node)
         if given:
             self._notes[node] = given
+        self._strict += sum(note.strict for note in given)
         for note in given:
             for key in _keys_of_note(note):
                 self._held.setdefault(key, {}).setdefault(node, []).append(note)
 
     def drop(self, node: str) -> None:
-        for key in {key for note in self._notes.pop(node, ()) for key in _keys_of_note(note)}:
+        dropped = self._notes.pop(node, ())
+        self._strict -= sum(note.strict for note in dropped)
+        for key in {key for note in dropped for key in _keys_of_note(note)}:
             del self._held[key][node]
             if not self._held[key]:
                 del self._held[key]

@@ -15,12 +15,12 @@ from reberth.avoiding import ANNOTATION, NoteIndex, read_notes
 from reberth.history import is_history_of
 from reberth.records import EvictionHistory, Node, NodePlacementScore, OpenMove
 from reberth.refusals import Refused
-from reberth.scores import Rows, Scoreboard, ScoreSettings
+from reberth.scores import Rows, Scoreboard, ScoreSettings, choose_weights
 from reberth.signature import Signature, name_history
 from reberth.standing import Leaving, Young, judge_node
 
 UNSEEN = -1
-_MOST_MARKED = 64
+_MOST_AVOIDED = 64
 
 Marks = npt.NDArray[np.bool_]
 # A history's namespace and name.
@@ -36,10 +36,11 @@ class Remembered:
         self.standing: dict[str, Leaving | Young] = {}
         self.unreadable: set[str] = set()  # nodes whose annotation cannot be read
         self.settings = settings
+        self.choice = choose_weights(None, settings)  # of a pod that chooses nothing
         self.scores = Scoreboard(settings)
         self._free: list[int] = []
         # By the identity of the nodes, which are kept, so that nothing else gets it.
-        self._marked: dict[int, tuple[Mapping[str, object], Marks]] = {}
+        self._avoided: dict[tuple[int, bool], tuple[Mapping[str, object], Marks]] = {}
         self._shunned: Marks = np.zeros(1, dtype=np.bool_)
         self._histories: dict[_Key, EvictionHistory] = {}
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
@@ -64,7 +65,7 @@ class Remembered:
         self._put_standing(name, None)
         self.scores.unseat(name)
         self._free.append(self.rows.pop(name))
-        self._marked.clear()
+        self._avoided.clear()
 
     def put_history(self, history: EvictionHistory) -> None:
         key = (history.metadata.namespace, history.metadata.name)
@@ -101,9 +102,11 @@ class Remembered:
         """Give the rows of nodes; those nobody has seen are at -1."""
         return np.fromiter(map(self.rows.get, nodes, repeat(UNSEEN)), np.intp, len(nodes))
 
-    def shuns(self, rows: Rows) -> Marks:
-        """Tell of each row whether its node is leaving or young."""
-        return self._shunned.take(rows)
+    def are_distinct(self, rows: Rows) -> bool:
+        """Tell whether all are rows of different nodes, and none of one that nobody has seen twice."""
+        table = np.zeros(len(self._shunned), dtype=np.bool_)
+        table[rows] = True
+        return int(np.count_nonzero(table)) == len(rows)
 
     def spread(self, values: Mapping[str, float], rows: Rows) -> npt.NDArray[np.float64]:
         """Give each row its node's value: 0 to those that have none, and to nodes nobody has seen."""
@@ -114,26 +117,27 @@ class Remembered:
         table[UNSEEN] = 0.0
         return table[rows]
 
-    def mark(self, nodes: Mapping[str, object], rows: Rows) -> Marks:
-        """Tell of each row whether its node is among these; they must not change.
+    def avoids(self, noted: Mapping[str, object], rows: Rows, *, standing: bool) -> Marks:
+        """Tell of each row whether its node is among these, which must not change, or is leaving or young.
 
         Quickly if these very ones were asked about of late.
         """
-        known = self._marked.get(id(nodes))
+        key = (id(noted), standing)
+        known = self._avoided.get(key)
         if known is None:
-            if len(self._marked) >= _MOST_MARKED:
-                self._marked.clear()
-            known = self._marked[id(nodes)] = nodes, self._mark(nodes)
+            if len(self._avoided) >= _MOST_AVOIDED:
+                self._avoided.clear()
+            known = self._avoided[key] = noted, self._mark(noted, standing=standing)
         return known[1].take(rows)
 
-    def _mark(self, nodes: Mapping[str, object]) -> Marks:
-        table = np.zeros(len(self._shunned), dtype=np.bool_)
-        table[self.locate(nodes)] = True
+    def _mark(self, noted: Mapping[str, object], *, standing: bool) -> Marks:
+        table = self._shunned.copy() if standing else np.zeros(len(self._shunned), dtype=np.bool_)
+        table[self.locate(noted)] = True
         table[UNSEEN] = False
         return table
 
     def _give_row(self, name: str) -> None:
-        self._marked.clear()
+        self._avoided.clear()
         row = self._free.pop() if self._free else len(self.rows)
         missing = row + 2 - len(self._shunned)
         if missing > 0:
@@ -151,7 +155,10 @@ class Remembered:
             self.notes.put(name, notes)
 
     def _put_standing(self, name: str, standing: Leaving | Young | None) -> None:
-        self._shunned[self.rows[name]] = standing is not None
+        row, is_shunned = self.rows[name], standing is not None
+        if self._shunned[row] != is_shunned:
+            self._shunned[row] = is_shunned
+            self._avoided.clear()
         self.standing.pop(name, None)
         if standing:
             self.standing[name] = standing

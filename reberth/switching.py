@@ -33,6 +33,8 @@ class Reply(NamedTuple):
     content_type: str = "text/plain; charset=utf-8"
     is_last: bool = False
     """The connection is closed after it."""
+    then: Callable[[], None] | None = None
+    """Is done once it is on its way, while nobody waits."""
 
 
 class Call(NamedTuple):
@@ -183,8 +185,16 @@ class Line(asyncio.Protocol):
         self.transport.write(head + reply.body)
         if is_last:
             self.transport.close()
-        metrics.HTTP_REQUESTS.labels(pending.path, str(reply.status.value)).inc()
+        metrics.HTTP_REQUESTS.labels(pending.path, str(int(reply.status))).inc()
         metrics.HTTP_REQUEST_DURATION.labels(pending.path).observe(time.perf_counter() - pending.since)
+        if reply.then:
+            self._do_then(pending, reply.then)
+
+    def _do_then(self, pending: _Pending, then: Callable[[], None]) -> None:
+        try:
+            then()
+        except Exception:
+            log.exception("fault after an answer", route=pending.path)
 
     def _hand_over(self) -> None:
         """Let aiohttp have the connection, and what came of a call that is not plain."""

@@ -334,6 +334,18 @@ def test_the_index_forgets_what_a_node_no_longer_holds() -> None:
     assert index._held == index._notes == {}
 
 
+def test_the_index_tells_whether_any_note_is_strict() -> None:
+    index = NoteIndex()
+    index.put("n1", added(Notes(), note()))
+    assert not index.has_strict
+    index.put("n1", added(Notes(), note(strict=True)))
+    index.put("n2", added(Notes(), note("m2", strict=True)))
+    index.drop("n1")
+    assert index.has_strict
+    index.put("n2", added(Notes(), note("m2")))
+    assert not index.has_strict
+
+
 @given(st.lists(st.sampled_from([-HOUR, -1.0, 0.0, 1.0, MINUTE, HOUR]), min_size=2, max_size=6))
 def test_what_was_found_before_does_not_change_what_is_found(asked: list[float]) -> None:
     """A note that ends, and one of a stranger whose clock is ahead."""

@@ -1,9 +1,12 @@
 """What is remembered depends on the objects alone, not on how they came."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +47,16 @@ def remembering(*nodes: Node) -> Remembered:
     return remembered
 
 
+def avoids(
+    remembered: Remembered,
+    *names: str,
+    noted: Mapping[str, object] = MappingProxyType({}),
+    standing: bool = True,
+) -> list[bool]:
+    found: list[bool] = remembered.avoids(noted, remembered.locate(names), standing=standing).tolist()
+    return found
+
+
 def test_nodes_get_rows_and_give_them_back() -> None:
     remembered = remembering(node("n0"), node("n1"), node("n2"))
     remembered.drop_node("n1")
@@ -59,7 +72,7 @@ def test_a_row_forgets_the_node_that_had_it() -> None:
     remembered.drop_node("gone")
     remembered.put_node(node("new"))
 
-    assert remembered.shuns(remembered.locate(["gone", "new"])).tolist() == [False, False]
+    assert avoids(remembered, "gone", "new") == [False, False]
     assert remembered.notes.find(WEB, NOW).notes == {}
     assert remembered.standing == {}
 
@@ -89,10 +102,29 @@ def test_many_nodes_have_room() -> None:
     names = [f"n{number}" for number in range(300)]
     remembered = remembering(*(node(name, unschedulable=name.endswith("7")) for name in names))
 
-    shunned = remembered.shuns(remembered.locate([*names, "unseen"]))
+    shunned = avoids(remembered, *names, "unseen")
 
     assert [name for name, is_shunned in zip(names, shunned, strict=False) if is_shunned] == names[7::10]
     assert not shunned[-1]
+
+
+def test_nodes_that_are_leaving_are_avoided_where_that_counts() -> None:
+    remembered = remembering(node("n0", unschedulable=True), node("n1"))
+
+    assert avoids(remembered, "n0", "n1") == [True, False]
+    assert avoids(remembered, "n0", "n1", standing=False) == [False, False]
+    assert avoids(remembered, "n0", "n1", noted={"n1": None}, standing=False) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("names", "are_distinct"),
+    [([], True), (["n1", "n0", "new"], True), (["n1", "n1"], False), (["new", "n0", "newer"], False)],
+)
+def test_rows_are_distinct_where_no_node_and_no_stranger_is_named_twice(
+    names: list[str], *, are_distinct: bool
+) -> None:
+    remembered = remembering(node("n0"), node("n1"))
+    assert remembered.are_distinct(remembered.locate(names)) is are_distinct
 
 
 def test_values_are_spread_over_the_nodes_that_have_them() -> None:
@@ -156,8 +188,13 @@ STATES: dict[str, dict[str, Any]] = {
 
 def summary(remembered: Remembered) -> Any:
     names = sorted(remembered.rows)
-    shunned = remembered.shuns(remembered.locate(names)).tolist()
-    return names, shunned, remembered.standing, remembered.unreadable, remembered.notes.find(WEB, NOW).notes
+    return (
+        names,
+        avoids(remembered, *names),
+        remembered.standing,
+        remembered.unreadable,
+        remembered.notes.find(WEB, NOW).notes,
+    )
 
 
 @given(changes)
@@ -195,9 +232,13 @@ def test_nodes_are_marked_where_they_stand_by_now() -> None:
 
     def find_marked() -> set[str]:
         names = ["n0", "n1", "n2", "n3"]
-        marks = remembered.mark(marked, remembered.locate(names)).tolist()
+        marks = avoids(remembered, *names, noted=marked)
         return {name for name, is_marked in zip(names, marks, strict=True) if is_marked}
 
+    assert find_marked() == {"n1"}
+    remembered.put_node(node("n0", unschedulable=True))
+    assert find_marked() == {"n0", "n1"}
+    remembered.put_node(node("n0"))
     assert find_marked() == {"n1"}
     remembered.put_node(node("n3"))
     assert find_marked() == {"n1", "n3"}

@@ -1,6 +1,8 @@
 """Add-on scores: which count, how much, and what they come to."""
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -250,19 +252,17 @@ def test_bad_settings_are_refused_with_their_place(scores: str, complaint: str) 
 
 
 values = st.integers(-150, 150) | st.floats(-150, 150) | st.text(max_size=2) | st.none() | st.booleans()
-objects = st.lists(
-    st.builds(
-        lambda name, node, source, until, found: score(
-            node, source, name=name, valid_until=None if until is None else NOW + until, **found
-        ),
-        st.sampled_from("abcdef"),
-        st.sampled_from(["n0", "n1", "n2", "elsewhere"]),
-        st.sampled_from(["load", "power", "other"]),
-        st.none() | st.integers(-2, 2),
-        st.dictionaries(st.sampled_from(["cpu", "green"]), values, max_size=2),
+scored = st.builds(
+    lambda name, node, source, until, found: score(
+        node, source, name=name, valid_until=None if until is None else NOW + until, **found
     ),
-    max_size=8,
+    st.sampled_from("abcdef"),
+    st.sampled_from(["n0", "n1", "n2", "elsewhere"]),
+    st.sampled_from(["load", "power", "other"]),
+    st.none() | st.integers(-2, 2),
+    st.dictionaries(st.sampled_from(["cpu", "green"]), values, max_size=2),
 )
+objects = st.lists(scored, max_size=8)
 weights = st.fixed_dictionaries({CPU: st.integers(-10, 10), GREEN: st.integers(-10, 10)})
 
 
@@ -297,6 +297,40 @@ def test_the_worth_is_what_the_explanation_says(
 
     expected = sum(weights[key] * value for key, value in said.items()) / total if total else 0.0
     assert worth(made, weights, 1) == pytest.approx([expected])
+
+
+happenings = (
+    st.builds(lambda one: lambda made: made.put(one), scored)
+    | st.builds(lambda name: lambda made: made.drop(name), st.sampled_from("abcdef"))
+    | st.builds(lambda row: lambda made: (made.unseat(f"n{row}"), made.seat("n9", row)), st.integers(0, 2))
+    | st.builds(lambda row: lambda made: made.seat(f"n{row}", row), st.integers(0, 40))
+)
+
+
+@given(
+    steps=st.lists(st.tuples(happenings, st.sampled_from([-2.0, 0.0, 1.0, 2.5])), max_size=9), weights=weights
+)
+def test_grades_are_those_of_what_is_known_and_valid_at_that_moment(
+    steps: list[tuple[Callable[[Scoreboard], object], float]], weights: dict[Any, int]
+) -> None:
+    made = board()
+    for change, later in steps:
+        with suppress(KeyError):  # a node that has no row any more cannot lose it
+            change(made)
+        assert made.grade(weights, NOW + later).tolist() == grade_plainly(made, weights, NOW + later)
+
+
+def grade_plainly(made: Scoreboard, weights: dict[Any, int], now: float) -> list[int]:
+    rows = range(len(made._values))
+    return [math.floor((100 + each) / 20 + 0.5) for each in worth(made, weights, *rows, now=now)]
+
+
+def test_grades_are_kept_for_a_few_choices_of_weights() -> None:
+    made = board(score("n0", cpu=90), score("n1", "power", green=-30))
+    for weight in range(-10, 11):
+        chosen = {CPU: weight, GREEN: 3}
+        assert made.grade(chosen, NOW).tolist() == grade_plainly(made, chosen, NOW)
+    assert len(made._graded) <= 16
 
 
 def test_a_score_on_the_wire_is_read_whatever_its_value_is() -> None:

@@ -15,13 +15,23 @@ from reberth.switching import Call, Reply, Switchboard
 
 HARMLESS = "User-Agent: Go-http-client/1.1\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n"
 MOST = 1 << 20
+DONE: list[str] = []
+
+
+def fail() -> None:
+    DONE.append("failed")
+    raise ZeroDivisionError
+
+
+THEN = {b"then": lambda: DONE.append("done"), b"then fail": fail}
 
 
 def answer(body: bytes, since: float) -> Reply:
     assert since <= time.perf_counter()
     if body == b"fault":
         raise ZeroDivisionError
-    return Reply(HTTPStatus.OK, b"at once: %d" % len(body), is_last=body == b"last")
+    then = THEN.get(body)
+    return Reply(HTTPStatus.OK, b"at once: %d" % len(body), is_last=body == b"last", then=then)
 
 
 def give_up(_: float) -> Reply:
@@ -85,6 +95,14 @@ async def test_plain_calls_are_answered_one_after_the_other() -> None:
     async with server() as served, client_of(served) as client:
         for size in (0, 3, 100_000, MOST):
             assert await client.ask(write(b"x" * size)) == ("200", f"at once: {size}", False)
+
+
+async def test_what_is_done_after_an_answer_cannot_harm_it() -> None:
+    DONE.clear()
+    async with server() as served, client_of(served) as client:
+        for body in (b"then", b"then fail", b"then"):
+            assert await client.ask(write(body)) == ("200", f"at once: {len(body)}", False)
+    assert DONE == ["done", "failed", "done"]
 
 
 async def test_a_call_is_counted() -> None:
