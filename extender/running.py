@@ -38,9 +38,9 @@ from reberth.serving import Server
 log = Log(__name__)
 
 _KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
-_RESOURCES = tuple(resource for resource in resources.ALL if resource.kind in _KINDS)
+MIRRORED = tuple(resource for resource in resources.ALL if resource.kind in _KINDS)
 # Versions of Kubernetes differ in what a pod requests, and nobody asks for that here.
-_VERSION = (1, 36)
+VERSION = (1, 36)
 _LARGEST_PIECE = 2**23
 
 
@@ -56,7 +56,7 @@ class Extender:
         self._attention = Attention(PARTS)
         self._memory = Memory(
             self._first.scores,
-            version=_VERSION,
+            version=VERSION,
             on_change=self._bell.ring,
             on_bound=lambda pod: self._attention.place(pod, self._settings().attention),
         )
@@ -70,7 +70,7 @@ class Extender:
         async with AsyncExitStack() as stack:
             api = await stack.enter_async_context(Api(self._access, self._first.api))
             mirror = await stack.enter_async_context(
-                mirroring(api, self._memory, _RESOURCES, settings=self._first.watch)
+                mirroring(api, self._memory, MIRRORED, settings=self._first.watch)
             )
             recorder = await stack.enter_async_context(
                 recording(api, reporter="reberth.dev/extender", instance=socket.gethostname())

@@ -56,6 +56,8 @@ all are. Nobody runs the pods, and nothing but etcd and the API server runs besi
 {len(bursts[OURS])} times, in turn; figures are medians, and in brackets the lowest and the highest.
 
 * *bare asyncio* reads the call and gives all nodes the same grade by an exchange of bytes, without JSON;
+* *asyncio with a mirror* answers the same, and does what no extender in Python can leave undone that
+  answers from a mirror: it mirrors what Reberth mirrors, reads the JSON of a call, and finds its nodes;
 * *Reberth* mirrors the cluster and has all signals on: {NOTES:,} notes, at most {MOST_NOTES} on a node, a
   score for each node, one node in a hundred leaving, a bad landing for each workload, an open move for one
   in ten;
@@ -83,6 +85,8 @@ Of single calls all three about a pod count together. The bursts of one round ar
 and the median of the rounds is what was reached.
 
 {reporting.describe_goals(bursts, calls, growth)}
+
+{reporting.describe_duties(bursts)}
 """
 
 

@@ -19,9 +19,10 @@ from localproduct.replicas import EXTENDER_ACCOUNT, Replica, asking_here, start
 
 NONE = "no extender"
 FLOOR = "bare asyncio"
+DUTIFUL = "asyncio with a mirror"
 OURS = "Reberth"
 PEER = "Go net/http"
-ARMS = (NONE, FLOOR, OURS, PEER)
+ARMS = (NONE, FLOOR, DUTIFUL, OURS, PEER)
 
 _PROGRAM = Product("peer", "1", "bench/extender/peer", {"peer": "."}, folder=Path(__file__).parent / "peer")
 _SETTINGS: Object = {"scores": {"scores": [{"source": SOURCE, "name": SCORE}]}}
@@ -78,6 +79,12 @@ def _start_floor(cluster: Cluster, _: Table) -> Serving:
     return Serving(port, start(cluster, "floor", "bench.extender.floor", str(port), dies_with_parent=True))
 
 
+def _start_dutiful(cluster: Cluster, _: Table) -> Serving:
+    port, kubeconfig = cluster.spare_port(1), cluster.user(EXTENDER_ACCOUNT)
+    arguments = ("bench.extender.dutiful", str(port), str(kubeconfig))
+    return Serving(port, start(cluster, "dutiful", *arguments, dies_with_parent=True))
+
+
 def _start_ours(cluster: Cluster, _: Table) -> Serving:
     replica = Replica(cluster, 0, _SETTINGS, cluster.user(EXTENDER_ACCOUNT))
     replica.start(dies_with_parent=True)
@@ -94,6 +101,7 @@ def _start_peer(cluster: Cluster, table: Table) -> Serving:
 
 _STARTS: dict[str, Callable[[Cluster, Table], Serving]] = {
     FLOOR: _start_floor,
+    DUTIFUL: _start_dutiful,
     OURS: _start_ours,
     PEER: _start_peer,
 }

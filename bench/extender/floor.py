@@ -40,11 +40,15 @@ class Responder(asyncio.Protocol):
             del self._received[:end]
             self._transport.write(self._respond(head, body))
 
+    def look_at(self, body: bytes) -> None:
+        """Do nothing; who must know more of a call than its bytes reads it here."""
+
     def _respond(self, head: bytes, body: bytes) -> bytes:
         if head.startswith(b"GET"):
             answer = b'reberth_extender_requests_total{result="answered"} %d\n' % Responder.answered
         else:
             Responder.answered += 1
+            self.look_at(body)
             answer = respond(head.split(b" ", 2)[1], body)
         return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
             len(answer),

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bench.extender.asking import VERBS, Connection, Question, measure, refuse_differences, turn
+from bench.extender.dutiful import Dutiful
 from bench.extender.floor import Responder, respond
 from bench.reading.arms import Failed
+from extender.wire import Unreadable, read_question
 
 NAMES = [f"node-{number:05d}" for number in range(3_000)]
 POD = {"metadata": {"name": "web", "labels": {"a]": '"NodeNames":["x"]'}}}
@@ -26,6 +28,14 @@ async def port() -> AsyncIterator[int]:
 def test_every_node_gets_the_same_grade(verb: str, score: int, names: list[str]) -> None:
     answer = json.loads(respond(verb.encode(), Question(POD, names).write()))
     assert answer == [{"Host": name, "Score": score} for name in names]
+
+
+def test_what_is_done_in_any_case_is_to_read_the_call_and_to_find_its_nodes() -> None:
+    dutiful = Dutiful()
+    dutiful.look_at(Question(POD, NAMES).write())
+    assert dutiful.memory.locate(read_question(Question(POD, NAMES).write()).nodes).nodes == NAMES
+    with pytest.raises(Unreadable):
+        dutiful.look_at(b'{"Pod":{"metadata":{}},"NodeNames":[1]}')
 
 
 def test_every_node_passes() -> None:

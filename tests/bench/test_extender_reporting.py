@@ -1,7 +1,7 @@
 """Figures of bursts and calls become tables and verdicts."""
 
 from bench.extender import reporting
-from bench.extender.arms import FLOOR, NONE, OURS, PEER
+from bench.extender.arms import DUTIFUL, FLOOR, NONE, OURS, PEER
 from bench.extender.asking import VERBS, Seconds
 from bench.extender.reporting import Growth
 from bench.reading.arms import Figures
@@ -59,3 +59,14 @@ def test_a_goal_that_is_missed_is_said_to_be_missed() -> None:
     }
     table = reporting.describe_goals(bursts, {5_000: calls(slow=3)}, Growth(0, 10_010, 10))
     assert verdicts(table) == ["**no**", "yes", "**no**", "yes", "yes", "**no**", "**no**", "**no**"]
+
+
+def test_what_the_mirror_costs_stands_beside_what_is_reached() -> None:
+    bursts = {
+        FLOOR: [figures(rate=100, algorithm=0.01)],
+        DUTIFUL: [figures(rate=90, algorithm=0.0112)],
+        OURS: [ours(rate=80, algorithm=0.0124)],
+    }
+    said = " ".join(reporting.describe_duties(bursts).split())
+    assert "reached 0.90 times the pods per second of *bare asyncio*, and added 0.40 ms" in said
+    assert "Reberth reached 0.80 times, and added 0.80 ms" in said
