@@ -34,7 +34,7 @@ class Reply(NamedTuple):
     is_last: bool = False
     """The connection is closed after it."""
     then: Callable[[], None] | None = None
-    """Is done once it is on its way, while nobody waits."""
+    """Is done once it is on its way, after the calls that have come meanwhile."""
 
 
 class Call(NamedTuple):
@@ -185,16 +185,7 @@ class Line(asyncio.Protocol):
         self.transport.write(head + reply.body)
         if is_last:
             self.transport.close()
-        metrics.HTTP_REQUESTS.labels(pending.path, str(int(reply.status))).inc()
-        metrics.HTTP_REQUEST_DURATION.labels(pending.path).observe(time.perf_counter() - pending.since)
-        if reply.then:
-            self._do_then(pending, reply.then)
-
-    def _do_then(self, pending: _Pending, then: Callable[[], None]) -> None:
-        try:
-            then()
-        except Exception:
-            log.exception("fault after an answer", route=pending.path)
+        self._loop.call_soon(_finish, pending, reply, time.perf_counter() - pending.since)
 
     def _hand_over(self) -> None:
         """Let aiohttp have the connection, and what came of a call that is not plain."""
@@ -226,3 +217,13 @@ class Line(asyncio.Protocol):
             self._idleness = self._loop.call_later(rest, self._close_if_idle)
         else:
             self.transport.close()
+
+
+def _finish(pending: _Pending, reply: Reply, seconds: float) -> None:
+    metrics.HTTP_REQUESTS.labels(pending.path, str(int(reply.status))).inc()
+    metrics.HTTP_REQUEST_DURATION.labels(pending.path).observe(seconds)
+    if reply.then:
+        try:
+            reply.then()
+        except Exception:
+            log.exception("fault after an answer", route=pending.path)
