@@ -106,6 +106,7 @@ class Memory(Cache):
         for kind in _REMEMBERED:
             for row in self.of(kind).rows():
                 self._put[kind](row)
+        self.remembered.gather_names()
 
     def version_of(self, kind: _ANY, namespace: str, name: str) -> int:
         """Give the version of an object that is known; 0 for one that is not."""
@@ -148,6 +149,8 @@ class Memory(Cache):
                 self._replace(kind, row, None)
         for row in after:
             self._replace(kind, before.by_uid(identify(row).uid), row)
+        if kind is NODE:
+            self.remembered.gather_names()
         self._on_change()
 
     def _replace(self, kind: _ANY, before: Any, after: Any) -> None:  # noqa: ANN401 - a row of any kind

@@ -98,6 +98,16 @@ class Remembered:
         """Give the open moves of a controller's pods."""
         return [move for moves in self._moves.get(controller_uid, {}).values() for move in moves]
 
+    def gather_names(self) -> None:
+        """Put the names of the nodes side by side in memory, and their rows.
+
+        Hundreds of them are looked up with every call. Scattered among all that a cluster is made of, each in
+        its own record, they cost three times as much where other programs use the processor's caches too.
+        """
+        names = [name.encode().decode() for name in self.rows]
+        rows = np.fromiter(self.rows.values(), np.intp, len(names)).tolist()
+        self.rows = dict(zip(names, rows, strict=True))
+
     def locate(self, nodes: Collection[str]) -> Rows:
         """Give the rows of nodes; those nobody has seen are at -1."""
         return np.fromiter(map(self.rows.get, nodes, repeat(UNSEEN)), np.intp, len(nodes))

@@ -127,6 +127,18 @@ def test_rows_are_distinct_where_no_node_and_no_stranger_is_named_twice(
     assert remembered.are_distinct(remembered.locate(names)) is are_distinct
 
 
+def test_names_that_were_gathered_are_those_that_were_there() -> None:
+    names = [f"n{number}" for number in range(300)]
+    remembered = remembering(*map(node, names))
+    before = remembered.rows
+    remembered.gather_names()
+    assert remembered.rows == before
+    assert all(gathered is not known for gathered, known in zip(remembered.rows, before, strict=True))
+    remembered.drop_node("n7")
+    remembered.put_node(node("later"))
+    assert remembered.rows["later"] == before["n7"]
+
+
 def test_values_are_spread_over_the_nodes_that_have_them() -> None:
     remembered = remembering(node("n0"), node("n1"))
     rows = remembered.locate(["n1", "unseen", "n0"])
