@@ -110,7 +110,7 @@ class Desk:
         verb, question, size, answer, cause, seconds = answered
         self._count_call(verb, "neutral" if cause else "answered", seconds)
         self._attention.expect(verb.part, question.pod.uid)
-        metrics.BODY_BYTES.labels(verb.name).observe(size)
+        metrics.BODY_BYTES.by_labels[verb.name,].observe(size)
         _count_answer(verb, answer)
         if cause:
             metrics.NEUTRAL.labels(verb.name, cause).inc()
@@ -156,8 +156,8 @@ class Desk:
 
     def _count_call(self, verb: Verb, result: str, seconds: float) -> None:
         self._attention.hear(verb.part, time.time())
-        metrics.REQUESTS.labels(verb.name, result).inc()
-        metrics.DURATION.labels(verb.name).observe(seconds)
+        metrics.REQUESTS.by_labels[verb.name, result].value += 1
+        metrics.DURATION.by_labels[verb.name,].observe(seconds)
 
 
 def _since(started: float) -> float:
@@ -184,7 +184,7 @@ def _count_answer(verb: Verb, answer: Answer) -> None:
     )
     for what, nodes in said:
         if nodes:
-            metrics.NODES.labels(verb.name, what).inc(nodes)
+            metrics.NODES.by_labels[verb.name, what].value += nodes
     if answer.exhausted:
         metrics.EXHAUSTED.labels(answer.exhausted.rule).inc()
     if answer.overruled:

@@ -5,7 +5,9 @@ in half a dozen of them costs as much as to answer it. These are scraped beside 
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
@@ -34,16 +36,17 @@ class Counts(Collector):
 
     def __init__(self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry) -> None:
         self._family = (name, text, tuple(labels))
-        self._counts: dict[_Values, Count] = {}
+        self.by_labels: defaultdict[_Values, Count] = defaultdict(Count)
+        """For those who count at every call: found without a call of a function."""
         registry.register(self)
 
     def labels(self, *values: str) -> Count:
-        return self._counts.get(values) or self._counts.setdefault(values, Count())
+        return self.by_labels[values]
 
     def collect(self) -> Iterable[CounterMetricFamily]:
         name, text, labels = self._family
         family = CounterMetricFamily(name, text, labels=labels)
-        for values, count in self._counts.items():
+        for values, count in self.by_labels.items():
             family.add_metric(values, count.value)
         return [family]
 
@@ -82,17 +85,17 @@ class Spreads(Collector):
         buckets: Sequence[float],
     ) -> None:
         self._family = (name, text, tuple(labels))
-        self._buckets = tuple(buckets)
-        self._spreads: dict[_Values, Spread] = {}
+        self.by_labels: defaultdict[_Values, Spread] = defaultdict(partial(Spread, tuple(buckets)))
+        """As those of Counts."""
         registry.register(self)
 
     def labels(self, *values: str) -> Spread:
-        return self._spreads.get(values) or self._spreads.setdefault(values, Spread(self._buckets))
+        return self.by_labels[values]
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
         name, text, labels = self._family
         family = HistogramMetricFamily(name, text, labels=labels)
-        for values, spread in self._spreads.items():
+        for values, spread in self.by_labels.items():
             buckets, total = spread.collect()
             family.add_metric(values, buckets, total)
         return [family]

@@ -220,8 +220,8 @@ class Line(asyncio.Protocol):
 
 
 def _finish(pending: _Pending, reply: Reply, seconds: float) -> None:
-    metrics.HTTP_REQUESTS.labels(pending.path, str(int(reply.status))).inc()
-    metrics.HTTP_REQUEST_DURATION.labels(pending.path).observe(seconds)
+    metrics.HTTP_REQUESTS.by_labels[pending.path, str(int(reply.status))].value += 1
+    metrics.HTTP_REQUEST_DURATION.by_labels[pending.path,].observe(seconds)
     if reply.then:
         try:
             reply.then()
