@@ -7,6 +7,7 @@ import pytest
 
 from extender.attention import Attention
 from extender.configuration import ExtenderSettings
+from extender.doubting import Standing
 from extender.readiness import Readiness
 from extender.settings import AttentionSettings
 from reberth.advice import AdviceSettings
@@ -15,6 +16,7 @@ from reberth.resources import ALL, Resource
 from reberth.serving import Server, ServerSettings
 from tests.reberth.advising import LOAD
 
+ABSENT = "not installed in this cluster"
 KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
 
 
@@ -41,7 +43,7 @@ class Told:
             mirror, self.attention, settings=lambda: settings, is_stopping=lambda: self.is_stopping
         )
 
-    def lose(self, name: str, trouble: str = "not installed in this cluster") -> None:
+    def lose(self, name: str, trouble: str = ABSENT) -> None:
         self.watchers[name].is_synced = False
         self.watchers[name].trouble = trouble
 
@@ -93,6 +95,16 @@ async def test_a_stale_mirror_is_told_and_is_no_reason_to_send_calls_elsewhere()
     status, lines = await told.ask()
     assert status == 200
     assert "# pods: heard 1.2 s ago, the server was silent for 90 s" in lines
+
+
+def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
+    told = Told(ExtenderSettings())
+    assert told.readiness.standings(KINDS) == []
+    told.lose("nodes")
+    told.watchers["pods"].trouble = "the server was silent for 90 s"
+    silent, lost = Standing(True, "the server was silent for 90 s", 1.25), Standing(False, ABSENT, 1.25)
+    assert told.readiness.standings({POD, HISTORY}) == [silent]
+    assert told.readiness.standings({NODE}) == [lost]
 
 
 async def test_a_process_that_stops_is_not_ready() -> None:
