@@ -84,27 +84,26 @@ def _pass_all(_: Memory, asked: Question) -> Answer:
 
 def _avoid(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
     opinion = _opine(memory, asked.pod, settings, now, without=_AVOIDS_WITHOUT)
-    nodes, rows = memory.locate(asked.nodes)
-    grades = grade_avoiding(memory.remembered, opinion, rows)
-    body = memory.fragments.write(nodes, rows, grades)
-    low = len(rows) - int(np.count_nonzero(grades))
-    if opinion.drawn_by and _is_drawn(opinion.drawn_by, nodes, grades):
-        return Answer(body, len(rows), drawn=1)
-    return Answer(body, len(rows), avoided=low)
+    nodes = memory.locate(asked.nodes)
+    grades = grade_avoiding(memory.remembered, opinion, nodes.rows)
+    body, number = memory.fragments.write(nodes, grades), len(nodes.names)
+    if opinion.drawn_by and _is_drawn(opinion.drawn_by, nodes.names, grades):
+        return Answer(body, number, drawn=1)
+    return Answer(body, number, avoided=number - int(np.count_nonzero(grades)))
 
 
 def _score(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
-    nodes, rows = memory.locate(asked.nodes)
+    nodes = memory.locate(asked.nodes)
     opinion = _opine(memory, asked.pod, settings, now, without=_SCORES_WITHOUT)
-    grades = grade_scores(memory.remembered, opinion, rows)
-    return Answer(memory.fragments.write(nodes, rows, grades), len(rows))
+    grades = grade_scores(memory.remembered, opinion, nodes.rows)
+    return Answer(memory.fragments.write(nodes, grades), len(nodes.names))
 
 
 def _grade_alike(grade: int) -> Callable[[Memory, Question], Answer]:
     def answer(memory: Memory, asked: Question) -> Answer:
-        nodes, rows = memory.locate(asked.nodes)
-        grades = np.full(len(rows), grade, dtype=np.uint8)
-        return Answer(memory.fragments.write(nodes, rows, grades), len(rows))
+        nodes = memory.locate(asked.nodes)
+        grades = np.full(len(nodes.names), grade, dtype=np.uint8)
+        return Answer(memory.fragments.write(nodes, grades), len(nodes.names))
 
     return answer
 

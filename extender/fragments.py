@@ -4,6 +4,8 @@ They are equally long, filled up with spaces, which mean nothing between the par
 thousands of nodes is a copy of some bytes for each, without an object of Python's.
 """
 
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,15 @@ _TAILS = np.array([b'"Score":%2d}' % grade for grade in range(MOST_GRADE + 1)])
 
 # By row and grade.
 _Entries = npt.NDArray[np.void]
+
+
+class Located(NamedTuple):
+    """Nodes, each once, and the rows at which they are remembered."""
+
+    names: list[str]
+    rows: Rows
+    are_seen: bool
+    """Each has a row of its own."""
 
 
 class Fragments:
@@ -29,12 +40,12 @@ class Fragments:
         heads = self._entries["head"]
         heads[row] = head.ljust(heads.itemsize)
 
-    def write(self, nodes: list[str], rows: Rows, grades: Grades) -> bytes:
+    def write(self, nodes: Located, grades: Grades) -> bytes:
         """Write one entry for every node."""
-        entries = self._entries.reshape(-1).take(rows * len(_TAILS) + grades)
-        if rows.min(initial=0) < 0:
-            return b"[%b]" % _join_some_unseen(nodes, rows, entries)[1:]
-        return b"[%b]" % entries.tobytes()[1:]
+        entries = self._entries.reshape(-1).take(nodes.rows * len(_TAILS) + grades)
+        if nodes.are_seen:
+            return b"[%b]" % entries.tobytes()[1:]
+        return b"[%b]" % _join_some_unseen(nodes, entries)[1:]
 
     def _make_room(self, rows: int, width: int) -> None:
         known = self._entries["head"][:, 0]
@@ -53,10 +64,10 @@ def _make_entries(rows: int, width: int) -> _Entries:
     return entries
 
 
-def _join_some_unseen(nodes: list[str], rows: Rows, entries: _Entries) -> bytes:
+def _join_some_unseen(nodes: Located, entries: _Entries) -> bytes:
     heads: list[bytes] = entries["head"].tolist()
-    for place in np.flatnonzero(rows < 0).tolist():
-        heads[place] = _head(nodes[place])
+    for place in np.flatnonzero(nodes.rows < 0).tolist():
+        heads[place] = _head(nodes.names[place])
     return b"".join(head + tail for head, tail in zip(heads, entries["tail"].tolist(), strict=True))
 
 

@@ -6,11 +6,11 @@ list only those that differ. So an answer never waits for anything, and sees all
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
-from extender.fragments import Fragments
+from extender.fragments import Fragments, Located
 from extender.tallies import Tally
 from reberth.advice import AdviceSettings, Opinion, form_opinion
 from reberth.avoiding import ANNOTATION, read_notes
@@ -34,19 +34,11 @@ from reberth.remembered import Remembered
 from reberth.requests import Version
 from reberth.rows import NodeRow, PodRow
 from reberth.scores import Reading, ScoreSettings, read_score
-from reberth.scores import Rows as NodeRows
 from reberth.signature import find_controller
 from reberth.tables import Rows, meta_of
 
 _ANY = Kind[Any, Any]
 _REMEMBERED: tuple[_ANY, ...] = (NODE, HISTORY, SCORE)
-
-
-class Located(NamedTuple):
-    """Nodes, each once, and the rows at which they are remembered."""
-
-    nodes: list[str]
-    rows: NodeRows
 
 
 class Memory(Cache):
@@ -122,10 +114,10 @@ class Memory(Cache):
 
     def _locate(self, nodes: list[str]) -> Located:
         rows = self.remembered.locate(nodes)
-        if self.remembered.are_distinct(rows):
-            return Located(nodes, rows)
-        once = list(dict.fromkeys(nodes))
-        return Located(once, self.remembered.locate(once))
+        if not self.remembered.are_distinct(rows):
+            nodes = list(dict.fromkeys(nodes))
+            rows = self.remembered.locate(nodes)
+        return Located(nodes, rows, are_seen=bool(rows.min(initial=0) >= 0))
 
     def form_opinion(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> Opinion:
         """Gather what is known of a pod that waits for a node."""

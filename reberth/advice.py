@@ -25,7 +25,7 @@ from reberth.drawing import Replica, asking_replica, draw
 from reberth.measures import Duration
 from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove
 from reberth.refusals import Refused
-from reberth.remembered import Marks, Remembered
+from reberth.remembered import Remembered
 from reberth.scores import ANNOTATION, MOST_GRADE, Choice, Grades, Rows, choose_weights
 from reberth.signature import Signature, sign_pod
 from reberth.standing import Leaving
@@ -118,10 +118,8 @@ def grade_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grad
     """
     if opinion.drawn_by:
         return grade_ranks(rank_avoiding(remembered, opinion, rows))
-    avoided = _find_avoided(remembered, opinion, rows)
-    is_any_left = np.count_nonzero(avoided) < len(rows)
-    grades: Grades = (~avoided if is_any_left else avoided) * np.uint8(MOST_GRADE)
-    return grades
+    grades = _grade_welcome(remembered, opinion, rows)
+    return grades if np.count_nonzero(grades) else np.full_like(grades, MOST_GRADE)
 
 
 def grade_ranks(ranks: Ranks) -> Grades:
@@ -135,9 +133,8 @@ def rank_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Ranks
 
     A destination is above all that come after it in the list; then comes what is not to be avoided.
     """
-    avoided = _find_avoided(remembered, opinion, rows)
-    destinations = _rank_destinations(opinion)
-    return np.where(avoided, 0.0, remembered.spread(destinations, rows) + 1 if destinations else 1.0)
+    welcome = _grade_welcome(remembered, opinion, rows)
+    return np.where(welcome, remembered.spread(_rank_destinations(opinion), rows) + 1, 0.0)
 
 
 def grade_scores(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
@@ -198,8 +195,8 @@ def _rank_destinations(opinion: Opinion) -> dict[str, float]:
     return {node: float(rank) for rank, node in enumerate(reversed(destinations), 1)}
 
 
-def _find_avoided(remembered: Remembered, opinion: Opinion, rows: Rows) -> Marks:
-    return remembered.avoids(opinion.noted, rows, standing=opinion.settings.standing)
+def _grade_welcome(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
+    return remembered.welcomes(opinion.noted, rows, standing=opinion.settings.standing)
 
 
 def _take_off(remembered: Remembered, losses: Mapping[str, float], grades: Grades) -> Grades:

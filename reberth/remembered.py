@@ -15,14 +15,13 @@ from reberth.avoiding import ANNOTATION, NoteIndex, read_notes
 from reberth.history import is_history_of
 from reberth.records import EvictionHistory, Node, NodePlacementScore, OpenMove
 from reberth.refusals import Refused
-from reberth.scores import Rows, Scoreboard, ScoreSettings, choose_weights
+from reberth.scores import MOST_GRADE, Grades, Rows, Scoreboard, ScoreSettings, choose_weights
 from reberth.signature import Signature, name_history
 from reberth.standing import Leaving, Young, judge_node
 
 UNSEEN = -1
-_MOST_AVOIDED = 64
+_MOST_WELCOME = 64
 
-Marks = npt.NDArray[np.bool_]
 # A history's namespace and name.
 _Key = tuple[str, str]
 
@@ -40,8 +39,8 @@ class Remembered:
         self.scores = Scoreboard(settings)
         self._free: list[int] = []
         # By the identity of the nodes, which are kept, so that nothing else gets it.
-        self._avoided: dict[tuple[int, bool], tuple[Mapping[str, object], Marks]] = {}
-        self._shunned: Marks = np.zeros(1, dtype=np.bool_)
+        self._welcome: dict[tuple[int, bool], tuple[Mapping[str, object], Grades]] = {}
+        self._shunned: npt.NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
         self._histories: dict[_Key, EvictionHistory] = {}
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
 
@@ -65,7 +64,7 @@ class Remembered:
         self._put_standing(name, None)
         self.scores.unseat(name)
         self._free.append(self.rows.pop(name))
-        self._avoided.clear()
+        self._welcome.clear()
 
     def put_history(self, history: EvictionHistory) -> None:
         key = (history.metadata.namespace, history.metadata.name)
@@ -127,27 +126,29 @@ class Remembered:
         table[UNSEEN] = 0.0
         return table[rows]
 
-    def avoids(self, noted: Mapping[str, object], rows: Rows, *, standing: bool) -> Marks:
-        """Tell of each row whether its node is among these, which must not change, or is leaving or young.
+    def welcomes(self, noted: Mapping[str, object], rows: Rows, *, standing: bool) -> Grades:
+        """Grade nodes 0 that are among these, which must not change, or are leaving or young; the others 10.
 
         Quickly if these very ones were asked about of late.
         """
         key = (id(noted), standing)
-        known = self._avoided.get(key)
+        known = self._welcome.get(key)
         if known is None:
-            if len(self._avoided) >= _MOST_AVOIDED:
-                self._avoided.clear()
-            known = self._avoided[key] = noted, self._mark(noted, standing=standing)
+            if len(self._welcome) >= _MOST_WELCOME:
+                self._welcome.clear()
+            known = self._welcome[key] = noted, self._grade_welcome(noted, standing=standing)
         return known[1].take(rows)
 
-    def _mark(self, noted: Mapping[str, object], *, standing: bool) -> Marks:
-        table = self._shunned.copy() if standing else np.zeros(len(self._shunned), dtype=np.bool_)
-        table[self.locate(noted)] = True
-        table[UNSEEN] = False
+    def _grade_welcome(self, noted: Mapping[str, object], *, standing: bool) -> Grades:
+        table = np.full(len(self._shunned), MOST_GRADE, dtype=np.uint8)
+        if standing:
+            table[self._shunned] = 0
+        table[self.locate(noted)] = 0
+        table[UNSEEN] = MOST_GRADE
         return table
 
     def _give_row(self, name: str) -> None:
-        self._avoided.clear()
+        self._welcome.clear()
         row = self._free.pop() if self._free else len(self.rows)
         missing = row + 2 - len(self._shunned)
         if missing > 0:
@@ -168,7 +169,7 @@ class Remembered:
         row, is_shunned = self.rows[name], standing is not None
         if self._shunned[row] != is_shunned:
             self._shunned[row] = is_shunned
-            self._avoided.clear()
+            self._welcome.clear()
         self.standing.pop(name, None)
         if standing:
             self.standing[name] = standing

@@ -33,7 +33,7 @@ def test_every_node_gets_the_same_grade(verb: str, score: int, names: list[str])
 def test_what_is_done_in_any_case_is_to_read_the_call_and_to_find_its_nodes() -> None:
     dutiful = Dutiful()
     dutiful.look_at(Question(POD, NAMES).write())
-    assert dutiful.memory.locate(read_question(Question(POD, NAMES).write()).nodes).nodes == NAMES
+    assert dutiful.memory.locate(read_question(Question(POD, NAMES).write()).nodes).names == NAMES
     with pytest.raises(Unreadable):
         dutiful.look_at(b'{"Pod":{"metadata":{}},"NodeNames":[1]}')
 

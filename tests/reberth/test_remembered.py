@@ -53,7 +53,9 @@ def avoids(
     noted: Mapping[str, object] = MappingProxyType({}),
     standing: bool = True,
 ) -> list[bool]:
-    found: list[bool] = remembered.avoids(noted, remembered.locate(names), standing=standing).tolist()
+    grades = remembered.welcomes(noted, remembered.locate(names), standing=standing)
+    assert set(grades.tolist()) <= {0, 10}
+    found: list[bool] = (grades == 0).tolist()
     return found
 
 
