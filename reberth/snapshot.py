@@ -4,10 +4,10 @@
 not wait for the second part, `build` may run in a thread: it sees nothing but rows that never change.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
+from functools import cached_property, partial
+from itertools import accumulate, chain, pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -56,13 +56,21 @@ class Snapshot:
         Those of a namespace are asked once for as long as no pod changes there.
         """
         found: list[int] = []
-        first = 0
-        for part in self.of(POD).parts:
+        for part, places in zip(self.of(POD).parts, self._templates_within.values(), strict=True):
             templates = part.read(read_pods).templates
             where = part.once(("where", question), partial(_list_places, templates, question))
-            found += [first + place for place in where]
-            first += len(templates)
+            found += [places[place] for place in where]
         return tuple(found)
+
+    def templates_in(self, namespace: str) -> range:
+        """Give the templates of a namespace: they stand together."""
+        return self._templates_within.get(namespace, _NOWHERE)
+
+    def templates_with(self, namespace: str, key: str, value: str) -> Sequence[int]:
+        """List the templates of a namespace that have a label."""
+        part, places = self.of(POD).part(namespace), self.templates_in(namespace)
+        found = part.once(("by value", key), lambda: _group_by_value(part.read(read_pods).templates, key))
+        return [places[place] for place in found.get(value, ())]
 
     def select(self, selector: Selector, namespace: str) -> Indices:
         """Give the pods of a namespace that a label selector matches, whatever their phase.
@@ -76,6 +84,12 @@ class Snapshot:
         else:
             matches = np.array([selector.matches(row.labels) for row in self.pods.rows[pods]], np.bool_)
         return (np.flatnonzero(matches) + places.start).astype(np.int32)
+
+    @cached_property
+    def _templates_within(self) -> dict[str, range]:
+        parts = [part.read(read_pods) for part in self.of(POD).parts]
+        firsts = accumulate((len(part.templates) for part in parts), initial=0)
+        return {part.namespace: range(*ends) for part, ends in zip(parts, pairwise(firsts), strict=True)}
 
     def _ask_templates(self, selector: Selector, templates: Indices) -> Bools:
         answers = np.zeros(len(self.templates.all), np.bool_)
@@ -111,4 +125,14 @@ def _list_places(templates: tuple[Template, ...], question: Callable[[Template],
     return [place for place, each in enumerate(templates) if question(each)]
 
 
+def _group_by_value(templates: tuple[Template, ...], key: str) -> Mapping[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place, template in enumerate(templates):
+        value = template.labels.get(key)
+        if value is not None:
+            found.setdefault(value, []).append(place)
+    return found
+
+
+_NOWHERE = range(0)
 _NOTHING: Rows[Any] = Rows((), lambda row: row)

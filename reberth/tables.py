@@ -37,25 +37,6 @@ def identify(record: Record) -> Identity:
     return Identity(meta.namespace, meta.name, meta.uid, int(meta.resource_version))
 
 
-class _Indexed(Generic[T]):
-    _by_uid: dict[str, T]
-    _by_namespace: dict[str, dict[str, T]]
-
-    def __len__(self) -> int:
-        return len(self._by_uid)
-
-    def by_uid(self, uid: str) -> T | None:
-        return self._by_uid.get(uid)
-
-    def named(self, namespace: str, name: str) -> T | None:
-        """Give the object of this name; the namespace of what has none is ""."""
-        return self._by_namespace.get(namespace, {}).get(name)
-
-    def within(self, namespace: str) -> Iterator[T]:
-        """Give the objects of a namespace; those of `Rows` by name."""
-        return iter(self._by_namespace.get(namespace, {}).values())
-
-
 class Part(Generic[T]):
     """The objects of one namespace by name. They stay as they are."""
 
@@ -74,8 +55,11 @@ class Part(Generic[T]):
         return cast("Read", self._known[key])
 
 
-class Rows(_Indexed[T]):
-    """Objects sorted by namespace and name. They stay as they are."""
+class Rows(Generic[T]):
+    """Objects sorted by namespace and name. They stay as they are.
+
+    A part is indexed when somebody first asks for one of its objects, and keeps its index.
+    """
 
     def __init__(self, parts: Iterable[Part[T]], identify: Callable[[T], Identity]) -> None:
         self.parts = tuple(parts)
@@ -88,28 +72,63 @@ class Rows(_Indexed[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self.all)
 
-    @cached_property
-    def _by_uid(self) -> dict[str, T]:  # type: ignore[override] # an index is made when it is first asked
-        return {self._identify(row).uid: row for row in self.all}
+    def part(self, namespace: str) -> Part[T]:
+        """Give the objects of a namespace; those that have none are in ""."""
+        return self._parts.get(namespace, _EMPTY)
+
+    def within(self, namespace: str) -> tuple[T, ...]:
+        """Give the objects of a namespace by name."""
+        return self.part(namespace).rows
+
+    def named(self, namespace: str, name: str) -> T | None:
+        """Give the object of this name; the namespace of what has none is ""."""
+        part = self.part(namespace)
+        return part.once("by name", lambda: self._index(part.rows, "name")).get(name)
+
+    def by_uid(self, uid: str, *, near: str = "") -> T | None:
+        """Give the object with this uid. The namespace that it should be in is looked through first."""
+        part = self.part(near)
+        found = part.once("by uid", lambda: self._index(part.rows, "uid")).get(uid)
+        return self._by_uid.get(uid) if found is None else found
 
     @cached_property
-    def _by_namespace(self) -> dict[str, dict[str, T]]:  # type: ignore[override] # likewise
-        found: dict[str, dict[str, T]] = {}
-        for row in self.all:
-            namespace, name, *_ = self._identify(row)
-            found.setdefault(namespace, {})[name] = row
-        return found
+    def _parts(self) -> dict[str, Part[T]]:
+        return {self._identify(part.rows[0]).namespace: part for part in self.parts}
+
+    @cached_property
+    def _by_uid(self) -> dict[str, T]:
+        return self._index(self.all, "uid")
+
+    def _index(self, rows: Iterable[T], key: str) -> dict[str, T]:
+        return {getattr(self._identify(row), key): row for row in rows}
 
 
-class Table(_Indexed[T]):
+_EMPTY: Part[Any] = Part(())
+
+
+class Table(Generic[T]):
     """Objects that come and go. A name has one object: a newer one takes the place of the older."""
 
     def __init__(self, identify: Callable[[T], Identity]) -> None:
         self._identify = identify
-        self._by_uid = {}
-        self._by_namespace = {}
+        self._by_uid: dict[str, T] = {}
+        self._by_namespace: dict[str, dict[str, T]] = {}
         self._parts: dict[str, Part[T]] = {}
         self._rows: Rows[T] | None = None
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def by_uid(self, uid: str) -> T | None:
+        return self._by_uid.get(uid)
+
+    def named(self, namespace: str, name: str) -> T | None:
+        """Give the object of this name; the namespace of what has none is ""."""
+        return self._by_namespace.get(namespace, {}).get(name)
+
+    def within(self, namespace: str) -> Iterator[T]:
+        """Give the objects of a namespace."""
+        return iter(self._by_namespace.get(namespace, {}).values())
 
     def put(self, identity: Identity, row: T) -> None:
         namespace, name, uid, _ = identity

@@ -7,8 +7,8 @@ pods cost as much as their few thousand templates.
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import count
+from functools import cached_property, partial
+from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from reberth.kinds import (
     JOB,
     LEDGER,
     NAMESPACE,
+    POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
@@ -43,7 +44,8 @@ from reberth.rows import PHASES, PodRow
 from reberth.selectors import NOTHING, Selector, SelectorError, compile_selector
 from reberth.signature import Signature, group_of, name_history, sign_pod
 from reberth.snapshot import Snapshot
-from reberth.tabulating import seal
+from reberth.tables import Part
+from reberth.tabulating import read_pods, seal
 from reberth.templates import Template
 from rescheduler.safeguards import BrakeSettings, LimitSettings, ProtectionSettings
 
@@ -111,7 +113,9 @@ class Context:
         if kind is None:
             return None
         rows = self.snapshot.of(kind)
-        found: Workload | None = rows.by_uid(owner.uid) if owner.uid else rows.named(namespace, owner.name)
+        found: Workload | None = (
+            rows.by_uid(owner.uid, near=namespace) if owner.uid else rows.named(namespace, owner.name)
+        )
         return found
 
     def root(self, template: int) -> Workload | None:
@@ -127,7 +131,7 @@ class Context:
 
     def budgets_of(self, row: PodRow) -> tuple[Budget, ...]:
         """Give the PodDisruptionBudgets that select a pod."""
-        found = self._budgets.get(row.namespace, ())
+        found = self.snapshot.of(BUDGET).part(row.namespace).read(_compile_all)
         labels = row.labels if found else {}
         return tuple(budget for budget in found if budget.selector.matches(labels))
 
@@ -149,9 +153,10 @@ class Context:
     def workload_of(self) -> Indices:
         """Number the controllers: one number for each template."""
         numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
-        templates = self.snapshot.templates.all
-        column = [numbers[each.controller.uid if each.controller else each] for each in templates]
-        return seal(np.array(column, np.int32))
+        parts = self.snapshot.of(POD).parts
+        named = chain.from_iterable(part.once("controllers", partial(_name_all, part)) for part in parts)
+        size = len(self.snapshot.templates.all)
+        return seal(np.fromiter(map(numbers.__getitem__, named), np.int32, size))
 
     @cached_property
     def replicas(self) -> Ints:
@@ -163,14 +168,6 @@ class Context:
         """Count those of them that are Ready."""
         pods = self.snapshot.pods
         return self._count(pods.ready & ~pods.terminating & ~self.finished)
-
-    @cached_property
-    def _budgets(self) -> dict[str, tuple[Budget, ...]]:
-        found: dict[str, tuple[Budget, ...]] = {}
-        for record in self.snapshot.of(BUDGET):
-            namespace = record.metadata.namespace
-            found[namespace] = (*found.get(namespace, ()), Budget(record, _compile(record)))
-        return found
 
     def _count(self, pods: Bools) -> Ints:
         workload = self.workload_of[self.snapshot.pods.template[pods]]
@@ -192,6 +189,16 @@ class Context:
             return None
         found = histories.named(signature.namespace, name_history(signature.root))
         return found if found and is_history_of(found, signature.root) else None
+
+
+def _name_all(part: Part[PodRow]) -> list[Hashable]:
+    """Give for each template of a namespace what tells its controller from others."""
+    templates = part.read(read_pods).templates
+    return [each.controller.uid if each.controller else each for each in templates]
+
+
+def _compile_all(budgets: tuple[PodDisruptionBudget, ...]) -> tuple[Budget, ...]:
+    return tuple(Budget(budget, _compile(budget)) for budget in budgets)
 
 
 def _compile(budget: PodDisruptionBudget) -> Selector:

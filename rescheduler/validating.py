@@ -25,7 +25,7 @@ from reberth.refusals import Refused
 from reberth.signature import Signature
 from reberth.snapshot import Snapshot
 from reberth.standing import judge_node
-from reberth.tables import Part, Rows, identify
+from reberth.tables import Rows, Table, identify
 from reberth.times import write_time
 from rescheduler.allowances import Toll, ask_budgets
 from rescheduler.brakes import find_brakes
@@ -138,7 +138,10 @@ def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:
 
 
 def _as_rows(records: Iterable[Any]) -> Rows[Any]:
-    return Rows([Part(tuple(records))], identify)
+    table: Table[Any] = Table(identify)
+    for record in records:
+        table.put(identify(record), record)
+    return table.rows()
 
 
 def _judge(node: Node | None, who: Signature, now: float) -> str | None:

@@ -41,6 +41,8 @@ from reberth.times import write_time
 
 AVOID, SCORES = "avoid", "scores"
 
+# The kinds of controllers that may have an owner themselves.
+_OWNED: dict[str, Kind[Any, Any]] = {kind.name: kind for kind in (REPLICA_SET, JOB)}
 # kube-scheduler takes grades up to 10 for scores up to 100.
 _POINTS_OF_A_GRADE = 10
 
@@ -67,7 +69,7 @@ class Memory:
         return form_opinion(
             self.remembered,
             _meta_of(asked, now),
-            owners=self._owners,
+            owners=self._find_owner(asked),
             replicas=self._find_replicas(asked),
             now=now,
             settings=self.settings.advice,
@@ -100,10 +102,14 @@ class Memory:
         """Give the row of each node of the snapshot."""
         return self.remembered.locate(self.ground.snapshot.nodes.names)
 
-    @cached_property
-    def _owners(self) -> dict[str, ObjectMeta]:
-        kinds: tuple[Kind[Any, Any], ...] = (REPLICA_SET, JOB)
-        return {row.metadata.uid: row.metadata for kind in kinds for row in self.ground.snapshot.of(kind)}
+    def _find_owner(self, asked: Asked) -> dict[str, ObjectMeta]:
+        """Give the mirrored controller of a pod if it may have an owner itself."""
+        controller = asked.controller
+        kind = _OWNED.get(controller.kind) if controller else None
+        if controller is None or kind is None:
+            return {}
+        found = self.ground.snapshot.of(kind).by_uid(controller.uid, near=asked.namespace)
+        return {controller.uid: found.metadata} if found else {}
 
     def _find_replicas(self, asked: Asked) -> dict[str, list[Replica]]:
         """Give the replicas beside the pod where there is anything to draw them to."""

@@ -92,9 +92,6 @@ class Ground:
             fits &= self.label(clause.key).ask(partial(_passes, clause))
         return fits
 
-    def templates_in(self, namespace: str) -> tuple[int, ...]:
-        return self._templates_by_namespace.get(namespace, ())
-
     def pods_of(self, templates: Iterable[int]) -> Indices:
         """Give all pods of some templates, bound or not, whatever their phase, in no certain order."""
         order, first = self._pods_by_template
@@ -128,13 +125,6 @@ class Ground:
     @cached_property
     def _labels(self) -> tuple[Labels, ...]:
         return tuple(record.metadata.labels or {} for record in self.snapshot.nodes.records)
-
-    @cached_property
-    def _templates_by_namespace(self) -> dict[str, tuple[int, ...]]:
-        found: dict[str, list[int]] = {}
-        for place, template in enumerate(self.snapshot.templates.all):
-            found.setdefault(template.namespace, []).append(place)
-        return {namespace: tuple(places) for namespace, places in found.items()}
 
     @cached_property
     def _templates_by_controller(self) -> dict[str, tuple[int, ...]]:

@@ -4,7 +4,7 @@ A selector nearly always demands some label of a certain value. Of a namespace, 
 with that value are asked, and of many such labels the rarest decides.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -32,21 +32,7 @@ def _find_pods(ground: Ground, selector: Selector, namespaces: Iterable[str]) ->
     return ground.pods_of(each for each in asked if selector.matches(templates[each].labels))
 
 
-def _candidates(ground: Ground, namespace: str, pairs: Iterable[Pair]) -> tuple[int, ...]:
+def _candidates(ground: Ground, namespace: str, pairs: Iterable[Pair]) -> Sequence[int]:
     """Give the templates that have the rarest of these labels; all of the namespace if there are none."""
-    found = (_by_value(ground, namespace, key).get(value, ()) for key, value in pairs)
-    return min(found, key=len, default=ground.templates_in(namespace))
-
-
-def _by_value(ground: Ground, namespace: str, key: str) -> Mapping[str, tuple[int, ...]]:
-    return ground.once(("by value", namespace, key), lambda: _group_by_value(ground, namespace, key))
-
-
-def _group_by_value(ground: Ground, namespace: str, key: str) -> Mapping[str, tuple[int, ...]]:
-    templates = ground.snapshot.templates.all
-    found: dict[str, list[int]] = {}
-    for place in ground.templates_in(namespace):
-        value = templates[place].labels.get(key)
-        if value is not None:
-            found.setdefault(value, []).append(place)
-    return {value: tuple(places) for value, places in found.items()}
+    found = (ground.snapshot.templates_with(namespace, *pair) for pair in pairs)
+    return min(found, key=len, default=ground.snapshot.templates_in(namespace))

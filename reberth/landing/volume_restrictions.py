@@ -98,7 +98,8 @@ def _users_of_claims(ground: Ground, namespace: str) -> dict[str, Indices]:
 def _list_users(ground: Ground, namespace: str) -> dict[str, Indices]:
     found: defaultdict[str, list[int]] = defaultdict(list)
     templates, rows = ground.snapshot.templates.all, ground.snapshot.pods.rows
-    users = [place for place in ground.templates_in(namespace) if _names_claim(templates[place].spec)]
+    there = ground.snapshot.templates_in(namespace)
+    users = [place for place in there if _names_claim(templates[place].spec)]
     for pod in ground.pods_of(users).tolist():
         for claim in rows[pod].own.claims:
             found[claim].append(pod)

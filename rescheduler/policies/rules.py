@@ -93,7 +93,7 @@ class Rules:
     def _find_touched(self, pod: int, ground: Ground) -> set[int]:
         row = ground.snapshot.pods.rows[pod]
         column = ground.snapshot.pods.template
-        near = set(_list_spread_hard(ground)).intersection(ground.templates_in(row.namespace))
+        near = set(_list_spread_hard(ground)).intersection(ground.snapshot.templates_in(row.namespace))
         found = {
             each for each in near if counts_in_spread(_ask(ground, each), ground, row.labels, self.scheduler)
         }
