@@ -40,7 +40,8 @@ def identify(record: Record) -> Identity:
 class Part(Generic[T]):
     """The objects of one namespace by name. They stay as they are."""
 
-    def __init__(self, rows: tuple[T, ...]) -> None:
+    def __init__(self, namespace: str, rows: tuple[T, ...]) -> None:
+        self.namespace = namespace
         self.rows = rows
         self._known: dict[Hashable, Any] = {}
 
@@ -93,7 +94,7 @@ class Rows(Generic[T]):
 
     @cached_property
     def _parts(self) -> dict[str, Part[T]]:
-        return {self._identify(part.rows[0]).namespace: part for part in self.parts}
+        return {part.namespace: part for part in self.parts}
 
     @cached_property
     def _by_uid(self) -> dict[str, T]:
@@ -103,7 +104,7 @@ class Rows(Generic[T]):
         return {getattr(self._identify(row), key): row for row in rows}
 
 
-_EMPTY: Part[Any] = Part(())
+_EMPTY: Part[Any] = Part("", ())
 
 
 class Table(Generic[T]):
@@ -176,5 +177,5 @@ class Table(Generic[T]):
     def _part(self, namespace: str) -> Part[T]:
         if namespace not in self._parts:
             names = self._by_namespace[namespace]
-            self._parts[namespace] = Part(tuple(map(names.__getitem__, sorted(names))))
+            self._parts[namespace] = Part(namespace, tuple(map(names.__getitem__, sorted(names))))
         return self._parts[namespace]

@@ -5,6 +5,7 @@ pod (told by its signature), whether it is on its way out, what its budgets allo
 """
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from reberth.refusals import Refused
 from reberth.signature import Signature
 from reberth.snapshot import Snapshot
 from reberth.standing import judge_node
-from reberth.tables import Rows, Table, identify
+from reberth.tables import Part, Rows, identify
 from reberth.times import write_time
 from rescheduler.allowances import Toll, ask_budgets
 from rescheduler.brakes import find_brakes
@@ -138,10 +139,10 @@ def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:
 
 
 def _as_rows(records: Iterable[Any]) -> Rows[Any]:
-    table: Table[Any] = Table(identify)
+    found: defaultdict[str, list[Any]] = defaultdict(list)
     for record in records:
-        table.put(identify(record), record)
-    return table.rows()
+        found[record.metadata.namespace].append(record)
+    return Rows((Part(namespace, tuple(found[namespace])) for namespace in sorted(found)), identify)
 
 
 def _judge(node: Node | None, who: Signature, now: float) -> str | None:
