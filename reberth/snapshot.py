@@ -69,6 +69,8 @@ class Snapshot:
     def templates_with(self, namespace: str, key: str, value: str) -> Sequence[int]:
         """List the templates of a namespace that have a label."""
         part, places = self.of(POD).part(namespace), self.templates_in(namespace)
+        if not places:
+            return ()
         found = part.once(("by value", key), lambda: _group_by_value(part.read(read_pods).templates, key))
         return [places[place] for place in found.get(value, ())]
 

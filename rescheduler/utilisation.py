@@ -31,6 +31,7 @@ class Standing(NamedTuple):
 
     usable: Bools
     leaving: Bools
+    nodes: Indices  # those that are usable
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,7 @@ def measure_excess(seen: View, bounds: Bounds) -> float:
 
 def measure_spread(seen: View) -> float:
     """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
-    larger = seen.by_node("larger share", _find_larger)[standing(seen.ground).usable]
+    larger = seen.by_node("larger share", _find_larger, standing(seen.ground).nodes)
     return float(larger.std()) if len(larger) else 0.0
 
 
@@ -124,7 +125,7 @@ def count_on_leaving(seen: View) -> int:
 def _judge(ground: Ground) -> Standing:
     usable = np.array([verdict is None for verdict in ground.judged], np.bool_)
     leaving = np.array([isinstance(verdict, Leaving) for verdict in ground.judged], np.bool_)
-    return Standing(seal(usable), seal(leaving))
+    return Standing(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
 
 
 def _divide(seen: View, resource: str, nodes: Indices | slice) -> Shares:

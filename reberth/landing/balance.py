@@ -24,30 +24,23 @@ def score_balance(asked: Asked, view: View, feasible: Indices, arguments: Balanc
     if not any(demand.get(each.name, 0) for each in resources):
         return None
     key = ("balance", frozenset(demand.items()), resources)
-    scores = view.by_node(key, partial(_score, resources=resources, demand=demand))
-    return scores[feasible].astype(np.int64)
+    return view.by_node(key, partial(_score, resources=resources, demand=demand), feasible).astype(np.int64)
 
 
 def _score(view: View, nodes: Indices, *, resources: tuple[ResourceWeight, ...], demand: Amounts) -> Small:
-    uses = list(find_uses(view, nodes, resources, demand, by_load=False))
-    evenness = _rate([(use.offered, use.after) for use in uses], len(nodes))
+    uses = find_uses(view, nodes, resources, demand, by_load=False)
     if view.ground.version < (1, 36):
-        return evenness
-    before = _rate([(use.offered, use.used) for use in uses], len(nodes))
-    return _HALF + (_HALF + evenness - before) // 2
+        return _rate(uses.offered, uses.after)
+    before, evenness = _rate(uses.offered[:, None], np.stack((uses.used, uses.after), axis=1))
+    scores: Small = _HALF + (_HALF + evenness - before) // 2
+    return scores
 
 
-def _rate(uses: list[tuple[Ints, Ints]], size: int) -> Small:
-    """Rate each node from 0 to 100: one minus the deviation of the parts in use."""
-    there = np.array([offered > 0 for offered, _ in uses]).reshape(len(uses), size)
-    parts = np.array([_divide(offered, used) for offered, used in uses]).reshape(len(uses), size)
+def _rate(offered: Ints, used: Ints) -> Small:
+    """Rate from 0 to 100, of [resource, ...] in use: one minus the deviation of the parts."""
+    there = offered > 0
+    parts = np.minimum(np.where(there, used / np.maximum(offered, 1), 0.0), 1.0)
     return ((1.0 - _deviate(parts, there)) * MOST).astype(np.int8)
-
-
-def _divide(offered: Ints, used: Ints) -> Parts:
-    """Give the part in use, at most 1; 0 where nothing is offered."""
-    parts = np.divide(used, offered, out=np.zeros(len(used)), where=offered > 0)
-    return np.minimum(parts, 1.0, out=parts)
 
 
 def _deviate(parts: Parts, there: NDArray[np.bool_]) -> Parts:

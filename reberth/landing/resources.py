@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.columns import AmountColumns, Indices, Ints
+from reberth.columns import AmountColumns, Bools, Indices, Ints
 from reberth.landing.arguments import FitArguments, ResourceWeight, ScoringStrategy, ShapePoint
 from reberth.landing.asking import Asked
 from reberth.landing.normalising import MOST
@@ -26,10 +26,13 @@ _MOST_OF_SHAPE = 10
 Small = NDArray[np.int8]
 
 
-class Use(NamedTuple):
-    """One resource on the feasible nodes: what they offer, what is used, and what would be with the pod."""
+class Uses(NamedTuple):
+    """What counts for a score on some nodes, as [resource, node]: what they offer, and what is used of it.
 
-    weight: int
+    `after` is what would be used with the pod.
+    """
+
+    weights: Ints
     offered: Ints
     used: Ints
     after: Ints
@@ -43,34 +46,36 @@ def score_fit(asked: Asked, view: View, feasible: Indices, arguments: FitArgumen
     """Score by the profile's strategy. It weighs loads and overlooks what is requested for the whole pod."""
     load, strategy = asked.demand.load, arguments.scoring_strategy
     key = ("fit", frozenset(load.items()), strategy)
-    scores = view.by_node(key, partial(_score, strategy=strategy, load=load))
-    return scores[feasible].astype(np.int64)
+    return view.by_node(key, partial(_score, strategy=strategy, load=load), feasible).astype(np.int64)
 
 
 def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amounts) -> Small:
-    uses = list(find_uses(view, nodes, strategy.resources, load, by_load=True))
+    uses = find_uses(view, nodes, strategy.resources, load, by_load=True)
     if strategy.requested_to_capacity_ratio:
-        scores = _rate_by_shape(uses, strategy.requested_to_capacity_ratio.shape, len(nodes))
+        scores = _rate_by_shape(uses, strategy.requested_to_capacity_ratio.shape)
     else:
-        scores = _rate(uses, _PARTS[strategy.type], len(nodes))
+        scores = _rate(uses, _PARTS[strategy.type])
     return scores.astype(np.int8)
 
 
 def find_uses(
-    view: View, feasible: Indices, resources: tuple[ResourceWeight, ...], demand: Amounts, *, by_load: bool
-) -> Iterator[Use]:
+    view: View, nodes: Indices, resources: tuple[ResourceWeight, ...], demand: Amounts, *, by_load: bool
+) -> Uses:
     """Look at the resources that count for a score; of what few nodes have, only what the pod requests."""
+    weights, amounts, offered, used = [], [], [], []
     for each in resources:
         amount = demand.get(each.name, 0)
-        if amount or each.name in RESOURCES:
-            used = (
-                _load(view, each.name)
-                if by_load and each.name in _LOAD
-                else column(view.requested, each.name)
-            )
-            offered = column(view.nodes.allocatable, each.name)
-            if offered is not None and used is not None:
-                yield Use(each.weight, offered[feasible], used[feasible], used[feasible] + amount)
+        there = column(view.nodes.allocatable, each.name) if amount or each.name in RESOURCES else None
+        taken = _load(view, each.name) if by_load else column(view.requested, each.name)
+        if there is not None and taken is not None:
+            weights.append(each.weight)
+            amounts.append(amount)
+            offered.append(there.take(nodes))
+            used.append(taken.take(nodes))
+    size = (len(weights), len(nodes))
+    before = np.array(used, np.int64).reshape(size)
+    after = before + np.array(amounts, np.int64)[:, None]
+    return Uses(np.array(weights, np.int64), np.array(offered, np.int64).reshape(size), before, after)
 
 
 def column(amounts: AmountColumns, resource: str) -> Ints | None:
@@ -118,43 +123,42 @@ def _compare(name: str, amount: int, offered: Ints | None, used: Ints | None) ->
     return Refusal(f"Insufficient {name}", amount > offered - used)
 
 
-def _free(use: Use) -> Ints:
-    return np.where(use.after > use.offered, 0, use.offered - use.after)
+def _free(uses: Uses) -> Ints:
+    return np.where(uses.after > uses.offered, 0, uses.offered - uses.after)
 
 
-def _filled(use: Use) -> Ints:
-    return np.minimum(use.after, use.offered)
+def _filled(uses: Uses) -> Ints:
+    return np.minimum(uses.after, uses.offered)
 
 
-_PARTS: dict[str, Callable[[Use], Ints]] = {"LeastAllocated": _free, "MostAllocated": _filled}
+_PARTS: dict[str, Callable[[Uses], Ints]] = {"LeastAllocated": _free, "MostAllocated": _filled}
 
 
-def _rate(uses: list[Use], part: Callable[[Use], Ints], size: int) -> Ints:
+def _rate(uses: Uses, part: Callable[[Uses], Ints]) -> Ints:
     """Average the parts of what each node offers, in hundredths; what it does not offer drops out."""
-    scores, weights = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    for use in uses:
-        there = use.offered > 0
-        scores += use.weight * np.where(there, part(use) * MOST // np.where(there, use.offered, 1), 0)
-        weights += use.weight * there
-    return scores // np.where(weights, weights, 1)
+    there = uses.offered > 0
+    rated = np.where(there, part(uses) * MOST // np.maximum(uses.offered, 1), 0)
+    return _average(uses.weights, rated, there)
 
 
-def _rate_by_shape(uses: list[Use], shape: tuple[ShapePoint, ...], size: int) -> Ints:
+def _rate_by_shape(uses: Uses, shape: tuple[ShapePoint, ...]) -> Ints:
     """Rate each resource by the line of the shape; what rates 0 drops out of the average."""
-    scores, weights = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    for use in uses:
-        there = use.offered > 0
-        share = np.where(use.after > use.offered, MOST, use.after * MOST // np.where(there, use.offered, 1))
-        rated = np.where(there, follow(shape, share), 0)
-        scores += use.weight * rated
-        weights += use.weight * (rated > 0)
-    return np.floor(scores / np.where(weights, weights, 1) + 0.5).astype(np.int64)
+    there, offered = uses.offered > 0, np.maximum(uses.offered, 1)
+    share = np.where(uses.after > uses.offered, MOST, uses.after * MOST // offered)
+    rated = np.where(there, follow(shape, share), 0)
+    weights = uses.weights @ (rated > 0)
+    return np.floor(uses.weights @ rated / np.maximum(weights, 1) + 0.5).astype(np.int64)
+
+
+def _average(weights: Ints, rated: Ints, counted: Bools) -> Ints:
+    average: Ints = (weights @ rated) // np.maximum(weights @ counted, 1)
+    return average
 
 
 def follow(shape: tuple[ShapePoint, ...], share: Ints) -> Ints:
     """Follow the broken line through the points, dividing as Go does: towards zero."""
     step = MOST // _MOST_OF_SHAPE
-    line = np.full(len(share), shape[-1].score * step, np.int64)
+    line = np.full(share.shape, shape[-1].score * step, np.int64)
     for before, point in reversed(list(pairwise(shape))):
         rise = (point.score - before.score) * step * (share - before.utilization)
         run = point.utilization - before.utilization

@@ -64,16 +64,17 @@ class View:
         """Give those of the pods that take something from their nodes."""
         return pods[self.counted[pods]]
 
-    def by_node(self, key: Hashable, find: Callable[["View", Indices], Column]) -> Column:
+    def by_node(self, key: Hashable, find: Callable[["View", Indices], Column], nodes: Indices) -> Column:
         """Give what is found of nodes by their sums alone: once for the snapshot, anew where they differ."""
+        if len(nodes) <= len(self.changed):
+            return find(self, nodes)
         ground = self.ground
-        whole = ground.once(key, lambda: seal(find(view(ground), np.arange(ground.size, dtype=np.int32))))
-        if not self.changed:
-            return whole
-        nodes = np.fromiter(self.changed, np.int32, len(self.changed))
-        answers = whole.copy()
-        answers[nodes] = find(self, nodes)
-        return answers
+        answers = ground.once(key, lambda: seal(find(view(ground), np.arange(ground.size, dtype=np.int32))))
+        if self.changed:
+            changed = np.fromiter(self.changed, np.int32, len(self.changed))
+            answers = answers.copy()
+            answers[changed] = find(self, changed)
+        return answers.take(nodes)
 
     @cached_property
     def nominated(self) -> Mapping[int, tuple[int, ...]]:
