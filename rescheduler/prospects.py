@@ -7,6 +7,7 @@ cluster: the old pod leaving or gone, our extender drawing the new one to the de
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from reberth.columns import Bools, Indices, Ints
 from reberth.landing.advising import AVOID, Memory, OwnExtender
 from reberth.landing.asking import Asked
 from reberth.landing.chances import Chances, count_wanted, find_chances
-from reberth.landing.cycle import Scores, score
+from reberth.landing.cycle import Scores, score, score_again
 from reberth.landing.forecasting import Forecast, forecast_next, profile_of
 from reberth.landing.profiles import Scheduler
 from reberth.landing.verdicts import Rejected, Unforeseeable
@@ -63,12 +64,19 @@ class Prospect:
     scores: Scores
     gains: Ints
     forecast: Forecast
-    chances: Chances  # of each feasible node
     wanted: int  # so many feasible nodes are enough for kube-scheduler
+    drawn: Chances | None = None  # of each feasible node, if our extender draws the pod
 
-    @property
+    @cached_property
+    def chances(self) -> Chances:
+        """Give the chance of each feasible node."""
+        return self.forecast.chances if self.drawn is None else self.drawn
+
+    @cached_property
     def feasible(self) -> Bools:
         """Tell which of the nodes are feasible: all, but the pod's own may be not."""
+        if self.nodes is self.forecast.feasible:
+            return np.ones(len(self.nodes), np.bool_)
         return _find(self.nodes, self.forecast.feasible)
 
     def are_among(self, places: Sequence[int]) -> Bools:
@@ -84,8 +92,7 @@ class Prospect:
 
     def expect(self, gains: Ints) -> float:
         """Give the mean of what the nodes are worth, each as likely as the pod lands there."""
-        found = np.searchsorted(self.nodes, self.forecast.feasible)
-        return float((gains[found] * self.chances).sum())
+        return float((gains[self.feasible] * self.chances).sum())
 
 
 def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
@@ -100,7 +107,11 @@ def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
         return Refused(NO_FEASIBLE_NODE, _say_refusals(found))
     source = int(seen.node[place])
     nodes = _insert(found.feasible, source)
-    scores = score(found.asked, seen.without(place), profile, nodes)
+    without = seen.without(place)
+    if nodes is found.feasible and found.scores is not None:
+        scores = score_again(found.asked, without, profile, found.scores, source)
+    else:
+        scores = score(found.asked, without, profile, nodes)
     if isinstance(scores, Rejected):
         return Refused(CANNOT_FORECAST, scores.reason)
     totals = scores.totals
@@ -112,7 +123,6 @@ def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
         scores,
         totals - totals[np.searchsorted(nodes, source)],
         found,
-        found.chances,
         count_wanted(seen.ground.size, profile.percentage),
     )
 
@@ -132,7 +142,7 @@ def draw(prospect: Prospect, destinations: Indices, advisers: Sequence[OwnExtend
             if signals.draw:
                 places = np.searchsorted(found.feasible, destinations).astype(np.int32)
                 totals = _raise(totals, places, int(said.max(initial=0)))
-    return replace(prospect, chances=find_chances(totals, prospect.wanted))
+    return replace(prospect, drawn=find_chances(totals, prospect.wanted))
 
 
 def find_avoided(prospect: Prospect, advisers: Sequence[OwnExtender]) -> Bools:
@@ -146,7 +156,10 @@ def find_avoided(prospect: Prospect, advisers: Sequence[OwnExtender]) -> Bools:
 
 
 def _weigh(prospect: Prospect, nodes: Indices, adviser: OwnExtender) -> Ints:
-    return adviser.weigh(prospect.forecast.asked, prospect.seen, nodes)
+    found = prospect.forecast
+    if nodes is found.feasible and adviser in found.said:
+        return found.said[adviser]
+    return adviser.weigh(found.asked, prospect.seen, nodes)
 
 
 def _raise(totals: Ints, places: Indices, points: int) -> Ints:

@@ -152,15 +152,15 @@ class OwnExtender:
         if not self.weight:
             return np.zeros(len(nodes), np.int64)
         if self.path == AVOID:
-            grades = grade_ranks(self.memory.rank(self._opine(asked))[nodes])
+            grades = grade_ranks(self.memory.rank(self._opine(asked)).take(nodes))
         else:
-            grades = self.memory.grade(self._opine(asked))[nodes]
-        return grades.astype(np.int64) * self.weight * _POINTS_OF_A_GRADE
+            grades = self.memory.grade(self._opine(asked)).take(nodes)
+        return np.multiply(grades, self.weight * _POINTS_OF_A_GRADE, dtype=np.int64)
 
     def prefer(self, asked: Asked, view: View, nodes: Indices) -> Ints:
         if self.path != AVOID or not self.weight:
             return self.weigh(asked, view, nodes)
-        ranks = self.memory.rank(self._opine(asked))[nodes]
+        ranks = self.memory.rank(self._opine(asked)).take(nodes)
         return ranks.astype(np.int64) * MOST_GRADE * self.weight * _POINTS_OF_A_GRADE
 
     def _opine(self, asked: Asked) -> Opinion:

@@ -20,9 +20,13 @@ from reberth.landing.verdicts import FITS, Refusal, Rejected, Unforeseeable, Ver
 from reberth.landing.viewing import View
 
 T = TypeVar("T")
+_Weighted = tuple[str, int]
 
 # The only plugin that cares which of the pods are leaving.
 _SEES_LEAVING = "PodTopologySpread"
+# To these a pod that is leaving is as good as gone, and these see it on its own node alone.
+_SEES_NO_END = frozenset({"TaintToleration", "NodeAffinity", "ImageLocality", _SEES_LEAVING})
+_SEES_ONE_NODE = frozenset({"NodeResourcesFit", "NodeResourcesBalancedAllocation"})
 
 
 class Feasibility(NamedTuple):
@@ -37,13 +41,6 @@ class Scores(NamedTuple):
 
     nodes: Indices
     plugins: Mapping[str, Ints]
-    totals: Ints
-
-
-class Shared(NamedTuple):
-    """What all replicas of an owner are told, weighted, and the sum of it."""
-
-    said: Mapping[str, Ints | Rejected | None]
     totals: Ints
 
 
@@ -68,24 +65,61 @@ def check(
 
 def score(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Scores | Rejected:
     """Score these nodes against one another."""
-    ask = partial(_ask_scores, asked, view, profile, nodes)
-    shared = _share(asked, view, profile, ask, nodes.tobytes())
+    ask = _Weighing(asked, view, profile)
+    shared = _share(asked, view, profile, partial(_ask_scores, ask, nodes), nodes)
+    said = {
+        plugin: ask(plugin, nodes) if plugin[0] == _SEES_LEAVING else shared[plugin]
+        for plugin in profile.scores
+    }
+    return _gather(nodes, said)
+
+
+def score_again(asked: Asked, view: View, profile: Profile, before: Scores, node: int) -> Scores | Rejected:
+    """Score the same nodes once more, now that the pod that was leaving one of them is gone."""
+    ask = _Weighing(asked, view, profile)
+    return _gather(before.nodes, {plugin: ask.again(plugin, before, node) for plugin in profile.scores})
+
+
+class _Weighing(NamedTuple):
+    """Asks plugins, which stand with their weights, for weighted scores."""
+
+    asked: Asked
+    view: View
+    profile: Profile
+
+    def __call__(self, plugin: _Weighted, nodes: Indices) -> Ints | Rejected | None:
+        name, weight = plugin
+        scores = SCORES[name](self.asked, self.view, nodes, self.profile)
+        return scores * weight if weight != 1 and isinstance(scores, np.ndarray) else scores
+
+    def again(self, plugin: _Weighted, before: Scores, node: int) -> Ints | Rejected | None:
+        """Ask only for what the end of a pod on this node may change."""
+        known = before.plugins.get(plugin[0])
+        if plugin[0] in _SEES_NO_END:
+            return known
+        if plugin[0] not in _SEES_ONE_NODE or known is None:
+            return self(plugin, before.nodes)
+        there = self(plugin, np.array([node], np.int32))
+        return np.where(before.nodes == node, there, known) if isinstance(there, np.ndarray) else there
+
+
+def _gather(nodes: Indices, said: Mapping[_Weighted, Ints | Rejected | None]) -> Scores | Rejected:
+    """Add up what was said, unless one of the plugins turns the pod away."""
     plugins: dict[str, Ints] = {}
-    for name, weight in profile.scores:
-        own = name == _SEES_LEAVING
-        scores = _weigh(SCORES[name](asked, view, nodes, profile), weight) if own else shared.said[name]
+    for (name, _), scores in said.items():
         if isinstance(scores, Rejected):
             return scores
         if scores is not None:
             plugins[name] = scores
-    return Scores(nodes, plugins, shared.totals + plugins.get(_SEES_LEAVING, 0))
+    return Scores(nodes, plugins, sum(plugins.values(), np.zeros(len(nodes), np.int64)))
 
 
-def _share(asked: Asked, view: View, profile: Profile, ask: Callable[[], T], about: str | bytes) -> T:
+def _share(asked: Asked, view: View, profile: Profile, ask: Callable[[], T], about: str | Indices) -> T:
     """Ask once for all replicas of an owner where nothing has moved: they differ in who is leaving alone."""
     if not view.is_unmoved:
         return ask()
-    return view.ground.lately((about, asked.template, asked.own, profile.name), ask)
+    what = about if isinstance(about, str) else about.tobytes()
+    return view.ground.lately((what, asked.template, asked.own, profile.name), ask)
 
 
 def _ask_filters(asked: Asked, view: View, profile: Profile) -> dict[str, Verdict]:
@@ -93,18 +127,8 @@ def _ask_filters(asked: Asked, view: View, profile: Profile) -> dict[str, Verdic
     return {name: FITS if name == _SEES_LEAVING else FILTERS[name](asked, view, profile) for name in names}
 
 
-def _ask_scores(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Shared:
-    said = {
-        name: _weigh(SCORES[name](asked, view, nodes, profile), weight)
-        for name, weight in profile.scores
-        if name != _SEES_LEAVING
-    }
-    scores = [one for one in said.values() if isinstance(one, np.ndarray)]
-    return Shared(said, sum(scores, np.zeros(len(nodes), np.int64)))
-
-
-def _weigh(scores: Ints | Rejected | None, weight: int) -> Ints | Rejected | None:
-    return scores * weight if isinstance(scores, np.ndarray) else scores
+def _ask_scores(ask: "_Weighing", nodes: Indices) -> dict[_Weighted, Ints | Rejected | None]:
+    return {plugin: ask(plugin, nodes) for plugin in ask.profile.scores if plugin[0] != _SEES_LEAVING}
 
 
 def _look_at(asked: Asked, view: View, profile: Profile) -> Feasibility:

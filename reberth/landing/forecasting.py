@@ -1,8 +1,9 @@
 """Where a pod would land: the feasible nodes with their scores, the best of them, and the chance of each."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -56,9 +57,15 @@ class Forecast:
     feasible: Indices
     scores: Scores | None  # none where at most one node is feasible: then nobody asks for scores
     totals: Ints
-    chances: Chances
     refusals: tuple[Refusal, ...]
+    find_chances: Callable[[], Chances] = field(repr=False)
+    said: Mapping[Adviser, Ints] = field(default_factory=dict)  # what each adviser adds to the totals
     rejected: str | None = None
+
+    @cached_property
+    def chances(self) -> Chances:
+        """Give the chance of each; not every asker wants to know."""
+        return self.find_chances()
 
     @property
     def best(self) -> Indices:
@@ -92,11 +99,13 @@ def forecast(
     scores = score(asked, view, profile, feasible) if len(feasible) > 1 else None
     if isinstance(scores, Rejected):
         return _nowhere(asked, view, found.refusals, scores.reason)
-    totals = _weigh(asked, view, scores, advisers) if scores else np.zeros(len(feasible), np.int64)
+    said = {adviser: adviser.weigh(asked, view, feasible) for adviser in advisers if scores}
+    totals: Ints = sum(said.values(), scores.totals if scores else np.zeros(len(feasible), np.int64))
     wanted = count_wanted(view.ground.size, profile.percentage)
-    order = _prefer(asked, view, scores, advisers) if scores and wanted < passed else totals
-    chances = find_chances(order, wanted, refused=passed - int(np.count_nonzero(found.fits)))
-    return Forecast(asked, feasible, scores, totals, chances, found.refusals)
+    order = partial(_prefer, asked, view, scores, advisers) if scores and wanted < passed else lambda: totals
+    refused = passed - int(np.count_nonzero(found.fits))
+    chances = partial(_find_chances, order, wanted, refused)
+    return Forecast(asked, feasible, scores, totals, found.refusals, chances, said)
 
 
 def forecast_next(
@@ -168,14 +177,13 @@ def _find_feasible(asked: Asked, view: View, found: Feasibility) -> Indices:
     return np.flatnonzero(found.fits).astype(np.int32)
 
 
-def _weigh(asked: Asked, view: View, scores: Scores, advisers: Sequence[Adviser]) -> Ints:
-    """Add what the extenders say of the nodes to what the plugins do."""
-    return sum((adviser.weigh(asked, view, scores.nodes) for adviser in advisers), scores.totals)
-
-
 def _prefer(asked: Asked, view: View, scores: Scores, advisers: Sequence[Adviser]) -> Ints:
     """Order the nodes as they win, whichever of them kube-scheduler finds."""
     return sum((adviser.prefer(asked, view, scores.nodes) for adviser in advisers), scores.totals)
+
+
+def _find_chances(order: Callable[[], Ints], wanted: int, refused: int) -> Chances:
+    return find_chances(order(), wanted, refused=refused)
 
 
 def _nowhere(asked: Asked, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:
@@ -183,4 +191,4 @@ def _nowhere(asked: Asked, view: View, refusals: tuple[Refusal, ...], reason: st
     nobody: Indices = np.zeros(0, np.int32)
     everywhere = Refusal(reason, np.ones(view.ground.size, np.bool_))
     none: Ints = np.zeros(0, np.int64)
-    return Forecast(asked, nobody, None, none, np.zeros(0), (*refusals, everywhere), reason)
+    return Forecast(asked, nobody, None, none, (*refusals, everywhere), lambda: np.zeros(0), rejected=reason)
