@@ -15,37 +15,33 @@ from rescheduler.policies.proposals import Policy, Promises, Proposal, Proposals
 _DIGITS = 6
 # What moves leave of promises is found anew for so many proposals, and again once these were all looked at.
 _NEAR, _FIRST = 256, 16
-_PROMISE = 2
 
 Batch = tuple[Proposals, Policy]
+# What a proposal promises, and who comes first of those that promise alike: complex numbers sort by both.
+Turns = NDArray[np.complex128]
 
 
 class Columns(NamedTuple):
-    """Of each proposal whose batch it is of, which of it, its pod, and what it is sorted by."""
+    """Of each proposal whose batch it is of, which of it, its pod, and its rank beside others.
+
+    Those of a lower class come first, whatever the others promise; the ties decide where nothing else does.
+    """
 
     batch: Indices
     number: Indices
     pods: Indices
-    keys: tuple[NDArray[Any], ...]
-    """The most important first."""
-
-    def keys_of(self, places: Ints) -> list[NDArray[Any]]:
-        return [key[places] for key in self.keys]
-
-    def promise(self, places: Ints, promises: Promises) -> "Columns":
-        """Let these promise something else."""
-        key = self.keys[_PROMISE].copy()
-        key[places] = -np.round(promises, _DIGITS)
-        return self._replace(keys=(*self.keys[:_PROMISE], key, *self.keys[_PROMISE + 1 :]))
+    classes: Indices
+    ties: Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Agenda:
-    """Proposals in their order. The columns stand as all were proposed; who comes when `order` alone says."""
+    """Proposals in their order. The columns stand as all were proposed, the turns as they come."""
 
     batches: Sequence[Batch]
     columns: Columns
     order: Ints
+    turns: Turns
 
     def __len__(self) -> int:
         return len(self.order)
@@ -64,7 +60,7 @@ class Agenda:
         return self.columns.pods[self.order]
 
     def only(self, chosen: Bools | slice) -> "Agenda":
-        return Agenda(self.batches, self.columns, self.order[chosen])
+        return Agenda(self.batches, self.columns, self.order[chosen], self.turns[chosen])
 
     def since(self, place: int) -> "Agenda":
         """Give what comes from this place on."""
@@ -86,16 +82,22 @@ class Agenda:
         promises = self.near().weigh(seen)
         if promises is None:
             return self, True
-        columns, near = self.columns.promise(self.order[:_NEAR], promises), self.order[:_NEAR]
-        near = near[_sort(columns.keys_of(near))]
-        moved = np.concatenate([near, self.order[len(near) : _count_until(columns, self.order, near[-1])]])
-        turns = _merge(columns.keys_of(moved), len(near))
-        order = np.concatenate([moved[turns], self.order[len(moved) :]])
-        return Agenda(self.batches, columns, order), not np.any(turns[:_FIRST] >= _NEAR)
+        near, rest = self.order[:_NEAR], self.since(_NEAR)
+        classes, turns = self.columns.classes[near], _take_turns(promises, self.columns.ties[near])
+        ranked = np.lexsort((turns, classes))
+        places = rest.find_places(classes[ranked], turns[ranked])
+        order, after = _put_in(rest.order, near[ranked], places), _put_in(rest.turns, turns[ranked], places)
+        return Agenda(self.batches, self.columns, order, after), not places[:_FIRST].any()
+
+    def find_places(self, classes: Indices, turns: Turns) -> Ints:
+        """Tell before which of these others come that are of the first one's class, or of one before it."""
+        first = self.columns.classes[self.order[0]] if len(self) else 0
+        alike = bisect_right(self.order, first, key=self.columns.classes.__getitem__)
+        return np.where(classes < first, 0, np.searchsorted(self.turns[:alike], turns))
 
     def weigh(self, seen: View) -> Promises | None:
         """Find anew what is promised; None if that is as it was."""
-        batch, pods, promises = self.batch, self.pods, -self.columns.keys[_PROMISE][self.order]
+        batch, pods, promises = self.batch, self.pods, -self.turns.real
         is_new = False
         for place in range(len(self.batches)):
             theirs = np.flatnonzero(batch == place)
@@ -127,58 +129,33 @@ def set_agenda(policies: Iterable[Policy], seen: View, looked_at: frozenset[str]
     batch = np.repeat(np.arange(len(batches), dtype=np.int32), sizes)
     number = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
     pods = np.concatenate([np.zeros(0, np.int32), *(each.pods for each, _ in batches)])
-    keys = tuple(_list_keys(batches, batch, pods, seen, looked_at))
-    return Agenda(batches, Columns(batch, number, pods, keys), _sort(keys))
-
-
-def _list_keys(
-    batches: Sequence[Batch], batch: Indices, pods: Indices, seen: View, looked_at: frozenset[str]
-) -> list[NDArray[Any]]:
-    """Sort by demand, by who was looked at, by promise, priority and name: pods stand by their names."""
-    snapshot = seen.ground.snapshot
+    undemanded = np.array([each.demand is None for each, _ in batches], np.int32)[batch]
+    classes = 2 * undemanded + _find_again(pods, seen, looked_at)
+    columns = Columns(batch, number, pods, classes, _break_ties(batches, batch, pods, seen))
     promises = np.concatenate([np.zeros(0), *(each.promises for each, _ in batches)])
+    turns = _take_turns(promises, columns.ties)
+    order = np.lexsort((columns.ties, turns.real, classes))
+    return Agenda(batches, columns, order, turns[order])
+
+
+def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, seen: View) -> Ints:
+    """Rank by priority and name: pods stand by their names; of one pod, by policy and cause."""
     names = sorted({(each.policy, each.cause) for each, _ in batches})
     rank = np.array([names.index((each.policy, each.cause)) for each, _ in batches], np.int32)
-    undemanded = np.array([each.demand is None for each, _ in batches], np.bool_)
-    return [
-        undemanded[batch],
-        _find_again(pods, seen, looked_at),
-        -np.round(promises, _DIGITS),
-        snapshot.pods.priority[pods],
-        pods,
-        rank[batch],
-    ]
+    ties = np.empty(len(pods), np.int64)
+    ties[np.lexsort((rank[batch], pods, seen.ground.snapshot.pods.priority[pods]))] = np.arange(len(pods))
+    return ties
 
 
-def _count_until(columns: Columns, order: Ints, last: int) -> int:
-    """Count those that may stand before one of the first; behind these all are in order."""
-
-    def find_key(place: int) -> tuple[Any, ...]:
-        return tuple(key[place] for key in columns.keys[: _PROMISE + 1])
-
-    return bisect_right(order, find_key(last), lo=min(_NEAR, len(order)), key=find_key)
+def _take_turns(promises: Promises, ties: Ints) -> Turns:
+    """The highest promise comes first."""
+    return -np.round(promises, _DIGITS) + 1j * ties
 
 
-def _merge(keys: Sequence[NDArray[Any]], first: int) -> Ints:
-    """Sort two parts that are sorted. Only where both promise alike, the other keys are asked again."""
-    if any(key.min() != key.max() for key in keys[:_PROMISE]):
-        return _sort(keys)
-    order: Ints = np.argsort(keys[_PROMISE], kind="stable")
-    promised, is_first = keys[_PROMISE][order], order < first
-    is_alike = promised[:-1] == promised[1:]
-    run = np.concatenate(([0], np.cumsum(~is_alike)))
-    is_mixed = np.zeros(len(order), np.bool_)
-    is_mixed[run[1:][is_alike & is_first[:-1] & ~is_first[1:]]] = True
-    places = np.flatnonzero(is_mixed[run])
-    alike = order[places]
-    order[places] = alike[_sort([key[alike] for key in keys])]
-    return order
-
-
-def _sort(keys: Sequence[NDArray[Any]]) -> Ints:
-    kept = [key for key in reversed(keys) if len(key) and key.min() != key.max()]
-    order: Ints = np.lexsort(kept) if kept else np.arange(len(keys[0]))
-    return order
+def _put_in(rest: NDArray[Any], found: NDArray[Any], places: Ints) -> NDArray[Any]:
+    """Insert what was found before these places, which rise."""
+    last = int(places[-1])
+    return np.concatenate([np.insert(rest[:last], places, found), rest[last:]])
 
 
 def _find_again(pods: Indices, seen: View, looked_at: frozenset[str]) -> Bools:
