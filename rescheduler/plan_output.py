@@ -1,6 +1,5 @@
 """A plan as people and machines read it: JSON, YAML, or tables no wider than the terminal."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ def align(rows: Sequence[Sequence[str]], *, width: int, indent: str = "") -> Ite
 
 
 def _as_values(plan: Plan) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.to_builtins(plan)
+    values: dict[str, Any] = msgspec.to_builtins(plan, enc_hook=list)  # the refusals
     values["score"] = {"before": _name(plan.score.before), "after": _name(plan.score.after)}
     return values
 
@@ -59,7 +58,7 @@ def _list_lines(plan: Plan, width: int) -> Iterator[str]:
         yield ""
         head = ("POD", "FROM", "TO", "CHANCE", "POLICY", "MODE", "LEVEL", "WORTH", "REASON")
         yield from align([head, *map(_show_move, plan.moves)], width=width)
-    if plan.refused:
+    if len(plan.refused):
         yield ""
         yield from _list_refused(plan, width)
     yield ""
@@ -80,8 +79,7 @@ def _list_refused(plan: Plan, width: int) -> Iterator[str]:
         rows = [(each.pod, each.policy, each.rule, each.reason) for each in plan.refused]
         yield from align([("NOT MOVED", "POLICY", "RULE", "REASON"), *rows], width=width)
         return
-    counts = Counter((each.rule, each.policy) for each in plan.refused)
-    order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    order = sorted(plan.refused.count().items(), key=lambda item: (-item[1], item[0]))
     counted = [(rule, policy, str(count)) for (rule, policy), count in order]
     yield from align([("NOT MOVED BY RULE", "POLICY", "PODS"), *counted], width=width)
 

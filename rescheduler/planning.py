@@ -89,7 +89,7 @@ def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
         kind="Plan",
         now=write_time(cycle.now),
         moves=tuple(draft.moves),
-        refused=tuple(draft.list_refused(cycle)),
+        refused=draft.list_refused(cycle),
         nodes=dict(_compare_nodes(cycle, draft)),
         score=Scores(before, after),
         warnings=tuple(cycle.list_warnings()),

@@ -1,7 +1,6 @@
 """A plan in the making: what was accepted so far, what was refused, and the cluster as it would be by now."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +13,9 @@ from rescheduler.agenda import Agenda, set_agenda
 from rescheduler.limits import Limits
 from rescheduler.planning_cycle import Cycle
 from rescheduler.planning_memory import Moved, PlanMemory
-from rescheduler.plans import APPLY, RECOMMEND, Mode, NotPlanned, PlannedMove
+from rescheduler.plans import APPLY, RECOMMEND, Mode, PlannedMove
 from rescheduler.policies.proposals import Proposal
-from rescheduler.refusing import Word, list_refusals
+from rescheduler.refusing import Refusals, Word
 
 
 class Accepted(NamedTuple):
@@ -86,10 +85,10 @@ class Draft:
         forecast = frozenset(self.forecast)
         return forecast if forecast & cycle.looked_at else forecast | cycle.looked_at
 
-    def list_refused(self, cycle: Cycle) -> Iterator[NotPlanned]:
+    def list_refused(self, cycle: Cycle) -> Refusals:
         """Give the refused proposals by pod and policy; nothing more is said of a pod that is moved."""
         words = [*self._refused[APPLY], *self._refused[RECOMMEND]]
-        return list_refusals(words, cycle.context.snapshot.pods.rows, stays=self._find_staying())
+        return Refusals(words, cycle.context.snapshot.pods.rows, stays=self._find_staying())
 
     def _refuse(self, pods: Indices, policy: str, refused: Refused) -> None:
         self._refused[self._mode].append(Word(pods, policy, refused))

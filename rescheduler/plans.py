@@ -4,6 +4,8 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from rescheduler.refusing import Refusals
+
 Mode = Literal["apply", "recommend"]
 """What becomes of a planned move."""
 WantedMode = Literal["apply", "recommend", "off"]
@@ -39,15 +41,6 @@ class PlannedMove(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     reason: str
 
 
-class NotPlanned(msgspec.Struct, frozen=True, gc=False):
-    """A proposal that came to nothing, by the first rule that was against it."""
-
-    pod: str
-    policy: str
-    rule: str
-    reason: str
-
-
 class BeforeAndAfter(msgspec.Struct, frozen=True):
     """What is requested on a node, in hundredths of what it offers, by resource."""
 
@@ -75,7 +68,7 @@ class Plan(msgspec.Struct, frozen=True):
     kind: Literal["Plan"]
     now: str
     moves: tuple[PlannedMove, ...]
-    refused: tuple[NotPlanned, ...]
+    refused: Refusals
     nodes: dict[str, BeforeAndAfter]
     score: Scores
     warnings: tuple[str, ...]

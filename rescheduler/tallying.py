@@ -23,11 +23,14 @@ from rescheduler.utilisation import shares, standing
 def count_plan(plan: Plan) -> None:
     """Count what the policies have proposed, and what became of it."""
     moves = Counter(move.policy for move in plan.moves)
-    refused = Counter(each.policy for each in plan.refused)
+    refused: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
+    for (rule, policy), count in plan.refused.count().items():
+        refused[policy] += count
+        rules[bounded(rule, metrics.REFUSALS)] += count
     for counts, result in ((moves, "planned"), (refused, "refused")):
         for policy, count in counts.items():
             metrics.PROPOSALS.labels(bounded(policy, metrics.POLICIES), result).inc(count)
-    rules = Counter(bounded(each.rule, metrics.REFUSALS) for each in plan.refused)
     metrics.PLAN_REFUSED.clear()
     for rule, count in rules.items():
         metrics.REFUSED.labels(rule).inc(count)

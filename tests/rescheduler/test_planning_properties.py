@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from random import Random
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from reberth.landing.viewing import View, view
 from reberth.objects import from_objects
 from reberth.quantities import nanos
 from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.plan_output import write_json
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.plans import Plan
 from rescheduler.policies import better_preferences
@@ -48,7 +48,7 @@ def judge_sound(seed: int) -> int:
     shuffled = dice.sample(objects, len(objects))
     again, _ = make_plan(shuffled, asked, None, world=world)
     straight, _ = make_plan(objects, asked, None, world=world)
-    assert msgspec.json.encode(again) == msgspec.json.encode(straight)
+    assert write_json(again) == write_json(straight)
     return len(made.moves)
 
 

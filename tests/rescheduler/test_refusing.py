@@ -4,7 +4,7 @@ import numpy as np
 
 from reberth.objects import from_objects
 from reberth.refusals import Refused
-from rescheduler.refusing import Word, list_refusals
+from rescheduler.refusing import Refusals, Word
 from tests.rescheduler.planned import NOW, VERSION, replica
 
 FULL, LATE = Refused("Full", "it is full"), Refused("Late", "it is late")
@@ -19,7 +19,7 @@ def word(policy: str, refused: Refused, *pods: int) -> Word:
 
 
 def told(*words: Word, stays: np.typing.NDArray[np.bool_] = ALL_STAY) -> list[tuple[str, str, str]]:
-    return [(each.pod, each.policy, each.rule) for each in list_refusals(words, ROWS, stays=stays)]
+    return [(each.pod, each.policy, each.rule) for each in Refusals(words, ROWS, stays=stays)]
 
 
 def test_refusals_stand_by_pod_and_policy() -> None:
@@ -40,3 +40,9 @@ def test_nothing_is_said_of_who_is_moved() -> None:
 
 def test_nobody_is_refused_without_a_word() -> None:
     assert told() == []
+
+
+def test_who_only_counts_needs_nothing_spelt_out() -> None:
+    words = [word("a", FULL, 0, 1), word("b", FULL, 1), word("a", LATE, 1)]
+    counts = Refusals(words, ROWS, stays=np.arange(4) != 0).count()
+    assert counts == {("Full", "b"): 1, ("Late", "a"): 1}

@@ -93,7 +93,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     assert refused > 0
     assert said("proposals_total", policy=POLICY, result="refused") == before + refused
     assert said("plan_moves", mode="recommend") == len(plan.moves)
-    assert said("plan_refused_proposals", rule=plan.refused[0].rule) > 0
+    assert said("plan_refused_proposals", rule=next(iter(plan.refused)).rule) > 0
     assert said("cluster_score", part="excess", when="now") == plan.score.before.excess > 0
     assert said("utilisation_nodes", resource="cpu", le="0.1") == 1
     assert said("utilisation_nodes", resource="cpu", le="0.9") == 2
