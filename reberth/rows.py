@@ -17,7 +17,7 @@ from reberth.records import Labels, Node, NodeStatus, Pod, PodCondition, PodSpec
 from reberth.requests import Amounts, node_amounts
 from reberth.sharing import Own, join_pairs, join_spec, keep_known, keep_one, split
 from reberth.tables import meta_of
-from reberth.templates import PriorityError, Template, Templates, part_amounts
+from reberth.templates import PriorityError, Template, Templates, pack, part_amounts
 from reberth.times import TimeError, parse_time
 
 Plain = TypeVar("Plain", bound=Record)
@@ -87,6 +87,7 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     record: Node
     main: bytes  # what the node offers of RESOURCES, packed
     extended: Amounts  # and of other resources
+    images: bytes  # which objects the images of the record are, packed: nodes share them
 
 
 def make_pod_row(pod: Pod, templates: Templates) -> PodRow:
@@ -105,7 +106,8 @@ def make_node_row(node: Node) -> NodeRow:
         main, extended = part_amounts(node_amounts(node.status.allocatable))
     except QuantityError as error:
         raise ObjectError("Node", node.metadata, field=find_unreadable(node), reason=str(error)) from error
-    return NodeRow(_trim_node(node), main, extended)
+    record = _trim_node(node)
+    return NodeRow(record, main, extended, pack(*map(id, record.status.images or ())))
 
 
 def trim(record: Plain) -> Plain:

@@ -1,16 +1,18 @@
 """Images that a node already has, so that a pod starts there sooner."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from reberth.columns import Indices, Ints
+from reberth.kinds import NODE
 from reberth.landing.asking import Asked
 from reberth.landing.ground import Ground
 from reberth.landing.normalising import MOST
 from reberth.landing.viewing import View
-from reberth.records import ObjectMeta, PodSpec
+from reberth.records import ContainerImage, ObjectMeta, PodSpec
 from reberth.requests import Version
 from reberth.tabulating import seal
 
@@ -22,13 +24,23 @@ _MOST_OF_ONE = 1000 * _MEBI
 Found = tuple[int, list[Indices]]
 
 
+class _Shared(NamedTuple):
+    """What some nodes say of an image in one record: which nodes, and at which places of all."""
+
+    image: ContainerImage
+    nodes: Indices
+    places: Ints
+
+
 def score_images(asked: Asked, view: View, feasible: Indices) -> Ints:
     ground, spec = view.ground, asked.template.spec
     known = ground.once("images", lambda: _list_images(ground))
     names = tuple([name for name in map(_with_tag, _name_images(spec, ground.version)) if name in known])
     containers = len(spec.init_containers or ()) + len(spec.containers or ())
     key = ("images of", names, containers)
-    found = ground.once(key, lambda: _score(ground.size, [known[name] for name in names], containers))
+    found = ground.once(
+        key, lambda: _score(ground.size, [_settle(known[name], ground) for name in names], containers)
+    )
     return found[feasible]
 
 
@@ -55,27 +67,40 @@ def _with_tag(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _list_images(ground: Ground) -> dict[str, Found]:
+def _list_images(ground: Ground) -> dict[str, list[_Shared]]:
     """Find who has each image. Nodes that have the same one mostly share its record."""
+    known: dict[str, list[_Shared]] = {}
+    for each in _list_shared(ground):
+        for name in each.image.names or ():
+            known.setdefault(name, []).append(each)
+    return known
+
+
+def _settle(shared: list[_Shared], ground: Ground) -> Found:
+    """Take the size that the first node gave, where records of one name differ."""
+    sizes = {each.image.size_bytes for each in shared}
+    first = shared[0] if len(sizes) == 1 else min(shared, key=partial(_come, ground))
+    return first.image.size_bytes, [each.nodes for each in shared]
+
+
+def _list_shared(ground: Ground) -> Iterator[_Shared]:
+    """Give each record with the nodes that share it."""
+    rows, records = ground.snapshot.of(NODE).all, ground.snapshot.nodes.records
+    objects = np.frombuffer(b"".join([row.images for row in rows]), np.int64)
+    counts = np.array([len(row.images) // objects.itemsize for row in rows], np.int64)
+    holders, begins = np.repeat(np.arange(len(rows), dtype=np.int32), counts), np.cumsum(counts) - counts
+    order = np.argsort(objects)
+    for places in np.split(order, np.flatnonzero(np.diff(objects[order], prepend=0)))[1:]:
+        node = int(holders[places[0]])
+        images = records[node].status.images or ()
+        yield _Shared(images[places[0] - begins[node]], holders[places], places)
+
+
+def _come(ground: Ground, shared: _Shared) -> tuple[tuple[int, str], int]:
+    """Tell when kube-scheduler came to know a record."""
     records = ground.snapshot.nodes.records
-    nodes = sorted(range(ground.size), key=lambda place: _age(records[place].metadata))
-    held = [records[node].status.images or () for node in nodes]
-    images = list(chain.from_iterable(held))
-    holders = np.repeat(np.array(nodes, np.int32), [len(each) for each in held])
-    found: dict[str, Found] = {}
-    for first, part in _group(np.fromiter(map(id, images), np.int64, len(images)), holders):
-        for name in images[first].names or ():
-            found.setdefault(name, (images[first].size_bytes, []))[1].append(part)
-    return found
-
-
-def _group(keys: Ints, values: Indices) -> Iterator[tuple[int, Indices]]:
-    """Give the values of each key, and where the key stands first: in that order."""
-    order = np.argsort(keys, kind="stable")
-    begins = np.flatnonzero(np.concatenate(([True], np.diff(keys[order]) != 0))[: len(keys)])
-    firsts, parts = order[begins], np.split(values[order], begins[1:])
-    for place in np.argsort(firsts):
-        yield int(firsts[place]), parts[place]
+    pairs = zip(shared.nodes.tolist(), shared.places.tolist(), strict=True)
+    return min((_age(records[node].metadata), place) for node, place in pairs)
 
 
 def _age(meta: ObjectMeta) -> tuple[int, str]:
