@@ -5,7 +5,7 @@ that an answer about thousands of nodes is a few steps over arrays. The last row
 that nobody has seen: nothing is known against them, nor for them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import repeat
 
 import numpy as np
@@ -44,18 +44,26 @@ class Remembered:
         self._histories: dict[_Key, EvictionHistory] = {}
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
 
-    def put_node(self, node: Node) -> None:
-        self.put_judged(node, judge_node(node))
+    def put_first(self, nodes: Iterable[tuple[Node, Leaving | Young | None]]) -> None:
+        """Put nodes of which it is known how they stand, before any other."""
+        judged = {node.metadata.name: (node, standing) for node, standing in nodes}
+        self.rows = {name: row for row, name in enumerate(judged)}
+        self.scores.seat_first(self.rows)
+        self._shunned = np.zeros(len(judged) + 1, dtype=np.bool_)
+        for name, (node, standing) in judged.items():
+            if node.metadata.annotations and ANNOTATION in node.metadata.annotations:
+                self._put_notes(name, node.metadata.annotations[ANNOTATION])
+            if standing:
+                self._put_standing(name, standing)
 
-    def put_judged(self, node: Node, standing: Leaving | Young | None) -> None:
-        """Put a node of which it is known how it stands."""
+    def put_node(self, node: Node) -> None:
         name, annotation = node.metadata.name, (node.metadata.annotations or {}).get(ANNOTATION)
         is_new = name not in self.rows
         if is_new:
             self._give_row(name)
         if annotation is not None or not is_new:
             self._put_notes(name, annotation)
-        self._put_standing(name, standing)
+        self._put_standing(name, judge_node(node))
 
     def drop_node(self, name: str) -> None:
         if name not in self.rows:

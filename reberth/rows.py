@@ -16,6 +16,7 @@ from reberth.quantities import QuantityError
 from reberth.records import Labels, Node, NodeStatus, Pod, PodCondition, PodSpec, Record
 from reberth.requests import Amounts, node_amounts
 from reberth.sharing import Own, join_pairs, join_spec, keep_known, keep_one, split
+from reberth.standing import Leaving, Young, judge_node
 from reberth.tables import meta_of
 from reberth.templates import PriorityError, Template, Templates, pack, part_amounts
 from reberth.times import TimeError, parse_time
@@ -88,6 +89,7 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     main: bytes  # what the node offers of RESOURCES, packed
     extended: Amounts  # and of other resources
     images: bytes  # which objects the images of the record are, packed: nodes share them
+    standing: Leaving | Young | None  # what keeps it from being a destination
 
 
 def make_pod_row(pod: Pod, templates: Templates) -> PodRow:
@@ -107,7 +109,8 @@ def make_node_row(node: Node) -> NodeRow:
     except QuantityError as error:
         raise ObjectError("Node", node.metadata, field=find_unreadable(node), reason=str(error)) from error
     record = _trim_node(node)
-    return NodeRow(record, main, extended, pack(*map(id, record.status.images or ())))
+    images = pack(*map(id, record.status.images or ()))
+    return NodeRow(record, main, extended, images, judge_node(record))
 
 
 def trim(record: Plain) -> Plain:

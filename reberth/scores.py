@@ -12,7 +12,7 @@ an annotation such as "load/cpu=3, power/green=-2".
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -175,6 +175,11 @@ class Scoreboard:
         self._grow(row + 2)
         self._rows[node] = row
         self._write(node)
+
+    def seat_first(self, rows: Mapping[str, int]) -> None:
+        """Give nodes their rows, before any score was put."""
+        self._grow(len(rows) + 1)
+        self._rows.update(rows)
 
     def unseat(self, node: str) -> None:
         row = self._rows.pop(node)

@@ -78,8 +78,7 @@ class Memory:
     @cached_property
     def remembered(self) -> Remembered:
         snapshot, remembered = self.ground.snapshot, Remembered(self.settings.scores)
-        for node, standing in zip(snapshot.nodes.records, self.ground.judged, strict=True):
-            remembered.put_judged(node, standing)
+        remembered.put_first(zip(snapshot.nodes.records, self.ground.judged, strict=True))
         for history in snapshot.of(HISTORY):
             remembered.put_history(history)
         for score in snapshot.of(SCORE):

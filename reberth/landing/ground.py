@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from reberth.columns import Bools, Indices
+from reberth.kinds import NODE
 from reberth.records import Labels
 from reberth.requests import Version
 from reberth.selectors import EVERYTHING, NODE_NAME, Clause, NodeRule, NodeTerm, Selector
 from reberth.snapshot import Snapshot
-from reberth.standing import Leaving, Young, judge_node
+from reberth.standing import Leaving, Young
 from reberth.tabulating import seal
 from reberth.templates import Template
 
@@ -68,7 +69,7 @@ class Ground:
     @cached_property
     def judged(self) -> tuple[Leaving | Young | None, ...]:
         """Tell of each node what keeps it from being a destination."""
-        return tuple(map(judge_node, self.snapshot.nodes.records))
+        return tuple(row.standing for row in self.snapshot.of(NODE))
 
     def label(self, key: str) -> LabelColumn:
         return self.once(("label", key), lambda: _read_label(self._labels, key))

@@ -148,7 +148,7 @@ class UnderUtilisedNodes:
     def _find_least_burdens(self, seen: View, pods: Indices) -> Shares:
         """Tell how much each pod would be a burden on the under-utilised node that it burdens least."""
         templates = seen.ground.snapshot.pods.template[pods]
-        sizes, which = np.unique(self._sizes.of_template[templates], return_inverse=True)
+        sizes, which = _find_used(self._sizes.of_template[templates], self._sizes.requests.shape[1])
         fitting, balance = self._fitting, self._measure(seen)
         burdens = balance.compare(balance.largest[fitting.nodes], fitting.fill(sizes, seen))
         least: Shares = burdens.min(axis=1, initial=_NO_ROOM)[which]
@@ -164,8 +164,13 @@ class UnderUtilisedNodes:
         """Find the sizes that pods have."""
         templates = np.arange(len(self.begun.ground.snapshot.templates.all))
         asked = _requests_of(self.begun, self.bounds.resources, templates)
-        requests, of_template = np.unique(asked, axis=1, return_inverse=True)
-        return _Sizes(requests, of_template.reshape(-1))
+        of_template = np.zeros(len(templates), np.int64)
+        for row in asked:
+            _, code = np.unique(row, return_inverse=True)
+            _, of_template = np.unique(of_template * len(templates) + code, return_inverse=True)
+        requests = np.zeros((len(asked), int(of_template.max(initial=-1)) + 1), np.int64)
+        requests[:, of_template] = asked
+        return _Sizes(requests, of_template)
 
     def _measure(self, seen: View) -> Balance:
         return self._balances.once(seen, "balance", lambda: find_balance(self.bounds, seen))
@@ -196,6 +201,13 @@ def begin(
     long_hot = np.array([cycles.get(name, 0) >= settings.hot_after for name in names], np.bool_)
     usable = standing(seen.ground).usable
     return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(seen) & ~long_hot, seen), cycles
+
+
+def _find_used(numbers: Ints, most: int) -> tuple[Ints, Ints]:
+    """Give the numbers that occur, smallest first, and for each where its number stands there."""
+    occurs = np.zeros(most, np.bool_)
+    occurs[numbers] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _requests(seen: View, resources: tuple[str, ...], pods: Indices) -> Ints:
