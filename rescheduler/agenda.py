@@ -86,7 +86,10 @@ class Agenda:
         classes, turns = self.columns.classes[near], _take_turns(promises, self.columns.ties[near])
         ranked = np.lexsort((turns, classes))
         places = rest.find_places(classes[ranked], turns[ranked])
-        order, after = _put_in(rest.order, near[ranked], places), _put_in(rest.turns, turns[ranked], places)
+        is_near = np.zeros(len(near) + int(places[-1]), np.bool_)
+        is_near[places + np.arange(len(near))] = True
+        order = _merge(near[ranked], rest.order, is_near)
+        after = _merge(turns[ranked], rest.turns, is_near)
         return Agenda(self.batches, self.columns, order, after), not places[:_FIRST].any()
 
     def find_places(self, classes: Indices, turns: Turns) -> Ints:
@@ -152,10 +155,12 @@ def _take_turns(promises: Promises, ties: Ints) -> Turns:
     return -np.round(promises, _DIGITS) + 1j * ties
 
 
-def _put_in(rest: NDArray[Any], found: NDArray[Any], places: Ints) -> NDArray[Any]:
-    """Insert what was found before these places, which rise."""
-    last = int(places[-1])
-    return np.concatenate([np.insert(rest[:last], places, found), rest[last:]])
+def _merge(near: NDArray[Any], rest: NDArray[Any], is_near: Bools) -> NDArray[Any]:
+    """Put some among the first of the others, so that it is true where one of them stands."""
+    passed = len(is_near) - len(near)
+    first = np.empty(len(is_near), near.dtype)
+    first[is_near], first[~is_near] = near, rest[:passed]
+    return np.concatenate([first, rest[passed:]])
 
 
 def _find_again(pods: Indices, seen: View, looked_at: frozenset[str]) -> Bools:

@@ -5,6 +5,7 @@ forecast of where it would land.
 """
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -212,7 +213,7 @@ def _describe(candidate: _Candidate, cycle: Cycle) -> PlannedMove:
         uid=row.uid,
         workload=f"{root.kind}/{root.name}",
         from_=names[drawn.source],
-        destinations=tuple(_list_chances(drawn, destinations)),
+        destinations=_list_chances(drawn, destinations),
         policy=proposal.policy,
         mode=cycle.find_mode(proposal.pod, proposal.policy),
         level=grade(worth, demanded=proposal.demand is not None) or 5,
@@ -224,8 +225,7 @@ def _describe(candidate: _Candidate, cycle: Cycle) -> PlannedMove:
     )
 
 
-def _list_chances(drawn: Prospect, destinations: Indices) -> Iterator[Destination]:
-    names = drawn.seen.nodes.names
+def _list_chances(drawn: Prospect, destinations: Indices) -> tuple[Destination, ...]:
     chances = drawn.chances[np.searchsorted(drawn.forecast.feasible, destinations)]
-    for node, chance in zip(destinations.tolist(), chances.tolist(), strict=True):
-        yield Destination(names[node], round(chance, 4))
+    names = map(drawn.seen.nodes.names.__getitem__, destinations.tolist())
+    return tuple(map(Destination, names, map(round, chances.tolist(), repeat(4))))

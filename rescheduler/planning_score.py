@@ -26,7 +26,7 @@ class Judge:
 
     rules: Rules
     bounds: Bounds
-    _known: Lately[tuple[float, float]] = field(default_factory=Lately, repr=False)
+    _known: Lately[float] = field(default_factory=Lately, repr=False)
 
     def measure(self, seen: View) -> ClusterScore:
         return self.measure_uses(seen, broken=self.rules.count_broken(seen))
@@ -36,7 +36,8 @@ class Judge:
         return ClusterScore(
             broken,
             count_on_leaving(seen),
-            *self._measure_uses(seen),
+            self._measure_excess(seen),
+            self._measure_spread(seen),
         )
 
     def count_mended(self, pod: int, before: View, after: View) -> int:
@@ -53,18 +54,17 @@ class Judge:
         return self._refuse_uneven(proposal, before, after)
 
     def _refuse_uneven(self, proposal: Proposal, before: View, after: View) -> Refused | None:
-        (excess, spread), (more, wider) = self._measure_uses(before), self._measure_uses(after)
+        excess, more = self._measure_excess(before), self._measure_excess(after)
         if more > excess:
             return Refused("WorsensCluster", "more would be used beyond the thresholds")
-        if more < excess or proposal.policy == better_preferences.NAME or wider <= spread:
+        if more < excess or proposal.policy == better_preferences.NAME:
+            return None
+        if self._measure_spread(after) <= self._measure_spread(before):
             return None
         return Refused("WorsensCluster", "nodes would be used less evenly")
 
-    def _measure_uses(self, seen: View) -> tuple[float, float]:
-        """Measure how far and how evenly nodes are used."""
+    def _measure_excess(self, seen: View) -> float:
+        return self._known.once(seen, "excess", lambda: round(measure_excess(seen, self.bounds), _DIGITS))
 
-        def measure() -> tuple[float, float]:
-            excess, spread = measure_excess(seen, self.bounds), measure_spread(seen)
-            return round(excess, _DIGITS), round(spread, _DIGITS)
-
-        return self._known.once(seen, "uses", measure)
+    def _measure_spread(self, seen: View) -> float:
+        return self._known.once(seen, "spread", lambda: round(measure_spread(seen), _DIGITS))

@@ -193,14 +193,14 @@ def _insert(nodes: Indices, node: int) -> Indices:
     """Put a node in its place among others, if it is not there."""
     place = int(np.searchsorted(nodes, node))
     is_there = place < len(nodes) and nodes[place] == node
-    return nodes if is_there else np.insert(nodes, place, node)
+    return nodes if is_there else np.concatenate((nodes[:place], np.array([node], np.int32), nodes[place:]))
 
 
 def _find(nodes: Indices, wanted: Indices) -> Bools:
     """Tell which of some nodes are wanted ones."""
     found = np.zeros(int(max(nodes.max(initial=0), wanted.max(initial=0))) + 1, np.bool_)
     found[wanted] = True
-    return found[nodes]
+    return found.take(nodes)
 
 
 def _count_enough(feasible: int, found: int) -> int:

@@ -41,7 +41,7 @@ def score_images(asked: Asked, view: View, feasible: Indices) -> Ints:
     found = ground.once(
         key, lambda: _score(ground.size, [_settle(known[name], ground) for name in names], containers)
     )
-    return found[feasible]
+    return found.take(feasible)
 
 
 def _score(size: int, images: Iterable[Found], containers: int) -> Ints:

@@ -42,14 +42,14 @@ def refuse_unschedulable(asked: Asked, view: View) -> Verdict:
 
 def refuse_tainted(asked: Asked, view: View) -> Verdict:
     ground = view.ground
-    tainted = ground.once(("untolerated", asked.template), lambda: _find_tainted(ground, asked.spec))
+    tainted = ground.once(("untolerated", asked.spec.tolerations), lambda: _find_tainted(ground, asked.spec))
     return refuse("node(s) had untolerated taint(s)", tainted, final=True)
 
 
 def score_taints(asked: Asked, view: View, feasible: Indices) -> Ints:
     ground = view.ground
-    counts = ground.once(("unpreferred", asked.template), lambda: _count_taints(ground, asked.spec))
-    return normalise(counts[feasible], reverse=True)
+    counts = ground.once(("unpreferred", asked.spec.tolerations), lambda: _count_taints(ground, asked.spec))
+    return normalise(counts.take(feasible), reverse=True)
 
 
 def refuse_unmatched(asked: Asked, view: View, arguments: NodeAffinityArguments) -> Verdict:
@@ -90,7 +90,7 @@ def score_affinity(
         weights = view.ground.once(key, lambda: _weigh(view.ground, asked.spec, extra))
     except SelectorError as error:
         return Rejected(f'running PreScore plugin "NodeAffinity": {error}')
-    return normalise(weights[feasible])
+    return normalise(weights.take(feasible))
 
 
 def refuse_featureless(asked: Asked, view: View) -> Verdict:

@@ -100,7 +100,7 @@ def score_spread(
     scores = _normalise(_round(costs), compared)
     if len(compared) < len(feasible):
         scores[lacking] = 0  # nor is it scored
-    return scores[feasible]
+    return scores.take(feasible)
 
 
 def _keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
@@ -139,9 +139,9 @@ def _find_costs(
     """Give what stands against each node of the cluster, if these are compared."""
     of_nodes = constraint.topology_key == HOSTNAME
     counts = np.bincount(where, minlength=len(domains.of)) if of_nodes else _count(domains, where)
-    size = len(compared) if of_nodes else np.count_nonzero(np.bincount(domains.of[compared]))
+    size = len(compared) if of_nodes else np.count_nonzero(np.bincount(domains.of.take(compared)))
     costs = np.asarray(counts * math.log(size + 2) + float(constraint.max_skew - 1), np.float64)
-    costs = costs if of_nodes else costs[domains.of]
+    costs = costs if of_nodes else costs.take(domains.of)
     if domains.lacking.any():
         costs[domains.lacking] = 0.0
     return costs
@@ -157,7 +157,7 @@ def _normalise(costs: Ints, compared: Indices) -> Ints:
     """Give the cheapest of the nodes that are compared the most; what others get means nothing."""
     if not len(compared):
         return np.zeros(len(costs), np.int64)
-    found = costs[compared]
+    found = costs.take(compared)
     least, most = int(found.min()), int(found.max())
     return MOST * (most + least - costs) // most if most else np.full(len(costs), MOST)
 

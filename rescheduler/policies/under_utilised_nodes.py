@@ -129,8 +129,9 @@ class UnderUtilisedNodes:
 
     def _has_room(self, pod: int, seen: View) -> Bools:
         """Tell which under-utilised nodes would not be over-utilised with the pod."""
-        after = self.bounds.uses(seen) + _requests(seen, self.bounds.resources, np.array([pod]))
-        fits: Bools = np.all(after <= self.bounds.high, axis=0) & self.cold
+        nodes, fits = self._fitting.nodes, np.zeros(seen.ground.size, np.bool_)
+        after = self.bounds.uses(seen)[:, nodes] + _requests(seen, self.bounds.resources, np.array([pod]))
+        fits[nodes] = np.all(after <= self.bounds.high[:, nodes], axis=0)
         return fits
 
     def _find_hot(self, seen: View) -> Bools:
