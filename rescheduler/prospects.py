@@ -81,6 +81,8 @@ class Prospect:
 
     def are_among(self, places: Sequence[int]) -> Bools:
         """Tell which of the nodes are among these."""
+        if not places:
+            return np.zeros(len(self.nodes), np.bool_)
         return _find(self.nodes, np.array(places, np.int32))
 
     def chance_among(self, nodes: Indices) -> float:

@@ -11,7 +11,7 @@ from reberth.kinds import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL
 from reberth.landing.arguments import SpreadArguments
 from reberth.landing.asking import Asked
 from reberth.landing.ground import Ground
-from reberth.records import Labels, LabelSelector, TopologySpreadConstraint
+from reberth.records import Labels, LabelSelector, Service, TopologySpreadConstraint
 from reberth.selectors import (
     EVERYTHING,
     NOTHING,
@@ -115,11 +115,11 @@ def _default_selector(asked: Asked, ground: Ground) -> Selector:
 
 def _services_in(ground: Ground, namespace: str) -> tuple[Labels, ...]:
     """Give the selectors of a namespace's Services, as far as they have one."""
-    services = ground.snapshot.of(SERVICE)
-    return ground.once(
-        ("services", namespace),
-        lambda: tuple(each.spec.selector for each in services.within(namespace) if each.spec.selector),
-    )
+    return ground.snapshot.of(SERVICE).part(namespace).read(_list_selectors)
+
+
+def _list_selectors(services: Iterable[Service]) -> tuple[Labels, ...]:
+    return tuple(each.spec.selector for each in services if each.spec.selector)
 
 
 def _demanded(shared: Labels, selector: LabelSelector | None) -> Iterator[Selector]:

@@ -17,7 +17,7 @@ evens out most and prefers most to be: in kube-scheduler's points, but for its o
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -91,6 +91,7 @@ class UnderUtilisedNodes:
     begun: View
     name: str = NAME
     _known: Lately[Bools] = field(default_factory=Lately, repr=False)
+    _rooms: Lately[Bools] = field(default_factory=Lately, repr=False)
     _balances: Lately[Balance] = field(default_factory=Lately, repr=False)
 
     def propose(self, seen: View) -> Iterator[Proposals]:
@@ -98,13 +99,16 @@ class UnderUtilisedNodes:
         if not hot.any():
             return
         pods = np.flatnonzero(seen.counted & hot[seen.node]).astype(np.int32)
-        asked, promises = self._weigh(seen, pods)
-        yield Proposals(
-            NAME, NAME, pods[asked], promises[asked], lambda pod: self._say(seen, int(seen.node[pod]))
-        )
+        pods = pods[self._ask_too_much(seen, pods)]
+        say = partial(self._say, seen)
+        yield Proposals(NAME, NAME, pods, self.weigh(pods, seen), say)
 
     def weigh(self, pods: Indices, seen: View) -> Promises:
-        return self._weigh(seen, pods)[1]
+        """Tell how much each pod would even out, if it went to the node that it burdens least."""
+        asks = _requests(seen, self.bounds.resources, pods)
+        relief = self._measure(seen).measure_relief(asks, seen.node[pods])
+        promises: Promises = _POINTS * (relief - self._find_least_burdens(seen, pods))
+        return promises
 
     def find_due(self, _cause: str, pods: Indices, seen: View) -> Bools:
         return self._find_hot(seen)[seen.node[pods]]
@@ -129,6 +133,9 @@ class UnderUtilisedNodes:
 
     def _has_room(self, pod: int, seen: View) -> Bools:
         """Tell which under-utilised nodes would not be over-utilised with the pod."""
+        return self._rooms.once(seen, pod, lambda: self._find_room(pod, seen))
+
+    def _find_room(self, pod: int, seen: View) -> Bools:
         nodes, fits = self._fitting.nodes, np.zeros(seen.ground.size, np.bool_)
         after = self.bounds.uses(seen)[:, nodes] + _requests(seen, self.bounds.resources, np.array([pod]))
         fits[nodes] = np.all(after <= self.bounds.high[:, nodes], axis=0)
@@ -137,14 +144,13 @@ class UnderUtilisedNodes:
     def _find_hot(self, seen: View) -> Bools:
         return self._known.once(seen, "hot", lambda: self.hot & self.bounds.find_hot(seen))
 
-    def _weigh(self, seen: View, pods: Indices) -> tuple[Bools, Promises]:
-        """Tell which pods request what their node has too much of, and how much each would even out."""
-        bounds, node = self.bounds, seen.node[pods]
-        asks = _requests(seen, bounds.resources, pods)
-        over = bounds.uses(seen)[:, node] > bounds.high[:, node]
-        asked: Bools = np.any((asks > 0) & over, axis=0)
-        relief = self._measure(seen).measure_relief(asks, node)
-        return asked, _POINTS * (relief - self._find_least_burdens(seen, pods))
+    def _ask_too_much(self, seen: View, pods: Indices) -> Bools:
+        """Tell which pods request what their node has too much of."""
+        over = self.bounds.uses(seen) > self.bounds.high
+        asked: Bools = np.any(
+            (_requests(seen, self.bounds.resources, pods) > 0) & over[:, seen.node[pods]], axis=0
+        )
+        return asked
 
     def _find_least_burdens(self, seen: View, pods: Indices) -> Shares:
         """Tell how much each pod would be a burden on the under-utilised node that it burdens least."""
@@ -176,8 +182,8 @@ class UnderUtilisedNodes:
     def _measure(self, seen: View) -> Balance:
         return self._balances.once(seen, "balance", lambda: find_balance(self.bounds, seen))
 
-    def _say(self, seen: View, node: int) -> str:
-        bounds = self.bounds
+    def _say(self, seen: View, pod: int) -> str:
+        bounds, node = self.bounds, int(seen.node[pod])
         used, high = bounds.uses(seen)[:, node], bounds.high[:, node]
         over = [
             f"{write_amount(name, int(used[place]))} of {name}, above {write_amount(name, int(high[place]))}"
