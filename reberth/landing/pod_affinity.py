@@ -15,7 +15,7 @@ from reberth.landing.labelled import pods_meant
 from reberth.landing.normalising import MOST
 from reberth.landing.pod_terms import APART, DISLIKED, LIKED, NEAR, Terms, TermsError, Weighty, own_terms
 from reberth.landing.standing_terms import Weighed, standing_terms
-from reberth.landing.verdicts import Rejected, Verdict, refuse
+from reberth.landing.verdicts import FITS, Rejected, Verdict, refuse
 from reberth.landing.viewing import View
 from reberth.tabulating import seal
 
@@ -26,9 +26,11 @@ def refuse_pod_affinity(asked: Asked, view: View) -> Verdict:
         near = own_terms(asked, ground)[NEAR]
     except TermsError as error:
         return Rejected(f"parsing pod: {error}")
+    from_others, by_others = _weigh_own(asked, ground, APART), _find_keepers(asked, ground)
+    if not (near or from_others or by_others):
+        return FITS
     fits = _is_near(asked, view, near)
-    apart = _reach_any(view, _weigh_own(asked, ground, APART))
-    kept_off = _keeps_off(asked, view)
+    apart, kept_off = _reach_any(view, from_others), _reach_any(view, by_others)
     return (
         refuse("node(s) didn't match pod affinity rules", ~fits, final=True)
         + refuse("node(s) didn't match pod anti-affinity rules", fits & apart)
@@ -55,12 +57,13 @@ def skips_pod_affinity(asked: Asked, view: View) -> bool:
     Then it does not ask for the terms of pods that are nominated, either.
     """
     own = own_terms(asked, view.ground)
-    return not own[NEAR] and not own[APART] and not _keeps_off(asked, view).any()
+    kept_off = _reach_any(view, _find_keepers(asked, view.ground))
+    return not own[NEAR] and not own[APART] and not kept_off.any()
 
 
-def _keeps_off(asked: Asked, view: View) -> Bools:
-    """Tell which nodes are too near to pods that keep the asking one away."""
-    return _reach_any(view, standing_terms(view.ground, APART).meaning(asked, view.ground))
+def _find_keepers(asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
+    """Give the pods that keep the asking one away."""
+    return standing_terms(ground, APART).meaning(asked, ground)
 
 
 def _is_near(asked: Asked, view: View, terms: Terms) -> Bools:

@@ -151,7 +151,8 @@ def _rate_by_shape(uses: Uses, shape: tuple[ShapePoint, ...]) -> Ints:
 
 
 def _average(weights: Ints, rated: Ints, counted: Bools) -> Ints:
-    average: Ints = (weights @ rated) // np.maximum(weights @ counted, 1)
+    total, weight = (weights[:, None] * rated).sum(axis=0), (weights[:, None] * counted).sum(axis=0)
+    average: Ints = total // np.maximum(weight, 1)
     return average
 
 

@@ -97,10 +97,12 @@ def score_spread(
     for constraint in constraints:
         domains = _part(asked, view.ground, constraint, keys)
         costs += _find_costs(constraint, domains, where[constraint.selector], compared)
-    scores = _normalise(_round(costs), compared)
-    if len(compared) < len(feasible):
-        scores[lacking] = 0  # nor is it scored
-    return scores.take(feasible)
+    scores = _normalise(_round(costs.take(compared)))
+    if len(compared) == len(feasible):
+        return scores
+    found = np.zeros(len(feasible), np.int64)  # what lacks a label is not scored, either
+    found[~lacking[feasible]] = scores
+    return found
 
 
 def _keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
@@ -139,12 +141,19 @@ def _find_costs(
     """Give what stands against each node of the cluster, if these are compared."""
     of_nodes = constraint.topology_key == HOSTNAME
     counts = np.bincount(where, minlength=len(domains.of)) if of_nodes else _count(domains, where)
-    size = len(compared) if of_nodes else np.count_nonzero(np.bincount(domains.of.take(compared)))
+    size = len(compared) if of_nodes else _count_domains(domains, compared)
     costs = np.asarray(counts * math.log(size + 2) + float(constraint.max_skew - 1), np.float64)
     costs = costs if of_nodes else costs.take(domains.of)
     if domains.lacking.any():
         costs[domains.lacking] = 0.0
     return costs
+
+
+def _count_domains(domains: Domains, nodes: Indices) -> int:
+    """Count those that have any of the nodes."""
+    has_any = np.zeros(domains.size, np.bool_)
+    has_any[domains.of.take(nodes)] = True
+    return int(np.count_nonzero(has_any))
 
 
 def _round(costs: NDArray[np.float64]) -> Ints:
@@ -153,12 +162,9 @@ def _round(costs: NDArray[np.float64]) -> Ints:
     return (whole + (costs - whole >= 0.5)).astype(np.int64)
 
 
-def _normalise(costs: Ints, compared: Indices) -> Ints:
-    """Give the cheapest of the nodes that are compared the most; what others get means nothing."""
-    if not len(compared):
-        return np.zeros(len(costs), np.int64)
-    found = costs.take(compared)
-    least, most = int(found.min()), int(found.max())
+def _normalise(costs: Ints) -> Ints:
+    """Give the cheapest the most."""
+    least, most = (int(costs.min()), int(costs.max())) if len(costs) else (0, 0)
     return MOST * (most + least - costs) // most if most else np.full(len(costs), MOST)
 
 
