@@ -1,5 +1,6 @@
 """What the API server's answers mean: bytes in; records, or an error with the server's own reason, out."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -50,12 +51,15 @@ class Line(Record, Generic[T], frozen=True):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Part of a list. `bad` are objects that could not be read, and why."""
+    """Part of a list: its objects, and in the place of those that could not be read, why."""
 
-    objects: list[T]
-    bad: list["BadObject"]
+    found: Iterable["T | BadObject"]
     resource_version: str
     continues: str
+
+    @property
+    def objects(self) -> list[T]:
+        return [each for each in self.found if not isinstance(each, BadObject)]
 
 
 class BadObject(msgspec.Struct, frozen=True):
@@ -97,6 +101,21 @@ def _seconds(header: str | None, said: int | None) -> float | None:
     return None if said is None else float(said)
 
 
+class _Found(Generic[T]):
+    """The objects of a page, each read when it is asked for: five hundred at once cost half as much again."""
+
+    def __init__(self, raws: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T]) -> None:
+        self._raws = raws
+        self._decode = decoder.decode
+
+    def __iter__(self) -> Iterator[T | BadObject]:
+        for raw in self._raws:
+            try:
+                yield self._decode(raw)
+            except msgspec.MsgspecError as error:
+                yield _describe(bytes(raw), error)
+
+
 class Reader(Generic[T]):
     """Reads objects, pages and watch lines of one kind."""
 
@@ -117,14 +136,8 @@ class Reader(Generic[T]):
             page = self._page.decode(body)
         except msgspec.MsgspecError as error:
             raise errors.Unreadable(request, str(error)) from error
-        objects: list[T] = []
-        bad: list[BadObject] = []
-        for raw in page.items or ():
-            try:
-                objects.append(self._object.decode(raw))
-            except msgspec.MsgspecError as error:
-                bad.append(_describe(bytes(raw), error))
-        return Page(objects, bad, page.metadata.resource_version, page.metadata.continue_ or "")
+        found = _Found(page.items or (), self._object)
+        return Page(found, page.metadata.resource_version, page.metadata.continue_ or "")
 
     def read_line(self, request: str, line: bytes) -> Line[T] | BadObject:
         """An event of a watch. An event of type ERROR is raised as what it says."""

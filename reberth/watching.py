@@ -12,7 +12,6 @@ that cannot be read is counted and named; it stays as it was known.
 import asyncio
 import random
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from reberth import answers, errors, metrics
@@ -22,13 +21,12 @@ from reberth.cache import ADDED, BOOKMARK, Cache, Listing
 from reberth.errors import ApiError
 from reberth.faults import ObjectError
 from reberth.logs import Log
-from reberth.records import ObjectMeta, Record
+from reberth.records import Record
 from reberth.resources import Resource
 from reberth.settings import Section
 from reberth.tables import meta_of
 
 T = TypeVar("T", bound=Record)
-R = TypeVar("R")
 log = Log(__name__)
 
 _LASTING = 5.0
@@ -186,10 +184,11 @@ class Watcher(Generic[T]):
         async for page in self._api.list_pages(self.resource):
             self._hear()
             version = version or page.resource_version
-            for each in page.objects:
-                self._guard(meta_of(each), partial(listing.apply, ADDED, each))
-            for bad in page.bad:
-                self._name(bad)
+            for each in page.found:
+                if isinstance(each, BadObject):
+                    self._name(each)
+                else:
+                    self._list(listing, ADDED, each)
         self._finish(listing, version)
         return None
 
@@ -210,11 +209,9 @@ class Watcher(Generic[T]):
             if line.type == BOOKMARK and answers.ends_the_list(subject.metadata):
                 self._finish(listing, subject.metadata.resource_version)
                 return None
-            self._guard(subject.metadata, partial(listing.apply, line.type, subject))
+            self._list(listing, line.type, subject)
             return listing
-        changed = self._guard(
-            subject.metadata, partial(self._cache.apply, self.resource.kind, line.type, subject)
-        )
+        changed = self._change(line.type, subject)
         self._version = subject.metadata.resource_version
         self._fresh_at = self._loop.time()
         if changed and line.type != BOOKMARK:
@@ -235,13 +232,23 @@ class Watcher(Generic[T]):
             log.info("mirrored", resource=self.resource.name)
         self.trouble = None
 
-    def _guard(self, meta: ObjectMeta, take: Callable[[], R]) -> R | None:
-        """An object that cannot be used is named and left out; the rest goes on."""
+    def _list(self, listing: Listing[T, Any], event: str, subject: T) -> None:
         try:
-            return take()
+            listing.apply(event, subject)
         except ObjectError as error:
-            self._name(BadObject(meta.namespace, meta.name, str(error), meta.resource_version))
-            return None
+            self._leave_out(subject, error)
+
+    def _change(self, event: str, subject: T) -> bool:
+        try:
+            return self._cache.apply(self.resource.kind, event, subject)
+        except ObjectError as error:
+            self._leave_out(subject, error)
+            return False
+
+    def _leave_out(self, subject: T, error: ObjectError) -> None:
+        """An object that cannot be used is named; the rest goes on."""
+        meta = meta_of(subject)
+        self._name(BadObject(meta.namespace, meta.name, str(error), meta.resource_version))
 
     def _name(self, bad: BadObject) -> None:
         """Count it, and log it once for each of its versions."""

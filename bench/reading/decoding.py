@@ -75,7 +75,7 @@ def fill(cache: Cache, resource: Resource[Any], made: Iterable[bytes]) -> float:
     for body in made:
         started = time.process_time()
         page = reader.read_page("list", body)
-        for each in page.objects:
+        for each in page.found:
             listing.apply(ADDED, each)
         version = page.resource_version
         seconds += time.process_time() - started

@@ -68,21 +68,23 @@ def test_what_is_no_status_is_quoted_as_far_as_it_helps(body: bytes, text: str) 
 def test_one_bad_object_spoils_nothing_else_of_a_page() -> None:
     body = json.dumps({"metadata": {"resourceVersion": "9", "continue": "c"}, "items": [POD, BAD]}).encode()
     page = Reader(Pod).read_page("list", body)
+    _, bad = page.found
     assert [pod.metadata.name for pod in page.objects] == ["a"]
-    assert [(bad.namespace, bad.name, bad.resource_version) for bad in page.bad] == [("n", "b", "6")]
-    assert "$.spec.containers" in page.bad[0].reason
+    assert isinstance(bad, BadObject)
+    assert (bad.namespace, bad.name, bad.resource_version) == ("n", "b", "6")
+    assert "$.spec.containers" in bad.reason
     assert (page.resource_version, page.continues) == ("9", "c")
 
 
 @pytest.mark.parametrize("items", [[], None])
 def test_a_page_may_be_empty_and_the_last(items: list[object] | None) -> None:
     page = Reader(Pod).read_page("list", json.dumps({"metadata": {}, "items": items}).encode())
-    assert (page.objects, page.bad, page.continues) == ([], [], "")
+    assert (list(page.found), page.continues) == ([], "")
 
 
 def test_an_object_without_readable_metadata_is_reported_without_a_name() -> None:
     page = Reader(Pod).read_page("list", b'{"items": [{"metadata": 7}, 3]}')
-    assert [(bad.namespace, bad.name) for bad in page.bad] == [("", ""), ("", "")]
+    assert [(bad.namespace, bad.name) for bad in page.found if isinstance(bad, BadObject)] == [("", "")] * 2
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"items": 5}'])

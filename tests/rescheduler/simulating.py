@@ -140,7 +140,7 @@ class FakeApi:
         found = [
             one for (kind, within, _), one in kept if kind == resource.name and namespace in ("", within)
         ]
-        yield Page(found, [], str(self.world.version), "")
+        yield Page(found, str(self.world.version), "")
 
     async def create(self, resource: Resource[Any], body: Any, *, namespace: str = "") -> Any:
         self._write()

@@ -106,7 +106,7 @@ class Slices:
     ) -> AsyncIterator[Page[EndpointSlice]]:
         assert (resource, namespace) == (ENDPOINT_SLICES, "reberth-system")
         assert selection == {"labelSelector": "kubernetes.io/service-name=reberth-extender"}
-        yield Page(self._slices, [], "1", "")
+        yield Page(self._slices, "1", "")
 
 
 async def test_certificates_that_are_not_there_are_named() -> None:

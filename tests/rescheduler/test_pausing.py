@@ -36,7 +36,7 @@ class Server:
         self.asked.append(where)
         if self.forbidden:
             raise self.forbidden
-        yield Page([self.listed] if self.listed else [], [], "7", "")
+        yield Page([self.listed] if self.listed else [], "7", "")
 
     @asynccontextmanager
     async def watch(

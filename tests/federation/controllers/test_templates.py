@@ -3,7 +3,7 @@ import json
 import msgspec
 import pytest
 
-from federation.controllers.templates import TemplateReader, read_parts, read_template
+from federation.controllers.templates import Template, TemplateReader, read_parts, read_template
 from reberth.answers import BadObject, Line
 from reberth.errors import Unreadable
 
@@ -31,7 +31,7 @@ def test_objects_pages_and_lines_are_read_alike() -> None:
     assert reader.read("get", whole) == read_template(whole)
     page = reader.read_page("list", json.dumps({"items": [WIRE, {"metadata": 3}]}).encode())
     assert page.objects == [read_template(whole)]
-    assert len(page.bad) == 1
+    assert [type(each) for each in page.found] == [Template, BadObject]
     line = reader.read_line("watch", json.dumps({"type": "ADDED", "object": WIRE}).encode())
     assert line == Line("ADDED", read_template(whole))
 
