@@ -286,17 +286,17 @@ class Api:
         self, request: Request, reader: Reader[T], answer: aiohttp.ClientResponse
     ) -> AsyncIterator[Line[T] | BadObject]:
         with _breaking_off(request):
-            body, rest = Body(answer), b""
+            body, rest, named = Body(answer), b"", str(request)
             while piece := await body.piece():  # a call for each line costs more than to read it
                 text, start = rest + piece, 0
                 while end := text.find(b"\n", start) + 1:  # it leaps to the end, `split` walks
-                    yield reader.read_line(str(request), text[start:end])
+                    yield reader.read_line(named, text[start:end])
                     start = end
                 rest = text[start:]
                 if len(rest) > _LONGEST_LINE:
-                    raise errors.Unreadable(str(request), f"a line of more than {_LONGEST_LINE} bytes")
+                    raise errors.Unreadable(named, f"a line of more than {_LONGEST_LINE} bytes")
             if rest:
-                raise errors.Unanswered(str(request), "the watch broke off in the middle of a line")
+                raise errors.Unanswered(named, "the watch broke off in the middle of a line")
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
         record = resource.record
