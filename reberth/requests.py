@@ -87,6 +87,8 @@ def read_version(text: str) -> Version:
 
 def bound_demand(pod: Pod, *, version: Version) -> Demand:
     """Count a pod that has its node, as this version of kube-scheduler does."""
+    if pod.spec.resources is None and _says_nothing(pod.status):
+        return incoming_demand(pod.spec)  # the same, for most pods, in two thirds of the time
     resize = _find_resize(pod.status)
     views, sums = _view_maxima(pod, resize) if version < (1, 37) else _view_sums(pod, resize)
     bill = _Bill(views, sums, _find_whole(pod, resize, version), _read(pod.spec.overhead))
@@ -101,7 +103,10 @@ def incoming_demand(spec: PodSpec) -> Demand:
     """Count a pod that asks for a node. LeastAllocated overlooks what it requests as a whole."""
     views = [list(_read_parts(spec, _asked, _asked))]
     bill = _Bill(views, [], _read_whole(spec.resources), _read(spec.overhead))
-    return _settle(_sum_up(bill, {}), _sum_up(bill._replace(whole={}), _ASSUMED))
+    total = _sum_up(bill, {})
+    if not bill.whole and all(part.amounts.keys() >= _ASSUMED.keys() for part in views[0]):
+        return _settle(total, total)
+    return _settle(total, _sum_up(bill._replace(whole={}), _ASSUMED))
 
 
 def node_amounts(allocatable: Quantities | None) -> Amounts:
@@ -113,6 +118,11 @@ def write_amount(resource: str, amount: int) -> str:
     """Write an amount for people: 1500 of cpu is "1500m", 2**31 of memory "2Gi"."""
     is_bytes = resource in {MEMORY, STORAGE} or resource.startswith(_HUGE_PAGES)
     return write_quantity(amount * _unit(resource), binary=is_bytes)
+
+
+def _says_nothing(status: PodStatus) -> bool:
+    """Tell whether nothing in a pod's status, as templates keep it, counts."""
+    return status == PodStatus(qos_class=status.qos_class)
 
 
 def _find_resize(status: PodStatus) -> _Resize:
@@ -215,7 +225,8 @@ def _maximum(choices: Iterable[_Nanos]) -> _Nanos:
 
 def _settle(total: _Nanos, load: _Nanos) -> Demand:
     """Round once, after everything is added."""
-    return Demand(_count(total), _count(load))
+    counted = _count(total)
+    return Demand(counted, counted if load is total else _count(load))
 
 
 def _count(total: _Nanos) -> Amounts:
