@@ -19,9 +19,14 @@ class TimeError(ValueError):
     """The text is no point in time."""
 
 
+# Replicas are born together, and every event of an object repeats its times.
+@lru_cache(maxsize=2**15)
 def parse_time(text: str) -> float:
     """Read what RFC 3339 allows: "2026-01-02T03:04:05Z", with fractions, with an offset."""
-    return _read(text)
+    if _FORM.fullmatch(text):  # fromisoformat alone reads much else
+        with suppress(ValueError):
+            return datetime.fromisoformat(text).timestamp()
+    raise TimeError(f"{text!r:.80} is no time such as 2026-01-02T03:04:05Z")
 
 
 def write_time(seconds: float) -> str:
@@ -32,15 +37,6 @@ def write_time(seconds: float) -> str:
 def write_micro_time(seconds: float) -> str:
     """Write microseconds, as leases and events have them."""
     return _write(seconds, "microseconds")
-
-
-# Replicas are born together, and every event of an object repeats its times.
-@lru_cache(maxsize=2**15)
-def _read(text: str) -> float:
-    if _FORM.fullmatch(text):  # fromisoformat alone reads much else
-        with suppress(ValueError):
-            return datetime.fromisoformat(text).timestamp()
-    raise TimeError(f"{text!r:.80} is no time such as 2026-01-02T03:04:05Z")
 
 
 def _write(seconds: float, precision: str) -> str:
