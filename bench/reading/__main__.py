@@ -37,14 +37,16 @@ made through the API server, the others are copies in etcd of what it stored, bu
 Each reader is a process of its own that lists and watches pods and nodes until it holds all of them, and
 Reberth takes a snapshot too. Each ran {options.runs} times, in turn; figures are medians, and in brackets the
 lowest and the highest. CPU is that of the whole process from before it connects, nodes included, divided by
-the number of pods. "The bytes alone" come over the same connection; their lines are counted and thrown away:
-what Reberth costs above that is to decode and to keep them. "After collecting" is after `runtime.GC` and
-`debug.FreeOSMemory`, which no controller calls by itself. 1 MB is a million bytes.
+the number of pods. "The bytes alone" come over the same connection; their lines are counted and thrown away.
+"Stepped over" they are read as JSON, too, of which nothing is kept. "After collecting" is after `runtime.GC`
+and `debug.FreeOSMemory`, which no controller calls by itself. 1 MB is a million bytes.
 
 The server writes while a reader reads, so both need a core at the same time. CPU time is no constant then: on
 this machine the same decoding costs up to twice as much beside other work as it does alone.
 
 {reporting.describe_readers(measured)}
+
+{reporting.describe_floor(measured)}
 
 {reporting.describe_ours(measured[arms.OURS])}
 

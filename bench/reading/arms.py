@@ -13,6 +13,7 @@ Figures = Mapping[str, float]
 
 OURS = "Reberth"
 BYTES = "Reberth, the bytes alone"
+STEPPED_OVER = "Reberth, the bytes stepped over"
 DEFAULT = "client-go, protobuf (its default)"
 LEAN = "client-go, protobuf, without managedFields"
 JSON = "client-go, JSON"
@@ -37,6 +38,7 @@ def reading(kubeconfig: Path) -> dict[str, list[str]]:
     return {
         OURS: [sys.executable, "-m", "bench.reading.mirror", str(kubeconfig)],
         BYTES: [sys.executable, "-m", "bench.reading.bytes_alone", str(kubeconfig)],
+        STEPPED_OVER: [sys.executable, "-m", "bench.reading.bytes_alone", str(kubeconfig), "--step-over"],
         DEFAULT: informer,
         LEAN: [*informer, "-drop-managed-fields"],
         JSON: [*informer, "-content-type=application/json"],

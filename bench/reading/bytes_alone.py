@@ -1,13 +1,18 @@
 """The least that reading can cost us: the bytes of pods and nodes come, and their lines are counted.
 
-python -m bench.reading.bytes_alone KUBECONFIG
+    python -m bench.reading.bytes_alone KUBECONFIG [--step-over]
+
+With --step-over each line is read as JSON, too, of which nothing is kept.
 """
 
+import argparse
 import asyncio
 import json
-import sys
 import time
+from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from bench.reading.processes import peak, resident
 from reberth.connecting import Access, Connection
@@ -27,10 +32,39 @@ _BOOKMARK = 1024
 """The last line is not longer."""
 
 
-async def measure(kubeconfig: str) -> dict[str, float]:
+class _Nothing(msgspec.Struct):
+    """What is kept of a line."""
+
+
+class Counted:
+    """Lines of which only the ends are looked for."""
+
+    count = 0
+
+    def take(self, piece: bytes) -> None:
+        self.count += piece.count(b"\n")
+
+
+class SteppedOver(Counted):
+    """Lines that are read from their first to their last byte."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._read = msgspec.json.Decoder(_Nothing).decode_lines
+
+    def take(self, piece: bytes) -> None:
+        text = self._rest + piece
+        end = text.rfind(b"\n") + 1
+        self.count += len(self._read(memoryview(text)[:end]))
+        self._rest = text[end:]
+
+
+async def measure(kubeconfig: str, look: Callable[[], Counted]) -> dict[str, float]:
     before, cpu, started = resident(), time.process_time(), time.monotonic()
     async with Connection(Access(kubeconfig)) as connection:
-        pods, nodes = await asyncio.gather(_count(connection, PODS), _count(connection, NODES))
+        pods, nodes = await asyncio.gather(
+            _count(connection, PODS, look()), _count(connection, NODES, look())
+        )
         return {
             "pods": pods,
             "nodes": nodes,
@@ -42,17 +76,26 @@ async def measure(kubeconfig: str) -> dict[str, float]:
         }
 
 
-async def _count(connection: Connection, resource: Resource[Any]) -> int:
+async def _count(connection: Connection, resource: Resource[Any], lines: Counted) -> int:
     request = Request("watch", resource.name, resource.path(), _LIST)
     async with await connection.send(request.method, request.target, headers=_HEADERS) as answer:
-        body, lines, last = Body(answer), 0, b""
+        body, last = Body(answer), b""
         while piece := await body.piece():
-            lines += piece.count(b"\n")
+            lines.take(piece)
             last = (last + piece)[-_BOOKMARK:]
             if _END in last and last.endswith(b"\n"):
-                return lines - 1
+                return lines.count - 1
     raise EOFError(f"{request}: it broke off")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kubeconfig")
+    parser.add_argument("--step-over", action="store_true")
+    arguments = parser.parse_args()
+    look = SteppedOver if arguments.step_over else Counted
+    print(json.dumps(asyncio.run(measure(arguments.kubeconfig, look))))  # noqa: T201 - its answer
+
+
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(measure(sys.argv[1]))))  # noqa: T201 - its answer
+    main()

@@ -1,7 +1,7 @@
 """Figures become medians, ratios and verdicts."""
 
 from bench.reading import reporting
-from bench.reading.arms import DEFAULT, OURS, Figures
+from bench.reading.arms import BYTES, DEFAULT, OURS, STEPPED_OVER, Figures
 
 
 def figures(*, cpu: float, after: float, **more: float) -> Figures:
@@ -29,6 +29,20 @@ def test_a_reader_is_described_by_medians_with_their_range() -> None:
     assert line.startswith(
         "| Reberth | 20 µs (10 to 30) | 1 s (1 to 1) | 1 MB (1 to 1) | 10 MB (10 to 10) |  |"
     )
+
+
+def test_the_floor_is_what_coming_and_stepping_over_cost() -> None:
+    arms = {BYTES: [figures(cpu=0.00005, after=1e6)], STEPPED_OVER: [figures(cpu=0.00012, after=1e6)]}
+    said = reporting.describe_floor({**MEASURED, **arms})
+    assert said.startswith("Of Reberth's 20 µs a pod 5 are for the bytes to come")
+    assert "7 more are for msgspec" in said
+    assert "These 12 µs are the floor" in said
+    assert "The 8 above it" in said
+
+
+def test_only_other_readers_have_ratios() -> None:
+    arms = {BYTES: MEASURED[OURS], STEPPED_OVER: MEASURED[OURS]}
+    assert reporting.describe_ratios({**MEASURED, **arms}) == reporting.describe_ratios(MEASURED)
 
 
 def test_ratios_are_ours_divided_by_theirs() -> None:
