@@ -20,6 +20,8 @@ TAG = "LOCALCLUSTER_PROCESS"
 _PATIENCE = 10.0
 _GONE = "gone"
 _ENDED = ("Z", "X", _GONE)
+# Where the kernel's flags of a process stand in /proc/PID/stat behind its name, and that of its last moments.
+_FLAGS, _PF_EXITING = 6, 0x4
 
 
 @dataclass(frozen=True, order=True)
@@ -94,6 +96,15 @@ def _variables(pid: int) -> list[bytes]:
     return content.split(b"\0") if content else []
 
 
+def _is_exiting(pid: int) -> bool:
+    """Whether it is on its way out: memory and tag are gone, but its sockets may be open yet."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return bool(int(fields[_FLAGS]) & _PF_EXITING)
+
+
 def _program(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
@@ -160,7 +171,7 @@ async def gone(running: Running) -> None:
     ended = asyncio.Event()
     loop.add_reader(pidfd, ended.set)
     try:
-        if _identity(running.pid) == running:
+        if _identity(running.pid) == running or _is_exiting(running.pid):
             await ended.wait()
     finally:
         loop.remove_reader(pidfd)

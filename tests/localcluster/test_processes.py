@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -17,6 +18,15 @@ STUBBORN = [
     "-uc",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); time.sleep(600)",
 ]
+# It takes the kernel a while to free its memory; only then its sockets are closed.
+HOLD_AND_LISTEN = """
+import socket, sys, time
+held = bytearray(b"x") * (200 << 20)
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listens")
+time.sleep(600)
+"""
+FAT = [sys.executable, "-uc", HOLD_AND_LISTEN]
 
 
 @pytest_asyncio.fixture
@@ -52,6 +62,20 @@ async def test_what_does_not_listen_is_killed_when_patience_ends(folder: Path) -
         await asyncio.sleep(0.01)
     await processes.stop(deaf, patience=0.2)
     assert not processes.is_alive(deaf)
+
+
+async def test_what_was_killed_is_gone_with_its_sockets_however_much_memory_it_had(folder: Path) -> None:
+    for number in range(6):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        fat = processes.start([*FAT, str(port)], folder=folder, name=f"fat-{number}")
+        while "listens" not in (folder / "logs" / f"fat-{number}.log").read_text():
+            await asyncio.sleep(0.01)
+        await processes.kill(fat)
+        with socket.socket() as heir:
+            heir.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            heir.bind(("127.0.0.1", port))
 
 
 async def test_a_signal_never_reaches_a_stranger_with_the_same_pid(folder: Path) -> None:
