@@ -1,0 +1,93 @@
+"""What an API server was asked, by whom, and what it answered: its own audit log.
+
+async with running(flags=auditing.ask_for_log(folder, [USER])) as cluster:
+    ...
+    calls = auditing.read_log(folder)
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localcluster.components import API_SERVER
+
+_POLICY, _LOG = "audit-policy.yaml", "audit.log"
+_WITH_BODIES = [
+    {"group": "", "resources": ["pods/eviction"]},
+    {"group": "coordination.k8s.io", "resources": ["leases"]},
+]
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request; without a code the server never said that it had answered."""
+
+    user: str
+    credential: str
+    verb: str
+    resource: str
+    """With its sub-resource: `pods`, `pods/eviction`."""
+    namespace: str
+    name: str
+    received: float
+    answered: float | None
+    code: int | None
+    body: Mapping[str, Any]
+    """Of evictions and leases."""
+
+
+def ask_for_log(folder: Path, users: Sequence[str]) -> dict[str, list[str]]:
+    """Give the flags for a log, in this folder, of what these users ask."""
+    rules = [
+        {"level": "Request", "users": [*users], "resources": _WITH_BODIES},
+        {"level": "Metadata", "users": [*users]},
+        {"level": "None"},
+    ]
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitManagedFields": True, "rules": rules}
+    (folder / _POLICY).write_text(yaml.safe_dump(policy))
+    return {API_SERVER: [f"--audit-policy-file={folder / _POLICY}", f"--audit-log-path={folder / _LOG}"]}
+
+
+def read_log(folder: Path) -> list[Call]:
+    """Give all calls in the order in which the server received them."""
+    file = folder / _LOG
+    stages: dict[str, dict[str, Any]] = {}
+    for stage in _read_stages(file.read_text().splitlines() if file.exists() else ()):
+        stages[stage["auditID"]] = stage  # the last one knows most
+    return sorted(map(_read_call, stages.values()), key=lambda call: call.received)
+
+
+def _read_stages(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue  # the server was killed while it wrote this one
+
+
+def _read_call(stage: Mapping[str, Any]) -> Call:
+    of, user = stage.get("objectRef", {}), stage["user"]
+    is_over = stage["stage"] == "ResponseComplete"
+    parts = (of.get("resource", ""), of.get("subresource", ""))
+    return Call(
+        user["username"],
+        next(iter(user.get("extra", {}).get(_CREDENTIAL, ())), ""),
+        stage["verb"],
+        "/".join(filter(None, parts)),
+        of.get("namespace", ""),
+        of.get("name", ""),
+        _read_time(stage["requestReceivedTimestamp"]),
+        _read_time(stage["stageTimestamp"]) if is_over else None,
+        stage.get("responseStatus", {}).get("code") if is_over else None,
+        stage.get("requestObject", {}),
+    )
+
+
+def _read_time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
