@@ -4,6 +4,7 @@ import hashlib
 from typing import NamedTuple
 
 from federation.admission.identities import LABELS
+from federation.digests import fnv_1a, write_harmless
 from reberth.records import Labels, ObjectMeta
 
 PREFIX_OF_WORKS = "karmada-es-"
@@ -44,9 +45,10 @@ def name_binding(template: Key) -> str:
 
 
 def name_work(template: Key) -> str:
-    """Name a template's Works: of one name in the namespace of each cluster."""
-    readable = template.name.replace(":", ".").lower()[: _LONGEST_NAME - _DIGEST - 1]
-    return f"{readable}-{_digest('/'.join(template))}"
+    """Name a template's Works, as Karmada does: of one name in the namespace of each cluster."""
+    readable = template.name.replace(":", ".").lower()
+    whole = "-".join(filter(None, (template.namespace, readable, template.kind.lower())))
+    return f"{readable[: _LONGEST_NAME - _DIGEST - 1]}-{write_harmless(fnv_1a(whole))}"
 
 
 def namespace_of_works(cluster: str) -> str:

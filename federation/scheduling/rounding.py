@@ -8,8 +8,7 @@ proportion as nearly as whole numbers allow, and one seat more for all takes no 
 from collections.abc import Mapping
 from heapq import heapify, heapreplace
 
-_PRIME = 16777619
-_BASIS = 2166136261
+from federation.digests import fnv_1a
 
 
 def divide(seats: int, votes: Mapping[str, int], *, last_name_first: bool = False) -> dict[str, int]:
@@ -27,10 +26,7 @@ def divide(seats: int, votes: Mapping[str, int], *, last_name_first: bool = Fals
 
 def prefers_last_name(uid: str) -> bool:
     """Tell which end of the alphabet wins ties: by the parity of FNV-1a, so that not all favour one."""
-    digest = _BASIS
-    for byte in uid.encode():
-        digest = (digest ^ byte) * _PRIME & 0xFFFFFFFF
-    return bool(uid) and digest % 2 == 1
+    return bool(uid) and fnv_1a(uid) % 2 == 1
 
 
 def _give_sure(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
