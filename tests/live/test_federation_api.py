@@ -233,7 +233,7 @@ async def test_the_least_cluster_policy_selects_everywhere(client: Client) -> No
         ({"purgeMode": "Never"}, {"purgeMode": "Never"}),
     ],
 )
-async def test_application_failover_gets_the_documented_defaults(
+async def test_f_01_application_failover_gets_the_documented_defaults(
     client: Client, application: Object, made: Object
 ) -> None:
     kept = await keep(client, policy(failover={"application": {"decisionConditions": {}} | application}))

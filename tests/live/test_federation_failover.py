@@ -136,7 +136,7 @@ async def test_members_tell_what_they_are(place: Partitioned) -> None:
     )
 
 
-async def test_a_lost_member_is_given_nothing_new_and_keeps_what_it_has(place: Partitioned) -> None:
+async def test_f_31_a_lost_member_is_given_nothing_new_and_keeps_what_it_has(place: Partitioned) -> None:
     await place.run()
     await apply(place, "kept", clusterAffinity={"clusterNames": ["member1"]})
     await eventually(place.members["member1"], f"{DEPLOYMENTS}/kept", lambda one: one is not None)

@@ -1,6 +1,6 @@
 """Which placements a real API server does not take, in policies and in bindings, and what it says."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -56,7 +56,8 @@ def fields(key: str, operator: str) -> Object:
     return {"fieldSelector": {"matchExpressions": [{"key": key, "operator": operator, "values": ["a"]}]}}
 
 
-PLACEMENTS: list[tuple[Object, str, str]] = [
+Row = tuple[Object, str, str]
+A_16: list[Row] = [
     (
         {"clusterAffinity": GROUP} | named("a"),
         "spec.placement",
@@ -76,26 +77,8 @@ PLACEMENTS: list[tuple[Object, str, str]] = [
     (named("x@y"), "spec.placement.clusterAffinities[0].affinityName", LABEL_KEY),
     (named(""), "spec.placement.clusterAffinities[0].affinityName", "should be at least 1 chars long"),
     (named("x" * 33), "spec.placement.clusterAffinities[0].affinityName", "may not be more than 32 bytes"),
-    (
-        {"clusterAffinity": fields("foo", "In")},
-        "spec.placement.clusterAffinity.fieldSelector.matchExpressions[0]",
-        'unsupported key "foo", must be provider, region, or zone',
-    ),
-    (
-        {"clusterAffinity": fields("provider", "Exists")},
-        "spec.placement.clusterAffinity.fieldSelector.matchExpressions[0]",
-        'unsupported operator "Exists", must be In or NotIn',
-    ),
-    (
-        {"clusterAffinities": [{"affinityName": "a"} | fields("foo", "In")]},
-        "spec.placement.clusterAffinities[0].fieldSelector.matchExpressions[0]",
-        'unsupported key "foo", must be provider, region, or zone',
-    ),
-    (
-        {"clusterAffinities": [{"affinityName": "a"} | fields("zone", "Gt")]},
-        "spec.placement.clusterAffinities[0].fieldSelector.matchExpressions[0]",
-        'unsupported operator "Gt", must be In or NotIn',
-    ),
+]
+A_22: list[Row] = [
     (overflowing("b"), "spec.placement.clusterAffinities", OVERFLOWS),
     (
         overflowing("b", scheduling={"replicaSchedulingType": "Duplicated"}),
@@ -113,41 +96,8 @@ PLACEMENTS: list[tuple[Object, str, str]] = [
         "spec.placement.clusterAffinities",
         OVERFLOWS,
     ),
-    (
-        overflowing("b", scheduling=AGGREGATED, clusterNames=[]),
-        "spec.placement.clusterAffinities[0].overflowAffinities",
-        "overflowAffinities can only be used together with the inline ClusterAffinity",
-    ),
-    (
-        overflowing("b", "b", scheduling=AGGREGATED),
-        "spec.placement.clusterAffinities[0].overflowAffinities",
-        "overflow affinity name must be unique and must not duplicate the primary group's affinityName",
-    ),
-    (
-        overflowing("own", scheduling=AGGREGATED),
-        "spec.placement.clusterAffinities[0].overflowAffinities",
-        "overflow affinity name must be unique and must not duplicate the primary group's affinityName",
-    ),
-    (
-        overflowing("b@", scheduling=AGGREGATED),
-        "spec.placement.clusterAffinities[0].overflowAffinities[0].affinityName",
-        LABEL_KEY,
-    ),
-    (
-        {
-            "workloadAffinity": {
-                "affinity": {"groupByLabelKey": "a"},
-                "antiAffinity": {"groupByLabelKey": "a"},
-            }
-        },
-        "spec.placement.workloadAffinity",
-        "affinity and antiAffinity must not use the same groupByLabelKey",
-    ),
-    (
-        {"workloadAffinity": {"affinity": {"groupByLabelKey": "INVALID KEY!"}}},
-        "spec.placement.workloadAffinity.affinity.groupByLabelKey",
-        LABEL_KEY,
-    ),
+]
+S_57: list[Row] = [
     (
         spread({"spreadByField": "cluster", "spreadByLabel": "rack"}),
         "spec.placement.spreadConstraints[0]",
@@ -184,6 +134,63 @@ PLACEMENTS: list[tuple[Object, str, str]] = [
         )
         for field in ("region", "zone", "provider")
     ],
+]
+OTHERS: list[Row] = [
+    (
+        {"clusterAffinity": fields("foo", "In")},
+        "spec.placement.clusterAffinity.fieldSelector.matchExpressions[0]",
+        'unsupported key "foo", must be provider, region, or zone',
+    ),
+    (
+        {"clusterAffinity": fields("provider", "Exists")},
+        "spec.placement.clusterAffinity.fieldSelector.matchExpressions[0]",
+        'unsupported operator "Exists", must be In or NotIn',
+    ),
+    (
+        {"clusterAffinities": [{"affinityName": "a"} | fields("foo", "In")]},
+        "spec.placement.clusterAffinities[0].fieldSelector.matchExpressions[0]",
+        'unsupported key "foo", must be provider, region, or zone',
+    ),
+    (
+        {"clusterAffinities": [{"affinityName": "a"} | fields("zone", "Gt")]},
+        "spec.placement.clusterAffinities[0].fieldSelector.matchExpressions[0]",
+        'unsupported operator "Gt", must be In or NotIn',
+    ),
+    (
+        overflowing("b", scheduling=AGGREGATED, clusterNames=[]),
+        "spec.placement.clusterAffinities[0].overflowAffinities",
+        "overflowAffinities can only be used together with the inline ClusterAffinity",
+    ),
+    (
+        overflowing("b", "b", scheduling=AGGREGATED),
+        "spec.placement.clusterAffinities[0].overflowAffinities",
+        "overflow affinity name must be unique and must not duplicate the primary group's affinityName",
+    ),
+    (
+        overflowing("own", scheduling=AGGREGATED),
+        "spec.placement.clusterAffinities[0].overflowAffinities",
+        "overflow affinity name must be unique and must not duplicate the primary group's affinityName",
+    ),
+    (
+        overflowing("b@", scheduling=AGGREGATED),
+        "spec.placement.clusterAffinities[0].overflowAffinities[0].affinityName",
+        LABEL_KEY,
+    ),
+    (
+        {
+            "workloadAffinity": {
+                "affinity": {"groupByLabelKey": "a"},
+                "antiAffinity": {"groupByLabelKey": "a"},
+            }
+        },
+        "spec.placement.workloadAffinity",
+        "affinity and antiAffinity must not use the same groupByLabelKey",
+    ),
+    (
+        {"workloadAffinity": {"affinity": {"groupByLabelKey": "INVALID KEY!"}}},
+        "spec.placement.workloadAffinity.affinity.groupByLabelKey",
+        LABEL_KEY,
+    ),
     (spread(by("rack")), "spec.placement.spreadConstraints[0].spreadByField", "Unsupported value"),
     (
         {"replicaScheduling": {"replicaSchedulingType": "Halved"}},
@@ -200,6 +207,14 @@ PLACEMENTS: list[tuple[Object, str, str]] = [
         "should be greater than or equal to 1",
     ),
 ]
+
+
+def numbered(number: str, rows: Iterable[Row]) -> list[Any]:
+    """Call cases by their number and by what is said of them."""
+    return [pytest.param(*row, id=f"{number}: {row[-1]}") for row in rows]
+
+
+PLACEMENTS = [*numbered("A-16", A_16), *numbered("A-22", A_22), *numbered("S-57", S_57), *OTHERS]
 
 ALLOWED: list[Object] = [
     {},

@@ -88,7 +88,7 @@ def test_nobody_leaves_twice_or_from_where_he_is_not() -> None:
     assert begin(one, "m2", reason="R", message="") is None
 
 
-def test_the_grace_period_begins_when_the_cluster_has_been_replaced() -> None:
+def test_f_13_the_grace_period_begins_when_the_cluster_has_been_replaced() -> None:
     waiting = assessed(evicted(task(), at=given(m1=3)))
     assert waiting.kept[0].creation_timestamp is None
     assert waiting.due is None
@@ -112,12 +112,12 @@ def test_the_grace_period_begins_when_the_cluster_has_been_replaced() -> None:
         (task(age=MINUTE, purgeMode="Directly"), True),
     ],
 )
-def test_time_and_people_end_a_task(old: dict[str, Any], is_kept: bool) -> None:  # noqa: FBT001 - of the table
+def test_f_14_and_f_16_time_and_people_end_a_task(old: dict[str, Any], is_kept: bool) -> None:  # noqa: FBT001 - of the table
     found = assessed(evicted(old))
     assert (names(found.kept), names(found.ended)) == ((["m1"], []) if is_kept else ([], ["m1"]))
 
 
-def test_of_several_tasks_each_is_looked_at() -> None:
+def test_f_17_of_several_tasks_each_is_looked_at() -> None:
     found = assessed(evicted(task("a"), task("b", age=2 * MINUTE), task("c", age=11 * MINUTE)))
     assert (names(found.kept), names(found.ended)) == (["a", "b"], ["c"])
     assert found.due == NOW + TIMEOUT - 2 * MINUTE
