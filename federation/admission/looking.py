@@ -1,6 +1,6 @@
 """What a completed object is told: why it is refused, or what it asks for that nobody will do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from federation.admission.completing import APPLICATION, GRACEFULLY
 from federation.admission.identities import POLICY_KINDS, find_changed_identity
@@ -32,15 +32,25 @@ def _find_endless_wait(policy: Object) -> Iterator[str]:
         yield f"{place}: Invalid value: null: should not be empty when purgeMode is gracefully"
 
 
+_IDLE_IN_POLICIES = (
+    APPLICATION,
+    ("spec", "placement", "workloadAffinity"),
+    ("spec", "dependentOverrides"),
+    ("spec", "schedulePriority"),
+)
+_IDLE_IN_CLUSTERS = (("spec", "resourceModels"), ("spec", "proxyHeader"))
+
+
 def _in_policies(policy: Object) -> Iterator[str]:
+    yield from _find_set(policy, _IDLE_IN_POLICIES)
+    if member(policy, "spec", "activationPreference") == "Lazy":
+        yield _kept("spec.activationPreference: Lazy")
     placement = mapping(policy, "spec", "placement")
     if placement.get("spreadConstraints") and _has_static_weights(placement):
         yield "spec.placement.spreadConstraints: not looked at where replicas are divided by static weights"
     for path, constraint in entries(placement, "spreadConstraints"):
         if constraint.get("spreadByLabel"):
             yield _kept(f"spec.placement.spreadConstraints[{path[-1]}].spreadByLabel")
-    if placement.get("workloadAffinity"):
-        yield _kept("spec.placement.workloadAffinity")
     yield from _in_preservation(policy)
 
 
@@ -61,11 +71,16 @@ def _has_static_weights(placement: Object) -> bool:
 
 
 def _in_clusters(cluster: Object) -> Iterator[str]:
-    spec = mapping(cluster, "spec")
-    if spec.get("syncMode") == "Pull":
+    yield from _find_set(cluster, _IDLE_IN_CLUSTERS)
+    if member(cluster, "spec", "syncMode") == "Pull":
         yield _kept("spec.syncMode: Pull")
-    if spec.get("resourceModels"):
-        yield _kept("spec.resourceModels")
+
+
+def _find_set(wanted: Object, paths: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Give those of these fields that hold something."""
+    for path in paths:
+        if member(wanted, *path):
+            yield _kept(".".join(path))
 
 
 def _kept(place: str) -> str:

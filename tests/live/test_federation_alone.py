@@ -8,7 +8,7 @@ import pytest_asyncio
 from localcluster.client import Client
 from localcluster.cluster import Cluster
 from tests.builders import Object
-from tests.federation.admission.definitions import EXAMPLES, example, name_of, values
+from tests.federation.admission.definitions import EXAMPLES, example, failing_over, name_of, values
 from tests.federation.admission.guarding import (
     CONFIGURATIONS,
     aimed,
@@ -57,9 +57,8 @@ async def test_the_rules_of_the_definitions_hold_without_the_webhook(client: Cli
 
 
 async def test_old_words_stand_where_nobody_changes_them(client: Client) -> None:
-    one = example("PropagationPolicy")
-    one["spec"]["failover"]["application"]["purgeMode"] = "Graciously"
-    assert (await keep(client, one))["spec"]["failover"]["application"]["purgeMode"] == "Graciously"
+    kept = await keep(client, failing_over("Graciously"))
+    assert kept["spec"]["failover"]["application"]["purgeMode"] == "Graciously"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,13 @@ def example(kind: str) -> Object:
     return copy.deepcopy(next(one for one in EXAMPLES if one["kind"] == kind))
 
 
+def failing_over(purge_mode: str) -> Object:
+    """A documented policy that has its workloads leave where they fail, without a time for that."""
+    policy = example("PropagationPolicy")
+    policy["spec"]["failover"] = {"application": {"decisionConditions": {}, "purgeMode": purge_mode}}
+    return policy
+
+
 def schema_of(kind: str) -> Object:
     (version,) = CRDS[kind]["spec"]["versions"]
     schema: Object = version["schema"]["openAPIV3Schema"]

@@ -26,7 +26,7 @@ from reberth import metrics
 from reberth.serving import Server, ServerSettings
 from reberth.settings import parse
 from tests.federation.admission.asking import UID, response, review
-from tests.federation.admission.definitions import ROOT, example, patched
+from tests.federation.admission.definitions import ROOT, example, failing_over, patched
 
 ID = "11111111-1111-4111-8111-111111111111"
 
@@ -60,8 +60,7 @@ async def test_an_object_is_completed_and_counted(base: str) -> None:
 
 async def test_a_refusal_is_answered_counted_and_logged(base: str, caplog: pytest.LogCaptureFixture) -> None:
     before = counted(LOOK, "PropagationPolicy", "refused")
-    policy = example("PropagationPolicy")
-    del policy["spec"]["failover"]["application"]["gracePeriodSeconds"]
+    policy = failing_over("Gracefully")
     with caplog.at_level("INFO"):
         status, body = await post(f"{base}{LOOK}", json.dumps(review(policy)).encode())
     assert (status, response(body)["allowed"]) == (200, False)
