@@ -1,7 +1,10 @@
 """What the controllers count, in the library's registry."""
 
+from contextlib import AbstractContextManager
+
 from prometheus_client import Counter, Gauge, Histogram
 
+from federation.scheduling.steps import Step
 from reberth.metrics import REGISTRY
 
 # Why a binding is looked at by the scheduler.
@@ -36,7 +39,7 @@ SCHEDULING_DURATION = Histogram(
 )
 ALGORITHM_DURATION = Histogram(
     "karmada_scheduler_scheduling_algorithm_duration_seconds",
-    "Seconds that a decision takes; all of its steps are one.",
+    "Seconds that the steps of a decision take.",
     ("schedule_step",),
     registry=REGISTRY,
     buckets=_SECONDS,
@@ -52,3 +55,11 @@ MEMBERS_READY = Gauge(
     "Member clusters whose condition Ready is true.",
     registry=REGISTRY,
 )
+
+
+_STEPS = {step: ALGORITHM_DURATION.labels(str(step)) for step in Step}
+
+
+def time_step(step: Step) -> AbstractContextManager[object]:
+    """Time what is done within."""
+    return _STEPS[step].time()

@@ -166,13 +166,10 @@ class Scheduler:
 
     def _decide(self, binding: ResourceBinding, now: float) -> Decision:
         """Decide; an object that cannot be read is a refusal, too."""
-        started = time.monotonic()
         try:
-            return decide(binding, self._fleet(now), now=now)
+            return decide(binding, self._fleet(now), now=now, timed=metrics.time_step)
         except ObjectError as error:
             return describe_fault(binding, error)
-        finally:
-            metrics.ALGORITHM_DURATION.labels("All").observe(time.monotonic() - started)
 
     def _fleet(self, now: float) -> Fleet:
         """Read the clusters again when they have changed; what is reserved changes with every decision."""

@@ -22,6 +22,7 @@ from federation.scheduling.hearing import list_unheard
 from federation.scheduling.outcomes import Decision, Failure, Reason, Refusal, Verdict, judge, tell_success
 from federation.scheduling.scoring import score
 from federation.scheduling.selecting import select
+from federation.scheduling.steps import Step, Timed, untimed
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -33,23 +34,23 @@ class Attempt(msgspec.Struct, frozen=True):
     refusal: Refusal | None = None
 
 
-def decide(binding: ResourceBinding, fleet: Fleet, *, now: float) -> Decision:
+def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed = untimed) -> Decision:
     """Decide where the workload is to be. Raises ObjectError where the binding holds what cannot be read."""
     demand = read_demand(binding)
     cause = find_cause(binding, demand, fleet)
     if isinstance(cause, Rest):
         return _rest(demand, cause, fleet)
     if cause is not Cause.KINDS:
-        return _schedule(demand, cause, fleet, now=now)
-    anew = _schedule(replace(demand, fresh=True), cause, fleet, now=now)
+        return _schedule(demand, cause, fleet, now=now, timed=timed)
+    anew = _schedule(replace(demand, fresh=True), cause, fleet, now=now, timed=timed)
     return anew if anew.reason is Reason.SUCCESS else _rest(demand, Rest.UNCHANGED, fleet)
 
 
-def _schedule(demand: Demand, cause: Cause, fleet: Fleet, *, now: float) -> Decision:
+def _schedule(demand: Demand, cause: Cause, fleet: Fleet, *, now: float, timed: Timed) -> Decision:
     """Try group after group."""
     failed: list[Attempt] = []
     for group in _walk(demand):
-        attempt = _try(group, demand, fleet)
+        attempt = _try(group, demand, fleet, timed)
         if attempt.refusal is None:
             done = _succeed(demand, attempt, failed)
             unheard = _list_unheard(demand, (*failed, attempt), fleet)
@@ -72,9 +73,11 @@ def _walk(demand: Demand) -> Iterator[Group]:
     yield from (group for group in demand.groups if group not in in_use)
 
 
-def _try(group: Group, demand: Demand, fleet: Fleet) -> Attempt:
-    reasons = find_reasons(demand, group, fleet)
-    verdicts = _judge_clusters(reasons, demand, fleet)
+def _try(group: Group, demand: Demand, fleet: Fleet, timed: Timed) -> Attempt:
+    with timed(Step.FILTER):
+        reasons = find_reasons(demand, group, fleet)
+    with timed(Step.SCORE):
+        verdicts = _judge_clusters(reasons, demand, fleet)
     tiers = find_tiers(group, fleet)
     passed = [
         Candidate(
@@ -83,7 +86,7 @@ def _try(group: Group, demand: Demand, fleet: Fleet) -> Attempt:
         for member, tier, verdict in zip(fleet.members, tiers, verdicts.values(), strict=True)
         if verdict.passed and tier is not None
     ]
-    placed = _place(passed, demand) if passed else summarize(reasons)
+    placed = _place(passed, demand, timed) if passed else summarize(reasons)
     if isinstance(placed, Refusal):
         return Attempt(group, verdicts, refusal=placed)
     return Attempt(group, verdicts, placed)
@@ -98,9 +101,13 @@ def _judge_clusters(reasons: Iterable[Reasons], demand: Demand, fleet: Fleet) ->
     }
 
 
-def _place(passed: Sequence[Candidate], demand: Demand) -> tuple[TargetCluster, ...] | Refusal:
-    selected = select(rank(passed), demand)
-    return selected if isinstance(selected, Refusal) else assign(selected, demand)
+def _place(passed: Sequence[Candidate], demand: Demand, timed: Timed) -> tuple[TargetCluster, ...] | Refusal:
+    with timed(Step.SELECT):
+        selected = select(rank(passed), demand)
+    if isinstance(selected, Refusal):
+        return selected
+    with timed(Step.ASSIGN):
+        return assign(selected, demand)
 
 
 def _succeed(demand: Demand, attempt: Attempt, failed: Iterable[Attempt]) -> Decision:

@@ -1,6 +1,7 @@
 """The federation as a process: what it serves, which controllers it runs, and who of two works."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.live.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
+STEPS = r'karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step="(\w+)"} (\S+)'
 WITHIN = 60.0
 
 
@@ -52,6 +54,10 @@ async def test_it_serves_pages_and_runs_what_is_switched_on(place: Place, tmp_pa
         "/metrics",
         saying='karmada_scheduler_queue_incoming_bindings_total{event="BindingAdd"}',
     )
+    text = await read_page(place.cluster, "/metrics")
+    counted = {step: float(count) for step, count in re.findall(STEPS, text)}
+    assert counted.keys() == {"Filter", "Score", "Select", "AssignReplicas"}
+    assert all(counted.values())
     assert await place.stop() == 0
 
 
