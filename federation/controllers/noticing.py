@@ -7,6 +7,7 @@ from federation.controllers.keeping import keep
 from reberth.cache import Cache, Listing
 from reberth.kinds import NODE, POD, Kept, Kind, Wire
 from reberth.requests import Version
+from reberth.rows import trim
 from reberth.tables import Rows
 
 Notice = Callable[[Kind[Any, Any], Any], None]
@@ -53,6 +54,6 @@ class NoticingCache(Cache):
     def _mirror(self, kind: Kind[Wire, Kept]) -> Any:  # noqa: ANN401 - the library names no type for it
         """Keep every annotation: what is propagated, and to whom things belong, is written there."""
         mirror = super()._mirror(kind)
-        if kind not in (POD, NODE):
+        if mirror.keep is trim:
             mirror.keep = keep
         return mirror
