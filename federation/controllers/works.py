@@ -59,6 +59,7 @@ class Works:
                 self._queue.add(key)
 
     async def _settle(self, key: Key) -> float | None:
+        await self._desk.api.approach()
         binding = self._desk.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._unclaimed.pop(key, None)
