@@ -43,8 +43,9 @@ from reberth.selectors.labels import SelectorError
 from reberth.signature import group_of
 
 _AFTER_CONFLICT = 1.0
-_ENTRIES_AT_ONCE = 100
-"""A status of more entries is written more rarely."""
+_ENTRIES_AT_ONCE = 50
+"""A status of more entries is written more rarely: to take one of three hundred costs the API server as much
+as to take twenty bindings."""
 
 
 class RebalancerSettings(QueueSettings, frozen=True):
