@@ -9,7 +9,9 @@ import asyncio
 from bench.federation.bursting import select_all
 from bench.federation.counting import count_calls, count_work
 from bench.federation.following import Follower, Run
+from bench.federation.watching import watching
 from bench.reading.arms import Failed
+from federation.controllers.resources import REBALANCERS as RESOURCE
 from localcluster.client import Object
 from tests.live.federating import Place, deployment, eventually
 from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
@@ -32,13 +34,14 @@ async def rebalance(place: Place, part: str, *, size: int, rate: int, patience: 
     await _lay_out(place, names, within=patience)
     follower = Follower(place, patience=patience)
 
-    async def is_finished() -> object:
-        found = await place.hub.get(f"{REBALANCERS}/all?resourceVersion=0")
-        return found.get("status", {}).get("finishTime")
+    async with watching(place.cluster, RESOURCE) as seen:
 
-    await follower.begin()
-    await place.hub.create(REBALANCERS, rebalancer("all", *names, makeBeforeBreak=False))
-    await follower.reach("finished", is_finished)
+        async def is_finished() -> object:
+            return "all" in seen and seen["all"].status.finish_time
+
+        await follower.begin()
+        await place.hub.create(REBALANCERS, rebalancer("all", *names, makeBeforeBreak=False))
+        await follower.reach("finished", is_finished)
     late = [each["metadata"]["name"] for each in await _list_bindings(place) if not _is_rescheduled(each)]
     if late:
         raise Failed(f"finished before {len(late)} of {size} were rescheduled, such as {late[0]}")
