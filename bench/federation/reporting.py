@@ -54,6 +54,9 @@ it did nothing.
 
 ### What was aimed at
 
+Calls to schedule one, or to rebalance one, are those on its binding. What the tables above count beyond them
+until then are a rebalancer's own status, and claims and Works of those that were done before the last one.
+
 {describe_goals(runs)}
 """
 
