@@ -32,18 +32,22 @@ def _read(folder: Path) -> list[Object]:
     return [manifest for file in files for manifest in yaml.safe_load_all(file.read_text()) if manifest]
 
 
+async def find_path(client: Client, manifest: Object) -> str:
+    """Where the object stands, or would."""
+    return f"{await _find_collection(client, manifest)}/{manifest['metadata']['name']}"
+
+
 async def _put(client: Client, manifest: Object) -> str:
-    meta = manifest["metadata"]
-    collection = await _find_collection(client, manifest)
-    path = f"{collection}/{meta['name']}"
+    path = await find_path(client, manifest)
     try:
         version = (await client.get(path))["metadata"]["resourceVersion"]
     except Refused as refused:
         if refused.status != 404:
             raise
-        await client.create(collection, manifest)
+        await client.create(path.rpartition("/")[0], manifest)
     else:
-        await client.request("PUT", path, {**manifest, "metadata": {**meta, "resourceVersion": version}})
+        meta = {**manifest["metadata"], "resourceVersion": version}
+        await client.request("PUT", path, {**manifest, "metadata": meta})
     if manifest["kind"] == "CustomResourceDefinition":
         await client.wait(path, _is_established)
     return path
