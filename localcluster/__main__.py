@@ -34,11 +34,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     up = _command(commands, "up", _up, "start a cluster and wait until it is ready")
-    up.add_argument("--nodes", type=int, default=0, metavar="N", help="add N Ready nodes")
-    up.add_argument("--zones", type=int, default=3, metavar="N", help="spread them over N zones (default 3)")
+    up.add_argument("--nodes", type=_count, default=0, metavar="N", help="add N Ready nodes")
+    up.add_argument(
+        "--zones", type=_some, default=3, metavar="N", help="spread them over N zones (default 3)"
+    )
     up.add_argument("--cpu", default="8", help="of each node (default 8)")
     up.add_argument("--memory", default="32Gi", help="of each node (default 32Gi)")
-    up.add_argument("--pods", type=int, default=110, help="of each node (default 110)")
+    up.add_argument("--pods", type=_some, default=110, help="of each node (default 110)")
     up.add_argument(
         "--kubernetes", metavar="VERSION", help=f"one of {', '.join(products.KUBERNETES_VERSIONS)}"
     )
@@ -73,7 +75,7 @@ def _command(
 
 async def _up(arguments: argparse.Namespace) -> None:
     if _is_up(arguments.name):
-        _say(f"{arguments.name}: is up already")
+        _say(f"{arguments.name}: is up already, and stays as it is")
         return await _env(arguments)
     await _build(arguments)
     started = time.monotonic()
@@ -106,7 +108,7 @@ async def _up(arguments: argparse.Namespace) -> None:
 
 
 def _is_up(name: str) -> bool:
-    return bool(processes.find(folders.clusters_folder() / name))
+    return bool(processes.find(folders.folder_of(name)))
 
 
 async def _build(arguments: argparse.Namespace) -> None:
@@ -117,6 +119,16 @@ async def _build(arguments: argparse.Namespace) -> None:
 async def _forward(arguments: argparse.Namespace) -> None:
     async with Forwarder(arguments.backends, port=arguments.port):
         await asyncio.Event().wait()
+
+
+def _count(text: str, *, least: int = 0) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
+    return int(text)
+
+
+def _some(text: str) -> int:
+    return _count(text, least=1)
 
 
 def _read_address(text: str) -> tuple[str, int]:
@@ -132,7 +144,9 @@ async def _down(arguments: argparse.Namespace) -> None:
 
 
 async def _status(arguments: argparse.Namespace) -> None:
-    found = [_usage(running) for running in processes.find(folders.clusters_folder() / arguments.name)]
+    found = [_usage(running) for running in processes.find(folders.folder_of(arguments.name))]
+    if not found:
+        folders.load(arguments.name)  # which says so if there is none
     if arguments.output == "json":
         print(json.dumps(found, indent=1))
         return

@@ -118,13 +118,16 @@ class Client:
 
 
 async def all_of(work: Iterable[Awaitable[object]], *, at_once: int = _AT_ONCE) -> None:
-    """Await all, a bounded number at a time."""
+    """Await all, a bounded number at a time; the first that fails ends the others, and is raised."""
     places = asyncio.Semaphore(at_once)
 
     async def one(item: Awaitable[object]) -> None:
         async with places:
             await item
 
-    async with asyncio.TaskGroup() as group:
-        for item in work:
-            group.create_task(one(item))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for item in work:
+                group.create_task(one(item))
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from localcluster.components import SCHEDULER_FILE, Design
+from localcluster.reading import read_object
 
 _DESIGN_FILE = "cluster.json"
 
@@ -27,9 +28,13 @@ def write(design: Design) -> None:
     unfinished.rename(path)
 
 
+def read_scheduler_configuration(given: Path | Mapping[str, Any]) -> dict[str, Any]:
+    return read_object(given) if isinstance(given, Path) else dict(given)
+
+
 def write_scheduler_configuration(design: Design, given: Path | Mapping[str, Any]) -> None:
     """The given configuration with what it needs to run here: the kubeconfig, no election, no brake."""
-    content = yaml.safe_load(given.read_text()) if isinstance(given, Path) else dict(given)
+    content = read_scheduler_configuration(given)
     kubeconfig = str(design.kubeconfig("system:kube-scheduler"))
     connection = {"qps": 5000, "burst": 5000, **content.get("clientConnection", {}), "kubeconfig": kubeconfig}
     complete = {

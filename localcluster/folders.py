@@ -6,6 +6,7 @@ async with running(nodes=50) as cluster:
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,6 +18,8 @@ from localcluster.cluster import Cluster, end_all
 from localcluster.components import ALL, ETCD, KWOK_FILE, Design
 from localcluster.errors import LocalClusterError
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
 
 def clusters_folder() -> Path:
     """Where the clusters of this user stand: $LOCALCLUSTER_HOME, else the user's state folder."""
@@ -25,6 +28,13 @@ def clusters_folder() -> Path:
         return Path(chosen)
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "reberth" / "clusters"
+
+
+def folder_of(name: str) -> Path:
+    """Where the cluster of this name stands, or would."""
+    if not _NAME.fullmatch(name):
+        raise LocalClusterError(f"{name!r} is no name for a cluster: letters, digits, ., - and _ make one")
+    return clusters_folder() / name
 
 
 def create(
@@ -41,7 +51,7 @@ def create(
     unknown = sorted((set(without) | set(flags or ())) - set(ALL))
     if unknown:
         raise LocalClusterError(f"no such component: {', '.join(unknown)}; there are {', '.join(ALL)}")
-    folder = clusters_folder() / name
+    folder, scheduling = folder_of(name), designs.read_scheduler_configuration(scheduler_configuration or {})
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
@@ -58,14 +68,14 @@ def create(
     )
     access.create(design)
     design.path(KWOK_FILE).write_text(kubelets.configuration())
-    designs.write_scheduler_configuration(design, scheduler_configuration or {})
+    designs.write_scheduler_configuration(design, scheduling)
     designs.write(design)
     return Cluster(design, dies_with_parent=dies_with_parent)
 
 
 def load(name: str) -> Cluster:
     """A cluster that stands, whoever brought it up."""
-    folder = clusters_folder() / name
+    folder = folder_of(name)
     try:
         return Cluster(designs.read(folder))
     except FileNotFoundError:
@@ -75,12 +85,13 @@ def load(name: str) -> Cluster:
 def names() -> list[str]:
     """Clusters that have a folder, finished or not."""
     home = clusters_folder()
-    return sorted(entry.name for entry in home.iterdir() if entry.is_dir()) if home.is_dir() else []
+    folders = [entry.name for entry in home.iterdir() if entry.is_dir()] if home.is_dir() else []
+    return sorted(filter(_NAME.fullmatch, folders))
 
 
 async def remove(name: str) -> None:
     """Take a cluster down, also one of which only a folder or only processes are left."""
-    folder = clusters_folder() / name
+    folder = folder_of(name)
     try:
         await load(name).down()
     except LocalClusterError:

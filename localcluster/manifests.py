@@ -6,9 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from localcluster.client import Client, Object, Refused
+from localcluster.errors import LocalClusterError
+from localcluster.reading import read_objects
+
+_NEEDED = ("apiVersion", "kind", "metadata")
 
 
 async def apply(client: Client, folder: Path) -> list[str]:
@@ -28,8 +30,10 @@ async def remove(client: Client, paths: Iterable[str]) -> None:
 
 
 def _read(folder: Path) -> list[Object]:
-    files = sorted(folder.glob("*.yaml"))
-    return [manifest for file in files for manifest in yaml.safe_load_all(file.read_text()) if manifest]
+    found = [manifest for file in sorted(folder.glob("*.yaml")) for manifest in read_objects(file)]
+    if not found or not all(manifest.keys() >= set(_NEEDED) for manifest in found):
+        raise LocalClusterError(f"{folder} should hold manifests (*.yaml), each with {', '.join(_NEEDED)}")
+    return found
 
 
 async def find_path(client: Client, manifest: Object) -> str:
