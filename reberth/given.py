@@ -46,9 +46,12 @@ def read_scheduler(path: str | None, version: Version) -> Scheduler:
 def read_objects(path: str, *, now: float, version: Version) -> Reading:
     """Read what kubectl prints."""
     try:
-        return from_objects(read_bytes(path), now=now, version=version)
+        reading = from_objects(read_bytes(path), now=now, version=version)
     except TextError as error:
         raise UsageError(f"{path}: {error}") from None
+    if reading.is_empty:
+        raise UsageError(": ".join([path, "holds nothing that can be used", *map(str, reading.faults[:1])]))
+    return reading
 
 
 def read_now(text: str | None) -> float:

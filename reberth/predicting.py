@@ -26,6 +26,8 @@ from reberth.requests import Version
 from reberth.rows import PodRow
 from reberth.times import write_time
 
+_PROVEN: tuple[Version, ...] = ((1, 35), (1, 36))
+
 
 class Question(NamedTuple):
     """Everything that an answer depends on."""
@@ -62,7 +64,7 @@ def answer(arguments: argparse.Namespace) -> str:
     version: Version = arguments.kubernetes
     scheduler = read_scheduler(arguments.scheduler_config, version)
     reading = read_objects(arguments.cluster, now=now, version=version)
-    _warn(reading, scheduler)
+    _warn(reading, scheduler, version)
     ground = Ground(reading.snapshot, version)
     memory = Memory(ground, read_settings(arguments.extender_settings, DEFAULTS))
     seen, advisers = view(ground), find_own(scheduler, memory)
@@ -71,16 +73,25 @@ def answer(arguments: argparse.Namespace) -> str:
     pods = dict(_describe(place, question) for place in places)
     if arguments.output == "wide":
         return tabulate(pods)
-    whole = {"now": write_time(now), "kubernetes": ".".join(map(str, version)), "pods": pods}
+    whole = {"now": write_time(now), "kubernetes": _write_version(version), "pods": pods}
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
 
 
-def _warn(reading: Reading, scheduler: Scheduler) -> None:
+def _warn(reading: Reading, scheduler: Scheduler, version: Version) -> None:
     """Say what the answer does without."""
+    if version not in _PROVEN:
+        proven = " and ".join(map(_write_version, _PROVEN))
+        sys.stderr.write(f"reberth: proven for Kubernetes {proven}, not for {_write_version(version)}\n")
     for fault in reading.faults:
         sys.stderr.write(f"reberth: passed over: {fault}\n")
+    if not len(reading.snapshot.nodes.names):
+        sys.stderr.write("reberth: there is no node among the objects\n")
     for extender in list_foreign(scheduler):
         sys.stderr.write(f"reberth: extender {extender} is not known here: taken to have no say\n")
+
+
+def _write_version(version: Version) -> str:
+    return ".".join(map(str, version))
 
 
 def _describe(place: int, question: Question) -> tuple[str, Json]:

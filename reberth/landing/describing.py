@@ -68,7 +68,8 @@ def _describe_node(found: Forecast, at: int) -> Json:
 
 def tabulate(pods: Mapping[str, Json]) -> str:
     """Write a table for each pod: its nodes by their chances, with each plugin's word, and the refusals."""
-    return "\n".join("\n".join(_tabulate_pod(name, found)) for name, found in pods.items())
+    tables = ["\n".join(_tabulate_pod(name, found)) for name, found in pods.items()]
+    return "\n".join(tables) or "no pod waits for a node"
 
 
 def _tabulate_pod(name: str, found: Json) -> Iterable[str]:

@@ -49,7 +49,7 @@ CLUSTER = listed(node("n1"), pod("web-1", node="n1", cpu="1"), pdb("web"), deplo
     ],
 )
 def test_every_form_of_the_same_objects_gives_the_same_snapshot(objects: Any) -> None:
-    snapshot, faults = read(objects)
+    snapshot, faults, _ = read(objects)
     assert faults == ()
     assert (snapshot.now, snapshot.nodes.names) == (NOW, ("n1",))
     assert [row.name for row in snapshot.pods.rows] == ["web-1"]
@@ -60,7 +60,7 @@ def test_every_form_of_the_same_objects_gives_the_same_snapshot(objects: Any) ->
 
 def test_the_items_of_a_typed_list_need_no_kind() -> None:
     bare = {key: part for key, part in pod("web-1").items() if key not in ("kind", "apiVersion")}
-    snapshot, faults = read(listed(bare, kind="PodList"))
+    snapshot, faults, _ = read(listed(bare, kind="PodList"))
     assert (len(snapshot.pods.rows), faults) == (1, ())
     budget = {key: part for key, part in pdb("web").items() if key not in ("kind", "apiVersion")}
     assert read(listed(budget, kind="PodDisruptionBudgetList", api_version="policy/v1")).snapshot.of(BUDGET)
@@ -77,7 +77,7 @@ def test_the_items_of_a_typed_list_need_no_kind() -> None:
     ],
 )
 def test_what_is_not_mirrored_is_passed_over(strange: Object) -> None:
-    snapshot, faults = read([strange, pod("web-1")])
+    snapshot, faults, _ = read([strange, pod("web-1")])
     assert (len(snapshot.pods.rows), faults) == (1, ())
 
 
@@ -87,7 +87,7 @@ def test_an_empty_text_is_an_empty_cluster() -> None:
 
 def test_empty_documents_are_passed_over() -> None:
     text = "---\n" + yaml.safe_dump(pod("web-1")) + "---\n"
-    snapshot, faults = read(text.encode())
+    snapshot, faults, _ = read(text.encode())
     assert (len(snapshot.pods.rows), faults) == (1, ())
 
 
@@ -105,7 +105,7 @@ kind: Namespace
 apiVersion: v1
 metadata: {name: default, namespace: odd}
 """
-    snapshot, faults = read(text)
+    snapshot, faults, _ = read(text)
     assert faults == ()
     (row,) = snapshot.pods.rows
     assert (row.namespace, row.name, row.phase) == ("default", "web-1", "Pending")
@@ -115,7 +115,9 @@ metadata: {name: default, namespace: odd}
 
 
 def test_of_two_objects_of_one_name_the_later_counts() -> None:
-    snapshot, faults = read([pod("web-1", cpu="1", node="n1"), pod("web-1", cpu="2", node="n1"), node("n1")])
+    snapshot, faults, _ = read(
+        [pod("web-1", cpu="1", node="n1"), pod("web-1", cpu="2", node="n1"), node("n1")]
+    )
     assert faults == ()
     assert snapshot.sums.requested.main[0].tolist() == [2000]
 
@@ -150,7 +152,7 @@ WRONG: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("wrong", "report"), WRONG)
 def test_a_wrong_object_is_reported_and_the_rest_goes_on(wrong: object, report: str) -> None:
-    snapshot, faults = read([pod("good-1"), wrong, pod("good-2")])
+    snapshot, faults, _ = read([pod("good-1"), wrong, pod("good-2")])
     assert [row.name for row in snapshot.pods.rows] == ["good-1", "good-2"]
     (fault,) = faults
     assert re.search(report, str(fault)), str(fault)
@@ -170,3 +172,20 @@ def test_two_objects_with_one_uid_are_no_two_objects() -> None:
 def test_a_text_that_cannot_be_read_is_refused_as_a_whole() -> None:
     with pytest.raises(TextError, match="Expecting value"):
         read(b'{"kind": ')
+
+
+@pytest.mark.parametrize(
+    ("text", "is_empty"),
+    [
+        (b"", True),
+        (b"hello", True),
+        (b"[1, 2]", True),
+        (b'{"kind": "List", "items": null}', True),
+        (b'{"kind": "Pod", "apiVersion": "v1", "metadata": {}}', True),
+        (b'{"kind": "List", "items": []}', False),
+        (b'{"kind": "Tide", "apiVersion": "example.com/v1"}', False),
+        (b'["hello", {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}]', False),
+    ],
+)
+def test_a_text_in_which_nothing_is_sound_is_empty(text: bytes, *, is_empty: bool) -> None:
+    assert read(text).is_empty is is_empty

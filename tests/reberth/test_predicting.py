@@ -103,6 +103,45 @@ def test_objects_that_are_no_text_are_refused(
     assert str(file) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["", "hello", "5", '{"kind": "List", "items": null}'])
+def test_a_text_without_any_object_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "objects"
+    file.write_text(text)
+    assert run(monkeypatch, "--cluster", str(file), "--pending") == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"reberth: {file}: holds nothing that can be used")
+    assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+def test_objects_without_a_node_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "pods.json"
+    file.write_text(json.dumps(pod("web", node="a")))
+    assert run(monkeypatch, "--cluster", str(file), "--pending", "-o", "wide") == 0
+    said = capsys.readouterr()
+    assert said.err == "reberth: there is no node among the objects\n"
+    assert said.out == "no pod waits for a node\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "is_told"), [("1.34", True), ("1.35", False), ("1.36", False), ("1.37", True)]
+)
+def test_a_version_that_is_not_proven_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cluster: str,
+    version: str,
+    *,
+    is_told: bool,
+) -> None:
+    assert run(monkeypatch, "--cluster", cluster, "waiting", "--kubernetes", version) == 0
+    expected = f"reberth: proven for Kubernetes 1.35 and 1.36, not for {version}\n"
+    assert capsys.readouterr().err == (expected if is_told else "")
+
+
 def test_a_version_must_look_like_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
 ) -> None:
