@@ -18,7 +18,7 @@ BAD_INPUT = 2
 
 
 def main() -> int:
-    """Exit code 0: answered, all is well; 1: something cannot be read; 2: bad input, or no API server."""
+    """Exit code 0: answered, all is well; 1: something cannot be read, or nobody answers; 2: bad input."""
     arguments = _parser().parse_args()
     logs.setup(LogSettings(level="error"))
     try:

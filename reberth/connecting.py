@@ -21,6 +21,8 @@ from reberth import transport
 from reberth.errors import ConfigurationError
 
 _CONNECTIONS = 256
+# What the package meets in a file in which something else stands than it takes for granted.
+_OF_PYTHON = (TypeError, LookupError, AssertionError, AttributeError)
 
 # Each TLS connection has a buffer of this size, and all of it is in memory: with asyncio's own 256 KiB a
 # hundred watches take 20 MB more, and reading costs no less.
@@ -122,6 +124,8 @@ def find_proxy(server: str) -> str | None:
 
 async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no types here
     configuration = transport.Configuration()
+    if access.file is not None and not await asyncio.to_thread(_is_there, access.file):
+        raise ConfigurationError(f"{access}: no way to the API server: there is no such file")
     try:
         if access.file is None:
             transport.load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
@@ -132,7 +136,17 @@ async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no typ
                 client_configuration=configuration,
                 persist_config=False,
             )
-    except (transport.ConfigException, yaml.YAMLError, OSError, ValueError, LookupError, TypeError) as error:
+    except (transport.ConfigException, yaml.YAMLError, OSError, ValueError, *_OF_PYTHON) as error:
         # A file of any other content fails in any of these ways.
-        raise ConfigurationError(f"{access}: no way to the API server: {error}") from error
+        raise ConfigurationError(f"{access}: no way to the API server: {_say(error)}") from error
     return configuration
+
+
+def _is_there(files: str) -> bool:
+    """Tell whether there is any of the files; the package then complains of what it would have read."""
+    return any(Path(each).expanduser().exists() for each in files.split(os.pathsep) if each)
+
+
+def _say(error: Exception) -> str:
+    """Put into one line what was wrong, and not what Python made of it."""
+    return "it is no kubeconfig" if isinstance(error, _OF_PYTHON) else " ".join(str(error).split())

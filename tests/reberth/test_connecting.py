@@ -59,23 +59,37 @@ async def refusal(access: Access) -> str:
 
 async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
     path = str(tmp_path / "none")
-    assert path in await refusal(Access(path))
+    assert await refusal(Access(path)) == f"{path}: no way to the API server: there is no such file"
+    several = f"{path}:{path}-2"
+    assert await refusal(Access(several)) == f"{several}: no way to the API server: there is no such file"
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "said"),
     [
-        "",
-        "5",
-        "a: [",
-        "apiVersion: v1\nkind: Config\n",
-        "apiVersion: v1\nkind: Config\ncurrent-context: gone\ncontexts: []\nclusters: []\nusers: []\n",
+        ("", "it is no kubeconfig"),
+        ("5", "it is no kubeconfig"),
+        ("a: [\n", "while parsing a flow node"),
+        ("apiVersion: v1\nkind: Config\n", "Expected key current-context"),
+        (
+            "apiVersion: v1\nkind: Config\ncurrent-context: gone\ncontexts: []\nclusters: []\nusers: []\n",
+            "Expected object with name gone",
+        ),
+        ("{current-context: c, contexts: [{name: c}]}", "Expected key context"),
+        ("{current-context: c, contexts: 7}", "it is no kubeconfig"),
+        (
+            "{current-context: c, contexts: [{name: c, context: {cluster: x}}], clusters: [{name: x, cluster: {}}]}",
+            "it is no kubeconfig",
+        ),
     ],
 )
-async def test_a_kubeconfig_that_is_none(tmp_path: Path, content: str) -> None:
+async def test_a_kubeconfig_that_is_none(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "config"
     path.write_text(content)
-    assert (await refusal(Access(str(path)))).startswith(f"{path}: no way to the API server: ")
+    refused = await refusal(Access(str(path)))
+    assert refused.startswith(f"{path}: no way to the API server: ")
+    assert said in refused
+    assert "\n" not in refused
 
 
 async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
