@@ -6,8 +6,7 @@ Templates do not reach beyond their namespace, so each part of the pods numbers 
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import accumulate, chain, count
-from operator import attrgetter
+from itertools import accumulate, count
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -63,8 +62,9 @@ def read_pods(rows: Sequence[PodRow]) -> PodPart:
 
 def list_extended(nodes: Iterable[NodeRow], templates: Iterable[Template]) -> tuple[str, ...]:
     """Name the resources that only some nodes offer, or that a pod only wishes for."""
-    offered, asked = map(attrgetter("extended"), nodes), map(attrgetter("extended"), templates)
-    return tuple(sorted(set().union(*filter(None, chain(offered, asked)))))
+    offered = [node.extended for node in nodes if node.extended]
+    asked = [template.extended for template in templates if template.extended]
+    return tuple(sorted(set().union(*offered, *asked)))
 
 
 def tabulate_nodes(rows: Sequence[NodeRow], extended: Sequence[str]) -> NodeColumns:
@@ -83,7 +83,7 @@ def tabulate_templates(templates: tuple[Template, ...], extended: Sequence[str])
     return TemplateColumns(
         all=templates,
         requests=_tabulate_amounts(templates, extended),
-        load=_tabulate(map(attrgetter("load"), templates), width=2),
+        load=_tabulate([template.load for template in templates], width=2),
     )
 
 
@@ -98,7 +98,7 @@ def tabulate_pods(
     sizes = [len(part.nodes) for part in parts]
     earlier = accumulate((len(part.templates) for part in parts), initial=0)
     template = _join((part.template for part in parts), np.int32) + _spread(earlier, sizes)
-    priority = np.fromiter(map(attrgetter("priority"), templates.all), np.int32, len(templates.all))
+    priority = np.array([each.priority for each in templates.all], np.int32)
     return PodColumns(
         rows=rows,
         node=seal(node),
@@ -146,7 +146,7 @@ def _tabulate_amounts(things: Sequence[NodeRow | Template], extended: Sequence[s
             columns[name][place] = min(amount, _MOST)
     for column in columns.values():
         seal(column)
-    main = _tabulate(map(attrgetter("main"), things), width=len(RESOURCES))
+    main = _tabulate([thing.main for thing in things], width=len(RESOURCES))
     return AmountColumns(main, MappingProxyType(columns))
 
 
