@@ -28,6 +28,8 @@ BIN = Path(sys.executable).parent
 BUILD = ROOT / ".build"
 LEAST_COVERAGE_OF_PURE_CODE = 95
 PACKAGES = ("reberth", "extender", "rescheduler", "federation", "generating", "localcluster", "localproduct")
+# Two at once: they wait more than they work. Tests of a file share a cluster, so they stay together.
+LIVE = ("-m", "live and not soak", "-n", "2", "--dist", "loadfile", "tests/live")
 DEFAULT = ("lint", "types", "layers", "unit", "speed", "live")
 
 
@@ -76,14 +78,14 @@ def speed() -> None:
 
 
 def live() -> None:
-    refuse_skips(pytest("live", "-m", "live and not soak", "tests/live"))
+    refuse_skips(pytest("live", *LIVE))
 
 
 def soak() -> None:
     """The long proofs, and everything live on the older Kubernetes too."""
     refuse_skips(pytest("soak", "-m", "soak", "-s", "tests"))
     os.environ["KUBERNETES"] = KUBERNETES_VERSIONS[-1]
-    refuse_skips(pytest("live-older", "-m", "live and not soak", "tests/live"))
+    refuse_skips(pytest("live-older", *LIVE))
     del os.environ["KUBERNETES"]
 
 

@@ -1,4 +1,4 @@
-"""Clusters that live tests of a run share; a test that breaks one brings its own."""
+"""Clusters that the live tests of a process share; a test that breaks one brings its own."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -28,14 +28,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared() -> AsyncIterator[Cluster]:
     """A whole control plane with 50 nodes in 3 zones; leave nothing in it."""
-    async with running("shared", nodes=50) as cluster:
+    async with running(nodes=50) as cluster:
         yield cluster
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def bare() -> AsyncIterator[Cluster]:
     """An API server alone, in which nothing happens by itself; leave nothing in it."""
-    async with running("bare", without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
+    async with running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
         yield cluster
 
 
