@@ -52,8 +52,8 @@ The pods belong to {WORKLOADS} workloads. They are created first; then kube-sche
 `manifests/kube-scheduler/plain.yaml` where there is an extender: both of its entries lead to one process,
 which gets three calls about each pod. Of many nodes kube-scheduler asks about a sample, by its default. Pods
 per second are counted in its own metric, from the first look at which some are scheduled to that at which
-all are. Nobody runs the pods, and nothing but etcd and the API server runs beside. Each arm ran
-{len(bursts[OURS])} times, in turn; figures are medians, and in brackets the lowest and the highest.
+all are. Nobody runs the pods, and of the cluster nothing but etcd and the API server runs beside. Each arm
+ran {len(bursts[OURS])} times, in turn; figures are medians, and in brackets the lowest and the highest.
 
 * *bare asyncio* reads the call and gives all nodes the same grade by an exchange of bytes, without JSON;
 * *asyncio with a mirror* answers the same, and does what no extender in Python can leave undone that
