@@ -16,6 +16,7 @@ from localcluster.errors import LocalClusterError
 Object = dict[str, Any]
 _AT_ONCE = 64
 _LONGEST_ANSWER = 60.0
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Refused(LocalClusterError):
@@ -52,12 +53,14 @@ class Client:
         if self._session is not None:
             await self._session.close()
 
-    async def request(self, method: str, path: str, body: Any = None, *, patch: str = "merge-patch") -> Any:
+    async def request(
+        self, method: str, path: str, body: Any = None, *, patch: str = "merge-patch", accept: str = "*/*"
+    ) -> Any:
         """The decoded answer; anything but success raises `Refused`."""
         if self._session is None:
             raise RuntimeError("the client is not open")
         kind = f"application/{patch}+json" if method == "PATCH" else "application/json"
-        headers = {"Content-Type": kind} if body is not None else {}
+        headers = {"Accept": accept} | ({"Content-Type": kind} if body is not None else {})
         async with self._session.request(method, path, json=body, headers=headers) as answer:
             is_json = answer.content_type == "application/json"
             content = await answer.json() if is_json else await answer.text()
@@ -67,6 +70,12 @@ class Client:
 
     async def get(self, path: str) -> Any:
         return await self.request("GET", path)
+
+    async def table(self, path: str) -> list[Object]:
+        """The rows that `kubectl get` prints, by the names of their columns."""
+        found = await self.request("GET", path, accept=_TABLE)
+        names = [column["name"] for column in found["columnDefinitions"]]
+        return [dict(zip(names, row["cells"], strict=True)) for row in found["rows"]]
 
     async def create(self, path: str, body: Object) -> Object:
         created: Object = await self.request("POST", path, body)

@@ -1,37 +1,52 @@
-"""Three daemons that contend for the lease while pods keep moving, and a witness of all that they do.
+"""Three daemons that contend for the lease while pods keep moving, and witnesses of all that they do.
 
 Half of the nodes carry a taint that no pod tolerates, and in each round it is the other half: so there is
-always something to move. Each daemon has its own way to the API server, which can be cut.
+always something to move. Each daemon has its own way to the API server, which can be cut, and a token of its
+own, by which the server's audit log tells one from the other.
 """
 
 import asyncio
+import json
 import random
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from localcluster import access, processes
+from localcluster import auditing, processes
 from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
+from localcluster.components import API_SERVER
 from localcluster.faults import FaultProxy
+from reberth.avoiding import ANNOTATION
 from reberth.cache import DELETED, Cache
 from reberth.kinds import POD, Kind
 from reberth.mirroring import mirroring
-from reberth.records import EvictionHistory, Phase, Pod, Record
+from reberth.records import EvictionHistory, Pod, Record
 from reberth.resources import HISTORIES, PODS
 from tests.builders import Object
-from tests.live.daemons import Crowd, Daemon, daemon, settings_of
+from tests.live.daemons import LEASE as LEASE_PATH
+from tests.live.daemons import Crowd, Daemon, daemon, settings_of, way_through
+from tests.live.fencing import Fence
 from tests.live.proxied import direct, standing_before
 
 CONTENDERS = 3
 KINDS = ("kill", "stop", "cut")
+"""How the leader is struck. Beside these it may leave by itself, and the API server may be restarted."""
+LEAVE, RESTART = "leave", "restart"
 LEADING = "reberth_rescheduler_leading"
-LEASE = {"namespace": "reberth-system", "duration": "3s", "renewDeadline": "2s", "retryEvery": "400ms"}
+LEASE_SECONDS = 3
+LEASE = {
+    "namespace": "reberth-system",
+    "duration": f"{LEASE_SECONDS}s",
+    "renewDeadline": "2s",
+    "retryEvery": "400ms",
+}
 WITHIN = 60.0
-_TOKEN = "/api/v1/namespaces/reberth-system/serviceaccounts/reberth-rescheduler/token"
+RATE, PERIOD = 10, 5.0
+"""So many disruptions in so many seconds."""
 _RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
 _NOW = "1s"
 # Nothing is left alone for any reason: every pod on a tainted node is to go, again and again.
@@ -41,7 +56,7 @@ RESTLESS: Object = {
     "rest": {"least": "0s", "longest": "0s", "noReturn": "0s"},
     "protections": {"minAge": "0s", "lastReady": False},
     "limits": {
-        "rates": {"cluster": ["10000 per 1m"]},
+        "rates": {"cluster": [f"{RATE} per {PERIOD:g}s"]},
         "backOff": {
             **dict.fromkeys(("pair", "longestPair", "workload", "longestWorkload", "givenUpFor"), _NOW),
             "moves": 1000,
@@ -49,6 +64,7 @@ RESTLESS: Object = {
     },
     "brakes": {"settling": "0s", "insideForecast": "0%"},
 }
+_SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, LEAVE: signal.SIGTERM}
 
 
 class Witness(Cache):
@@ -58,8 +74,7 @@ class Witness(Cache):
         super().__init__(version=(1, 36))
         self.broken: list[str] = []
         self.gone: set[str] = set()
-        self.evicted: dict[str, set[str]] = {}
-        """The moves that have evicted a pod, by its uid."""
+        """The names of the pods that went; who goes while the API server is down is not seen."""
         self._least = replicas - 1
 
     def apply(self, kind: Kind[Any, Any], event: str, subject: Record) -> bool:
@@ -74,7 +89,7 @@ class Witness(Cache):
         app = (pod.metadata.labels or {}).get("app", "")
         if event != DELETED and not pod.metadata.deletion_timestamp:
             return
-        self.gone.add(pod.metadata.uid)
+        self.gone.add(pod.metadata.name)
         rows = self.of(POD).within("default")
         ready = sum(row.is_ready and not row.is_terminating for row in rows if row.labels.get("app") == app)
         if ready < self._least:
@@ -84,42 +99,36 @@ class Witness(Cache):
         opened = history.status.open or ()
         if len(opened) > 1:
             self.broken.append(f"{history.metadata.name} has {len(opened)} open moves")
-        for move in opened:
-            if move.phase == Phase.EVICTED:
-                self.evicted.setdefault(move.pod_uid, set()).add(move.id)
-
-    def list_broken(self) -> list[str]:
-        """What is told of pods and moves by now: each pod that went was evicted by one move."""
-        twice = [f"{uid} was evicted by {sorted(ids)}" for uid, ids in self.evicted.items() if len(ids) > 1]
-        strange = [f"{uid} went without a move" for uid in self.gone - self.evicted.keys()]
-        return [*self.broken, *twice, *strange]
 
 
 class Contest:
     """The daemons, how they are struck, and who sees it."""
 
     def __init__(
-        self, client: Client, proxy: FaultProxy, daemons: list[Daemon], crowd: Crowd, witness: Witness
+        self,
+        crowd: Crowd,
+        proxy: FaultProxy,
+        daemons: list[Daemon],
+        witness: Witness,
+        read: Callable[[], Fence],
     ) -> None:
         self.crowd = crowd
         self.witness = witness
-        self.longest = 0.0
-        """The longest time, in seconds, until another one led."""
-        self._client = client
+        self.read_fence = read
+        self._client = crowd.client
         self._proxy = proxy
         self._daemons = daemons
         self._half = 0
 
     async def round(self, number: int, kind: str) -> None:
-        """Strike the leader at a random instant; another one leads soon, and then no more than one."""
+        """Strike at a random instant; somebody leads soon, and then no more than one."""
         dice = random.Random(number)
         leader = await self.find_leader()
         await self.unsettle()
         await asyncio.sleep(dice.uniform(0, 3))
         await self._strike(leader, kind)
-        struck = time.monotonic()
-        await self.find_leader(but=leader)
-        self.longest = max(self.longest, time.monotonic() - struck)
+        if kind != RESTART:
+            await self.find_leader(but=leader)
         await self._heal(leader, kind)
         async with asyncio.timeout(WITHIN):
             while await self._count_leaders() != 1:
@@ -134,38 +143,60 @@ class Contest:
                         return one
                 await asyncio.sleep(0.05)
 
+    async def see_the_holder(self) -> None:
+        """What kubectl prints of the lease names the one that leads."""
+        *_, last = [line for line in (await self.find_leader()).log.splitlines() if '"leading"' in line]
+        (printed,) = await self._client.table(LEASE_PATH)
+        assert printed["Holder"] == json.loads(last)["identity"]
+
     async def unsettle(self) -> None:
         """Have the pods leave the other half of the nodes."""
-        names = sorted(
-            node["metadata"]["name"] for node in (await self._client.get("/api/v1/nodes"))["items"]
-        )
+        names = sorted(node["metadata"]["name"] for node in await self._nodes())
         self._half = 1 - self._half
         for number, name in enumerate(names):
             taints = [_RED] if number % 2 == self._half else None
             await self._client.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
 
     async def settle(self) -> None:
-        """Wait until nothing is under way; then history, ledger and pods must agree."""
+        """Wait until nothing is under way; then history, ledger, notes, pods and requests must agree."""
         async with asyncio.timeout(120):
             while await self.crowd.opened() or await self._count_displaced():
                 await asyncio.sleep(0.3)
         assert "Tentative" not in await self.crowd.debits()
-        assert self.witness.list_broken() == []
+        fence = self.read_fence()
+        assert self.witness.broken == []
+        assert fence.list_repeated() == []
+        assert self.witness.gone <= fence.evicted
+        assert fence.count_fullest(PERIOD) <= RATE
+        await self._see_no_notes()
+
+    async def _see_no_notes(self) -> None:
+        """The leader removes them when their time is over."""
+        async with asyncio.timeout(WITHIN):
+            while any(ANNOTATION in each["metadata"].get("annotations", ()) for each in await self._nodes()):
+                await asyncio.sleep(0.3)
+
+    async def _nodes(self) -> list[Object]:
+        found: list[Object] = (await self._client.get("/api/v1/nodes"))["items"]
+        return found
 
     async def _count_displaced(self) -> int:
-        nodes = (await self._client.get("/api/v1/nodes"))["items"]
-        red = {node["metadata"]["name"] for node in nodes if node["spec"].get("taints")}
+        red = {node["metadata"]["name"] for node in await self._nodes() if node["spec"].get("taints")}
         return sum(pod["spec"].get("nodeName") in red for pod in await self.crowd.pods())
 
     async def _strike(self, one: Daemon, kind: str) -> None:
         if kind == "cut":
             await self._proxy.cut(one.name)
+        elif kind == RESTART:
+            await one.cluster.kill(API_SERVER)
         else:
-            one.send(signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
+            one.send(_SIGNALS[kind])
 
     async def _heal(self, one: Daemon, kind: str) -> None:
         if kind == "cut":
             await self._proxy.mend(one.name)
+        elif kind == RESTART:
+            await one.cluster.start(API_SERVER)
         elif kind == "stop":
             one.send(signal.SIGCONT)
         else:
@@ -177,24 +208,24 @@ class Contest:
 
 
 @asynccontextmanager
-async def contest(cluster: Cluster, crowd: Crowd, folder: Path, *, replicas: int) -> AsyncIterator[Contest]:
-    """Three daemons with the rights of the manifests, each by its own way."""
+async def contest(
+    cluster: Cluster, crowd: Crowd, folder: Path, *, replicas: int, audit: Path
+) -> AsyncIterator[Contest]:
+    """Three daemons with the rights of the manifests, each by its own way and under its own token."""
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         proxy, witness = await enter(standing_before(cluster)), Witness(replicas)
         api = await enter(direct(cluster))
         mirror = await enter(mirroring(api, witness, [PODS, HISTORIES]))
         await mirror.synced()
-        made: Any = await crowd.client.create(_TOKEN, {"spec": {"expirationSeconds": 7200}})
         settings = settings_of(None, cluster, lease=LEASE, noteLife=_NOW)
-        daemons = []
+        daemons, began = [], time.time()
         for number in range(CONTENDERS):
             name = f"rescheduler-{number}"
-            server = await proxy.open(name)
-            token = {"token": made["status"]["token"]}
-            way = access.write_kubeconfig(cluster.design, name, token, server=server)
-            daemons.append(await enter(daemon(cluster, folder, settings, RESTLESS, number=number, way=way)))
-        yield Contest(crowd.client, proxy, daemons, crowd, witness)
+            way = await way_through(cluster, crowd.client, name, server=await proxy.open(name))
+            one = daemon(cluster, folder, settings, RESTLESS, number=number, way=way, may_be_forbidden=True)
+            daemons.append(await enter(one))
+        yield Contest(crowd, proxy, daemons, witness, lambda: Fence(auditing.read_log(audit), since=began))
 
 
 async def untaint(client: Client) -> None:
