@@ -1,7 +1,15 @@
 """Where other reschedulers evict in vain, again and again: each such case on a real cluster, all at once.
 
 Between evictions and landings stand a real kube-scheduler, the extender and the daemon with its own account.
-What the cases are, and what the planner says of them, stands in tests/cases.
+What the cases are, and what the planner says of them, stands in tests/cases, but for those that are about
+no objects. Where each is shown:
+
+    A1  the first plan is right at once        test_the_first_plan_is_the_same_each_time_and_whoever_asks
+    A2 to A8, A10                              test_each_pod_that_has_to_go_goes_once_and_no_other, and others
+    A9  a dry run promises what a budget bars  test_a_budget_that_allows_nothing_is_named_and_not_asked
+    A11 a dry run is counted as done           test_what_is_only_recommended_counts_as_no_move
+    A12 a signal waits for the cycle's end     test_asked_to_stop_it_stops_at_once; also test_daemon_storm.py,
+                                               and bench/daemon for a plan of 5,000 nodes
 """
 
 import signal
