@@ -16,6 +16,8 @@ from localcluster import building, processes
 from localcluster.cluster import Cluster
 from localcluster.products import DESCHEDULER
 
+USER = "descheduler"
+"""By this name the API server knows it; it may do everything."""
 _NAME = "descheduler"
 _PAUSE = 2
 """Seconds between two cycles."""
@@ -96,7 +98,7 @@ def _command(cluster: Cluster, policy: Path) -> list[str]:
     return [
         str(building.programs(DESCHEDULER)[_NAME]),
         f"--policy-config-file={policy}",
-        f"--client-connection-kubeconfig={cluster.kubeconfig}",
+        f"--client-connection-kubeconfig={cluster.user(USER, groups=['system:masters'])}",
         f"--descheduling-interval={_PAUSE}s",
         "--client-connection-qps=500",
         "--client-connection-burst=1000",

@@ -10,21 +10,26 @@ from bench import calling
 from bench.moving.fleet import Fleet
 from bench.moving.racing import HIGH, LONGEST, LOW, QUIET, Raced, State, race
 from bench.reading.arms import Failed
+from bench.reading.conditions import Conditions
 from localcluster.errors import LocalClusterError
+from localcluster.products import DESCHEDULER
 
 
 async def measure(options: argparse.Namespace) -> str:
     fleet = Fleet(options.nodes, options.pods, options.seed)
+    conditions = Conditions()
     with tempfile.TemporaryDirectory(prefix="bench-moving-") as folder:
         raced = await race(fleet, Path(folder))
     owners = sum(1 for _ in fleet.list_owners())
     return f"""## Moves until nothing moves
 
+{conditions.describe()} Descheduler {DESCHEDULER.version}.
+
 A real control plane and kube-scheduler with {fleet.nodes} nodes of 16 cpu and {fleet.pods:,} pods of {owners}
 ReplicaSets, drawn from one number: a tenth of the nodes is hot, a fifth cold. Each arm begins with the same
 fleet on a cluster of its own, under the same thresholds, {LOW} and {HIGH} % of cpu and of memory, and without
-limits of rates. It ends when nothing was evicted for {QUIET:g} s, or after {LONGEST:g} s. Pods end at once
-when they are evicted.
+limits of rates. It ends when nothing was evicted for {QUIET:g} s, which are several cycles of each, or after
+{LONGEST:g} s. Pods end at once when they are evicted.
 
 * **Reberth**: extender, kube-scheduler that asks it, and the daemon with `level: 5`.
 * **Reberth without the extender**: `extender: none`, and kube-scheduler as it is by default.
@@ -32,7 +37,9 @@ when they are evicted.
   second.
 
 "Came back" are pods that were put on a node that a pod of the same owner had been evicted from. API calls
-are those that a program counts of itself; the descheduler shows none.
+are counted by the API server's audit log, from the start of an arm's programs to its end, watches and the
+{QUIET:g} quiet seconds included; Reberth's are those of rescheduler and extender, and most of them are what a
+move leaves in the cluster: history, ledger, note and Events.
 
 {describe(raced)}
 """
@@ -42,7 +49,7 @@ def describe(raced: Mapping[str, Raced]) -> str:
     rows = [_row(arm, found) for arm, found in raced.items()]
     columns = (
         *("", "evictions", "came back", "until the last one", "quiet after"),
-        *(f"nodes above {HIGH} %", "spread", "as forecast", "API calls"),
+        *(f"nodes above {HIGH} %", "spread", "as forecast", "API calls", "for each eviction"),
     )
     return "\n".join([f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *rows])
 
@@ -58,7 +65,8 @@ def _row(arm: str, found: Raced) -> str:
         _change(found.before, found.after, "above", "{}"),
         _change(found.before, found.after, "spread", "{:.1f}"),
         forecast,
-        "-" if found.calls is None else f"{found.calls:,.0f}",
+        f"{found.calls:,}",
+        f"{found.calls_a_move:.1f}",
     )
     return f"| {' | '.join(cells)} |"
 

@@ -1,8 +1,9 @@
 """The arms: each on a cluster of its own with the same fleet, until nobody has evicted for a while."""
 
 import asyncio
+import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,9 +11,11 @@ from typing import Any, NamedTuple
 from bench import descheduler
 from bench.moving.fleet import Fleet, bring_up
 from bench.moving.witnessing import Witness
-from localcluster import manifests
+from localcluster import auditing, manifests
 from localcluster.cluster import Cluster
 from localcluster.folders import running
+from localproduct.replicas import EXTENDER_ACCOUNT
+from localproduct.rescheduling import RESCHEDULER_ACCOUNT
 from reberth.mirroring import mirroring
 from reberth.resources import NODES, PODS
 from tests.live.daemons import daemon, install, settings_of
@@ -26,7 +29,7 @@ LONGEST = 180.0
 OURS, ALONE, DESCHEDULER = "Reberth", "Reberth without the extender", "descheduler"
 
 _MOVES = "reberth_rescheduler_landings_total"
-_CALLS = "reberth_api_requests_total"
+_CALLERS = (RESCHEDULER_ACCOUNT, EXTENDER_ACCOUNT, descheduler.USER)
 _POLICY: Mapping[str, Any] = {
     "mode": "apply",
     "level": 5,
@@ -69,35 +72,40 @@ class Raced(NamedTuple):
     seconds: float
     """Until its last eviction."""
     is_quiet: bool
-    calls: float | None
-    """Requests to the API server; None where the program does not count them."""
+    calls: int
+    """Requests to the API server, as its audit log has them."""
     as_forecast: float | None
     """What part of the landings was; None where nobody forecasts."""
 
-
-class Said(NamedTuple):
-    """What an arm tells of itself at its end."""
-
-    calls: float | None
-    as_forecast: float | None = None
+    @property
+    def calls_a_move(self) -> float:
+        return self.calls / max(self.evicted, 1)
 
 
-Ask = Callable[[], Any]
+Ask = Callable[[], Awaitable[None]]
+Arm = Callable[[Cluster, Ask], Awaitable[float | None]]
+"""Gives what part of the landings was as forecast, if anybody forecasts."""
 
 
 async def race(fleet: Fleet, folder: Path) -> dict[str, Raced]:
     return {
-        OURS: await _run(fleet, lambda cluster, until: _reschedule(cluster, folder, until, asked=True)),
-        ALONE: await _run(fleet, lambda cluster, until: _reschedule(cluster, folder, until, asked=False)),
-        DESCHEDULER: await _run(fleet, _deschedule),
+        OURS: await _run(
+            fleet, folder, lambda cluster, until: _reschedule(cluster, folder, until, asked=True)
+        ),
+        ALONE: await _run(
+            fleet, folder, lambda cluster, until: _reschedule(cluster, folder, until, asked=False)
+        ),
+        DESCHEDULER: await _run(fleet, folder, _deschedule),
     }
 
 
-async def _run(fleet: Fleet, arm: Callable[[Cluster, Ask], Any]) -> Raced:
-    async with running() as cluster, _witnessing(cluster, fleet) as witness:
+async def _run(fleet: Fleet, folder: Path, arm: Arm) -> Raced:
+    audit = Path(tempfile.mkdtemp(dir=folder))
+    flags = auditing.ask_for_log(audit, _CALLERS)
+    async with running(flags=flags) as cluster, _witnessing(cluster, fleet) as witness:
         before, began = _look(witness), time.monotonic()
         witness.begin()
-        said: Said = await arm(cluster, lambda: _until_quiet(witness, fleet))
+        as_forecast = await arm(cluster, lambda: _until_quiet(witness, fleet))
         return Raced(
             before,
             _look(witness),
@@ -105,8 +113,8 @@ async def _run(fleet: Fleet, arm: Callable[[Cluster, Ask], Any]) -> Raced:
             witness.returned,
             witness.last - began,
             time.monotonic() - witness.last >= QUIET,
-            said.calls,
-            said.as_forecast,
+            len(auditing.read_log(audit)),
+            as_forecast,
         )
 
 
@@ -124,7 +132,7 @@ async def _witnessing(cluster: Cluster, fleet: Fleet) -> AsyncIterator[Witness]:
         yield witness
 
 
-async def _reschedule(cluster: Cluster, folder: Path, until: Ask, *, asked: bool) -> Said:
+async def _reschedule(cluster: Cluster, folder: Path, until: Ask, *, asked: bool) -> float | None:
     async with AsyncExitStack() as stack:
         extender: Extending | None = None
         if asked:
@@ -135,14 +143,12 @@ async def _reschedule(cluster: Cluster, folder: Path, until: Ask, *, asked: bool
         )
         await until()
         hits, misses = [await one.said(_MOVES, forecast=forecast) for forecast in ("hit", "miss")]
-        return Said(await one.said(_CALLS), hits / max(hits + misses, 1) if asked else None)
+        return hits / max(hits + misses, 1) if asked else None
 
 
-async def _deschedule(cluster: Cluster, until: Ask) -> Said:
-    async with descheduler.active(cluster, "descheduler", _THEIRS) as process:
+async def _deschedule(cluster: Cluster, until: Ask) -> None:
+    async with descheduler.active(cluster, "descheduler", _THEIRS):
         await until()
-        figures = await descheduler.wait_for(cluster, 1, process)
-        return Said(figures.get("rest_client_requests_total"))
 
 
 async def _until_quiet(witness: Witness, fleet: Fleet) -> None:

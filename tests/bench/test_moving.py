@@ -62,5 +62,5 @@ def test_an_arm_is_told_in_a_row() -> None:
         as_forecast=1.0,
     )
     assert describe({OURS: raced}).splitlines()[-1] == (
-        "| Reberth | 61 | 0 | 42 s | yes | 6 to 0 | 21.4 to 16.0 | 100.0% | 1,234 |"
+        "| Reberth | 61 | 0 | 42 s | yes | 6 to 0 | 21.4 to 16.0 | 100.0% | 1,234 | 20.2 |"
     )
