@@ -44,6 +44,11 @@ class Fence:
         """The names of the pods that were evicted, or may have been where nobody heard the answer."""
         return {call.name for call in self._list_evictions()}
 
+    @property
+    def times(self) -> list[str]:
+        """When which pod was evicted, and how it was answered."""
+        return [f"{call.received:.3f} {call.name} {call.code}" for call in self._list_evictions()]
+
     def list_repeated(self) -> list[str]:
         """Tell which pods were evicted more than once, or by more than one move."""
         names = [call.name for call in self._list_evictions() if call.code]
@@ -84,10 +89,15 @@ class Fence:
         return later[0].taken, next(again, float("inf"))
 
     def _list_evictions(self) -> Iterator[Call]:
-        """Those that were carried out, or may have been."""
-        for call in self._calls:
-            is_dry = "dryRun" in call.body.get("deleteOptions", ())
-            if call.resource == "pods/eviction" and call.code in (201, None) and not is_dry:
+        """Those that were carried out; and those that may have been, unless the pod was evicted later."""
+        real = [
+            call
+            for call in self._calls
+            if call.resource == "pods/eviction" and "dryRun" not in call.body.get("deleteOptions", ())
+        ]
+        done = {call.name for call in real if call.code == HTTPStatus.CREATED}
+        for call in real:
+            if call.code == HTTPStatus.CREATED or (call.code is None and call.name not in done):
                 yield call
 
 
