@@ -61,6 +61,17 @@ async def fill(
         await all_of(_add_workload(client, etcd, numbers, pods) for numbers in pods.list_workloads())
 
 
+async def read_stored(etcd: aiohttp.ClientSession, key: bytes) -> bytes:
+    """Give an object as the API server has written it."""
+    found = await _call(etcd, "range", key=key)
+    return base64.b64decode(found["kvs"][0]["value"])
+
+
+async def store(etcd: aiohttp.ClientSession, key: bytes, value: bytes) -> None:
+    """Write an object in the API server's place; it tells whoever watches."""
+    await _call(etcd, "put", key=key, value=value)
+
+
 async def measure_pods(cluster: Cluster) -> float:
     """The mean size of a pod's JSON, as a page of the API server brings it."""
     async with cluster.client() as client:
@@ -73,12 +84,12 @@ async def _add_workload(client: Client, etcd: aiohttp.ClientSession, numbers: ra
     first, *others = numbers
     created = (await _create(client, first, pods))["metadata"]
     key = f"/registry/pods/{created['namespace']}/{created['name']}".encode()
-    stored = await _read(etcd, key)
+    stored = await read_stored(etcd, key)
     old = (created["uid"], *pods.list_marks(first))
     for number in others:
         marks = pods.list_marks(number)
         new = (marks[-1], *marks)
-        await _put(etcd, _exchange(key, old, new), _exchange(stored, old, new))
+        await store(etcd, _exchange(key, old, new), _exchange(stored, old, new))
 
 
 async def _create(client: Client, number: int, pods: Pods) -> dict[str, Any]:
@@ -100,15 +111,6 @@ def _exchange(content: bytes, old: Sequence[str], new: Sequence[str]) -> bytes:
     for before, after in zip(old, new, strict=True):
         content = content.replace(before.encode(), after.encode())
     return content
-
-
-async def _read(etcd: aiohttp.ClientSession, key: bytes) -> bytes:
-    found = await _call(etcd, "range", key=key)
-    return base64.b64decode(found["kvs"][0]["value"])
-
-
-async def _put(etcd: aiohttp.ClientSession, key: bytes, value: bytes) -> None:
-    await _call(etcd, "put", key=key, value=value)
 
 
 async def _call(etcd: aiohttp.ClientSession, method: str, **parts: bytes) -> dict[str, Any]:
