@@ -45,11 +45,13 @@ class Fleet:
 
     nodes: int
     seed: int = 1
+    share: float = 1.0
+    """How many of the usual pods each node has."""
 
     @cached_property
     def places(self) -> list[int]:
         """Give the number of each pod's node."""
-        found = [node for node in range(self.nodes) for _ in range(_count_on(node))]
+        found = [node for node in range(self.nodes) for _ in range(round(self.share * _count_on(node)))]
         Random(self.seed).shuffle(found)  # noqa: S311 - fleets are to be drawn again alike
         return found
 

@@ -1,0 +1,88 @@
+"""python -m bench.daemon: the daemon on a large cluster that stands still, and the descheduler beside it."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import calling
+from bench.daemon.standing import CYCLES, Cost, choose_thresholds, measure_both
+from bench.planning.fleet import Fleet
+from bench.reading.arms import Failed
+from bench.reading.conditions import Conditions
+from bench.reading.reporting import megabytes, table
+from localcluster.errors import LocalClusterError
+from localcluster.products import DESCHEDULER
+
+_HUNDRED = 100
+
+
+async def measure(options: argparse.Namespace) -> str:
+    conditions = Conditions()
+    fleet = Fleet(options.nodes, share=options.share / _HUNDRED)
+    low, high = choose_thresholds(fleet)
+    with tempfile.TemporaryDirectory(prefix="bench-daemon-") as folder:
+        costs = await measure_both(fleet, Path(folder))
+    return f"""## The daemon on a large cluster
+
+{conditions.describe()} Descheduler {DESCHEDULER.version}.
+
+One real API server with {fleet.nodes:,} nodes and {len(fleet.places):,} pods, ten to an owner, one node of
+ten crowded and one nearly empty. Nobody else changes anything: no controller runs, and pods are put into etcd
+as the API server stores them. Both programs look at it, one after the other, and plan cycle after cycle
+without evicting: the rescheduler with `mode: recommend`, the descheduler with `--dry-run`; one policy for
+utilisation, {low} and {high} % of cpu and of memory, feasible nodes only, at most 100 evictions in a cycle.
+
+"Until the first" is from the start of the process until its first plan, lists included. A cycle is the mean
+of {CYCLES} after that: its wall time as the program tells it, and the CPU of the whole process meanwhile,
+watches and lease included, divided by the cycles. "Highest" is the most memory that the kernel has seen. API
+calls are counted by the server's audit log. At the end each gets SIGINT in the middle of a cycle.
+
+{describe(costs)}
+
+What a move asks of the API server stands in [Moves until nothing moves](#moves-until-nothing-moves).
+"""
+
+
+def describe(costs: dict[str, Cost]) -> str:
+    head = (
+        *("", "until the first", "its CPU", "a cycle", "its CPU", "moves in it"),
+        *("memory", "highest", "API calls at the start", "in a cycle", "until it ended"),
+    )
+    return table(head, (_row(name, cost) for name, cost in costs.items()))
+
+
+def _row(name: str, cost: Cost) -> tuple[str, ...]:
+    return (
+        name,
+        f"{cost.first.wall:.1f} s",
+        f"{cost.first.cpu:.1f} s",
+        f"{cost.cycle.wall:.2f} s",
+        f"{cost.cycle.cpu:.2f} s",
+        f"{cost.cycle.moves:.0f}",
+        f"{megabytes(cost.memory):.0f} MB",
+        f"{megabytes(cost.highest):.0f} MB",
+        f"{cost.first.calls:,.0f}",
+        f"{cost.cycle.calls:.1f}",
+        f"{cost.ending:.2f} s",
+    )
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.daemon", description=__doc__)
+    calling.add_numbers(
+        parser,
+        (
+            ("--nodes", 5000, "nodes of the fleet"),
+            ("--share", 20, "pods on a node, in hundredths of 27.5 in the mean"),
+        ),
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    return calling.run("daemon", measure(_parse()), Failed, LocalClusterError)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""What the two programs tell of themselves is read alike, and told in a row."""
+
+from bench.daemon.__main__ import describe
+from bench.daemon.standing import OURS, Cost, Spent, _read_ours, _read_theirs
+from bench.planning.fleet import Fleet
+
+PROCESS = "process_cpu_seconds_total 12.5\nprocess_resident_memory_bytes 3e+08\n"
+
+
+def test_our_metrics_are_read() -> None:
+    look = _read_ours(
+        f'{PROCESS}reberth_rescheduler_cycles_total{{wake="interval",result="planned"}} 3\n'
+        "reberth_rescheduler_cycle_duration_seconds_sum 1.5\n"
+        'reberth_rescheduler_plan_moves{mode="recommend"} 100\n'
+    )
+    assert look == (3, 1.5, 12.5, 3e8, 100)
+
+
+def test_theirs_are_read_and_evictions_are_those_of_a_cycle() -> None:
+    assert _read_theirs({}) is None
+    assert _read_theirs(
+        {
+            "process_cpu_seconds_total": 12.5,
+            "process_resident_memory_bytes": 3e8,
+            "descheduler_descheduler_loop_duration_seconds_count": 4,
+            "descheduler_descheduler_loop_duration_seconds_sum": 2.0,
+            "descheduler_pods_evicted_total": 400,
+        }
+    ) == (4, 2.0, 12.5, 3e8, 100)
+
+
+def test_a_cost_is_told_in_a_row() -> None:
+    cost = Cost(Spent(10, 8, 120), Spent(1.25, 1.5, 2.4, 100), 3e8, 4e8, 0.31)
+    assert describe({OURS: cost}).splitlines()[-1] == (
+        "| Reberth | 10.0 s | 8.0 s | 1.25 s | 1.50 s | 100 | 300 MB | 400 MB | 120 | 2.4 | 0.31 s |"
+    )
+
+
+def test_a_fleet_with_a_share_of_the_pods_is_as_uneven() -> None:
+    whole, half = Fleet(200), Fleet(200, share=0.5)
+    assert len(half.places) == 200 // 10 * (22 + 5 + 8 * 14)
+    assert len(whole.places) == 200 * 27.5
