@@ -36,7 +36,8 @@ utilisation, {low} and {high} % of cpu and of memory, feasible nodes only, at mo
 "Until the first" is from the start of the process until its first plan, lists included. A cycle is the mean
 of {CYCLES} after that: its wall time as the program tells it, and the CPU of the whole process meanwhile,
 watches and lease included, divided by the cycles. "Highest" is the most memory that the kernel has seen. API
-calls are counted by the server's audit log. At the end each gets SIGINT in the middle of a cycle.
+calls are counted by the server's audit log. At the end each gets SIGINT 0.4 s after a cycle, when the
+rescheduler is in the middle of the next one; the descheduler waits 2 s between two.
 
 {describe(costs)}
 

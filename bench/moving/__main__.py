@@ -38,8 +38,8 @@ limits of rates. It ends when nothing was evicted for {QUIET:g} s, which are sev
 
 "Came back" are pods that were put on a node that a pod of the same owner had been evicted from. API calls
 are counted by the API server's audit log, from the start of an arm's programs to its end, watches and the
-{QUIET:g} quiet seconds included; Reberth's are those of rescheduler and extender, and most of them are what a
-move leaves in the cluster: history, ledger, note and Events.
+{QUIET:g} quiet seconds included. Reberth's are those of rescheduler and extender: each move also writes its
+history, the ledger, a note and Events.
 
 {describe(raced)}
 """
