@@ -25,17 +25,19 @@ from localcluster.products import DESCHEDULER
 
 async def measure(options: argparse.Namespace) -> str:
     conditions = Conditions()
-    measured = await _plan({*options.nodes, *options.beside}, runs=options.runs)
+    sizes = sorted({*options.nodes, *options.beside})
+    measured = await _plan(sizes, runs=options.runs)
     theirs = await _stand_beside(options.beside)
-    found = Found(measured, theirs, (conditions.describe(),))
+    said = conditions.describe()
+    found = Found(measured, theirs, dict.fromkeys(sizes, said), dict.fromkeys(theirs, said))
     return _describe(keeping.join(options.parts, found) if options.parts else found)
 
 
 def _describe(found: Found) -> str:
-    measured, conditions = found.ours, "\n\n".join(found.conditions)
+    measured = found.ours
     return f"""## Planning
 
-{conditions}
+{reporting.describe_conditions(found.conditions, found.beside)}
 
 Generated fleets with {PODS_PER_NODE} pods on a node in the mean, ten to an owner, each owner with a
 ReplicaSet and a Service, every fifth with a PodDisruptionBudget. One node of ten is over-utilised (45 pods),
@@ -44,11 +46,13 @@ and stand anywhere.
 
 Figures are CPU time from a snapshot to its plan, with default settings, one policy (`underUtilisedNodes`,
 `betterPreferences`), no rate, and kube-scheduler asking Reberth's extender. A plan ends at 100 moves; every
-pod proposed is in it, with its move or the rule that refused it. Each size ran {_count_runs(found)} times,
+pod proposed is in it, with its move or the rule that refused it: counted by rule, as the daemon does, and
+spelt out when somebody reads them, which takes what stands beside. Each size ran {_count_runs(found)} times,
 in a process of its own, with five plans of the same snapshot. A figure is the median of those, and the first
-one stands beside it: it asks the templates of every namespace, and the others know the answers, as a daemon
-does of all namespaces in which no pod has come, gone or changed since its last plan. All else is found anew
-for every plan. Memory is that of the whole process, with the mirror that the snapshot was taken from.
+one stands beside it: it reads the templates, owners, Services and budgets of namespaces, and the others know
+what they say, as a daemon does of all namespaces in which none of them has come, gone or changed since its
+last plan. All else is found anew for every plan. Memory is that of the whole process, with the mirror that
+the snapshot was taken from.
 
 {reporting.describe_plans(measured)}
 

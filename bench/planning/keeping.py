@@ -15,17 +15,19 @@ Theirs = Mapping[int, Mapping[str, DryRun]]
 
 
 class Found(NamedTuple):
-    """What was measured, and under which conditions: one text for each call."""
+    """What was measured, and under which conditions, by number of nodes: one call has one text."""
 
     ours: Measured
     theirs: Theirs
-    conditions: tuple[str, ...]
+    conditions: Mapping[int, str]
+    beside: Mapping[int, str]
 
 
 class _Kept(msgspec.Struct):
     ours: dict[int, dict[str, list[Figures]]] = {}
     theirs: dict[int, dict[str, DryRun]] = {}
-    conditions: tuple[str, ...] = ()
+    conditions: dict[int, str] = {}
+    beside: dict[int, str] = {}
 
 
 def join(file: Path, found: Found) -> Found:
@@ -34,7 +36,8 @@ def join(file: Path, found: Found) -> Found:
     for (nodes, arm), runs in found.ours.items():
         kept.ours.setdefault(nodes, {})[arm] = [*runs]
     kept.theirs |= {nodes: {**runs} for nodes, runs in found.theirs.items()}
-    kept.conditions += found.conditions if found.ours else ()
+    kept.conditions |= found.conditions
+    kept.beside |= found.beside
     file.write_bytes(msgspec.json.encode(kept))
     ours = {(nodes, arm): runs for nodes, arms in kept.ours.items() for arm, runs in arms.items()}
-    return Found(ours, kept.theirs, kept.conditions)
+    return Found(ours, kept.theirs, kept.conditions, kept.beside)

@@ -53,6 +53,7 @@ def measure(snapshot: Snapshot, settings: ReschedulerPolicy) -> dict[str, float]
         "cpu": median(costs),
         "moves": len(made.moves),
         "proposals": len(made.moves) + len(made.refused),
+        "spelt": _spell_out(made),
         "before": before,
         "after": resident(),
         "peak": peak(),
@@ -62,7 +63,14 @@ def measure(snapshot: Snapshot, settings: ReschedulerPolicy) -> dict[str, float]
 def _cost(snapshot: Snapshot, settings: ReschedulerPolicy, world: World) -> tuple[float, Plan]:
     begun = time.process_time()
     made, _ = plan(snapshot, settings, None, world=world)
+    made.refused.count()
     return time.process_time() - begun, made
+
+
+def _spell_out(made: Plan) -> float:
+    begun = time.process_time()
+    list(made.refused)
+    return time.process_time() - begun
 
 
 def settings_of(arm: str) -> ReschedulerPolicy:

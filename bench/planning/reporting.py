@@ -14,6 +14,23 @@ _SECONDS = {"utilisation": 0.25, "preferences": 1.0}
 _MEGABYTES = 400.0
 
 
+def describe_conditions(conditions: Mapping[int, str], beside: Mapping[int, str]) -> str:
+    """Tell under which conditions each size was measured; of one call, once for all."""
+    texts = list(dict.fromkeys([*conditions.values(), *beside.values()]))
+    if len(texts) == 1:
+        return texts[0]
+    return "\n\n".join(f"{_name_sizes(text, conditions, beside)}: {text}" for text in texts)
+
+
+def _name_sizes(text: str, conditions: Mapping[int, str], beside: Mapping[int, str]) -> str:
+    ours, theirs = (
+        [f"{n:,}" for n, said in sorted(each.items()) if said == text] for each in (conditions, beside)
+    )
+    parts = [f"{', '.join(ours)} nodes"] if ours else []
+    parts += [f"the descheduler beside {', '.join(theirs)} nodes"] if theirs else []
+    return "**" + ", and ".join(parts) + "**"
+
+
 def describe_plans(measured: Measured) -> str:
     """One line for each size and arm; growth is of CPU time and nodes since the line before."""
     head = (
@@ -25,6 +42,7 @@ def describe_plans(measured: Measured) -> str:
         "growth",
         "moves",
         "proposals",
+        "spelt out",
         "memory before",
         "at most",
     )
@@ -46,6 +64,7 @@ def _describe(measured: Measured, nodes: int, arm: str) -> Sequence[str]:
         _grow(measured, nodes, arm),
         f"{runs[0]['moves']:,.0f}",
         f"{runs[0]['proposals']:,.0f}",
+        spread((each["spelt"] * 1e3 for each in runs), "ms"),
         spread((megabytes(each["before"]) for each in runs), "MB"),
         spread((megabytes(each["peak"]) for each in runs), "MB"),
     )

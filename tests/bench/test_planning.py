@@ -11,7 +11,15 @@ from bench.planning.fleet import PODS_PER_NODE, Fleet
 from bench.planning.keeping import Found
 from bench.planning.planning import ARMS, measure, settings_of
 
-FIGURES = {"pods": 27_500, "moves": 100, "proposals": 4_611, "first": 0.3, "before": 2e8, "peak": 3e8}
+FIGURES = {
+    "pods": 27_500,
+    "moves": 100,
+    "proposals": 4_611,
+    "first": 0.3,
+    "spelt": 0.01,
+    "before": 2e8,
+    "peak": 3e8,
+}
 
 
 def runs(*cpu: float) -> list[dict[str, float]]:
@@ -64,13 +72,23 @@ def test_growth_is_told_beside_that_of_the_nodes() -> None:
 def test_what_calls_measure_is_told_together(tmp_path: Path) -> None:
     """A size that is measured again takes the place of what was there."""
     file, theirs = tmp_path / "parts", {1_000: {"utilisation": DryRun(0.5, 4e8, 100)}}
-    keeping.join(file, Found({(1_000, "utilisation"): runs(0.1)}, theirs, ("first",)))
-    keeping.join(file, Found({(1_000, "utilisation"): runs(0.2)}, {}, ("second",)))
-    found = keeping.join(file, Found({(5_000, "utilisation"): runs(0.3)}, {}, ("third",)))
+    first = Found({(1_000, "utilisation"): runs(0.1)}, theirs, {1_000: "first"}, {1_000: "first"})
+    keeping.join(file, first)
+    keeping.join(file, Found({(1_000, "utilisation"): runs(0.2)}, {}, {1_000: "second"}, {}))
+    found = keeping.join(file, Found({(5_000, "utilisation"): runs(0.3)}, {}, {5_000: "third"}, {}))
     assert found.ours == {(1_000, "utilisation"): runs(0.2), (5_000, "utilisation"): runs(0.3)}
     assert found.theirs == theirs
-    assert found.conditions == ("first", "second", "third")
-    assert keeping.join(file, Found({}, {}, ("nothing measured",))) == found
+    assert (found.conditions, found.beside) == ({1_000: "second", 5_000: "third"}, {1_000: "first"})
+    assert keeping.join(file, Found({}, {}, {}, {})) == found
+
+
+def test_each_conditions_say_which_sizes_they_are_of() -> None:
+    told = reporting.describe_conditions({1_000: "late", 2_000: "early", 5_000: "late"}, {2_000: "early"})
+    assert (
+        told
+        == "**1,000, 5,000 nodes**: late\n\n**2,000 nodes, and the descheduler beside 2,000 nodes**: early"
+    )
+    assert reporting.describe_conditions({1_000: "once", 5_000: "once"}, {1_000: "once"}) == "once"
 
 
 def test_both_stand_in_one_line() -> None:
