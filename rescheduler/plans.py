@@ -15,7 +15,7 @@ RECOMMEND: Final = "recommend"
 OFF: Final = "off"
 
 
-class Destination(msgspec.Struct, frozen=True):
+class Destination(msgspec.Struct, frozen=True, gc=False):
     node: str
     chance: float
 

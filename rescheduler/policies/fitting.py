@@ -14,6 +14,8 @@ from reberth.tabulating import seal
 from rescheduler.policies.balance import find_largest
 from rescheduler.utilisation import Bounds, Shares
 
+_AT_ONCE = 32
+
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
@@ -27,7 +29,8 @@ class Fitting:
 
     def fill(self, sizes: Ints, seen: View) -> Shares:
         """Give the largest share of each node with a pod of each size; endless where there is no room."""
-        filled = np.array([self._fill_begun(size) for size in sizes.tolist()])
+        self._fill_begun([size for size in sizes.tolist() if size not in self._known])
+        filled = np.array([self._known[size] for size in sizes.tolist()])
         changed = self._list_changed(seen)
         if len(changed):
             filled[:, changed] = self._fill(sizes, self.nodes[changed], seen)
@@ -39,10 +42,12 @@ class Fitting:
         changed[list(seen.changed)] = True
         return np.flatnonzero(changed[self.nodes]).astype(np.int32)
 
-    def _fill_begun(self, size: int) -> Shares:
-        if size not in self._known:
-            self._known[size] = seal(self._fill(np.array([size]), self.nodes, self.begun)[0])
-        return self._known[size]
+    def _fill_begun(self, sizes: list[int]) -> None:
+        """Find the answers for some sizes, a few at a time: they may be many, and each is long."""
+        for first in range(0, len(sizes), _AT_ONCE):
+            few = sizes[first : first + _AT_ONCE]
+            filled = self._fill(np.array(few), self.nodes, self.begun)
+            self._known.update(zip(few, map(seal, filled), strict=True))
 
     def _fill(self, sizes: Ints, nodes: Indices, seen: View) -> Shares:
         after = self.bounds.uses(seen)[:, None, nodes] + self.sizes[:, sizes, None]
