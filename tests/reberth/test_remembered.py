@@ -16,7 +16,7 @@ from reberth.records import EvictionHistory, HistoryStatus, Node, Outcome, Workl
 from reberth.remembered import UNSEEN, Remembered
 from reberth.scores import ScoreSettings, WeightedScore
 from reberth.signature import Signature
-from reberth.standing import Leaving
+from reberth.standing import Leaving, judge_node
 from tests import builders
 from tests.reberth.remembering import DEPLOYMENT, NOW, REPLICA_SET, WEB, move, past, score
 
@@ -259,3 +259,26 @@ def test_nodes_are_marked_where_they_stand_by_now() -> None:
     remembered.drop_node("n1")
     remembered.put_node(node("n2"))
     assert find_marked() == {"n3"}
+
+
+def test_nodes_that_are_put_together_are_remembered_as_one_by_one() -> None:
+    nodes = [
+        node("plain"),
+        node("noted", noted=True),
+        node("leaving", unschedulable=True),
+        node("x", annotation="{"),
+    ]
+    together, one_by_one = Remembered(ScoreSettings()), remembering(*nodes)
+    together.put_first((each, judge_node(each)) for each in nodes)
+    nobody: dict[str, object] = {}
+    for remembered in (together, one_by_one):
+        remembered.put_node(node("later", unschedulable=True))
+    names = [*one_by_one.rows, "unseen"]
+    assert together.rows == one_by_one.rows
+    assert (
+        together.welcomes(nobody, together.locate(names), standing=True).tolist()
+        == one_by_one.welcomes(nobody, one_by_one.locate(names), standing=True).tolist()
+        == [10, 10, 0, 10, 0, 10]
+    )
+    assert (together.standing, together.unreadable) == (one_by_one.standing, one_by_one.unreadable)
+    assert together.notes.find(WEB, NOW) == one_by_one.notes.find(WEB, NOW)

@@ -357,3 +357,16 @@ def test_templates_of_a_namespace_are_asked_once_while_nothing_changes_there() -
     later = take(cache, now=NOW)
     assert [later.templates.all[place].namespace for place in later.templates_where(is_of_b)] == ["b"]
     assert asked == ["a", "b", "a", "a"]
+
+
+def test_the_templates_of_a_namespace_stand_together() -> None:
+    pods = [
+        pod_record(pod(name, namespace=space, labels={"app": name})) for space, name in ("bx", "ay", "bz")
+    ]
+    snapshot = take(cache_of(pods=pods), now=NOW)
+    of_b = snapshot.templates_in("b")
+    assert [snapshot.templates.all[place].namespace for place in of_b] == ["b", "b"]
+    (found,) = snapshot.templates_with("b", "app", "z")
+    assert snapshot.templates.all[found].labels == {"app": "z"}
+    assert (list(snapshot.templates_in("c")), list(snapshot.templates_with("c", "app", "z"))) == ([], [])
+    assert list(snapshot.templates_with("a", "app", "z")) == []

@@ -141,3 +141,12 @@ def test_a_table_becomes_another_at_once() -> None:
     table.rows()
     table.become(table_of(thing("c"), thing("b")))
     assert [name for _, name in names(table.rows())] == ["b", "c"]
+
+
+def test_rows_are_found_by_their_namespace_and_by_uids_wherever_they_are() -> None:
+    rows = table_of(thing("b"), thing("a"), thing("c", namespace="other", uid="u")).rows()
+    assert [row.metadata.name for row in rows.within("ns")] == ["a", "b"]
+    assert rows.within("nowhere") == ()
+    assert (rows.named("ns", "b"), rows.named("other", "b"), rows.named("", "b")) == (rows.all[1], None, None)
+    assert {rows.by_uid("u", near=near) for near in ("", "ns", "other")} == {rows.all[2]}
+    assert rows.by_uid("gone", near="ns") is None

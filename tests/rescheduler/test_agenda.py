@@ -1,5 +1,6 @@
 """The order of proposals, and what a move leaves of it."""
 
+import dataclasses
 from random import Random
 
 import numpy as np
@@ -34,6 +35,13 @@ class Drawn:
     def weigh(self, pods: Indices, seen: View) -> Promises | None:
         del seen
         return None if self.then is None else self.then[pods]
+
+
+class Demanding(Drawn):
+    """Demands what it proposes."""
+
+    def propose(self, seen: View) -> list[Proposals]:
+        return [dataclasses.replace(each, demand=100) for each in super().propose(seen)]
 
 
 def see() -> View:
@@ -82,3 +90,15 @@ def test_who_comes_to_the_front_by_an_old_promise_is_weighed_too() -> None:
     first = np.arange(PODS, dtype=np.float64)
     _, after = order_of(first, np.zeros(PODS))
     assert after.pods[:16].tolist() == list(range(16))
+
+
+def test_what_is_demanded_stays_before_all_that_promise_more() -> None:
+    """Of the next ones some are demanded; the others are weighed anew, and stand among those that follow."""
+    demanded = np.full(PODS, -1.0)
+    demanded[:10] = 1.0
+    first = np.arange(PODS, dtype=np.float64)
+    _, after = order_of(first, first[::-1].copy(), Demanding("demanding", demanded, demanded))
+    assert after.pods[:10].tolist() == list(range(10))
+    assert after.columns.classes[after.order].tolist() == [0] * 10 + [2] * PODS
+    promised = -after.turns.real[10:]
+    assert (np.diff(promised) <= 0).all()

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from reberth.landing.advising import ExtenderSettings, find_own
+from reberth.landing.cycle import Scores, score
+from reberth.landing.forecasting import profile_of
 from reberth.landing.ground import Ground
-from reberth.landing.profiles import parse_scheduler
+from reberth.landing.profiles import Profile, parse_scheduler
 from reberth.landing.viewing import view
 from reberth.objects import from_objects
 from reberth.refusals import Refused
@@ -129,3 +131,21 @@ def test_expectations_weigh_each_node_by_its_chance() -> None:
     drawn = draw(found, np.array([1], np.int32), outlook.advisers)
     assert drawn.expect(drawn.gains) == drawn.gains[1]
     assert drawn.chance_among(np.array([1, 2], np.int32)) == pytest.approx(1.0)
+
+
+def test_without_the_pod_its_node_alone_scores_otherwise() -> None:
+    """What is scored once more is what a cycle would score on the cluster without the pod."""
+    objects = uneven()
+    objects[3]["spec"]["terminationGracePeriodSeconds"] = 30
+    found, outlook = look(objects)
+    profile = profile_of(found.forecast.asked, outlook.scheduler)
+    assert isinstance(profile, Profile)
+    whole = score(found.forecast.asked, found.seen.without(found.place), profile, found.nodes)
+    assert isinstance(whole, Scores)
+    assert found.forecast.scores
+    before, again = found.forecast.scores.totals.tolist(), found.scores.totals.tolist()
+    assert again == whole.totals.tolist()
+    assert [place for place in range(3) if before[place] != again[place]] == [found.source]
+    assert {name: each.tolist() for name, each in found.scores.plugins.items()} == {
+        name: each.tolist() for name, each in whole.plugins.items()
+    }

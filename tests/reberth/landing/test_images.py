@@ -56,3 +56,15 @@ def test_where_nodes_differ_over_a_size_the_oldest_is_believed() -> None:
         pod("asking", containers=[container(image="app:1")]),
     )
     assert score_images(asking(seen), seen, everywhere(seen)).tolist() == [18, 18]
+
+
+def test_nodes_that_share_a_record_count_together_with_those_that_have_their_own() -> None:
+    """Of three nodes two say the same of an image; the third one, and the oldest, gives another size."""
+    seen = world(
+        having("a", ("app:1", 400 * MEBI), ("other:1", MEBI), created="2026-01-02T00:00:00Z"),
+        having("b", ("app:1", 400 * MEBI), created="2026-01-03T00:00:00Z"),
+        having("c", ("other:1", MEBI), ("app:1", 800 * MEBI), created="2026-01-01T00:00:00Z"),
+        node("d"),
+        pod("asking", containers=[container(image="app:1")]),
+    )
+    assert score_images(asking(seen), seen, everywhere(seen)).tolist() == [59, 59, 59, 0]
