@@ -17,7 +17,7 @@ from reberth.columns import Bools, Indices, Ints
 from reberth.landing.advising import AVOID, Memory, OwnExtender
 from reberth.landing.asking import Asked
 from reberth.landing.chances import Chances, count_wanted, find_chances
-from reberth.landing.cycle import Scores, score, score_again
+from reberth.landing.cycle import Scores, Weighing, score, score_again
 from reberth.landing.forecasting import Forecast, forecast_next, profile_of
 from reberth.landing.profiles import Scheduler
 from reberth.landing.verdicts import Rejected, Unforeseeable
@@ -109,11 +109,8 @@ def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
         return Refused(NO_FEASIBLE_NODE, _say_refusals(found))
     source = int(seen.node[place])
     nodes = _insert(found.feasible, source)
-    without = seen.without(place)
-    if nodes is found.feasible and found.scores is not None:
-        scores = score_again(found.asked, without, profile, found.scores, source)
-    else:
-        scores = score(found.asked, without, profile, nodes)
+    ask = Weighing(found.asked, seen.without(place), profile)
+    scores = score_again(ask, found.scores, nodes, source) if found.scores else score(*ask, nodes)
     if isinstance(scores, Rejected):
         return Refused(CANNOT_FORECAST, scores.reason)
     totals = scores.totals

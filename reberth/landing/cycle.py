@@ -44,6 +44,29 @@ class Scores(NamedTuple):
     totals: Ints
 
 
+class Weighing(NamedTuple):
+    """Asks plugins, which stand with their weights, for weighted scores."""
+
+    asked: Asked
+    view: View
+    profile: Profile
+
+    def __call__(self, plugin: _Weighted, nodes: Indices) -> Ints | Rejected | None:
+        name, weight = plugin
+        scores = SCORES[name](self.asked, self.view, nodes, self.profile)
+        return scores * weight if weight != 1 and isinstance(scores, np.ndarray) else scores
+
+    def again(self, plugin: _Weighted, before: Scores, nodes: Indices, node: int) -> Ints | Rejected | None:
+        """Ask only for what the end of a pod on this node may change."""
+        known = before.plugins.get(plugin[0])
+        if plugin[0] in _SEES_NO_END and nodes is before.nodes:
+            return known
+        if plugin[0] not in _SEES_ONE_NODE or known is None:
+            return self(plugin, nodes)
+        there = self(plugin, np.array([node], np.int32))
+        return _put(known, nodes, node, there) if isinstance(there, np.ndarray) else there
+
+
 def check(
     asked: Asked, view: View, profile: Profile, *, among: Container[str]
 ) -> Feasibility | Rejected | Unforeseeable:
@@ -65,7 +88,7 @@ def check(
 
 def score(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Scores | Rejected:
     """Score these nodes against one another."""
-    ask = _Weighing(asked, view, profile)
+    ask = Weighing(asked, view, profile)
     shared = _share(asked, view, profile, partial(_ask_scores, ask, nodes), nodes)
     said = {
         plugin: ask(plugin, nodes) if plugin[0] == _SEES_LEAVING else shared[plugin]
@@ -74,33 +97,16 @@ def score(asked: Asked, view: View, profile: Profile, nodes: Indices) -> Scores 
     return _gather(nodes, said)
 
 
-def score_again(asked: Asked, view: View, profile: Profile, before: Scores, node: int) -> Scores | Rejected:
-    """Score the same nodes once more, now that the pod that was leaving one of them is gone."""
-    ask = _Weighing(asked, view, profile)
-    return _gather(before.nodes, {plugin: ask.again(plugin, before, node) for plugin in profile.scores})
+def score_again(ask: Weighing, before: Scores, nodes: Indices, node: int) -> Scores | Rejected:
+    """Score nodes once more when the pod that was leaving one of them is gone; that one may be new."""
+    return _gather(nodes, {plugin: ask.again(plugin, before, nodes, node) for plugin in ask.profile.scores})
 
 
-class _Weighing(NamedTuple):
-    """Asks plugins, which stand with their weights, for weighted scores."""
-
-    asked: Asked
-    view: View
-    profile: Profile
-
-    def __call__(self, plugin: _Weighted, nodes: Indices) -> Ints | Rejected | None:
-        name, weight = plugin
-        scores = SCORES[name](self.asked, self.view, nodes, self.profile)
-        return scores * weight if weight != 1 and isinstance(scores, np.ndarray) else scores
-
-    def again(self, plugin: _Weighted, before: Scores, node: int) -> Ints | Rejected | None:
-        """Ask only for what the end of a pod on this node may change."""
-        known = before.plugins.get(plugin[0])
-        if plugin[0] in _SEES_NO_END:
-            return known
-        if plugin[0] not in _SEES_ONE_NODE or known is None:
-            return self(plugin, before.nodes)
-        there = self(plugin, np.array([node], np.int32))
-        return np.where(before.nodes == node, there, known) if isinstance(there, np.ndarray) else there
+def _put(known: Ints, nodes: Indices, node: int, there: Ints) -> Ints:
+    """Put in what holds of one of the nodes, in the place of what was known of it, if it was."""
+    place = int(np.searchsorted(nodes, node))
+    after = place + len(known) - len(nodes) + 1
+    return np.concatenate((known[:place], there, known[after:]))
 
 
 def _gather(nodes: Indices, said: Mapping[_Weighted, Ints | Rejected | None]) -> Scores | Rejected:
@@ -127,7 +133,7 @@ def _ask_filters(asked: Asked, view: View, profile: Profile) -> dict[str, Verdic
     return {name: FITS if name == _SEES_LEAVING else FILTERS[name](asked, view, profile) for name in names}
 
 
-def _ask_scores(ask: "_Weighing", nodes: Indices) -> dict[_Weighted, Ints | Rejected | None]:
+def _ask_scores(ask: Weighing, nodes: Indices) -> dict[_Weighted, Ints | Rejected | None]:
     return {plugin: ask(plugin, nodes) for plugin in ask.profile.scores if plugin[0] != _SEES_LEAVING}
 
 

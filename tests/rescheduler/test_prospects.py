@@ -133,19 +133,21 @@ def test_expectations_weigh_each_node_by_its_chance() -> None:
     assert drawn.chance_among(np.array([1, 2], np.int32)) == pytest.approx(1.0)
 
 
-def test_without_the_pod_its_node_alone_scores_otherwise() -> None:
-    """What is scored once more is what a cycle would score on the cluster without the pod."""
+@pytest.mark.parametrize("taints", [(), [{"key": "team", "effect": "NoSchedule"}]])
+def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(taints: list[Object]) -> None:
+    """Its node may be feasible or not, and it alone scores otherwise than while the pod was leaving."""
     objects = uneven()
+    objects[0]["spec"]["taints"] = taints
     objects[3]["spec"]["terminationGracePeriodSeconds"] = 30
     found, outlook = look(objects)
     profile = profile_of(found.forecast.asked, outlook.scheduler)
     assert isinstance(profile, Profile)
     whole = score(found.forecast.asked, found.seen.without(found.place), profile, found.nodes)
     assert isinstance(whole, Scores)
-    assert found.forecast.scores
-    before, again = found.forecast.scores.totals.tolist(), found.scores.totals.tolist()
-    assert again == whole.totals.tolist()
-    assert [place for place in range(3) if before[place] != again[place]] == [found.source]
+    before = score(found.forecast.asked, found.seen.with_leaving(found.place), profile, found.nodes)
+    assert isinstance(before, Scores)
+    assert np.flatnonzero(before.totals != found.scores.totals).tolist() == [found.source]
+    assert found.scores.totals.tolist() == whole.totals.tolist()
     assert {name: each.tolist() for name, each in found.scores.plugins.items()} == {
         name: each.tolist() for name, each in whole.plugins.items()
     }
