@@ -6,6 +6,7 @@ from extender.answering import VERBS, Kinds
 from extender.attention import Attention
 from extender.configuration import ExtenderSettings
 from extender.doubting import Standing
+from reberth.errors import SettingsError
 from reberth.mirroring import Mirror
 from reberth.serving import Check
 
@@ -19,9 +20,11 @@ class Readiness:
         attention: Attention,
         *,
         settings: Callable[[], ExtenderSettings],
+        find_refusal: Callable[[], SettingsError | None],
         is_stopping: Callable[[], bool],
     ) -> None:
         self._settings = settings
+        self._find_refusal = find_refusal
         self._attention = attention
         self._is_stopping = is_stopping
         self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
@@ -35,11 +38,14 @@ class Readiness:
         return {"process": self._tell_stop, "mirrors": self._tell_missing}
 
     def remarks(self) -> Iterator[str]:
-        """Tell the age of each mirror, what troubles it, and whether the scheduler asks at all."""
+        """Tell the age of each mirror and its trouble, a file that is refused, and if the scheduler asks."""
         for watcher in sorted(self._watchers.values(), key=lambda watcher: watcher.resource.name):
             heard = f"heard {watcher.age:.1f} s ago" if watcher.is_synced else "never listed"
             trouble = f", {watcher.trouble}" if watcher.trouble else ""
             yield f"# {watcher.resource.name}: {heard}{trouble}"
+        refusal = self._find_refusal()
+        if refusal:
+            yield f"# refused, the last good one stays in force: {refusal}"
         settings = self._settings()
         for warning in self._attention.warnings(settings.attention, parts=_expected(settings)):
             yield f"# warning: {warning}"

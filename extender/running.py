@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from extender import metrics
+from extender.announcing import announce_exhaustion, announce_refusal
 from extender.answering import PARTS
 from extender.attention import Attention
 from extender.configuration import RESTARTING_FIELDS, ExtenderSettings
@@ -26,12 +27,11 @@ from extender.receiving import Limits
 from reberth import resources
 from reberth.api import Api
 from reberth.connecting import Access
-from reberth.events import WARNING, Recorder, recording
+from reberth.errors import SettingsError
+from reberth.events import Recorder, recording
 from reberth.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
 from reberth.logs import Log
 from reberth.mirroring import Mirror, mirroring
-from reberth.records import ObjectMeta, ObjectReference
-from reberth.refusals import Refused
 from reberth.reloading import LiveSettings
 from reberth.serving import Server
 
@@ -48,10 +48,11 @@ class Extender:
     """Everything of one process, wired together. Raises a SettingsError if the file is bad."""
 
     def __init__(self, path: Path, access: Access) -> None:
-        self.live = LiveSettings(path, ExtenderSettings, on_change=self._take)
+        self.live = LiveSettings(path, ExtenderSettings, on_change=self._take, on_refusal=self._refuse)
         self._first = self.live.current
         self._access = access
         self._stop = asyncio.Event()
+        self._recorder: Recorder | None = None
         self._bell = Bell()
         self._attention = Attention(PARTS)
         self._memory = Memory(
@@ -72,7 +73,7 @@ class Extender:
             mirror = await stack.enter_async_context(
                 mirroring(api, self._memory, MIRRORED, settings=self._first.watch)
             )
-            recorder = await stack.enter_async_context(
+            recorder = self._recorder = await stack.enter_async_context(
                 recording(api, reporter="reberth.dev/extender", instance=socket.gethostname())
             )
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -96,16 +97,26 @@ class Extender:
         if late:
             log.warning("settings have changed that need a restart", fields=late)
 
+    def _refuse(self, refusal: SettingsError) -> None:
+        if self._recorder:
+            announce_refusal(self._recorder, refusal)
+
     def _servers(self, mirror: Mirror, recorder: Recorder) -> list[Server]:
         """The one for probes begins first and ends last: it tells of the stop until all is answered."""
-        readiness = Readiness(mirror, self._attention, settings=self._settings, is_stopping=self._stop.is_set)
+        readiness = Readiness(
+            mirror,
+            self._attention,
+            settings=self._settings,
+            find_refusal=lambda: self.live.refusal,
+            is_stopping=self._stop.is_set,
+        )
         limits = Limits(self._first.server.body_limit_bytes, self._first.body_within)
         desk = Desk(
             self._memory,
             self._attention,
             settings=self._settings,
             standings=readiness.standings,
-            announce=partial(_announce, recorder),
+            announce=partial(announce_exhaustion, recorder),
             limits=limits,
         )
         window = Window(self._memory, self._attention, self._bell, settings=self._settings, limits=limits)
@@ -128,17 +139,6 @@ class Extender:
         for gauge, tally in ((metrics.NOTES, self._memory.notes), (metrics.SCORES, self._memory.scores)):
             gauge.labels("valid").set_function(partial(_now, tally.valid))
             gauge.labels("expired").set_function(partial(_now, tally.expired))
-
-
-def _announce(recorder: Recorder, pod: ObjectMeta, refused: Refused) -> None:
-    """Say of the pod why no node is left for its preemption."""
-    recorder.record(
-        ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid),
-        reason=refused.rule,
-        note=f"no node is left for a preemption: {refused.reason}",
-        action="Preempting",
-        kind=WARNING,
-    )
 
 
 def _now(count: Callable[[float], int]) -> float:

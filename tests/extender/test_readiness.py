@@ -11,6 +11,7 @@ from extender.doubting import Standing
 from extender.readiness import Readiness
 from extender.settings import AttentionSettings
 from reberth.advice import AdviceSettings
+from reberth.errors import Fault, SettingsError
 from reberth.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
 from reberth.resources import ALL, Resource
 from reberth.serving import Server, ServerSettings
@@ -38,9 +39,14 @@ class Told:
         self.watchers = {resource.name: Watcher(resource) for resource in found}
         self.attention = Attention(("avoid", "scores"))
         self.is_stopping = False
+        self.refusal: SettingsError | None = None
         mirror: Any = Mirror(self.watchers)
         self.readiness = Readiness(
-            mirror, self.attention, settings=lambda: settings, is_stopping=lambda: self.is_stopping
+            mirror,
+            self.attention,
+            settings=lambda: settings,
+            find_refusal=lambda: self.refusal,
+            is_stopping=lambda: self.is_stopping,
         )
 
     def lose(self, name: str, trouble: str = ABSENT) -> None:
@@ -105,6 +111,17 @@ def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
     silent, lost = Standing(True, "the server was silent for 90 s", 1.25), Standing(False, ABSENT, 1.25)
     assert told.readiness.standings({POD, HISTORY}) == [silent]
     assert told.readiness.standings({NODE}) == [lost]
+
+
+async def test_settings_that_are_refused_are_told_and_are_no_reason_not_to_be_ready() -> None:
+    told = Told(ExtenderSettings())
+    told.refusal = SettingsError("settings.yaml", [Fault("is not known here", "deadlin", 3)])
+    status, lines = await told.ask()
+    assert status == 200
+    assert (
+        "# refused, the last good one stays in force: settings.yaml: deadlin (line 3): is not known here"
+        in lines
+    )
 
 
 async def test_a_process_that_stops_is_not_ready() -> None:

@@ -8,6 +8,12 @@ from reberth.api import Api
 from reberth.connecting import Access, find_proxy
 from reberth.errors import ConfigurationError
 
+EMPTY_CLUSTER = """
+current-context: c
+contexts: [{name: c, context: {cluster: x}}]
+clusters: [{name: x, cluster: {}}]
+"""
+
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,10 +83,7 @@ async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
         ),
         ("{current-context: c, contexts: [{name: c}]}", "Expected key context"),
         ("{current-context: c, contexts: 7}", "it is no kubeconfig"),
-        (
-            "{current-context: c, contexts: [{name: c, context: {cluster: x}}], clusters: [{name: x, cluster: {}}]}",
-            "it is no kubeconfig",
-        ),
+        (EMPTY_CLUSTER, "it is no kubeconfig"),
     ],
 )
 async def test_a_kubeconfig_that_is_none(tmp_path: Path, content: str, said: str) -> None:
