@@ -43,7 +43,7 @@ def main() -> int:
     except ConfigurationError as error:
         return _complain(error, BAD_INPUT)
     except ReberthError as error:
-        return _complain(error, NOT_DONE)
+        return _complain(error, NOT_DONE, may_have_begun=arguments.run in (_move, _run))
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
@@ -197,9 +197,9 @@ def _print_notes(carried: Carried) -> None:
         print(f"{carried.node}  {describe_note(note)}")
 
 
-def _complain(error: ReberthError, code: int) -> int:
+def _complain(error: ReberthError, code: int, *, may_have_begun: bool = False) -> int:
     print(f"rescheduler: {error}", file=sys.stderr)
-    if code == NOT_DONE:
+    if may_have_begun:
         print("rescheduler: what was begun is taken on by the next move or daemon", file=sys.stderr)
     return code
 

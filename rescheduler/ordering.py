@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from reberth import kinds
 from reberth.api import Api
 from reberth.errors import NotFound
@@ -28,7 +30,7 @@ async def compose_order(
     """Make an order of a wish; refused with the rule that forbids it."""
     pod = await equipment.look_up(namespace, name)
     if pod is None:
-        return NO_SUCH_POD
+        return replace(NO_SUCH_POD, reason=f"there is no pod {namespace}/{name}")
     signature = sign_pod(pod.metadata, await _find_owners(equipment.api, pod))
     if isinstance(signature, Refused):
         return signature

@@ -55,15 +55,24 @@ def test_arguments_that_do_not_belong_together_are_refused(
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [(("move", "a", "--to", "n1"), 2), (("notes", "list"), 1), (("notes", "clear", "--all"), 1)],
+)
 def test_an_api_server_that_is_not_there_is_said_to_be(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    lines: int,
 ) -> None:
+    """Only of a move something may have begun."""
     kubeconfig, settings = tmp_path / "kubeconfig", tmp_path / "settings"
     kubeconfig.write_text(yaml.safe_dump(UNREACHABLE))
     quick = {"apiVersion": "reberth.dev/v1alpha1", "kind": "ReschedulerSettings", "api": {"tries": 1}}
     settings.write_text(yaml.safe_dump(quick))
     given = ("--kubeconfig", str(kubeconfig), "--settings", str(settings))
-    assert run(monkeypatch, "move", "a", "--to", "n1", *given) == 1
-    said = capsys.readouterr().err
-    assert "cannot connect" in said
-    assert "Traceback" not in said
+    assert run(monkeypatch, *arguments, *given) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "cannot connect" in said[0]
+    assert len(said) == lines
