@@ -1,6 +1,7 @@
 """The notes on a node: read, matched, added, bounded, removed, written."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ from reberth.times import write_time
 from tests.reberth.noting import added, annotation, foreign, moves, note, readable
 from tests.reberth.remembering import DEPLOYMENT, HOUR, MINUTE, NOW, REPLICA_SET, WEB
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "memory.md"
 NEXT_SET = WorkloadIdentity("apps/v1", "ReplicaSet", "web-77aa", "uid-next-rs")
 NEXT_WEB = Signature("shop", NEXT_SET, DEPLOYMENT)
 UNMIRRORED = WorkloadIdentity("apps/v1", "Deployment", "web")
@@ -69,6 +71,20 @@ def test_a_note_has_the_form_that_kubernetes_and_the_contract_ask_for() -> None:
             }
         ]
     }
+
+
+def test_the_documented_note_is_read_and_matches_its_pods() -> None:
+    _, _, rest = DOCUMENT.read_text().partition("```json\n")
+    (noted,) = readable(rest.partition("```")[0]).ours
+    mark = noted.mark
+
+    assert mark is not None
+    assert mark.root is not None
+    controller = WorkloadIdentity("apps/v1", "ReplicaSet", "web-6d5f9c7b9", noted.controller_uid)
+    rolled_out = WorkloadIdentity("apps/v1", "ReplicaSet", "web-77aa", "another")
+    assert matches(noted, Signature("default", controller, mark.root))
+    assert matches(noted, Signature("default", rolled_out, UNMIRRORED))
+    assert noted.expires_at - noted.evicted_at == HOUR
 
 
 def test_only_a_strict_note_of_ours_is_strict() -> None:
