@@ -122,10 +122,15 @@ def find_proxy(server: str) -> str | None:
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
+def _is_there(files: str) -> bool:
+    """Tell whether any of the files is there that are named with colons between them."""
+    return any(each and Path(each).expanduser().exists() for each in files.split(os.pathsep))
+
+
 async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no types here
     configuration = transport.Configuration()
-    if access.file is not None and not await asyncio.to_thread(_is_there, access.file):
-        raise ConfigurationError(f"{access}: no way to the API server: there is no such file")
+    if access.file is not None and not _is_there(access.file):
+        raise ConfigurationError(f"{access}: no way to the API server: there is no such kubeconfig")
     try:
         if access.file is None:
             transport.load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
@@ -140,11 +145,6 @@ async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no typ
         # A file of any other content fails in any of these ways.
         raise ConfigurationError(f"{access}: no way to the API server: {_say(error)}") from error
     return configuration
-
-
-def _is_there(files: str) -> bool:
-    """Tell whether there is any of the files; the package then complains of what it would have read."""
-    return any(Path(each).expanduser().exists() for each in files.split(os.pathsep) if each)
 
 
 def _say(error: Exception) -> str:

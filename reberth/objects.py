@@ -37,7 +37,7 @@ class Reading(NamedTuple):
 
     snapshot: Snapshot
     faults: tuple[ObjectError, ...]
-    is_empty: bool
+    is_useless: bool
     """There was no object and no list in it, at least none that is sound."""
 
 
@@ -48,7 +48,7 @@ def from_objects(
     reader = _Reader(version)
     for document in list_documents(objects):
         reader.read(document, _Head())
-    return Reading(take(reader.finish(), now=now), tuple(reader.faults), reader.is_empty)
+    return Reading(take(reader.finish(), now=now), tuple(reader.faults), reader.is_useless)
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,10 +64,10 @@ class _Reader:
 
     def __init__(self, version: Version) -> None:
         self.faults: list[ObjectError] = []
-        self.is_empty = True
         self._cache = Cache(version=version)
         self._listings: dict[Kind[Any, Any], Listing[Any, Any]] = {}
         self._holders: dict[tuple[str, str], tuple[str, str]] = {}
+        self.is_useless = True
 
     def read(self, document: Document, above: _Head) -> None:
         """Read an object, or all objects of a list: they may leave it to the list to name their kind."""
@@ -92,7 +92,7 @@ class _Reader:
             raise ObjectError("object", _read_name(document), field="kind", reason="is missing")
         elif resource is not None:
             self._add(resource, document)
-        self.is_empty = False
+        self.is_useless = False
 
     def _add(self, resource: Resource[Any], document: Document) -> None:
         kind = resource.kind

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from reberth.given import UsageError, read_now, read_objects, read_scheduler, read_settings, version_argument
+from reberth.given import (
+    UsageError,
+    read_now,
+    read_objects,
+    read_scheduler,
+    read_settings,
+    refuse_useless,
+    version_argument,
+)
 from reberth.landing.advising import (
     DEFAULTS,
     Memory,
@@ -64,6 +72,7 @@ def answer(arguments: argparse.Namespace) -> str:
     version: Version = arguments.kubernetes
     scheduler = read_scheduler(arguments.scheduler_config, version)
     reading = read_objects(arguments.cluster, now=now, version=version)
+    refuse_useless(arguments.cluster, reading)
     _warn(reading, scheduler, version)
     ground = Ground(reading.snapshot, version)
     memory = Memory(ground, read_settings(arguments.extender_settings, DEFAULTS))

@@ -41,9 +41,13 @@ def main() -> int:
     try:
         code = asyncio.run(_answer(arguments))
     except ConfigurationError as error:
-        return _complain(error, BAD_INPUT)
+        _complain(str(error))
+        return BAD_INPUT
     except ReberthError as error:
-        return _complain(error, NOT_DONE, may_have_begun=arguments.run in (_move, _run))
+        _complain(str(error))
+        if arguments.run in (_run, _move):
+            _complain("what was begun is taken on by the next move or daemon")
+        return NOT_DONE
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
@@ -197,11 +201,8 @@ def _print_notes(carried: Carried) -> None:
         print(f"{carried.node}  {describe_note(note)}")
 
 
-def _complain(error: ReberthError, code: int, *, may_have_begun: bool = False) -> int:
-    print(f"rescheduler: {error}", file=sys.stderr)
-    if may_have_begun:
-        print("rescheduler: what was begun is taken on by the next move or daemon", file=sys.stderr)
-    return code
+def _complain(text: str) -> None:
+    print(f"rescheduler: {text}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -65,9 +65,7 @@ async def refusal(access: Access) -> str:
 
 async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
     path = str(tmp_path / "none")
-    assert await refusal(Access(path)) == f"{path}: no way to the API server: there is no such file"
-    several = f"{path}:{path}-2"
-    assert await refusal(Access(several)) == f"{several}: no way to the API server: there is no such file"
+    assert await refusal(Access(path)) == (f"{path}: no way to the API server: there is no such kubeconfig")
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_a_text_that_cannot_be_read_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "is_empty"),
+    ("text", "is_useless"),
     [
         (b"", True),
         (b"hello", True),
@@ -187,5 +187,5 @@ def test_a_text_that_cannot_be_read_is_refused_as_a_whole() -> None:
         (b'["hello", {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}]', False),
     ],
 )
-def test_a_text_in_which_nothing_is_sound_is_empty(text: bytes, *, is_empty: bool) -> None:
-    assert read(text).is_empty is is_empty
+def test_a_text_in_which_nothing_is_sound_is_useless(text: bytes, *, is_useless: bool) -> None:
+    assert read(text).is_useless is is_useless

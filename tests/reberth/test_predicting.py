@@ -103,7 +103,7 @@ def test_objects_that_are_no_text_are_refused(
     assert str(file) in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["", "hello", "5", '{"kind": "List", "items": null}'])
+@pytest.mark.parametrize("text", ["hello", "5", "# no\n", '{"kind": "List", "items": null}'])
 def test_a_text_without_any_object_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
 ) -> None:
