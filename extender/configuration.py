@@ -4,7 +4,7 @@ from extender.serving import ExtenderServerSettings
 from extender.settings import AnswerSettings
 from reberth.api import ApiSettings
 from reberth.logs import LogSettings
-from reberth.measures import Duration
+from reberth.measures import Span
 from reberth.serving import ServerSettings
 from reberth.watching import WatchSettings
 
@@ -15,7 +15,7 @@ class ExtenderSettings(AnswerSettings, frozen=True):
     server: ExtenderServerSettings = ExtenderServerSettings()
     probes: ServerSettings | None = None
     """A second address for /healthz, /readyz and /metrics alone: a kubelet shows no client certificate."""
-    body_within: Duration = Duration(5)
+    body_within: Span = Span(5)
     api: ApiSettings = ApiSettings()
     watch: WatchSettings = WatchSettings()
     log: LogSettings = LogSettings()

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from reberth.advice import AdviceSettings
-from reberth.measures import Duration
+from reberth.measures import Duration, Span
 from reberth.scores import ScoreSettings
 from reberth.settings import Section
 
@@ -32,6 +32,6 @@ class AnswerSettings(Section, frozen=True):
     advice: AdviceSettings = AdviceSettings()
     scores: ScoreSettings = ScoreSettings()
     preempt: PreemptSettings = PreemptSettings()
-    deadline: Duration = Duration(0.1)
+    deadline: Span = Span(0.1)
     stale_after: Duration = Duration(120)
     attention: AttentionSettings = AttentionSettings()

@@ -14,6 +14,7 @@ are then a few steps over arrays, and the reasons are put into words only when s
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from reberth.avoiding import NOTE_UNREADABLE, NOTHING_FOUND, Note
 from reberth.backoff import closing_time
 from reberth.drawing import Replica, asking_replica, draw
-from reberth.measures import Duration
+from reberth.measures import Span
 from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove
 from reberth.refusals import Refused
 from reberth.remembered import Remembered
@@ -44,8 +45,8 @@ class AdviceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     standing: bool = True
     history: bool = True
     scores: bool = True
-    loss: float = 5.0
-    loss_half_life: Duration = Duration(6 * 3600)
+    loss: Annotated[float, msgspec.Meta(ge=0, le=MOST_GRADE)] = 5.0
+    loss_half_life: Span = Span(6 * 3600)
 
 
 ALL_SIGNALS = AdviceSettings()

@@ -27,7 +27,7 @@ from reberth.gathering import Body
 from reberth.records import Record
 from reberth.requesting import APPLY, JSON, MERGE, Request
 from reberth.resources import PODS, Resource
-from reberth.settings import Section
+from reberth.settings import AtLeastOne, Positive, Section
 from reberth.throttling import Throttle
 
 T = TypeVar("T", bound=Record)
@@ -47,11 +47,11 @@ _HEADERS = {
 class ApiSettings(Section, frozen=True):
     """How a daemon uses the API server."""
 
-    requests_per_second: float = 50.0
-    burst: int = 100
-    deadline: float = 30.0
-    tries: int = 4
-    page_size: int = 500
+    requests_per_second: Positive = 50.0
+    burst: AtLeastOne = 100
+    deadline: Positive = 30.0
+    tries: AtLeastOne = 4
+    page_size: AtLeastOne = 500
 
 
 class Api:

@@ -42,6 +42,16 @@ class Duration(Measure, float):
         return cls(seconds) if seconds <= _LONGEST else None
 
 
+class Span(Duration):
+    """A duration that takes its time."""
+
+    expected = "a duration above 0s such as 30s, 1h30m or 250ms, at most 87600h"
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        return super().from_text(text) or None
+
+
 class Percentage(Measure, float):
     """A share of a whole, as a float from 0 to 1."""
 

@@ -6,9 +6,10 @@ that its file must state. Whatever a file holds that was not declared is refused
 
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from reberth.documents import Node, read_document
 from reberth.errors import Fault, SettingsError
@@ -23,6 +24,10 @@ _MOST_BYTES = 2**20
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A mapping of settings. What holds between its fields is checked in `__post_init__`, by a ValueError."""
 
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
 
 S = TypeVar("S", bound=msgspec.Struct)
 

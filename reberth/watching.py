@@ -23,7 +23,7 @@ from reberth.faults import ObjectError
 from reberth.logs import Log
 from reberth.records import Record
 from reberth.resources import Resource
-from reberth.settings import Section
+from reberth.settings import NotNegative, Positive, Section
 from reberth.tables import meta_of
 
 T = TypeVar("T", bound=Record)
@@ -41,15 +41,15 @@ _BAD_OBJECTS_NAMED = 1000
 class WatchSettings(Section, frozen=True):
     """How patiently a mirror is kept."""
 
-    seconds: float = 300.0
+    seconds: Positive = 300.0
     """The server is asked to end a watch after this time, so that no connection lives for ever."""
-    silence: float = 90.0
+    silence: Positive = 90.0
     """A connection on which nothing came for so long is given up."""
-    first_pause: float = 0.5
-    longest_pause: float = 30.0
-    settle: float = 0.05
+    first_pause: Positive = 0.5
+    longest_pause: Positive = 30.0
+    settle: NotNegative = 0.05
     """A burst of changes that pause for less than this wakes a consumer once."""
-    longest_burst: float = 1.0
+    longest_burst: NotNegative = 1.0
     """A burst that does not end wakes it all the same."""
 
 

@@ -1,17 +1,21 @@
 """What an operator may set of the rescheduler."""
 
+import re
 from typing import Literal
 
 from reberth.api import ApiSettings
 from reberth.avoiding import BALANCE_LIFE
 from reberth.leasing import LeaseSettings
 from reberth.logs import LogSettings
-from reberth.measures import Duration
+from reberth.measures import Duration, Span
 from reberth.requests import read_version
 from reberth.serving import ServerSettings
 from reberth.settings import Section
 from reberth.watching import WatchSettings
 from rescheduler.drift import DriftSettings
+
+_LONGEST_WAIT = 10.0
+_ADDRESS = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
 
 class ClientTls(Section, frozen=True):
@@ -31,10 +35,17 @@ class ExtenderAccess(Section, frozen=True):
     service: str = "reberth-extender"
     addresses: tuple[str, ...] = ()
     tls: ClientTls | None = None
-    wait: Duration = Duration(2)
+    wait: Span = Span(2)
     """A move is dropped if they have not all seen it after so long."""
-    try_every: Duration = Duration(5)
+    try_every: Span = Span(5)
     """So often it is tried whether they can be asked at all."""
+
+    def __post_init__(self) -> None:
+        if self.wait > _LONGEST_WAIT:
+            raise ValueError(f"wait must be at most {_LONGEST_WAIT:g}s: an extender waits no longer")
+        wrong = [address for address in self.addresses if not _ADDRESS.fullmatch(address)]
+        if wrong:
+            raise ValueError(f"addresses must be of the form host:port, not {wrong[0]!r}")
 
 
 class SchedulerSettings(Section, frozen=True):
@@ -80,7 +91,7 @@ class ReschedulerSettings(Section, frozen=True):
     probes: ServerSettings | None = None
     """A second address for /healthz, /readyz and /metrics alone: a kubelet shows no client certificate."""
     log: LogSettings = LogSettings()
-    note_life: Duration = Duration(BALANCE_LIFE)
+    note_life: Span = Span(BALANCE_LIFE)
     doubt: Duration = Duration(30)
     """So long a pod is looked at after an eviction that was not answered, before it counts as not evicted."""
 

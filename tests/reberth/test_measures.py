@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.measures import Duration, Measure, Percentage, convert
+from reberth.measures import Duration, Measure, Percentage, Span, convert
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,10 @@ def test_a_refusal_says_what_was_expected(kind: type[Measure], value: object) ->
 def test_a_measure_must_know_its_text() -> None:
     with pytest.raises(NotImplementedError):
         Measure.from_text("1")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1ms", 0.001), ("2h", 7200.0), ("0s", None), ("0h0m", None), ("", None)]
+)
+def test_a_span_takes_its_time(text: str, seconds: float | None) -> None:
+    assert Span.from_text(text) == seconds
