@@ -28,6 +28,7 @@ from rescheduler.settings import ReschedulerSettings
 from rescheduler.storing import Store
 
 DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_LONGEST_REASON = 1024
 
 
 def main() -> int:
@@ -87,7 +88,7 @@ async def _move(arguments: argparse.Namespace) -> int:
         _read_pod(arguments),
         policy=policy,
         to=tuple(dict.fromkeys(arguments.to)),
-        reason=arguments.reason,
+        reason=_read_reason(arguments.reason),
         tell=_tell,
         foresee=foreseeing(settings.scheduler),
     )
@@ -187,6 +188,13 @@ def _read_pod(arguments: argparse.Namespace) -> tuple[str, str]:
     if not name or "/" in namespace:
         raise ConfigurationError(f"POD: {arguments.pod!r} is neither NAME nor NAMESPACE/NAME")
     return namespace or arguments.namespace, name
+
+
+def _read_reason(text: str) -> str:
+    """It stands in the history, which bounds it, and in a line of `notes list`."""
+    if not text.isprintable() or len(text.encode()) > _LONGEST_REASON:
+        raise ConfigurationError(f"--reason: must be one line of at most {_LONGEST_REASON} bytes")
+    return text
 
 
 def _tell(line: str) -> None:

@@ -37,6 +37,8 @@ def unreachable(folder: Path) -> tuple[str, str]:
     [
         (("move", "a/b/c", "--to", "n1"), "POD: 'a/b/c' is neither NAME nor NAMESPACE/NAME"),
         (("move", "a/", "--to", "n1"), "POD: 'a/' is neither NAME nor NAMESPACE/NAME"),
+        (("move", "a", "--reason", "two\nlines"), "--reason: must be one line of at most 1024 bytes"),
+        (("move", "a", "--reason", "x" * 1025), "--reason: must be one line of at most 1024 bytes"),
         (("move", "a", "--settings", "/nowhere"), "/nowhere: cannot be read"),
         (("notes", "list", "--kubeconfig", "/nowhere"), "/nowhere: no way to the API server"),
     ],
