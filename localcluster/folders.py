@@ -80,6 +80,8 @@ def load(name: str) -> Cluster:
         return Cluster(designs.read(folder))
     except FileNotFoundError:
         raise LocalClusterError(f"there is no cluster {name} in {clusters_folder()}") from None
+    except (ValueError, KeyError, TypeError):  # of another version of this program, or cut off
+        raise LocalClusterError(f"cluster {name} cannot be read ({folder}); take it down") from None
 
 
 def names() -> list[str]:

@@ -44,6 +44,18 @@ def test_a_cluster_that_is_not_there_is_named(
     assert capsys.readouterr().err == f"localcluster: there is no cluster gone in {home}\n"
 
 
+@pytest.mark.parametrize("content", ["", "{", "{}", '{"components": [], "flags": {}, "stranger": 1}'])
+def test_a_cluster_of_another_version_is_named_and_can_be_taken_down(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path, content: str
+) -> None:
+    (home / "old").mkdir(parents=True)
+    (home / "old" / "cluster.json").write_text(content)
+    assert run(monkeypatch, "env", "--name", "old") == 1
+    assert capsys.readouterr().err == f"localcluster: cluster old cannot be read ({home}/old); take it down\n"
+    assert run(monkeypatch, "down", "--name", "old") == 0
+    assert not (home / "old").exists()
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [("--nodes", "-3"), ("--nodes", "x"), ("--zones", "0"), ("--pods", "0"), ("--pods", "1.5")],
