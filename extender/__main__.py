@@ -9,7 +9,7 @@ from extender.running import Extender
 from extender.weighing import find_faults
 from reberth import logs
 from reberth.connecting import Access
-from reberth.errors import ConfigurationError
+from reberth.errors import ConfigurationError, taken_apart
 from reberth.landing.profiles import parse_scheduler
 from reberth.requests import read_version
 
@@ -32,7 +32,8 @@ def main() -> int:
 async def _run(arguments: argparse.Namespace) -> None:
     extender = Extender(Path(arguments.settings), Access(arguments.kubeconfig, arguments.context))
     logs.setup(extender.live.current.log)
-    await extender.run()
+    with taken_apart():
+        await extender.run()
 
 
 def _check(path: Path, version: tuple[int, int]) -> int:

@@ -39,7 +39,7 @@ from federation.settings import FederationSettings
 from reberth import logs
 from reberth.api import Api
 from reberth.connecting import Access
-from reberth.errors import ReberthError
+from reberth.errors import ReberthError, taken_apart
 from reberth.events import recording
 from reberth.kinds import Kind
 from reberth.leasing import Leadership, LeaseLost, leading, name_holder
@@ -203,21 +203,11 @@ def serve(arguments: argparse.Namespace) -> int:
         )
         logs.setup(settings.log)
         federation = Federation(Access(arguments.kubeconfig, arguments.context), settings)
-        asyncio.run(_run_until_signalled(federation))
+        with taken_apart():
+            asyncio.run(_run_until_signalled(federation))
     except ReberthError as error:
         return _complain(error)
-    except BaseExceptionGroup as several:
-        faults, others = several.split(ReberthError)
-        if faults is None or others is not None:
-            raise
-        return _complain(_first(faults))
     return DONE
-
-
-def _first(several: BaseExceptionGroup[ReberthError]) -> ReberthError:
-    """Give one fault of those that came together, by whatever tasks they passed."""
-    one = several.exceptions[0]
-    return _first(one) if isinstance(one, BaseExceptionGroup) else one
 
 
 async def _run_until_signalled(federation: Federation) -> None:

@@ -3,7 +3,8 @@
 "No" is a value with a reason and never stands here; these are faults.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 _FAULTS_SHOWN = 20
@@ -126,3 +127,23 @@ class Unanswered(ApiError):
 
 class Unreadable(ApiError):
     """The answer is not what the API promises."""
+
+
+@contextmanager
+def taken_apart() -> Iterator[None]:
+    """Raise of faults that come together the first one alone, by whatever tasks it has passed.
+
+    Where any is among them that Reberth has no name for, they are raised as they came.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as several:
+        faults, others = several.split(ReberthError)
+        if faults is None or others is not None:
+            raise
+        raise _find_first(faults) from several
+
+
+def _find_first(several: BaseExceptionGroup[ReberthError]) -> ReberthError:
+    one = several.exceptions[0]
+    return _find_first(one) if isinstance(one, BaseExceptionGroup) else one

@@ -13,7 +13,7 @@ import msgspec
 from reberth import logs
 from reberth.api import Api
 from reberth.connecting import Access
-from reberth.errors import ConfigurationError, ReberthError
+from reberth.errors import ConfigurationError, ReberthError, taken_apart
 from reberth.logs import LogSettings
 from reberth.refusals import Refused
 from reberth.settings import load
@@ -60,7 +60,8 @@ async def _answer(arguments: argparse.Namespace) -> int:
     if here:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, here.cancel)
     try:
-        code: int = await arguments.run(arguments)
+        with taken_apart():
+            code: int = await arguments.run(arguments)
     except asyncio.CancelledError:
         return INTERRUPTED
     return code

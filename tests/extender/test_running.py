@@ -43,6 +43,12 @@ def command(folder: Path, settings: str | None, kubeconfig: str = "nowhere") -> 
         ("server: {host: 0.0.0.0}", "nowhere", "plain HTTP on 0.0.0.0 needs allowPlain: true"),
         ("preempt: {budgets: sometimes}", "nowhere", "preempt.budgets (line 3): expected one of"),
         ("server: {port: 0}", "missing", "no way to the API server"),
+        ("server: {host: 192.0.2.1, port: 9, allowPlain: true}", "nowhere", "cannot listen on 192.0.2.1:9: "),
+        (
+            "server: {port: 0, tls: {certFile: /no.crt, keyFile: /no.key}}",
+            "nowhere",
+            "/no.crt: cannot be read",
+        ),
     ],
 )
 def test_what_it_cannot_start_with_is_said_in_one_line(

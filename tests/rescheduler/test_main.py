@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reberth.errors import ServingError
+from rescheduler import __main__
 from rescheduler.__main__ import main
 
 UNREACHABLE = {
@@ -53,6 +55,17 @@ def test_wrong_input_is_named(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("rescheduler: ")
     assert said in line
+
+
+def test_a_fault_that_comes_by_way_of_tasks_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fail(_: object) -> int:
+        raise ExceptionGroup("tasks", [ExceptionGroup("mirrors", [ServingError("cannot listen on [::1]:1")])])
+
+    monkeypatch.setattr(__main__, "_run", fail)
+    assert run(monkeypatch, "run", "--settings", "s", "--policy", "p") == 2
+    assert capsys.readouterr().err == "rescheduler: cannot listen on [::1]:1\n"
 
 
 @pytest.mark.parametrize(
