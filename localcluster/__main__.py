@@ -13,13 +13,14 @@ from localcluster.errors import LocalClusterError
 from localcluster.forwarding import Forwarder
 
 _DEFAULT_NAME = "reberth"
+_LAST_PORT = 65535
 
 
 def main() -> int:
     arguments = _parser().parse_args()
     try:
         asyncio.run(arguments.command(arguments))
-    except (LocalClusterError, ValueError) as error:
+    except (LocalClusterError, ValueError, OSError) as error:
         print(f"localcluster: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -56,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "env", _env, "print what a shell evaluates to reach the cluster")
     _command(commands, "kubeconfig", _kubeconfig, "print the administrator's kubeconfig")
     forward = commands.add_parser("forward", help="stand before several servers, as a Service does")
-    forward.add_argument("--port", type=int, required=True, help="on loopback")
+    forward.add_argument("--port", type=_port, required=True, help="on loopback")
     forward.add_argument("backends", nargs="+", metavar="HOST:PORT", type=_read_address)
     forward.set_defaults(command=_forward)
     build = commands.add_parser("build", help="build what a cluster needs, start nothing")
@@ -131,9 +132,18 @@ def _some(text: str) -> int:
     return _count(text, least=1)
 
 
+def _port(text: str) -> int:
+    port = _some(text)
+    if port > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: {_LAST_PORT} is the last one")
+    return port
+
+
 def _read_address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    return host, int(port)
+    if not host:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+    return host, _port(port)
 
 
 async def _down(arguments: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """`python -m localcluster` given what it cannot use: one line that names it, and nothing is begun."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable
 from pathlib import Path
 from unittest.mock import Mock
@@ -67,6 +68,36 @@ def test_a_count_that_is_none_is_refused(
         run(monkeypatch, "up", option, value)
     assert ended.value.code == 2
     assert f"argument {option}: '{value}' is no whole number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--port", "65536", "localhost:1"), "'65536' is no port: 65535 is the last one"),
+        (("--port", "0", "localhost:1"), "'0' is no whole number from 1 on"),
+        (("--port", "1", "localhost"), "'localhost' is not of the form HOST:PORT"),
+        (("--port", "1", "localhost:http"), "'http' is no whole number from 1 on"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, "forward", *arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_port_on_which_somebody_listens_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run(monkeypatch, "forward", "--port", str(port), "127.0.0.1:1") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("localcluster: ")
+    assert f"('127.0.0.1', {port})" in said
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
