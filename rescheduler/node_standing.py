@@ -18,6 +18,9 @@ _KEEP_NODE = (
 )
 _KEEP_PODS = "autoscaling.cast.ai/removal-disabled"
 _BUSY_PREFIX = "delay-deletion.cluster-autoscaler.kubernetes.io/"
+ONLY_LEAVING = Refused(
+    "DestinationLeaving", "destination is leaving: the only nodes that fit are leaving or not finished"
+)
 _RIVALS = tuple(
     f"nodeutilization.descheduler.openshift.io/{sign}" for sign in ("overutilized", "appropriate")
 )

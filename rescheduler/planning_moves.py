@@ -13,6 +13,7 @@ import numpy as np
 from reberth.columns import Bools, Indices
 from reberth.refusals import Refused
 from rescheduler.limits import Spending
+from rescheduler.node_standing import ONLY_LEAVING
 from rescheduler.planning_cycle import Cycle
 from rescheduler.planning_draft import Accepted, Draft
 from rescheduler.planning_memory import Moved
@@ -114,8 +115,7 @@ def _choose(
 
 def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tuple[Bools, Refused]]:
     """Tell which nodes may be moved onto, rule by rule, and what is said where a rule leaves none."""
-    leaving = Refused("DestinationLeaving", "the only nodes that fit are leaving or not finished")
-    yield cycle.may_enter[prospect.nodes], leaving
+    yield cycle.may_enter[prospect.nodes], ONLY_LEAVING
     avoided = find_avoided(prospect, cycle.outlook.advisers)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
     left = _find_left(prospect, cycle, draft)

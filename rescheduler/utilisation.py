@@ -56,8 +56,12 @@ class Bounds:
 
     def find_cold(self, seen: View) -> Bools:
         """Tell which nodes are under-utilised in all resources."""
-        cold: Bools = np.all(self.uses(seen) <= self.low, axis=0)
-        return np.logical_and(cold, standing(seen.ground).usable)
+        return self.find_little_used(seen) & standing(seen.ground).usable
+
+    def find_little_used(self, seen: View) -> Bools:
+        """Tell of which nodes that is true, whether they stay or go."""
+        little: Bools = np.all(self.uses(seen) <= self.low, axis=0)
+        return little
 
 
 def standing(ground: Ground) -> Standing:

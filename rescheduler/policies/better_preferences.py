@@ -3,7 +3,8 @@
 * Preferences are those that the pod itself states: preferred node affinity, preferred pod affinity and
   anti-affinity, and spread constraints with ScheduleAnyway. They count as kube-scheduler's own plugins score
   and weigh them.
-* A destination must be feasible, have room, and meet the preferences better than the pod's own node.
+* A destination must be feasible, have room, and meet the preferences better than the pod's own node. A node
+  that is leaving is none, and a pod that would do better only there is told so.
 * The whole of kube-scheduler's total must be better there, too: a preference that its other points outweigh
   moves nobody, for the pod would not stay.
 """
@@ -27,6 +28,7 @@ from reberth.refusals import Refused
 from reberth.tabulating import seal
 from reberth.templates import Template
 from rescheduler.lately import Lately
+from rescheduler.node_standing import ONLY_LEAVING
 from rescheduler.policies.grouping import group
 from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
 from rescheduler.prospects import Prospect
@@ -98,7 +100,10 @@ class BetterPreferences:
         if wishes is None:
             return _FULL
         fits = wishes.allowed & ~self._refuse(template, seen, ("NodeResourcesFit",))
-        return None if _find_most(wishes.points, fits) > wishes.points[seen.node[proposal.pod]] else _FULL
+        better = fits & (wishes.points > wishes.points[seen.node[proposal.pod]])
+        if (better & standing(seen.ground).usable).any():
+            return None
+        return ONLY_LEAVING if better.any() else _FULL
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
         del proposal
@@ -153,7 +158,7 @@ class BetterPreferences:
         points = _score(asked, seen, profile, self._list_plugins(asked.template.spec)) if profile else None
         if points is None:
             return None
-        allowed = standing(seen.ground).usable & ~self._refuse(template, seen, _UNCHANGING)
+        allowed = ~self._refuse(template, seen, _UNCHANGING)
         return _Wishes(points, allowed, _find_most(points, allowed))
 
     def _find_profile(self, asked: Asked) -> Profile | None:

@@ -8,7 +8,8 @@
   it is over-utilised no longer.
 * A destination must be under-utilised and must not become over-utilised by the pod. So a pod that is too
   large for every under-utilised node stays, and so does every pod where no node is under-utilised.
-* Nodes that are leaving or not finished are neither source nor destination.
+* Nodes that are leaving or not finished are neither source nor destination. A pod that would fit only there
+  is told so.
 
 The pods that even out most go first: the sum counts of how far the nodes are from their mean, squared. What a
 move leaves to even out is weighed anew before the next. Among a pod's destinations those stand first where it
@@ -30,6 +31,7 @@ from reberth.measures import Percentage
 from reberth.refusals import Refused
 from reberth.requests import CPU, MEMORY, write_amount
 from rescheduler.lately import Lately
+from rescheduler.node_standing import ONLY_LEAVING
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.policies.balance import Balance, find_balance
 from rescheduler.policies.fitting import Fitting
@@ -114,9 +116,12 @@ class UnderUtilisedNodes:
         return self._find_hot(seen)[seen.node[pods]]
 
     def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
-        if not self.cold.any():
-            return _NONE_COLD
-        return None if self._has_room(proposal.pod, seen).any() else _TOO_LARGE
+        if self.cold.any() and self._has_room(proposal.pod, seen).any():
+            return None
+        leaving = self._cold_but_leaving
+        if len(leaving) and self._find_room(leaving, proposal.pod, seen).any():
+            return ONLY_LEAVING
+        return _TOO_LARGE if self.cold.any() else _NONE_COLD
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
         del proposal
@@ -133,10 +138,10 @@ class UnderUtilisedNodes:
 
     def _has_room(self, pod: int, seen: View) -> Bools:
         """Tell which under-utilised nodes would not be over-utilised with the pod."""
-        return self._rooms.once(seen, pod, lambda: self._find_room(pod, seen))
+        return self._rooms.once(seen, pod, lambda: self._find_room(self._fitting.nodes, pod, seen))
 
-    def _find_room(self, pod: int, seen: View) -> Bools:
-        nodes, fits = self._fitting.nodes, np.zeros(seen.ground.size, np.bool_)
+    def _find_room(self, nodes: Indices, pod: int, seen: View) -> Bools:
+        fits = np.zeros(seen.ground.size, np.bool_)
         after = self.bounds.uses(seen)[:, nodes] + _requests(seen, self.bounds.resources, np.array([pod]))
         fits[nodes] = np.all(after <= self.bounds.high[:, nodes], axis=0)
         return fits
@@ -160,6 +165,12 @@ class UnderUtilisedNodes:
         burdens = balance.compare(balance.largest[fitting.nodes], fitting.fill(sizes, seen))
         least: Shares = burdens.min(axis=1, initial=_NO_ROOM)[which]
         return least
+
+    @cached_property
+    def _cold_but_leaving(self) -> Indices:
+        """List the nodes that would be under-utilised if they were here to stay."""
+        going = self.bounds.find_little_used(self.begun) & ~standing(self.begun.ground).usable
+        return np.flatnonzero(going).astype(np.int32)
 
     @cached_property
     def _fitting(self) -> Fitting:

@@ -91,6 +91,15 @@ def test_a_preferred_node_that_the_pod_may_not_have_is_not_looked_at() -> None:
     assert ask(objects) == ({}, {})
 
 
+def test_a_preferred_node_that_somebody_takes_away_is_named_as_leaving() -> None:
+    objects = two_nodes(affinity=prefers("ssd"))
+    objects[1]["spec"]["taints"] = [
+        {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
+    ]
+    assert ask(objects) == ({}, {"default/web-1": "DestinationLeaving"})
+    assert ask([*objects, builders.node("c", labels={"disk": "ssd"})])[0] == {"default/web-1": "c"}
+
+
 def test_a_pod_that_is_where_it_likes_to_be_stays() -> None:
     assert ask(two_nodes(affinity=prefers("hdd"))) == ({}, {})
 

@@ -121,7 +121,14 @@ def test_a_node_that_is_leaving_is_neither_emptied_nor_filled() -> None:
     assert ask(objects) == ({}, {})
     objects = loaded(*("1",) * 7)
     objects[1]["spec"]["unschedulable"] = True
-    assert set(ask(objects)[1].values()) == {"NoBetterNode"}
+    assert set(ask(objects)[1].values()) == {"DestinationLeaving"}
+
+
+def test_room_on_a_node_that_stays_goes_before_room_on_one_that_leaves() -> None:
+    leaving = builders.node("c", unschedulable=True)
+    assert ask([*loaded(*("1",) * 7), leaving])[0] == {"default/p-0": "b"}
+    full = [replica(f"q-{number}", "q", "b", cpu="4") for number in range(1)]
+    assert set(ask([*loaded(*("1",) * 7), leaving, *full])[1].values()) == {"DestinationLeaving"}
 
 
 def test_only_pods_that_ask_for_what_is_short_leave() -> None:
