@@ -29,7 +29,7 @@ from reberth.requests import Version, read_version
 from reberth.resources import ALL
 from reberth.snapshot import Snapshot, take
 from rescheduler.configuration import ReschedulerPolicy
-from rescheduler.plan_output import write_json, write_table, write_words, write_yaml
+from rescheduler.plan_output import write_json, write_table, write_text, write_words, write_yaml
 from rescheduler.planning import plan
 from rescheduler.planning_cycle import World
 from rescheduler.planning_memory import PlanMemory
@@ -115,6 +115,8 @@ async def _read_cluster(arguments: argparse.Namespace, now: float) -> tuple[Snap
         reading = read_objects(arguments.cluster, now=now, version=version)
     for fault in reading.faults:
         sys.stderr.write(f"rescheduler: passed over: {fault}\n")
+    if not reading.snapshot.nodes.names:
+        sys.stderr.write("rescheduler: there is no node among the objects: nothing can be moved\n")
     return reading.snapshot, version
 
 
@@ -172,7 +174,7 @@ def _write_why(why: Why, output: str, width: int) -> str:
     if output == "yaml":
         return msgspec.yaml.encode(why).decode().rstrip()
     parts = (("policies:", why.policies), ("rules:", why.rules), ("plan:", why.plan))
-    lines = [f"{why.pod} on {why.node or 'no node'}: {why.verdict}"]
+    lines = write_text(f"{why.pod} on {why.node or 'no node'}: {why.verdict}", width=width, rest="    ")
     for title, words in parts:
         rows = [(f"{'!' if word.against else ' '} {word.who}", word.says) for word in words]
         lines += write_words(title, rows, width=width)

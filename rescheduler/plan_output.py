@@ -1,5 +1,6 @@
 """A plan as people and machines read it: JSON, YAML, or tables no wider than the terminal."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ import yaml
 from rescheduler.plans import ClusterScore, Plan, PlannedMove
 
 _NARROWEST = 60
-_GAP = "  "
+_GAP, _BELOW = "  ", "    "
+# Less room than this is not worth beginning a text in.
+_LEAST_ROOM = 24
 # So many refused proposals are shown one by one; --why tells of any of them.
 _MOST_REFUSED = 20
 
@@ -23,16 +26,31 @@ def write_yaml(plan: Plan) -> str:
 
 
 def write_table(plan: Plan, *, width: int) -> str:
-    """Write the moves, the refusals and the score; what is too long for the width is cut."""
+    """Write the moves, the refusals and the score; what is too long for the width goes on below."""
     return "\n".join(_list_lines(plan, max(width, _NARROWEST)))
 
 
 def align(rows: Sequence[Sequence[str]], *, width: int, indent: str = "") -> Iterator[str]:
-    """Align cells in columns; the last column is cut to what is left of the width."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(size) for cell, size in zip(row[:-1], widths[:-1], strict=True)]
-        yield _cut(indent + _GAP.join([*cells, row[-1]]).rstrip(), width)
+    """Align cells in columns; where they are too wide, the last or all but the first stand below."""
+    *sizes, last = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    taken = len(indent) + sum(sizes) + len(_GAP) * len(sizes)
+    for *cells, text in rows:
+        aligned = indent + _GAP.join(cell.ljust(size) for cell, size in zip(cells, sizes, strict=True))
+        if taken + min(last, _LEAST_ROOM) <= width:
+            yield from write_text(text, width=width, first=aligned + _GAP, rest=" " * taken)
+        elif taken <= width:
+            yield aligned.rstrip()
+            yield from write_text(text, width=width, first=indent + _BELOW)
+        else:
+            yield from write_text(cells[0], width=width, first=indent)
+            for below in (_GAP.join(cells[1:]), text):
+                yield from write_text(below, width=width, first=indent + _BELOW)
+
+
+def write_text(text: str, *, width: int, first: str = "", rest: str | None = None) -> list[str]:
+    """Break a text into lines: what stands before the first, and before the others if that is another."""
+    below = first if rest is None else rest
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=below, break_on_hyphens=False)
 
 
 def _as_values(plan: Plan) -> dict[str, Any]:
@@ -53,7 +71,7 @@ def _name(score: ClusterScore) -> dict[str, float]:
 def _list_lines(plan: Plan, width: int) -> Iterator[str]:
     yield f"Plan of {plan.now}: {_count(len(plan.moves), 'move')}, {_count(len(plan.refused), 'refusal')}"
     for warning in plan.warnings:
-        yield _cut(f"warning: {warning}", width)
+        yield from write_text(f"warning: {warning}", width=width, rest=_BELOW)
     if plan.moves:
         yield ""
         head = ("POD", "FROM", "TO", "CHANCE", "POLICY", "MODE", "LEVEL", "WORTH", "REASON")
@@ -88,10 +106,6 @@ def _list_score(plan: Plan, width: int) -> Iterator[str]:
     before, after = _name(plan.score.before), _name(plan.score.after)
     rows = [(name, f"{before[name]:g}", f"{after[name]:g}") for name in before]
     yield from align([("SCORE (less is better)", "BEFORE", "AFTER"), *rows], width=width)
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def _count(number: int, thing: str) -> str:

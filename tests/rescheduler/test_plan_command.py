@@ -53,6 +53,35 @@ def test_a_table_keeps_to_the_width_of_the_terminal(width: int, monkeypatch: pyt
     assert lines[0] == "Plan of 2026-11-18T12:00:00Z: 0 moves, 3 refusals"
 
 
+@pytest.mark.parametrize(
+    ("width", "before", "after"),
+    [
+        (
+            200,
+            "shop/web-1  hdd-1  ssd-1  100%",
+            "2      83.8   other nodes meet more of its preferred node affinity",
+        ),
+        (90, "shop/web-1  hdd-1  ssd-1  100%", "    other nodes meet more of its preferred node affinity"),
+        (60, "shop/web-1", "    other nodes meet more of its preferred node affinity"),
+    ],
+)
+def test_a_narrow_table_leaves_nothing_out(
+    width: int, before: str, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run_command("--cluster", ROOMY, *NOW).splitlines()
+    assert any(line.startswith(before) for line in lines)
+    assert any(line.endswith(after) for line in lines)
+
+
+def test_why_is_told_in_full_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    told = run_command("--cluster", ROOMY, *NOW, "--why", "shop/web-1")
+    assert max(map(len, told.splitlines())) <= 64
+    words = " ".join(told.split())
+    assert words.count("other nodes meet more of its preferred node affinity") == 3
+
+
 def test_many_refusals_are_counted_by_rule(tmp_path: Path) -> None:
     objects = list(yaml.safe_load_all((CASES / "a8-budget-allows-nothing" / "objects.yaml").read_text()))
     pods = [each for each in objects if each["kind"] == "Pod"]
@@ -99,10 +128,18 @@ def test_an_unreadable_object_is_named_and_passed_over(
     assert "passed over: Node bad: status.allocatable.cpu" in capsys.readouterr().err
 
 
+def test_objects_without_a_node_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "objects.json"
+    file.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
+    assert "0 moves" in run_command("--cluster", file, *NOW)
+    assert "there is no node among the objects" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--cluster", "/nowhere"), "/nowhere cannot be read: No such file"),
+        (("--cluster", "/dev/null"), "/dev/null: holds nothing that can be used"),
         (("--cluster", FULL, "--now", "noon"), "--now: 'noon' is no time"),
         (("--cluster", FULL, "--why", "nobody"), "there is no pod default/nobody"),
         (("--cluster", FULL, "--memory", FULL), "is no memory of a plan"),
