@@ -99,7 +99,8 @@ def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
 def _compare_nodes(cycle: Cycle, draft: Draft) -> Iterator[tuple[str, BeforeAndAfter]]:
     """Give what the moves change on the nodes that they touch."""
     resources, names = cycle.judge.bounds.resources, cycle.seen.nodes.names
-    nodes = np.array(sorted(draft.seen.changed), np.int32)
+    touched = {name for move in draft.moves for name in (move.from_, move.destinations[0].node)}
+    nodes = np.array(sorted(cycle.seen.nodes.index[name] for name in touched), np.int32)
     before, after = (list_shares(seen, nodes, resources) for seen in (cycle.seen, draft.seen))
     for node, *shares in zip(nodes.tolist(), before, after, strict=True):
         yield names[node], BeforeAndAfter(*shares)

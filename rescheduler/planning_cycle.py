@@ -28,6 +28,7 @@ from rescheduler.policies.proposals import Policy
 from rescheduler.prospects import OpinionOnce, Outlook
 from rescheduler.protections import Automation, list_marked
 from rescheduler.utilisation import standing
+from rescheduler.waiting import place_waiting
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,10 @@ class World:
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    """Everything that stays as it is while a plan is made; `memory` is what the next one begins with."""
+    """Everything that stays as it is while a plan is made; `memory` is what the next one begins with.
+
+    What is `seen` is the snapshot, and pods that wait for a node where they are about to land.
+    """
 
     settings: ReschedulerPolicy
     context: Context
@@ -79,11 +83,12 @@ class Cycle:
             yield RECOMMEND
 
     def find_those_of(self, mode: Mode, agenda: Agenda) -> Bools:
-        """Tell which proposals are of a mode."""
-        templates, made = self.context.snapshot.pods.template[agenda.pods], np.zeros(len(agenda), np.bool_)
+        """Tell which proposals are of a mode; a pod that waits for a node is nobody's to move."""
+        pods, made = self.context.snapshot.pods, np.zeros(len(agenda), np.bool_)
+        templates = pods.template[agenda.pods]
         for policy, places in agenda.list_by_policy():
             made[places] = self.made[policy][templates[places]]
-        return made if mode == APPLY else ~made
+        return (made if mode == APPLY else ~made) & (pods.node[agenda.pods] >= 0)
 
     def list_stops(self) -> tuple[Refused, ...]:
         """Give all that stops every policy, or those that only balance."""
@@ -112,7 +117,8 @@ def begin_cycle(
 ) -> Cycle:
     """Set everything up for one plan."""
     ground = Ground(snapshot, world.version)
-    seen, policies = view(ground), settings.policies
+    outlook = Outlook(world.scheduler, find_own(world.scheduler, OpinionOnce(ground, world.extender)))
+    seen, policies = place_waiting(view(ground), outlook), settings.policies
     rules = set_rules(policies.broken_rules, world.scheduler)
     utilisation, hot = under_utilised_nodes.begin(seen, policies.under_utilised_nodes, memory)
     context = Context(
@@ -134,7 +140,7 @@ def begin_cycle(
         settings=settings,
         context=context,
         seen=seen,
-        outlook=Outlook(world.scheduler, find_own(world.scheduler, OpinionOnce(ground, world.extender))),
+        outlook=outlook,
         judge=Judge(rules, utilisation.bounds),
         policies=asked,
         made={policy.name: _find_made(modes[policy.name], context) for policy in asked},

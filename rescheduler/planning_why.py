@@ -78,7 +78,7 @@ def _say(proposal: Proposal) -> str:
 def _list_rules(place: int, cycle: Cycle) -> Iterator[Word]:
     for rule, refused in explain(place, cycle.context):
         yield _word(rule, refused)
-    node = int(cycle.seen.node[place])
+    node = int(cycle.context.snapshot.pods.node[place])
     if node >= 0:
         limits = begin_limits(cycle.context)
         for policy in cycle.policies:
