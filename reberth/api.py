@@ -224,7 +224,7 @@ class Api:
                 try:
                     return await self._once(request)
                 except errors.TooManyRequests as error:
-                    if error.causes:
+                    if error.is_decided:
                         raise
                     await self._pause(request, attempt, error)
             return await self._once(request)

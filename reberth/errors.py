@@ -49,6 +49,10 @@ class ServingError(ConfigurationError):
     """The server cannot start, or not with this address, port, certificate or key."""
 
 
+# So the API server begins the words of an admission webhook.
+_DENIED = "denied the request"
+
+
 class ApiError(ReberthError):
     """The API server did not do what it was asked for, or nobody knows whether it did.
 
@@ -110,7 +114,12 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """429: a budget refuses (it stands in the causes), or the server has too much to do (no cause)."""
+    """429: a budget or a webhook refuses, or the server has too much to do: then nobody has looked at it."""
+
+    @property
+    def is_decided(self) -> bool:
+        """A budget stands in the causes; a webhook may give none, but the server says who has denied it."""
+        return bool(self.causes) or _DENIED in self.message
 
 
 class ServerFault(ApiError):

@@ -3,6 +3,9 @@
 A "no" is certain only if the API server has said it, or was never reached. For the rest (no answer, a fault
 of the server) there is IN_DOUBT: then the pod is looked up, and nothing is repeated blindly. PODS_STATE says
 that the server has found the pod gone or changed: then, too, a look tells what is true.
+
+Some "no" is a yes: who evacuates the pod himself, as KubeVirt migrates a virtual machine, denies the eviction
+and says that it has begun.
 """
 
 from collections.abc import Callable
@@ -15,6 +18,8 @@ from reberth.refusals import Refused
 _BUDGET_CAUSE = "DisruptionBudget"
 _NAMESPACE_CAUSE = "NamespaceTerminating"
 _SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
+# The words that the descheduler and KubeVirt have agreed on.
+_EVACUATION = "Eviction triggered evacuation"
 
 
 class Unsettled(Enum):
@@ -24,8 +29,10 @@ class Unsettled(Enum):
     PODS_STATE = "the pod is gone, or is another"
 
 
-def read_answer(error: ApiError, *, now: float) -> Refused | Unsettled:
-    """Tell what an eviction's error means."""
+def read_answer(error: ApiError, *, now: float) -> Refused | Unsettled | None:
+    """Tell what an eviction's error means; None: it is granted all the same."""
+    if isinstance(error, errors.TooManyRequests) and _EVACUATION in error.message:
+        return None
     if error.has_cause(_BUDGET_CAUSE):
         return _read_budget(error, now)
     if error.has_cause(_NAMESPACE_CAUSE):
@@ -48,9 +55,10 @@ def _read_budget(error: ApiError, now: float) -> Refused:
 
 
 def _read_busy(error: ApiError, now: float) -> Refused:
-    """With a cause it is an admission webhook that paces evictions, without one the server's own load."""
+    """It is an admission webhook that paces evictions, or the server's own load."""
     until = None if error.retry_after is None else now + error.retry_after
-    return Refused("EvictionPaced" if error.causes else "ServerBusy", error.message, until)
+    is_paced = isinstance(error, errors.TooManyRequests) and error.is_decided
+    return Refused("EvictionPaced" if is_paced else "ServerBusy", error.message, until)
 
 
 def _unsettled(what: Unsettled) -> Callable[[ApiError, float], Unsettled]:

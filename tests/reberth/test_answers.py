@@ -51,6 +51,17 @@ def test_causes_and_the_time_to_wait_are_kept() -> None:
     assert answers.failure("evict", 429, b"", retry_after="Wed, 21 Oct").retry_after is None
 
 
+def test_of_what_a_webhook_or_a_budget_has_denied_somebody_has_decided() -> None:
+    cause = {"reason": "DisruptionBudget"}
+    texts = [b"Too many requests", status(429, message='admission webhook "w" denied the request: no')]
+    found = [answers.failure("evict", 429, text) for text in (*texts, status(429, causes=[cause]))]
+    assert [isinstance(one, errors.TooManyRequests) and one.is_decided for one in found] == [
+        False,
+        True,
+        True,
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [

@@ -183,7 +183,7 @@ class FakeApi:
             asyncio.get_running_loop().call_later(3, self.world.evict, annotations["reberth.dev/move"], pod)
         if isinstance(refusal, Overtaken):
             self.world.evict("somebody else", pod)
-        if refusal and not isinstance(refusal, Lost):
+        if refusal and not isinstance(refusal, Lost | Evacuated):
             raise refusal
         if pod.metadata.uid != uid:
             raise errors.Conflict("evict", "another uid")
@@ -218,6 +218,10 @@ class FakeApi:
 
 class Lost(errors.Unanswered):
     """It was carried out, and nobody heard of it."""
+
+
+class Evacuated(errors.TooManyRequests):
+    """Somebody else carries it out, and says so by denying it; a dry run he denies in the same words."""
 
 
 class Late(errors.Unanswered):

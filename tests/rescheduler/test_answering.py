@@ -13,6 +13,7 @@ from rescheduler.answering import Unsettled, read_answer
 
 NOW = 1000.0
 EVICTION = Asked("c", "POST", "/api/v1/namespaces/shop/pods/web-0/eviction", {}, "create", name="web-0")
+DENIED = 'admission webhook "evictions.example" denied the request: '
 BUDGET = {"reason": "DisruptionBudget", "message": "pdb reached maximum allowed pod disruption"}
 
 
@@ -41,6 +42,7 @@ def answered(status: Status | PlainText) -> ApiError:
             "EvictionPaced",
             NOW + 7,
         ),
+        (Status(429, "TooManyRequests", f"{DENIED}one per hour"), "EvictionPaced", None),
         (statuses.overloaded(), "ServerBusy", NOW + 1),
         (Status(429, "TooManyRequests", "x"), "ServerBusy", None),
         (statuses.several_budgets(), "SeveralBudgets", None),
@@ -51,6 +53,13 @@ def test_a_no_is_named_after_its_cause(status: Status | PlainText, rule: str, un
     assert isinstance(refused, Refused)
     assert (refused.rule, refused.until) == (rule, until)
     assert refused.reason
+
+
+@pytest.mark.parametrize("said", ["", "Evacuation in progress: "])
+def test_a_denial_that_has_begun_an_evacuation_is_a_yes(said: str) -> None:
+    text = f'{DENIED}{said}Eviction triggered evacuation of VMI "shop/a"'
+    assert read_answer(answered(Status(429, "", text)), now=NOW) is None
+    assert read_answer(answered(Status(403, "Forbidden", text)), now=NOW) is not None
 
 
 def test_a_budgets_own_words_are_the_reason() -> None:

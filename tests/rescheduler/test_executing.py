@@ -18,9 +18,12 @@ from rescheduler.executing import Executor, Order
 from rescheduler.ordering import compose_order
 from rescheduler.reporting import Report
 from rescheduler.resuming import resume
-from tests.rescheduler.simulating import FakeApi, Killed, Late, Lost, Overtaken, World, equip
+from tests.rescheduler.simulating import Evacuated, FakeApi, Killed, Late, Lost, Overtaken, World, equip
 
 NO_BUDGET = errors.TooManyRequests("evict", "no", causes=[("DisruptionBudget", "none left", "")])
+EVACUATED = Evacuated(
+    "evict", 'webhook "w" denied the request: Eviction triggered evacuation of VMI "shop/a"'
+)
 # What the first and the second request for an eviction (the dry run, and the true one) are answered.
 ANSWERS: Mapping[str, Mapping[int, ApiError]] = {
     "granted": {},
@@ -28,6 +31,7 @@ ANSWERS: Mapping[str, Mapping[int, ApiError]] = {
     "refused": {2: NO_BUDGET},
     "answer lost": {2: Lost("evict", "reset")},
     "request lost": {2: errors.Unanswered("evict", "reset")},
+    "evacuated": dict.fromkeys((1, 2), EVACUATED),
     "overtaken": {2: Overtaken("evict", "no such pod")},
     "overtaken at the dry run": {1: Overtaken("evict", "no such pod")},
 }
@@ -98,6 +102,7 @@ async def test_whoever_dies_and_wherever_one_decision_evicts_once(answer: str, l
         ("dry run refused", Outcome.REFUSED, "PDB"),
         ("refused", Outcome.REFUSED, "PDB"),
         ("answer lost", Outcome.UNKNOWN, None),
+        ("evacuated", Outcome.UNKNOWN, None),
         ("request lost", Outcome.REFUSED, "Unanswered"),
         ("overtaken", Outcome.UNKNOWN, None),
         ("overtaken at the dry run", Outcome.UNKNOWN, None),
