@@ -41,6 +41,8 @@ clean: ## remove what was built in this folder
 	rm -rf $(VENV) .build dist
 
 $(VENV)/installed: requirements/dev.txt
+	@test ! -L $(VENV) || { echo "reberth: $(VENV) is a link, and what it points to is older than requirements/dev.txt:" \
+	  "bring that up to date, or remove the link; it is not made anew through it" >&2; exit 1; }
 	@command -v $(PYTHON) >/dev/null || { echo "reberth: $(PYTHON) is missing: install Python 3.11 or newer" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "reberth: $(PYTHON) is too old: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
