@@ -12,13 +12,14 @@ _CRITICAL_CLASSES = ("system-cluster-critical", "system-node-critical")
 _AS_DAEMON_SET = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 # It answers for every pod that nobody else answers for.
 _DEFAULT_RESPONDER = "imperative-eviction.k8s.io/evictor"
-_GANG_KEYS = (
+GANG_KEYS = (
     "gang.scheduling.koordinator.sh/name",
     "kueue.x-k8s.io/pod-group-name",
     "leaderworkerset.sigs.k8s.io/group-key",
     "pod-group-name",
     "pod-group.scheduling.sigs.k8s.io",
     "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
     "scheduling.x-k8s.io/pod-group",
     "yunikorn.apache.org/task-group-name",
 )
@@ -97,7 +98,7 @@ def _find_gang(template: int, context: Context) -> str | None:
     if pod.spec.workload_ref:
         return f"workloadRef {pod.spec.workload_ref.name}"
     for where, pairs in (("label", pod.metadata.labels), ("annotation", pod.metadata.annotations)):
-        for key in _GANG_KEYS if pairs else ():
+        for key in GANG_KEYS if pairs else ():
             if key in (pairs or ()):
                 return f"{where} {key}"
     return None

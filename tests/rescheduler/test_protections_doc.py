@@ -8,7 +8,7 @@ from msgspec import structs
 
 from reberth.settings import Section
 from rescheduler.protections import RULES
-from rescheduler.protections.belonging import _GANG_KEYS
+from rescheduler.protections.belonging import GANG_KEYS
 from rescheduler.protections.marks import DELETION_COST, LOCAL_VOLUMES, MARKS
 from rescheduler.safeguards import BrakeSettings, LimitSettings, ProtectionSettings
 
@@ -30,7 +30,7 @@ def test_every_mark_has_its_row(key: str) -> None:
     assert any(f"`{key}`" in row for row in rows("Marks of other tools"))
 
 
-@pytest.mark.parametrize("key", _GANG_KEYS)
+@pytest.mark.parametrize("key", GANG_KEYS)
 def test_every_sign_of_a_group_is_named(key: str) -> None:
     assert f"`{key}`" in PAGE
 

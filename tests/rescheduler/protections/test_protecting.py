@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from reberth.refusals import Refused
-from rescheduler.protections import RULES, ProtectionSettings, explain, find_protected, protect
+from rescheduler.protections import (
+    RULES,
+    ProtectionSettings,
+    belonging,
+    explain,
+    find_protected,
+    protect,
+)
 from tests.builders import owner
 from tests.rescheduler.guarded import (
     NOW,
@@ -242,6 +249,14 @@ def test_a_deployment_written_without_a_state_is_not_in_the_middle_of_a_rollout(
         replica(name, labels=labels, owned_by=owner("ReplicaSet", "web-6d5")) for name in ("web-1", "web-2")
     ]
     assert ask(*pods, unborn) is None
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+@pytest.mark.parametrize("key", belonging.GANG_KEYS)
+def test_every_key_of_a_group_is_known_wherever_it_stands(key: str, where: str) -> None:
+    refused = ask(replica(**{where: {key: "g"}}))
+    said = f"{where.removesuffix('s')} {key}: scheduled together with others"
+    assert refused == Refused("Gang", said)
 
 
 @pytest.mark.parametrize("field", ["namespace_selector", "pod_selector"])
