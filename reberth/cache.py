@@ -43,6 +43,7 @@ class _Mirror(Generic[Wire, Kept]):
         self.table = Table(identify)
         self.seen = 0
         self.is_complete = False
+        self.is_outdated = False  # its rows lack what is to be kept from now on
 
     def apply(self, event: str, subject: Wire) -> bool:
         identity = _read_identity(self.kind, subject)
@@ -62,11 +63,13 @@ class Listing(Generic[Wire, Kept]):
     def __init__(self, mirror: _Mirror[Wire, Kept]) -> None:
         self._mirror = mirror
         self._table = Table(mirror.identify)
+        self._is_anew = mirror.is_outdated
 
     def apply(self, event: str, subject: Wire) -> None:
         """Take an event of the stream that brings the list; an object of a page counts as ADDED.
 
-        What has not changed keeps its row. Raises ObjectError; then the object stays as it was known.
+        What has not changed keeps its row, unless that lacks something. Raises ObjectError; then the object
+        stays as it was known.
         """
         if event == BOOKMARK:
             return
@@ -77,7 +80,7 @@ class Listing(Generic[Wire, Kept]):
         known = self._table.by_uid(identity.uid) or self._mirror.table.by_uid(identity.uid)
         if known is not None:
             self._table.put(identity, known)
-        if known is None or self._mirror.identify(known) != identity:
+        if known is None or self._is_anew or self._mirror.identify(known) != identity:
             self._table.put(identity, self._mirror.keep(subject))
 
     def finish(self, resource_version: str) -> None:
@@ -86,14 +89,19 @@ class Listing(Generic[Wire, Kept]):
             self._mirror.kind, ObjectMeta("(list)", resource_version=resource_version)
         )
         self._mirror.is_complete = True
+        if self._is_anew:
+            self._mirror.is_outdated = False
         self._mirror.table.become(self._table)
 
 
 class Cache:
-    """What is known of a cluster that runs this version of Kubernetes."""
+    """What is known of a cluster that runs this version of Kubernetes.
 
-    def __init__(self, *, version: Version) -> None:
-        self.templates = Templates(version=version)
+    Of the annotations of pods those are kept that are read anywhere in Reberth, and these `annotations`.
+    """
+
+    def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
+        self.templates = Templates(version=version, annotations=annotations)
         self._mirrors: dict[Kind[Any, Any], _Mirror[Any, Any]] = {
             POD: _Mirror(POD.name, partial(make_pod_row, templates=self.templates), _identify_pod),
             NODE: _Mirror(NODE.name, make_node_row, _identify_node),
@@ -121,6 +129,18 @@ class Cache:
     def relist(self, kind: Kind[Wire, Kept]) -> Listing[Wire, Kept]:
         """Begin a new list of the kind."""
         return Listing(self._mirror(kind))
+
+    def keep_annotations(self, keys: frozenset[str]) -> bool:
+        """Keep these annotations of pods, too; tells whether that takes a new list of pods."""
+        if keys <= self.templates.annotations:
+            return False
+        self.templates.annotations |= keys
+        self._mirror(POD).is_outdated = True
+        return True
+
+    def keeps_annotations(self, keys: frozenset[str]) -> bool:
+        """Tell whether all pods are known with these annotations."""
+        return keys <= self.templates.annotations and not self._mirror(POD).is_outdated
 
     def replace(self, kind: Kind[Wire, Any], listed: Iterable[Wire], resource_version: str) -> None:
         """Take a list as a whole. Raises ObjectError; then nothing has changed."""

@@ -43,10 +43,12 @@ def read_scheduler(path: str | None, version: Version) -> Scheduler:
     return parse_scheduler(read_bytes(path), version=version, source=path)
 
 
-def read_objects(path: str, *, now: float, version: Version) -> Reading:
-    """Read what kubectl prints."""
+def read_objects(
+    path: str, *, now: float, version: Version, annotations: frozenset[str] = frozenset()
+) -> Reading:
+    """Read what kubectl prints; of pods these annotations are kept, too."""
     try:
-        return from_objects(read_bytes(path), now=now, version=version)
+        return from_objects(read_bytes(path), now=now, version=version, annotations=annotations)
     except TextError as error:
         raise UsageError(f"{path}: {error}") from None
 

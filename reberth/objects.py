@@ -42,10 +42,17 @@ class Reading(NamedTuple):
 
 
 def from_objects(
-    objects: bytes | Mapping[str, Any] | Iterable[Any], *, now: float, version: Version
+    objects: bytes | Mapping[str, Any] | Iterable[Any],
+    *,
+    now: float,
+    version: Version,
+    annotations: frozenset[str] = frozenset(),
 ) -> Reading:
-    """Read a text, or what was decoded from one. Raises TextError for what is neither JSON nor YAML."""
-    reader = _Reader(version)
+    """Read a text, or what was decoded from one; of pods these annotations are kept, too.
+
+    Raises TextError for what is neither JSON nor YAML.
+    """
+    reader = _Reader(Cache(version=version, annotations=annotations))
     for document in list_documents(objects):
         reader.read(document, _Head())
     return Reading(take(reader.finish(), now=now), tuple(reader.faults), reader.is_useless)
@@ -62,9 +69,9 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
 class _Reader:
     """Collects the objects, and the faults of those that cannot be used."""
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, cache: Cache) -> None:
         self.faults: list[ObjectError] = []
-        self._cache = Cache(version=version)
+        self._cache = cache
         self._listings: dict[Kind[Any, Any], Listing[Any, Any]] = {}
         self._holders: dict[tuple[str, str], tuple[str, str]] = {}
         self.is_useless = True

@@ -122,7 +122,7 @@ def trim(record: Plain) -> Plain:
 
 
 def _make_pod_row(pod: Pod, templates: Templates) -> PodRow:
-    common, own = split(pod)
+    common, own = split(pod, annotations=templates.annotations)
     meta, status, node = pod.metadata, pod.status, pod.spec.node_name
     conditions = {condition.type: condition for condition in status.conditions or ()}
     ready = conditions.get("Ready")

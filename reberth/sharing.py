@@ -73,17 +73,18 @@ class Own(NamedTuple):
     pinned_to: str | None = None
 
 
-def split(pod: Pod) -> tuple[Pod, Own]:
+def split(pod: Pod, *, annotations: frozenset[str] = frozenset()) -> tuple[Pod, Own]:
+    """Part what a pod shares with its siblings from its own; these annotations are kept, too."""
     meta, spec = pod.metadata, pod.spec
     labels, own_labels = _set_apart(meta.labels, OWN_LABELS)
-    annotations, own_annotations = _set_apart(keep_known(meta.annotations), OWN_ANNOTATIONS)
+    kept, own_annotations = _set_apart(keep_known(meta.annotations, annotations), OWN_ANNOTATIONS)
     volumes, claims = _unname_claims(spec.volumes)
     affinity, pinned_to = unpin(spec.affinity, meta)
     common = Pod(
         ObjectMeta(
             namespace=meta.namespace,
             labels=labels,
-            annotations=annotations,
+            annotations=kept,
             owner_references=meta.owner_references,
         ),
         replace(spec, node_name=None, affinity=affinity, volumes=volumes),
@@ -107,11 +108,11 @@ def join_spec(common: PodSpec, own: Own, *, node: str | None) -> PodSpec:
     )
 
 
-def keep_known(annotations: Labels | None) -> Labels | None:
-    """Drop the annotations that nobody here reads."""
+def keep_known(annotations: Labels | None, others: frozenset[str] = frozenset()) -> Labels | None:
+    """Drop the annotations that nobody here reads, but for these others."""
     if not annotations:
         return None
-    return {key: text for key, text in annotations.items() if _is_known(key)} or None
+    return {key: text for key, text in annotations.items() if _is_known(key) or key in others} or None
 
 
 @lru_cache(maxsize=4096)

@@ -48,9 +48,10 @@ class Template(msgspec.Struct, frozen=True, eq=False, weakref=True):
 
 
 class Templates:
-    """The templates in use."""
+    """The templates in use; `annotations` are kept beside those that are always read."""
 
-    def __init__(self, *, version: Version) -> None:
+    def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
+        self.annotations = annotations
         self._version = version
         self._by_content: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
         self._by_owner: WeakValueDictionary[str, Template] = WeakValueDictionary()

@@ -36,8 +36,8 @@ class _Look(NamedTuple):
 class NoticingCache(Cache):
     """A cache with somebody who listens, to single events; after a new list nobody is told."""
 
-    def __init__(self, *, version: Version) -> None:
-        super().__init__(version=version)
+    def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
+        super().__init__(version=version, annotations=annotations)
         self.listener: Listener | None = None
         self._heed: dict[Kind[Any, Any], Callable[[Listener, str, Any], bool]] = {
             NODE: self._apply_node,

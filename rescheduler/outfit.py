@@ -67,6 +67,18 @@ class Outfit:
             name: watcher.age if watcher.trouble else 0.0 for name, watcher in watchers if watcher.is_synced
         }
 
+    def find_unread(self) -> Refused | None:
+        """Tell that the mirror lacks an annotation by which the policy protects pods."""
+        keys = self.policy().protections.annotation_keys
+        if self.cache.keeps_annotations(keys):
+            return None
+        return Refused("StaleMirror", f"pods are read anew, with the annotations {', '.join(sorted(keys))}")
+
+    def keep_annotations(self) -> None:
+        """Read the pods anew if the policy protects them by an annotation that was not kept."""
+        if self.cache.keep_annotations(self.policy().protections.annotation_keys):
+            self.mirror.watchers["pods"].resync()
+
     def describe_world(self, *, landings: tuple[bool, ...] = (), brakes: tuple[Refused, ...] = ()) -> World:
         known = self.foresight
         return World(
@@ -111,7 +123,7 @@ async def outfitting(
         lease_api = await enter(Api(access, first.api))
         api = await enter(Api(access, first.api))
         version = read_version(await api.version())
-        cache = NoticingCache(version=version)
+        cache = NoticingCache(version=version, annotations=policy().protections.annotation_keys)
         recorder = await enter(recording(api, reporter=REPORTER, instance=identity, clock=time.time))
         asker = await enter(asking(api, first.extender_access))
         yield Outfit(

@@ -93,7 +93,7 @@ async def equipping(
 ) -> AsyncIterator[Equipment]:
     """Mirror what a move needs to see, and have all else at hand."""
     version = read_version(await api.version())
-    cache = Cache(version=version)
+    cache = Cache(version=version, annotations=policy.protections.annotation_keys)
     forecast = foresee(version) if foresee else None
     needed = [one for one in ALL if forecast or one.kind in _NEEDED_KINDS]
     identity = leadership.identity

@@ -102,17 +102,20 @@ async def _ask(arguments: argparse.Namespace) -> Asked:
     extender = read_settings(arguments.extender_settings, DEFAULTS)
     memory = None if arguments.memory is None else _read_memory(arguments.memory)
     now = read_now(arguments.now)
-    snapshot, version = await _read_cluster(arguments, now)
+    snapshot, version = await _read_cluster(arguments, now, policy.protections.annotation_keys)
     world = World(version, read_scheduler(arguments.scheduler_config, version), extender)
     return Asked(snapshot, policy, memory, world)
 
 
-async def _read_cluster(arguments: argparse.Namespace, now: float) -> tuple[Snapshot, Version]:
+async def _read_cluster(
+    arguments: argparse.Namespace, now: float, annotations: frozenset[str]
+) -> tuple[Snapshot, Version]:
     if arguments.cluster is None:
-        return await _look(Access(arguments.kubeconfig, arguments.context), now, arguments.kubernetes)
+        access = Access(arguments.kubeconfig, arguments.context)
+        return await _look(access, now, arguments.kubernetes, annotations)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
     with telling(lambda: f"reading {arguments.cluster}"):
-        reading = read_objects(arguments.cluster, now=now, version=version)
+        reading = read_objects(arguments.cluster, now=now, version=version, annotations=annotations)
     for fault in reading.faults:
         sys.stderr.write(f"rescheduler: passed over: {fault}\n")
     if not reading.snapshot.nodes.names:
@@ -120,11 +123,13 @@ async def _read_cluster(arguments: argparse.Namespace, now: float) -> tuple[Snap
     return reading.snapshot, version
 
 
-async def _look(access: Access, now: float, asked: Version | None) -> tuple[Snapshot, Version]:
+async def _look(
+    access: Access, now: float, asked: Version | None, annotations: frozenset[str]
+) -> tuple[Snapshot, Version]:
     """Mirror everything once; kinds of ours may not be installed."""
     async with Api(access) as api:
         version = asked or read_version(await api.version())
-        cache = Cache(version=version)
+        cache = Cache(version=version, annotations=annotations)
         async with mirroring(api, cache, ALL) as mirror:
             is_read = await _wait(mirror)
             snapshot, troubles = take(cache, now=now), mirror.troubles()

@@ -47,7 +47,7 @@ class Daemon:
             settings, ReschedulerSettings, on_change=self._take_settings, on_refusal=self._refuse
         )
         self.policy = LiveSettings(
-            policy, ReschedulerPolicy, on_change=lambda _: self._wake(), on_refusal=self._refuse
+            policy, ReschedulerPolicy, on_change=self._take_policy, on_refusal=self._refuse
         )
         self._first = self.settings.current
         self._foresee = foreseeing(self._first.scheduler)
@@ -147,6 +147,11 @@ class Daemon:
         late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
         if late:
             log.warning("settings have changed that need a restart", fields=late)
+        self._wake()
+
+    def _take_policy(self, _: ReschedulerPolicy) -> None:
+        if self._outfit:
+            self._outfit.keep_annotations()
         self._wake()
 
     def _refuse(self, refusal: SettingsError) -> None:

@@ -60,6 +60,11 @@ class ProtectionSettings(Section, frozen=True):
     prefer_no_eviction: Literal["no", "price"] = "no"
     """What the descheduler's annotation prefer-no-eviction means."""
 
+    @property
+    def annotation_keys(self) -> frozenset[str]:
+        """The keys of protectedPodAnnotations: the mirror keeps them for these settings alone."""
+        return frozenset(each.partition("=")[0] for each in self.protected_pod_annotations)
+
     def __post_init__(self) -> None:
         for selector in (self.namespace_selector, self.pod_selector):
             parse_selector(selector)

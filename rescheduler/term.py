@@ -115,9 +115,11 @@ class Term:
 
     def _list_brakes(self) -> tuple[Refused, ...]:
         """Where landings are promised, what breaks the promise stops all moves."""
-        if self._outfit.settings().extender != "required":
-            return ()
-        return tuple(filter(None, (self._outfit.reach.refused, self.comparer.find_drift())))
+        outfit = self._outfit
+        unread = outfit.find_unread()
+        if outfit.settings().extender != "required":
+            return (unread,) if unread else ()
+        return tuple(filter(None, (unread, outfit.reach.refused, self.comparer.find_drift())))
 
     def _halt(self) -> Refused | None:
         outfit = self._outfit

@@ -325,3 +325,45 @@ def test_a_kind_that_did_not_change_is_collected_once() -> None:
     first = cache.contents()[SERVICE]
     cache.apply(POD, ADDED, as_record(Pod, {"metadata": {"name": "p", "uid": "u", "resourceVersion": "6"}}))
     assert cache.contents()[SERVICE] is first
+
+
+PINNED = frozenset({"example.com/pinned"})
+
+
+def pinned(name: str, version: int) -> Pod:
+    return pod_record(pod(name, annotations={"example.com/pinned": "yes"}), version, uid=f"uid-{name}")
+
+
+def annotations_of(cache: Cache) -> dict[str, Labels]:
+    return {row.name: row.annotations for row in cache.of(POD).rows()}
+
+
+def test_an_annotation_that_somebody_asks_for_is_kept_from_the_start() -> None:
+    cache = Cache(version=KUBERNETES, annotations=PINNED)
+    cache.replace(POD, [pinned("a", 1)], "1")
+    assert annotations_of(cache) == {"a": {"example.com/pinned": "yes"}}
+    assert cache.keeps_annotations(PINNED)
+    assert not cache.keep_annotations(PINNED)
+
+
+def test_one_that_is_asked_for_later_is_kept_of_all_pods_after_the_next_list() -> None:
+    """A list that had begun before does not count: it took over what was known."""
+    cache = Cache(version=KUBERNETES)
+    cache.replace(POD, [pinned("a", 1)], "1")
+    early = cache.relist(POD)
+    early.apply(ADDED, pinned("a", 1))
+    assert cache.keep_annotations(PINNED)
+    early.finish("2")
+    assert annotations_of(cache) == {"a": {}}
+    assert not cache.keeps_annotations(PINNED)
+    cache.replace(POD, [pinned("a", 1)], "3")
+    assert annotations_of(cache) == {"a": {"example.com/pinned": "yes"}}
+    assert cache.keeps_annotations(PINNED)
+
+
+def test_rows_that_lack_nothing_are_not_made_again() -> None:
+    cache = Cache(version=KUBERNETES, annotations=PINNED)
+    cache.replace(POD, [pinned("a", 1)], "1")
+    before = cache.of(POD).by_uid("uid-a")
+    cache.replace(POD, [pinned("a", 1)], "2")
+    assert cache.of(POD).by_uid("uid-a") is before

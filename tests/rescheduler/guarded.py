@@ -25,11 +25,14 @@ def context_of(
     brakes: BrakeSettings | None = None,
 ) -> Context:
     """A cluster with these objects, and the node n1 at least."""
-    reading = from_objects([node("n1"), *objects], now=now, version=(1, 36))
+    protecting = protections or ProtectionSettings()
+    reading = from_objects(
+        [node("n1"), *objects], now=now, version=(1, 36), annotations=protecting.annotation_keys
+    )
     assert not reading.faults
     return Context(
         reading.snapshot,
-        protections or ProtectionSettings(),
+        protecting,
         limits or LimitSettings(),
         brakes or BrakeSettings(),
     )

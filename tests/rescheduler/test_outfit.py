@@ -3,15 +3,20 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+from reberth.kinds import POD
 from reberth.leasing import LeaseSettings
 from reberth.refusals import Refused
 from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.noticing import NoticingCache
 from rescheduler.outfit import NEEDED, Outfit
 from rescheduler.pausing import Pause
+from rescheduler.safeguards import ProtectionSettings
 from rescheduler.settings import ReschedulerSettings
 
 
-def outfit(*, away: Refused | None = None, **watchers: Any) -> Outfit:
+def outfit(
+    *, away: Refused | None = None, policy: ReschedulerPolicy | None = None, **watchers: Any
+) -> Outfit:
     well = {name: watcher() for name in NEEDED}
     mirror: Any = SimpleNamespace(watchers={**well, **watchers})
     nothing = cast("Any", None)
@@ -19,7 +24,7 @@ def outfit(*, away: Refused | None = None, **watchers: Any) -> Outfit:
     return Outfit(
         api=nothing,
         lease_api=nothing,
-        cache=nothing,
+        cache=NoticingCache(version=(1, 36)),
         mirror=mirror,
         asker=nothing,
         pause=pause,
@@ -28,7 +33,7 @@ def outfit(*, away: Refused | None = None, **watchers: Any) -> Outfit:
         foresight=nothing,
         identity="me",
         settings=ReschedulerSettings,
-        policy=ReschedulerPolicy,
+        policy=lambda: policy or ReschedulerPolicy(),
     )
 
 
@@ -59,3 +64,20 @@ def test_what_is_needed_and_missing_is_named() -> None:
     found = outfit(moveledgers=watcher(synced=False, trouble="not installed in this cluster"))
     assert list(found.list_missing()) == ["moveledgers: not installed in this cluster"]
     assert list(found.list_warnings()) == []
+
+
+def test_moves_wait_until_pods_are_read_with_the_annotations_that_protect_them() -> None:
+    asked: list[str] = []
+    pods = SimpleNamespace(is_synced=True, trouble=None, age=0.0, resync=lambda: asked.append("pods"))
+    protections = ProtectionSettings(protected_pod_annotations=("example.com/pinned", "example.com/a=b"))
+    found = outfit(policy=ReschedulerPolicy(protections=protections), pods=pods)
+    names = "example.com/a, example.com/pinned"
+    expected = Refused("StaleMirror", f"pods are read anew, with the annotations {names}")
+    assert found.find_unread() == expected
+    found.keep_annotations()
+    found.keep_annotations()
+    assert asked == ["pods"]
+    assert found.find_unread() == expected
+    found.cache.replace(POD, [], "1")
+    assert found.find_unread() is None
+    assert outfit().find_unread() is None

@@ -118,6 +118,20 @@ def test_a_memory_passes_from_plan_to_plan(tmp_path: Path) -> None:
     assert counts == [0, 0, 1]
 
 
+def test_an_annotation_of_the_policys_own_choice_protects(tmp_path: Path) -> None:
+    pinned, asked = tmp_path / "objects.yaml", tmp_path / "policy.yaml"
+    pods = list(yaml.safe_load_all(ROOMY.read_text()))
+    for each in pods:
+        each["metadata"].setdefault("annotations", {})["example.com/pinned"] = "yes"
+    pinned.write_text(yaml.safe_dump_all(pods))
+    head = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerPolicy\n"
+    asked.write_text(f"{head}protections: {{protectedPodAnnotations: [example.com/pinned]}}\n")
+    assert "1 move" in run_command("--cluster", pinned, *NOW)
+    told = run_command("--cluster", pinned, *NOW, "--policy", asked)
+    assert "0 moves" in told
+    assert "annotation example.com/pinned" in " ".join(told.split())
+
+
 def test_an_unreadable_object_is_named_and_passed_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

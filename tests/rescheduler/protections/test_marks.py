@@ -192,10 +192,11 @@ def test_a_go_duration_is_read_as_go_reads_it(text: str, seconds: float | None) 
 
 
 def test_the_users_own_annotations_protect_too() -> None:
-    settings = ProtectionSettings(protected_pod_annotations=("reberth.dev/pet", "reberth.dev/role=main"))
-    assert ask(settings=settings, annotations={"reberth.dev/pet": "x"}) == NO
-    assert ask(settings=settings, annotations={"reberth.dev/role": "main"}) == NO
-    assert ask(settings=settings, annotations={"reberth.dev/role": "spare"}) is None
+    settings = ProtectionSettings(protected_pod_annotations=("example.com/pet", "example.com/role=main"))
+    assert ask(settings=settings, annotations={"example.com/pet": "x"}) == NO
+    assert ask(settings=settings, annotations={"example.com/role": "main"}) == NO
+    assert ask(settings=settings, annotations={"example.com/role": "spare"}) is None
+    assert ask(annotations={"example.com/pet": "x"}) is None
 
 
 @pytest.mark.parametrize("wrong", ["", "=x", "a b"])
