@@ -22,7 +22,7 @@ import msgspec
 from reberth.measures import Duration
 from reberth.records import HistoryStatus, Outcome, PastMove
 from reberth.refusals import Refused
-from reberth.times import parse_time
+from reberth.times import parse_time, write_time
 
 _FRUITLESS = frozenset(
     {
@@ -104,7 +104,7 @@ def find_block(
     if not blocks:
         return None
     until, rule, reason = max(blocks)
-    return Refused(rule, reason, until)
+    return Refused(rule, f"{reason}: the pod stays until {write_time(until)}", until)
 
 
 def _blocks(status: HistoryStatus, node: str | None, back_off: BackOff) -> Iterator[tuple[float, str, str]]:

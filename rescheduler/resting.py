@@ -6,6 +6,7 @@ from reberth.records import EvictionHistory
 from reberth.refusals import Refused
 from reberth.rows import PodRow
 from reberth.settings import Section
+from reberth.times import write_time
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.worth import Worth
 
@@ -28,7 +29,11 @@ def refuse_resting(
 ) -> Refused | None:
     """Tell why a pod stays: its last move has not paid back yet."""
     until = max([memory.find_rest(row) or now, *_end_rests(row, history, settings)])
-    return Refused(_RULE, "its last move has not paid back yet", until) if until > now else None
+    if until <= now:
+        return None
+    return Refused(
+        _RULE, f"its last move has not paid back yet: the pod stays until {write_time(until)}", until
+    )
 
 
 def find_rest(worth: Worth, settings: RestSettings) -> float:

@@ -55,6 +55,7 @@ class Daemon:
         self._stop = asyncio.Event()
         self._outfit: Outfit | None = None
         self._term: Term | None = None
+        self._lost = ""  # why it does not lead any more
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Raises a ReberthError if it cannot even begin."""
@@ -123,7 +124,8 @@ class Daemon:
             try:
                 await self._lead(outfit)
             except* LeaseLost as lost:
-                log.warning("leadership lost", reason=str(lost.exceptions[0]))
+                self._lost = str(lost.exceptions[0])
+                log.warning("leadership lost", reason=self._lost)
             except* ReberthError as group:
                 log.warning("leadership ended", reason=str(group.exceptions[0]))
             await asyncio.sleep(_PAUSE)
@@ -134,6 +136,7 @@ class Daemon:
                 return  # only who gives way is refused
             log.info("leading", identity=outfit.identity)
             metrics.LEADING.set(1)
+            self._lost = ""
             self._term = Term(outfit, leadership, memory=PlanMemory())
             try:
                 await self._term.lead()
@@ -170,7 +173,8 @@ class Daemon:
 
     def _list_remarks(self, outfit: Outfit) -> Iterator[str]:
         """Say who leads, what is worth a look, and how true the mirrors are."""
-        yield "leading" if self._term else "standing by: another process leads, or nobody does yet"
+        lost = f"; it was lost here: {self._lost}" if self._lost else ""
+        yield "leading" if self._term else f"standing by: another process leads, or nobody does yet{lost}"
         for refusal in filter(None, (self.settings.refusal, self.policy.refusal)):
             yield f"refused, the last good one stays in force: {refusal}"
         made = self._find_last()

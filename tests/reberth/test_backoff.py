@@ -9,7 +9,7 @@ from reberth.errors import SettingsError
 from reberth.records import EvictionHistory, HistoryStatus, Outcome, PastMove
 from reberth.refusals import Refused
 from reberth.settings import parse
-from reberth.times import parse_time
+from reberth.times import parse_time, write_time
 from tests.reberth.remembering import DAY, HOUR, MINUTE, NOW, after_move, empty_history, past
 
 FRUITLESS = {
@@ -60,11 +60,13 @@ def test_blocks_double_up_to_their_longest(moves: int, pair: float, workload: fl
         history = after_move(history, f"m{number}", Outcome.WORSE, closed=NOW + number * MINUTE)
 
     patiently = HistoryStatus(past=history.status.past)
+    ends = now + pair * HOUR, now + workload * HOUR
+    stays = [f"the pod stays until {write_time(end)}" for end in ends]
     assert find_block(patiently, now, node="n1") == Refused(
-        "PairBackOff", "a move of the workload off this node brought nothing", now + pair * HOUR
+        "PairBackOff", f"a move of the workload off this node brought nothing: {stays[0]}", ends[0]
     )
     assert find_block(patiently, now) == Refused(
-        "WorkloadBackOff", "a move of the workload brought nothing", now + workload * HOUR
+        "WorkloadBackOff", f"a move of the workload brought nothing: {stays[1]}", ends[1]
     )
 
 

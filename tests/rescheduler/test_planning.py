@@ -260,6 +260,9 @@ def test_a_pod_rests_until_its_move_has_paid_back() -> None:
         [*after, builders.node("third")], policy(protections={"minAge": "0s"}), memory, now=NOW + 60
     )
     assert refusals_of(again)["default/web-1.1"] == "NotPaidBack"
+    assert [each.reason for each in again.refused] == [
+        "its last move has not paid back yet: the pod stays until 2026-11-18T13:00:00Z"
+    ]
     later, _ = make_plan([*after, builders.node("third")], policy(), memory, now=NOW + 90_000)
     assert "default/web-1.1" in moves_of(later)
 
