@@ -116,10 +116,10 @@ ALERTS = (
     ),
     Alert(
         "ReberthSettingsRefused",
-        "min by (instance) (reberth_settings_valid) == 0",
+        "min by (instance, kind) (reberth_settings_valid) == 0",
         "5m",
-        "The settings file of {{ $labels.instance }} is refused; the last good one stays",
-        "Its log names every field that is wrong.",
+        "The file with the {{ $labels.kind }} of {{ $labels.instance }} is refused; the last good one stays",
+        "Its log and its /readyz name every field that is wrong.",
     ),
     Alert(
         "ReberthCertificateRefused",

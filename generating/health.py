@@ -102,7 +102,7 @@ WELL = Row(
             "timeseries",
             "0 while a changed file is refused, and the last good one stays.",
             (
-                Query("min by (instance) (reberth_settings_valid)", "settings of {{instance}}"),
+                Query("min by (instance, kind) (reberth_settings_valid)", "{{kind}} of {{instance}}"),
                 Query(
                     "min by (instance) (reberth_certificate_valid)",
                     "certificate of {{instance}}",
