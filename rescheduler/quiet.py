@@ -36,12 +36,16 @@ class TimeOfDay(Measure, int):
 
 
 class QuietHours(Section, frozen=True):
-    """From start to end these policies move nothing; none named means all, of policies and of days."""
+    """From start to end these policies move nothing."""
 
     start: TimeOfDay
+    """When the hours begin."""
     end: TimeOfDay
+    """When they end; on the next day if that is not after the start."""
     days: tuple[Day, ...] = ()
+    """The days on which they begin; none named means all."""
     policies: tuple[PolicyName, ...] = ()
+    """Who rests; none named means all policies."""
 
 
 def find_zone(name: str) -> tzinfo:
