@@ -161,6 +161,8 @@ class Watcher(Generic[T]):
 
     async def _follow(self) -> None:
         async with asyncio.timeout(self._settings.silence) as self._patience:
+            if self._resync_asked:
+                self._version = None  # events may have come in since, before the watch was broken off
             self._resync_asked = False
             self._heard_at = float("-inf")
             listing = await self._begin_list()
