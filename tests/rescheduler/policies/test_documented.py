@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reberth.resources import ALL
 from tests.rescheduler.planned import ROOT, WITH_EXTENDER, run_command
 
 DOCUMENTS = sorted(path for path in (ROOT / "docs" / "policies").glob("*.md") if path.name != "README.md")
@@ -25,6 +26,15 @@ def test_the_example_of_a_policy_is_true(document: Path, tmp_path: Path) -> None
         "moves": {move["pod"]: move["destinations"][0]["node"] for move in found["moves"]},
         "refused": {refused["pod"]: refused["rule"] for refused in found["refused"]},
     }
+
+
+def test_the_command_that_prints_a_cluster_names_every_kind_that_a_plan_looks_at() -> None:
+    short = {"persistentvolumeclaims": "pvc", "persistentvolumes": "pv"}
+    written = (ROOT / "docs" / "policies" / "README.md").read_text()
+    asked = re.search(r"kubectl get (\S+(?:\\\n\s+\S+)*) -A -o json", written)
+    assert asked
+    named = "".join(asked[1].replace("\\\n", "").split()).split(",")
+    assert sorted(named) == sorted(short.get(each.name, each.name) for each in ALL)
 
 
 def test_there_is_a_document_for_every_policy() -> None:
