@@ -8,19 +8,16 @@ from math import nan
 from prometheus_client import Counter, Gauge, Histogram
 
 from reberth.metrics import REGISTRY
-from reberth.records import Outcome
 from rescheduler.moving import MANUAL
 from rescheduler.plans import ClusterScore
 from rescheduler.policies import better_preferences, broken_rules, under_utilised_nodes
 from rescheduler.protections import RULES as PROTECTIONS
 
 POLICIES = frozenset({better_preferences.NAME, broken_rules.NAME, under_utilised_nodes.NAME, MANUAL})
-OUTCOMES = frozenset(Outcome)
 SCORE_PARTS = ClusterScore._fields
 # The right ends of the bars in which nodes are counted by what they have in use.
 UTILISATION_BARS = tuple(tenth / 10 for tenth in range(1, 11))
 PHASES = ("snapshot", "plan", "publish")
-WAKES = frozenset({"start", "interval", "node", "pending", "settings", "pause", "moves", "extenders"})
 
 BRAKES = frozenset(
     {
