@@ -46,11 +46,17 @@ def read_scheduler(path: str | None, version: Version) -> Scheduler:
 def read_objects(
     path: str, *, now: float, version: Version, annotations: frozenset[str] = frozenset()
 ) -> Reading:
-    """Read what kubectl prints; of pods these annotations are kept, too."""
+    """Read what kubectl prints; of pods these annotations are kept, too.
+
+    Refuses objects of which none can be used: an answer would be about nothing.
+    """
     try:
-        return from_objects(read_bytes(path), now=now, version=version, annotations=annotations)
+        reading = from_objects(read_bytes(path), now=now, version=version, annotations=annotations)
     except TextError as error:
         raise UsageError(f"{path}: {error}") from None
+    if reading.is_useless:
+        raise UsageError(": ".join([path, "holds nothing that can be used", *map(str, reading.faults[:1])]))
+    return reading
 
 
 def read_now(text: str | None) -> float:
@@ -67,9 +73,3 @@ def version_argument(text: str) -> Version:
         return read_version(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def refuse_useless(path: str, reading: Reading) -> None:
-    """Refuse objects of which none can be used: an answer would be about nothing."""
-    if reading.is_useless:
-        raise UsageError(": ".join([path, "holds nothing that can be used", *map(str, reading.faults[:1])]))

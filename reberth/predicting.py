@@ -13,7 +13,6 @@ from reberth.given import (
     read_objects,
     read_scheduler,
     read_settings,
-    refuse_useless,
     version_argument,
 )
 from reberth.landing.advising import (
@@ -72,7 +71,6 @@ def answer(arguments: argparse.Namespace) -> str:
     version: Version = arguments.kubernetes
     scheduler = read_scheduler(arguments.scheduler_config, version)
     reading = read_objects(arguments.cluster, now=now, version=version)
-    refuse_useless(arguments.cluster, reading)
     _warn(reading, scheduler, version)
     ground = Ground(reading.snapshot, version)
     memory = Memory(ground, read_settings(arguments.extender_settings, DEFAULTS))
