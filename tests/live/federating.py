@@ -37,12 +37,13 @@ class Place:
         self.members = members
         self.clusters = clusters
         self.account = hub.kubeconfig
+        self.namespace = "default"
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self, folder: Path, **settings: Any) -> None:
         """Run the federation, with settings that make it quick."""
         path = folder / "federation.yaml"
-        path.write_text(yaml.safe_dump(_settings(self.cluster.spare_port(), **settings)))
+        path.write_text(yaml.safe_dump(_settings(self.cluster.spare_port(), self.namespace, **settings)))
         command = (sys.executable, "-m", "federation", "run", "--settings", str(path))
         with Path(folder, "federation.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
@@ -56,14 +57,15 @@ class Place:
         return await self.process.wait()
 
 
-def _settings(port: int, **more: Any) -> Object:
+def _settings(port: int, namespace: str, **more: Any) -> Object:
+    lease = {"namespace": namespace, "duration": "5s", "renewDeadline": "4s", "retryEvery": "500ms"}
     quick = {"probeEvery": "500ms", "threshold": "1s"}
     return {
         "apiVersion": "reberth.dev/v1alpha1",
         "kind": "FederationSettings",
         "server": {"port": port},
         "log": {"style": "console"},
-        "lease": {"namespace": "default", "duration": "5s", "renewDeadline": "4s", "retryEvery": "500ms"},
+        "lease": lease,
         "members": quick,
         **more,
     }
@@ -123,6 +125,7 @@ async def restrict(place: Place, **more: Sequence[Object]) -> None:
         secret = f"/api/v1/namespaces/karmada-cluster/secrets/{name}"
         await place.hub.patch(secret, {"data": {"token": base64.b64encode(token.encode()).decode()}})
     place.account = place.cluster.user(FEDERATION_ACCOUNT)
+    place.namespace = "reberth-system"
 
 
 async def _grant(client: Client, account: str, rules: Sequence[Object]) -> None:

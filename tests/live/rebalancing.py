@@ -18,7 +18,7 @@ from reberth.records import Record
 from reberth.resources import Resource
 from reberth.times import parse_time
 from tests.builders import Object
-from tests.live.federating import Place, deployment, eventually, federated, policy
+from tests.live.federating import Place, deployment, eventually, federated, policy, restrict
 from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
 
 T = TypeVar("T", bound=Record)
@@ -36,10 +36,14 @@ AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "
 
 @contextlib.asynccontextmanager
 async def rebalancing(name: str, folder: Path, *, cpu: str = "32") -> AsyncIterator[Place]:
-    """Three members with a node each, and a federation that is quick and ends without an error in its log."""
+    """Three members with a node each, and a federation that is quick and ends without an error in its log.
+
+    It has the rights of the manifests alone.
+    """
     async with federated(name, MEMBERS, without=()) as place:
         for cluster in place.clusters.values():
             await cluster.add_nodes(1, cpu=cpu, pods=1000)
+        await restrict(place)
         await place.start(
             folder,
             members={"probeEvery": "500ms", "threshold": "1s"},

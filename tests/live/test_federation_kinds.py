@@ -31,7 +31,6 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MANAGED = "karmada.io/managed"
 RETAIN = "resourcetemplate.karmada.io/retain-replicas"
-LEASE = {"duration": "5s", "renewDeadline": "4s", "retryEvery": "500ms"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -48,8 +47,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
             hub=[{**rules, "verbs": ["list", "watch", "patch"]}],
             members=[{**rules, "verbs": ["get", "list", "watch", "create", "patch", "delete"]}],
         )
-        lease = {"namespace": "reberth-system", **LEASE}
-        await place.start(folder, lease=lease, execution={"tryAgainEvery": "1s"})
+        await place.start(folder, execution={"tryAgainEvery": "1s"})
         yield place
         assert await place.stop() == 0
         log = (folder / "federation.log").read_text()
