@@ -297,7 +297,7 @@ async def test_a_copy_takes_along_what_the_one_before_it_said(place: Partitioned
             one
             and [
                 each
-                for each in one["status"].get("aggregatedStatus", ())
+                for each in one.get("status", {}).get("aggregatedStatus", ())
                 if each.get("status", {}).get("availableReplicas") == 2
             ]
         ),
