@@ -51,6 +51,7 @@ MOVES_FULL = Refused("MovesFull", "the workload has as many open moves as its hi
 NO_SUCH_MOVE = Refused("NoSuchMove", "the workload's history holds no such open move")
 PHASE_PASSED = Refused("PhasePassed", "the move has come further already")
 
+_BAD = frozenset({Outcome.RETURNED, Outcome.PENDING, Outcome.NOT_READY})
 _GIVEN_UP = "GivenUp"
 _FRUITLESS = ("FruitlessMoves", "too many moves of the workload brought nothing; it is left alone for now")
 _OVER = ("TimeOver", "the workload may be moved again")
@@ -65,6 +66,16 @@ class Ending(msgspec.Struct, frozen=True):
     score_before: int | None = None
     score_after: int | None = None
     time_to_ready: float | None = None
+
+    @property
+    def is_well(self) -> bool:
+        """Nothing is known to be worse for the move."""
+        return self.outcome not in _BAD
+
+    def __str__(self) -> str:
+        landed = f", landed on {self.landed_on}" if self.landed_on else ""
+        ready = "" if self.time_to_ready is None else f", Ready after {self.time_to_ready:.0f} s"
+        return f"{self.outcome}{landed}{ready}"
 
 
 def start_history(signature: Signature) -> EvictionHistory:

@@ -6,10 +6,9 @@ import msgspec
 
 from reberth.events import NORMAL, WARNING, Recorder
 from reberth.history import Ending
-from reberth.records import ObjectReference, OpenMove, Outcome, WorkloadIdentity
+from reberth.records import ObjectReference, OpenMove, WorkloadIdentity
 from reberth.refusals import Refused
 
-_BAD = frozenset({Outcome.RETURNED, Outcome.PENDING, Outcome.NOT_READY})
 _ACTION = "Move"
 
 
@@ -27,15 +26,12 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def is_well(self) -> bool:
         """The pod was moved, and nothing is known to be worse for it."""
-        return self.refused is None and self.ending.outcome not in _BAD
+        return self.refused is None and self.ending.is_well
 
     def __str__(self) -> str:
         if self.refused:
             return f"refused: {self.refused.rule}: {self.refused.reason}"
-        ending = self.ending
-        landed = f", landed on {ending.landed_on}" if ending.landed_on else ""
-        ready = "" if ending.time_to_ready is None else f", Ready after {ending.time_to_ready:.0f} s"
-        return f"{ending.outcome}{landed}{ready}"
+        return str(self.ending)
 
 
 class Reporter:
