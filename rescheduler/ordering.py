@@ -11,7 +11,7 @@ from reberth.records import ObjectMeta, Pod, WorkloadIdentity
 from reberth.refusals import Refused
 from reberth.resources import ALL
 from reberth.signature import Signature, find_controller, sign_pod
-from reberth.snapshot import take
+from reberth.snapshot import build
 from rescheduler.equipment import Equipment
 from rescheduler.executing import Order
 from rescheduler.moving import MANUAL
@@ -35,7 +35,7 @@ async def compose_order(
     if isinstance(signature, Refused):
         return signature
     refused = refuse_pod(pod) or await _refuse_by_budgets(equipment, pod)
-    destinations = refused or _choose_destinations(equipment, pod, signature, to)
+    destinations = refused or await _choose_destinations(equipment, pod, signature, to)
     if isinstance(destinations, Refused):
         return destinations
     return Order(pod, signature, destinations, MANUAL, reason)
@@ -79,21 +79,24 @@ async def _find_owner(api: Api, namespace: str, controller: WorkloadIdentity) ->
 
 async def _refuse_by_budgets(equipment: Equipment, pod: Pod) -> Refused | None:
     budgets = await equipment.list_budgets(pod.metadata.namespace)
-    snapshot = take(equipment.sight.cache, now=equipment.clock())
-    return refuse_by_budgets(pod.metadata.uid, snapshot, budgets)
+    contents, now = equipment.sight.cache.contents(), equipment.clock()
+    uid = pod.metadata.uid
+    return await equipment.think(lambda: refuse_by_budgets(uid, build(contents, now=now), budgets))
 
 
-def _choose_destinations(
+async def _choose_destinations(
     equipment: Equipment, pod: Pod, who: Signature, to: tuple[str, ...]
 ) -> tuple[str, ...] | Refused:
     """Take the nodes that were named, those that will not do left out, or else those of the forecast."""
-    forecast, now = equipment.forecast, equipment.clock()
+    forecast, contents, now = equipment.forecast, equipment.sight.cache.contents(), equipment.clock()
     if not to:
         if forecast is None:
             return NO_FORECAST
-        return forecast.find_destinations(take(equipment.sight.cache, now=now), pod)
+        return await equipment.think(lambda: forecast.find_destinations(build(contents, now=now), pod))
     usable = choose_usable(to, source=pod.spec.node_name or "", who=who, find=equipment.find_node, now=now)
     if isinstance(usable, Refused) or forecast is None:
         return usable
-    refused = forecast.refuse_destinations(take(equipment.sight.cache, now=now), pod, usable)
+    refused = await equipment.think(
+        lambda: forecast.refuse_destinations(build(contents, now=now), pod, usable)
+    )
     return refused or usable
