@@ -5,8 +5,9 @@ import asyncio
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -14,6 +15,8 @@ from reberth import logs
 from reberth.api import Api
 from reberth.connecting import Access
 from reberth.errors import ConfigurationError, ReberthError, taken_apart
+from reberth.history import Ending
+from reberth.leasing import LEASE_HELD
 from reberth.logs import LogSettings
 from reberth.refusals import Refused
 from reberth.settings import load
@@ -21,14 +24,24 @@ from reberth.times import write_time
 from rescheduler import plan_command
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.foreknowing import foreseeing
+from rescheduler.handing_over import hand_over
 from rescheduler.noting import Carried, clear_notes, describe_note, list_notes
 from rescheduler.performing import leading_by_hand, perform_move
+from rescheduler.reporting import Report
 from rescheduler.running import Daemon
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.storing import Store
+from rescheduler.wishes import LONGEST_REASON
 
 DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-_LONGEST_REASON = 1024
+
+
+class _Wish(TypedDict):
+    """What both who may carry a move out are told of it."""
+
+    to: tuple[str, ...]
+    reason: str
+    tell: Callable[[str], None]
 
 
 def main() -> int:
@@ -83,16 +96,12 @@ async def _run(arguments: argparse.Namespace) -> int:
 async def _move(arguments: argparse.Namespace) -> int:
     settings = _load(arguments)
     policy = load(arguments.policy, ReschedulerPolicy) if arguments.policy else ReschedulerPolicy()
-    came = await perform_move(
-        _access(arguments),
-        settings,
-        _read_pod(arguments),
-        policy=policy,
-        to=tuple(dict.fromkeys(arguments.to)),
-        reason=_read_reason(arguments.reason),
-        tell=_tell,
-        foresee=foreseeing(settings.scheduler),
-    )
+    asked = (_access(arguments), settings, _read_pod(arguments))
+    wish = _Wish(to=tuple(dict.fromkeys(arguments.to)), reason=_read_reason(arguments.reason), tell=_tell)
+    foresee = foreseeing(settings.scheduler)
+    came: Report | Ending | Refused = await perform_move(*asked, policy=policy, foresee=foresee, **wish)
+    if isinstance(came, Refused) and came.rule == LEASE_HELD:
+        came = await hand_over(*asked, held=came, **wish)
     if isinstance(came, Refused):
         print(f"refused: {came.rule}: {came.reason}", flush=True)
         return NOT_DONE
@@ -193,8 +202,8 @@ def _read_pod(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def _read_reason(text: str) -> str:
     """It stands in the history, which bounds it, and in a line of `notes list`."""
-    if not text.isprintable() or len(text.encode()) > _LONGEST_REASON:
-        raise ConfigurationError(f"--reason: must be one line of at most {_LONGEST_REASON} bytes")
+    if not text.isprintable() or len(text.encode()) > LONGEST_REASON:
+        raise ConfigurationError(f"--reason: must be one line of at most {LONGEST_REASON} bytes")
     return text
 
 

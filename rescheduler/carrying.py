@@ -67,11 +67,23 @@ class Carrier:
     def begin(self, planned: PlannedMove) -> bool:
         """Begin a planned move, unless its pod or too many of its workload are being moved."""
         most = self._equipment.policy().limits.per_workload
-        if planned.uid in self._pods or (most is not None and self._workloads[_whose(planned)] >= most):
+        if self.is_moving(planned.uid) or (most is not None and self._workloads[_whose(planned)] >= most):
             return False
         self._workloads[_whose(planned)] += 1
         turn = self._turns.take((planned.from_, planned.destinations[0].node))
         self._put(planned.uid, planned, partial(self._move, planned, turn))
+        return True
+
+    def is_moving(self, uid: str) -> bool:
+        """Tell whether the pod of this uid is being moved here."""
+        return uid in self._pods
+
+    def begin_order(self, order: Order, hear: Callable[[Report], Awaitable[None]]) -> bool:
+        """Begin a move that a person has asked for, unless its pod is being moved; it waits for no turn."""
+        uid = order.pod.metadata.uid
+        if self.is_moving(uid):
+            return False
+        self._put(uid, None, partial(self._carry, order, hear))
         return True
 
     async def resume(self) -> None:
@@ -129,13 +141,19 @@ class Carrier:
         finally:
             turn.pass_on()
 
+    async def _carry(self, order: Order, hear: Callable[[Report], Awaitable[None]]) -> bool:
+        report = await self.executor.move(order)
+        evicted = self._tell(None, report)
+        await hear(report)
+        return evicted
+
     async def _compose(self, planned: PlannedMove, turn: Turn) -> Order | Refused:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await turn.come()
         except TimeoutError:
             return PLAN_OLD
-        return self._equipment.halt() or await compose_planned(self._equipment, planned)
+        return self._equipment.halt(planned.policy) or await compose_planned(self._equipment, planned)
 
     async def _follow(self, one: Unfinished) -> bool:
         with self.executor.holding(one.entry.id):

@@ -67,8 +67,8 @@ class Equipment:
     tell: Callable[[str], None]
     forecast: Forecast | None = None
     think: Think = think_here
-    halt: Callable[[], Refused | None] = lambda: None
-    """What forbids any eviction for now."""
+    halt: Callable[[str], Refused | None] = lambda _policy: None
+    """What forbids any eviction of a policy for now."""
 
     async def look_up(self, namespace: str, name: str) -> Pod | None:
         """Give the pod of this name as it is now."""

@@ -129,7 +129,7 @@ class Evictor:
         return answer
 
     async def _evict(self, seen: Situation) -> Refused | None:
-        answer = self._equipment.halt() or await self._send(seen, dry_run=False)
+        answer = self._equipment.halt(seen.entry.policy) or await self._send(seen, dry_run=False)
         if answer is Unsettled.IN_DOUBT:
             return await self._settle_doubt(seen)
         if answer is Unsettled.PODS_STATE:

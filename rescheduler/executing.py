@@ -33,6 +33,11 @@ _LONGEST_WAIT_FOR_BIRTHS = 2.0  # where the API server's clock is ahead of ours
 MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not come to its end")
 
 
+def name_move() -> str:
+    """Make a name that no other move has."""
+    return f"m-{uuid.uuid4().hex[:12]}"
+
+
 class Order(msgspec.Struct, frozen=True):
     """A decision: this pod is to be moved to one of these nodes, best first."""
 
@@ -41,6 +46,7 @@ class Order(msgspec.Struct, frozen=True):
     destinations: tuple[str, ...]
     policy: str
     reason: str
+    move: str = msgspec.field(default_factory=name_move)
 
 
 class Executor:
@@ -115,7 +121,7 @@ class Executor:
         return draft_move(
             order.pod,
             order.signature,
-            move=f"m-{uuid.uuid4().hex[:12]}",
+            move=order.move,
             destinations=order.destinations,
             policy=order.policy,
             reason=order.reason,

@@ -51,6 +51,7 @@ _EXECUTION = {
         "Off",
         "Paused",
         "PodMoved",
+        "RequestExpired",
         "ServerBusy",
         "Unanswered",
     ),

@@ -35,9 +35,11 @@ class Pause:
         self.refused: Refused | None = None
         self.trouble: str | None = None
         """Why the lease is not seen: then nobody can pause."""
+        self.listener: Callable[[Lease], None] | None = None
+        """Hears of the lease as often as it is seen."""
         self._was_there = False
         self._api = api
-        self._lease = lease
+        self.lease = lease
         self._on_end = on_end
 
     async def follow(self) -> NoReturn:
@@ -61,7 +63,7 @@ class Pause:
         if self.refused:
             yield f"{self.refused.rule}: {self.refused.reason}"
         if self.trouble:
-            yield f"the lease {self._lease.namespace}/{self._lease.name} is not watched: {self.trouble}"
+            yield f"the lease {self.lease.namespace}/{self.lease.name} is not watched: {self.trouble}"
 
     async def _watch(self) -> None:
         version = await self._read()
@@ -80,14 +82,14 @@ class Pause:
 
     def _where(self) -> dict[str, str]:
         return {
-            "namespace": self._lease.namespace,
-            "fieldSelector": f"metadata.name={self._lease.name}",
+            "namespace": self.lease.namespace,
+            "fieldSelector": f"metadata.name={self.lease.name}",
         }
 
     def _complain(self, trouble: str | None) -> None:
         """Say what is wrong, once until it changes."""
         if trouble and trouble != self.trouble:
-            log.warning("lease not watched", lease=self._lease.name, reason=trouble)
+            log.warning("lease not watched", lease=self.lease.name, reason=trouble)
         self.trouble = trouble
 
     def _take(self, lease: Lease | None) -> None:
@@ -98,6 +100,8 @@ class Pause:
         self.refused = PAUSED if is_paused else None
         metrics.PAUSED.set(is_paused)
         if is_paused != was_paused:
-            log.info("paused" if is_paused else "not paused any more", lease=self._lease.name)
+            log.info("paused" if is_paused else "not paused any more", lease=self.lease.name)
         if was_paused and not is_paused:
             self._on_end()
+        if lease and self.listener:
+            self.listener(lease)

@@ -73,10 +73,7 @@ async def perform_move(
 
 @asynccontextmanager
 async def leading_by_hand(api: Api, settings: ReschedulerSettings) -> AsyncIterator[Leadership | Refused]:
-    """Lead, unless somebody else does.
-
-    Where that is a daemon, this is the place to hand the move over to it.
-    """
+    """Lead, unless somebody else does; a daemon takes a move over (`handing_over`)."""
     async with leading(api, settings.lease, identity=name_holder(), give_way=True) as leadership:
         yield leadership
 

@@ -21,11 +21,12 @@ from reberth.api import Api
 from reberth.avoiding import ANNOTATION, Notes, read_notes, render_notes
 from reberth.budgets import LEDGER_NAME, start_ledger
 from reberth.history import is_history_of, start_history
-from reberth.leasing import Leadership
-from reberth.records import EvictionHistory, MoveLedger, Node, OpenMove, Record
+from reberth.leasing import LEASES, Leadership, LeaseSettings
+from reberth.records import EvictionHistory, Lease, MoveLedger, Node, OpenMove, Record
 from reberth.refusals import Refused
 from reberth.resources import HISTORIES, LEDGERS, NODES, Resource
 from reberth.signature import Signature, name_history
+from rescheduler.wishes import ANSWERS, REQUEST, Annotations
 
 R = TypeVar("R", bound=Record)
 Change = Callable[[R], R | Refused]
@@ -91,9 +92,15 @@ class Store:
 
         try:
             async with self._turns[node]:
-                return await self._repeat(read, lambda found: _rewrite_notes(found, change), write)
+                return await _repeat(read, lambda found: _rewrite_notes(found, change), write)
         except errors.NotFound:
             return NODE_GONE
+
+    async def change_lease(
+        self, lease: LeaseSettings, change: Callable[[Annotations], Annotations | Refused]
+    ) -> Lease | Refused:
+        """Change what stands on our Lease of the moves that people ask for."""
+        return await rewrite_lease(self._api, lease, change)
 
     async def evict(self, move: OpenMove, *, namespace: str, dry_run: bool) -> None:
         """Ask for the eviction, once."""
@@ -134,28 +141,53 @@ class Store:
                 resource, meta.name, changed, namespace=meta.namespace, subresource="status"
             )
 
-        return await self._repeat(read, change, write)
+        return await _repeat(read, change, write)
 
-    async def _repeat(
-        self, read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
-    ) -> R | Refused:
-        """Read, change and write until the object is as it should be; then it is not written again."""
-        for attempt in range(1, TRIES):
-            try:
-                return await self._once(read, change, write)
-            except _WORTH_ANOTHER_TRY:
-                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**attempt)
-                await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries
-        return await self._once(read, change, write)
 
-    async def _once(
-        self, read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
-    ) -> R | Refused:
-        found = await read()
-        changed = change(found)
-        if isinstance(changed, Refused) or changed == found:
+async def rewrite_lease(
+    api: Api, lease: LeaseSettings, change: Callable[[Annotations], Annotations | Refused]
+) -> Lease | Refused:
+    """Change the annotations of our Lease. Raises NotFound where nobody has ever led."""
+
+    async def read() -> Lease:
+        return await api.get(LEASES, lease.name, namespace=lease.namespace)
+
+    def rewrite(found: Lease) -> Lease | Refused:
+        changed = change(found.metadata.annotations or {})
+        if isinstance(changed, Refused):
             return changed
-        return await write(changed)
+        return replace(found, metadata=replace(found.metadata, annotations=dict(changed) or None))
+
+    async def write(changed: Lease) -> Lease:
+        meta = changed.metadata
+        annotations = {key: (meta.annotations or {}).get(key) for key in (REQUEST, ANSWERS)}
+        patch = {"metadata": {"resourceVersion": meta.resource_version, "annotations": annotations}}
+        return await api.merge(LEASES, lease.name, patch, namespace=lease.namespace)
+
+    return await _repeat(read, rewrite, write)
+
+
+async def _repeat(
+    read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
+) -> R | Refused:
+    """Read, change and write until the object is as it should be; then it is not written again."""
+    for attempt in range(1, TRIES):
+        try:
+            return await _once(read, change, write)
+        except _WORTH_ANOTHER_TRY:
+            longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**attempt)
+            await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries
+    return await _once(read, change, write)
+
+
+async def _once(
+    read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
+) -> R | Refused:
+    found = await read()
+    changed = change(found)
+    if isinstance(changed, Refused) or changed == found:
+        return changed
+    return await write(changed)
 
 
 def _rewrite_notes(node: Node, change: Callable[[Notes], Notes | Refused]) -> Node | Refused:

@@ -14,10 +14,12 @@ from rescheduler.carrying import Carrier
 from rescheduler.comparing import Comparer
 from rescheduler.cycling import Cycler, Scene
 from rescheduler.equipment import Equipment
+from rescheduler.moving import MANUAL
 from rescheduler.outfit import Outfit
 from rescheduler.planning_cycle import World
 from rescheduler.planning_memory import PlanMemory
 from rescheduler.plans import PlannedMove
+from rescheduler.receiving import Receiver
 from rescheduler.storing import Store
 from rescheduler.thinking import Mind
 from rescheduler.tidying import tidy_notes
@@ -51,10 +53,12 @@ class Term:
             carrier = await self._take_over(group)
             group.create_task(self.comparer.compare_for_ever())
             group.create_task(tidy_notes(self._equipment))
+            receiver = self._receive_with(carrier)
+            group.create_task(receiver.receive_for_ever())
             try:
                 await self.cycler.cycle_for_ever(self.waker, carrier)
             finally:
-                self._outfit.cache.listener = None
+                self._outfit.cache.listener = self._outfit.pause.listener = None
         raise AssertionError("cycles do not end")
 
     async def lead_once(self) -> bool:
@@ -89,6 +93,12 @@ class Term:
         self._outfit.cache.listener = self
         return carrier
 
+    def _receive_with(self, carrier: Carrier) -> Receiver:
+        pause = self._outfit.pause
+        receiver = Receiver(self._equipment, carrier, pause.lease, identity=self._outfit.identity)
+        pause.listener = receiver.look
+        return receiver
+
     def _hear_end(self, planned: PlannedMove | None, evicted: bool) -> None:  # noqa: FBT001 - it is a fact, not a flag
         if planned and evicted:
             self.cycler.settle(planned)
@@ -121,9 +131,12 @@ class Term:
             return (unread,) if unread else ()
         return tuple(filter(None, (unread, outfit.reach.refused, self.comparer.find_drift())))
 
-    def _halt(self) -> Refused | None:
+    def _halt(self, policy: str = "") -> Refused | None:
+        """What a person asks for goes before mode and brakes of the plan, but not before the pause."""
         outfit = self._outfit
-        return outfit.pause.refused or outfit.policy().find_stop() or next(iter(self._list_brakes()), None)
+        if outfit.pause.refused or policy == MANUAL:
+            return outfit.pause.refused
+        return outfit.policy().find_stop() or next(iter(self._list_brakes()), None)
 
     def _equip(self, leadership: Leadership) -> Equipment:
         outfit = self._outfit

@@ -144,16 +144,60 @@ async def test_a_word_on_the_lease_pauses_all_moves_and_lets_them_go(
 
 
 async def see_that_nobody_moves_beside_it(one: Daemon, crowd: Crowd) -> None:
-    """Also what a person asks for by hand is refused, and the one who leads is named."""
+    """Also what a person asks for by hand is refused while all is paused."""
     pod = min(pod["metadata"]["name"] for pod in await crowd.pods())
-    holder = (await crowd.client.get(LEASE))["spec"]["holderIdentity"]
-    code, said = await command(one.cluster, "move", f"default/{pod}", "--settings", str(one.settings))
-    expected = f"refused: LeaseHeld: {holder} holds the lease reberth-system/reberth-rescheduler\n"
-    assert (code, said) == (1, expected)
+    assert await move(one, pod) == (
+        1,
+        "refused: Paused: the lease's annotation reberth.dev/paused pauses all moves\n",
+    )
 
 
 async def pause(crowd: Crowd, word: str | None) -> None:
     await crowd.client.patch(LEASE, {"metadata": {"annotations": {"reberth.dev/paused": word}}})
+
+
+async def test_a_move_that_a_person_asks_for_is_made_by_the_daemon_that_leads(
+    extender: Extending, tmp_path: Path
+) -> None:
+    """Neither `recommend` nor `off` stops it: nobody has planned it."""
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    async with imbalance(cluster) as crowd, daemon(cluster, tmp_path, settings, IDLE) as one:
+        await one.until(LEADING, lambda leading: leading == 1)
+        holder = (await crowd.client.get(LEASE))["spec"]["holderIdentity"]
+        first, *_, last = sorted(await crowd.pods(), key=lambda pod: str(pod["metadata"]["name"]))
+        to = max(node["metadata"]["name"] for node in (await crowd.client.get("/api/v1/nodes"))["items"])
+        await see_it_refused(one, first)
+        await see_it_made(one, crowd, first, to, holder)
+        one.follow({**EAGER, "mode": "off"})
+        await one.until("reberth_rescheduler_mode", lambda count: count == 3, mode="off")
+        await see_it_made(one, crowd, last, to, holder)
+        assert await crowd.lost() == 2
+        assert await one.said("reberth_rescheduler_moves_total", policy="manual", result="evicted") == 2
+        answered = (await crowd.client.get(LEASE))["metadata"]["annotations"]
+        assert "reberth.dev/move-request" not in answered
+
+
+async def see_it_refused(one: Daemon, pod: Object) -> None:
+    """The rule and the reason are those that the command has where it leads itself."""
+    node = pod["spec"]["nodeName"]
+    code, said = await move(one, pod["metadata"]["name"], "--to", node)
+    assert (code, said) == (1, f"refused: NoFeasibleDestination: {node}: the pod is there\n")
+
+
+async def see_it_made(one: Daemon, crowd: Crowd, pod: Object, to: str, holder: str) -> None:
+    """It lands where it shall, and the terminal shows how it goes."""
+    code, said = await move(one, pod["metadata"]["name"], "--to", to, "--reason", "by hand")
+    (past,) = [one for one in await crowd.past() if one["podUID"] == pod["metadata"]["uid"]]
+    assert (past["landedOn"], past["policy"], past["reason"]) == (to, "manual", "by hand")
+    lines = [line.partition("  ")[2] for line in said.splitlines()]
+    assert lines[0] == f"handed over to {holder}"
+    assert lines[-1].startswith(f"{past['id']}: {past['outcome']}, landed on {to}, Ready after")
+    assert lines[1].startswith(f"{past['id']}: {past['pod']} off {past['from']}")
+    assert code == 0
+
+
+async def move(one: Daemon, pod: str, *arguments: str) -> tuple[int | None, str]:
+    return await command(one.cluster, "move", f"default/{pod}", *arguments, "--settings", str(one.settings))
 
 
 async def test_no_move_is_begun_while_no_extender_can_be_asked_and_they_go_on_by_themselves(

@@ -157,9 +157,9 @@ class FakeApi:
         assert subresource == "status"
         return self._done(self.world.put(resource, body))
 
-    async def merge(self, resource: Resource[Any], name: str, patch: Mapping[str, Any], **_place: str) -> Any:
+    async def merge(self, resource: Resource[Any], name: str, patch: Mapping[str, Any], **place: str) -> Any:
         self._write()
-        found = await self.get(resource, name)
+        found = await self.get(resource, name, **place)
         self._compare(found, patch["metadata"]["resourceVersion"])
         given = {**(found.metadata.annotations or {}), **patch["metadata"]["annotations"]}
         kept = {key: value for key, value in given.items() if value is not None}

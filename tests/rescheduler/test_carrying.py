@@ -103,7 +103,7 @@ async def test_what_is_not_so_any_more_drops_the_move(
     move: PlannedMove, halted: Refused | None, rule: str
 ) -> None:
     before = said("moves_refused_total", rule=rule)
-    async with carrying(FakeApi(World()), halt=lambda: halted) as hand:
+    async with carrying(FakeApi(World()), halt=lambda _policy: halted) as hand:
         hand.carrier.begin(move)
     assert hand.ends == [(move.pod, False)]
     assert hand.api.world.evictions == []

@@ -15,6 +15,11 @@ OURS = [family for family in REGISTRY.collect() if family.name.startswith("reber
 # Said to a person only, or of scores; none of these reaches a metric of the rescheduler.
 ELSEWHERE = {
     "EarlierWait",
+    "HandOverBusy",
+    "MoveDropped",
+    "NotBegun",
+    "RequestGone",
+    "Unended",
     "LeaseHeld",
     "StrictlyNoted",
     "Missing",
