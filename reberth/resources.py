@@ -20,6 +20,8 @@ class Resource(Generic[Wire]):
     name: str
     version: str = "v1"
     namespaced: bool = True
+    is_optional: bool = False
+    """It belongs to somebody else: where it is not installed there is simply none of it."""
 
     @property
     def record(self) -> type[Wire]:

@@ -5,8 +5,10 @@ that ends is continued where it stopped; the kind is listed again when the serve
 when it refuses, or when `resync` asks for it. A connection on which nothing comes for too long counts as
 dead: the server sends a bookmark at least every minute.
 
-A kind that is not installed, or that we may not read, is waited for; the others do not notice. An object
-that cannot be read is counted and named; it stays as it was known.
+A kind that is not installed, or that we may not read, is waited for; the others do not notice. An optional
+one that is not installed is waited for, too, and meanwhile there is none of it, which is no trouble.
+
+An object that cannot be read is counted and named; it stays as it was known.
 """
 
 import asyncio
@@ -36,6 +38,8 @@ _PASSING_AT_MOST = 5
 _TIMER_STEP = 0.5
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
+_BEFORE_ALL = "0"
+"""A version that every other is newer than."""
 
 
 class WatchSettings(Section, frozen=True):
@@ -151,13 +155,24 @@ class Watcher(Generic[T]):
             self._can_stream_lists = False
             log.info("lists cannot be streamed, they are read in pages", resource=self.resource.name)
             return
+        absent = isinstance(error, errors.NotFound)
+        if absent and self.resource.is_optional:
+            self._take_for_none()
+            return
         passing = isinstance(error, errors.ServerFault | errors.TooManyRequests)
         if not passing or self._failures >= _PASSING_AT_MOST:
             self._version = None
-        absent = isinstance(error, errors.NotFound)
         self._report("not installed in this cluster" if absent else str(error))
         if not passing:
             self._answered.set()
+
+    def _take_for_none(self) -> None:
+        """Of what is not installed there is nothing; what was known of it has gone with it."""
+        if self.trouble is not None:
+            log.info("not installed, taken for none", resource=self.resource.name)
+        self.trouble = None
+        self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL)
+        self._version = None
 
     async def _follow(self) -> None:
         async with asyncio.timeout(self._settings.silence) as self._patience:

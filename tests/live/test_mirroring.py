@@ -123,12 +123,15 @@ async def test_a_burst_wakes_a_consumer_once(bare: Cluster) -> None:
         await all_of(client.delete(f"{PODS}/burst-{number}") for number in range(50))
 
 
+BERTH = kinds.plain("Berth", kinds.SCORE.record, "tests.reberth.dev")
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
 async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
     bare: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="reberth")
-    kind = kinds.plain("Berth", kinds.SCORE.record, "tests.reberth.dev")
-    berths = resources.Resource(kind, "berths", "v1", namespaced=False)
+    berths = resources.Resource(BERTH, "berths", "v1", namespaced=False)
     async with (
         bare.client() as client,
         direct(bare) as api,
@@ -139,13 +142,43 @@ async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
             await asyncio.sleep(0.01)
         assert mirror.watchers["berths"].trouble == "not installed in this cluster"
         await asyncio.sleep(1)
-        await client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BERTHS)
+        await client.create(DEFINITIONS, BERTHS)
         await asyncio.wait_for(mirror.synced("berths"), 20)
-        await client.delete(
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/berths.tests.reberth.dev"
-        )
+        await client.delete(f"{DEFINITIONS}/berths.tests.reberth.dev")
     said = [record for record in caplog.records if "not installed" in str(vars(record))]
     assert len(said) == 1
+
+
+async def test_an_optional_kind_comes_and_goes_without_trouble(
+    bare: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, logger="reberth")
+    berths = resources.Resource(BERTH, "berths", "v1", namespaced=False, is_optional=True)
+    cache = Cache(version=(1, 36))
+    async with (
+        bare.client() as client,
+        direct(bare) as api,
+        mirroring(api, cache, [berths], settings=IMPATIENT) as mirror,
+        asyncio.timeout(60),
+    ):
+        await mirror.synced()
+        assert mirror.troubles() == {"berths": None}
+        await client.create(DEFINITIONS, BERTHS)
+        await client.wait(berths.path(), lambda listed: "items" in listed)
+        await client.create(berths.path(), B1)
+        await until_there_are(mirror, cache, 1)
+        await client.delete(f"{DEFINITIONS}/berths.tests.reberth.dev")
+        await until_there_are(mirror, cache, 0)
+    assert not [record for record in caplog.records if "not installed" in str(vars(record))]
+
+
+B1 = {"apiVersion": "tests.reberth.dev/v1", "kind": "Berth", "metadata": {"name": "b1"}}
+
+
+async def until_there_are(mirror: Mirror, cache: Cache, count: int) -> None:
+    change = 0
+    while len(cache.of(BERTH)) != count:
+        change = await mirror.changed(since=change)
 
 
 BERTHS = {
