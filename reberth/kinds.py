@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from reberth.records import (
     REBERTH_API_VERSION,
+    Autoscaler,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -59,6 +60,8 @@ REPLICA_SET = plain("ReplicaSet", Owner, "apps")
 STATEFUL_SET = plain("StatefulSet", Owner, "apps")
 DEPLOYMENT = plain("Deployment", Owner, "apps")
 JOB = plain("Job", Owner, "batch")
+AUTOSCALER = plain("HorizontalPodAutoscaler", Autoscaler, "autoscaling")
+SCALED_OBJECT = plain("ScaledObject", Autoscaler, "keda.sh")
 BUDGET = plain("PodDisruptionBudget", PodDisruptionBudget, "policy")
 PRIORITY_CLASS = plain("PriorityClass", PriorityClass, "scheduling.k8s.io")
 STORAGE_CLASS = plain("StorageClass", StorageClass, "storage.k8s.io")

@@ -68,6 +68,8 @@ ALL: tuple[Resource[Any], ...] = (
     Resource(kinds.STATEFUL_SET, "statefulsets"),
     Resource(kinds.DEPLOYMENT, "deployments"),
     Resource(kinds.JOB, "jobs"),
+    Resource(kinds.AUTOSCALER, "horizontalpodautoscalers", "v2"),
+    Resource(kinds.SCALED_OBJECT, "scaledobjects", "v1alpha1", is_optional=True),
     Resource(kinds.PRIORITY_CLASS, "priorityclasses", namespaced=False),
     Resource(kinds.STORAGE_CLASS, "storageclasses", namespaced=False),
     Resource(kinds.ATTACHMENT, "volumeattachments", namespaced=False),

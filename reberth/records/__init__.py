@@ -116,6 +116,8 @@ from reberth.records.storage import (
     VolumeNodeAffinity,
 )
 from reberth.records.workloads import (
+    Autoscaler,
+    AutoscalerSpec,
     DisruptionBudgetSpec,
     DisruptionBudgetStatus,
     Owner,
@@ -127,6 +129,7 @@ from reberth.records.workloads import (
     ReplicationController,
     ReplicationControllerSpec,
     ResourceQuota,
+    ScaleTarget,
 )
 
 __all__ = [
@@ -134,6 +137,8 @@ __all__ = [
     "Affinity",
     "AttachmentSource",
     "AttachmentSpec",
+    "Autoscaler",
+    "AutoscalerSpec",
     "AzureDiskVolume",
     "CSIDriver",
     "CSIDriverSpec",
@@ -223,6 +228,7 @@ __all__ = [
     "ResourceQuota",
     "Resources",
     "RestartRule",
+    "ScaleTarget",
     "SchedulingGate",
     "SchedulingGroup",
     "ScoreSpec",

@@ -1,4 +1,4 @@
-"""The owners of pods, and the budgets and quotas that speak for them."""
+"""The owners of pods, who scales them, and the budgets and quotas that speak for them."""
 
 from reberth.records.meta import Condition, LabelSelector, ObjectMeta, Quantities, Record
 
@@ -38,6 +38,25 @@ class ReplicationController(Record, frozen=True):
     metadata: ObjectMeta
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: OwnerStatus = OwnerStatus()
+
+
+class ScaleTarget(Record, frozen=True):
+    """Which workload is scaled; KEDA takes one without a kind for a Deployment."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class AutoscalerSpec(Record, frozen=True):
+    scale_target_ref: ScaleTarget = ScaleTarget()
+
+
+class Autoscaler(Record, frozen=True):
+    """A HorizontalPodAutoscaler, or a ScaledObject of KEDA."""
+
+    metadata: ObjectMeta
+    spec: AutoscalerSpec = AutoscalerSpec()
 
 
 class DisruptionBudgetSpec(Record, frozen=True):

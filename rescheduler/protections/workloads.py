@@ -1,20 +1,25 @@
 """Pods that are not moved for the state their workload is in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from reberth.kinds import QUOTA
+from reberth.kinds import AUTOSCALER, QUOTA, SCALED_OBJECT
 from reberth.quantities import MILLI, UNIT, QuantityError, nanos
-from reberth.records import Owner, ResourceQuota
+from reberth.records import Autoscaler, ObjectMeta, Owner, ResourceQuota, ScaleTarget
 from reberth.refusals import Refused
 from reberth.requests import CPU, MEMORY, PODS, STORAGE
-from reberth.signature import Signature
+from reberth.signature import Signature, group_of
 from reberth.templates import RESOURCES
 from rescheduler.context import Context
 
 _SURGES = ("evictionSurgeReplicas", "eviction-autoscaler.azure.com/original-min-replicas")
+_SCALERS = (AUTOSCALER, SCALED_OBJECT)
 _ROLLED = ("Deployment", "StatefulSet")
 _STANDARD = (CPU, MEMORY, STORAGE)
+
+
+# The group, kind and name of a workload.
+_Named = tuple[str, str, str]
 
 
 class Need(NamedTuple):
@@ -28,9 +33,10 @@ class Need(NamedTuple):
 
 def refuse_surge(template: int, context: Context) -> Refused | None:
     root = context.root(template)
-    annotations = (root.metadata.annotations if root else None) or {}
-    key = next((key for key in _SURGES if key in annotations), None)
-    return Refused("Surge", f"the workload's annotation {key}: a surge runs") if key else None
+    key = _find_surge(root.metadata) if root else None
+    if key:
+        return Refused("Surge", f"the workload's annotation {key}: a surge runs")
+    return _refuse_surge_of_scaler(template, context)
 
 
 def refuse_paused(template: int, context: Context) -> Refused | None:
@@ -92,6 +98,39 @@ def _list_needs_of(quota: ResourceQuota, template: int, context: Context) -> Ite
         if amount:
             room = nanos(hard) - nanos(used.get(resource, 0))
             yield Need(quota.metadata.name, resource, amount, room)
+
+
+def _refuse_surge_of_scaler(template: int, context: Context) -> Refused | None:
+    signature = context.sign(template)
+    if isinstance(signature, Refused):
+        return None
+    root = signature.root
+    for kind in _SCALERS:
+        surging = context.snapshot.of(kind).part(signature.namespace).read(_list_surging)
+        found = surging.get((group_of(root.api_version), root.kind, root.name))
+        if found:
+            name, key = found
+            return Refused("Surge", f"annotation {key} of {kind.name} {name}: a surge runs")
+    return None
+
+
+def _list_surging(scalers: Iterable[Autoscaler]) -> Mapping[_Named, tuple[str, str]]:
+    """Give the workloads that surge, each with its scaler's name and the key that says so."""
+    found = ((scaler, _find_surge(scaler.metadata)) for scaler in scalers)
+    return {
+        _name_target(scaler.spec.scale_target_ref): (scaler.metadata.name, key)
+        for scaler, key in found
+        if key
+    }
+
+
+def _name_target(target: ScaleTarget) -> _Named:
+    return group_of(target.api_version or "apps/v1"), target.kind or "Deployment", target.name
+
+
+def _find_surge(meta: ObjectMeta) -> str | None:
+    annotations = meta.annotations or {}
+    return next((key for key in _SURGES if key in annotations), None)
 
 
 def _amount(resource: str, template: int, context: Context) -> int:

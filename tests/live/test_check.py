@@ -38,6 +38,7 @@ def test_every_kind_is_named_with_its_objects_or_its_trouble(shared: Cluster) ->
     assert done.stdout.startswith(f"{shared.design.url}, Kubernetes 1.3")
     assert line_of(done.stdout, "nodes").split() == ["nodes", "50", "ok"]
     assert "not installed in this cluster" in line_of(done.stdout, "moveledgers")
+    assert line_of(done.stdout, "scaledobjects").split() == ["scaledobjects", "0", "ok"]
     assert (done.returncode, done.stderr) == (1, "")
 
 

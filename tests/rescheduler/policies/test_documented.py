@@ -34,7 +34,10 @@ def test_the_command_that_prints_a_cluster_names_every_kind_that_a_plan_looks_at
     asked = re.search(r"kubectl get (\S+(?:\\\n\s+\S+)*) -A -o json", written)
     assert asked
     named = "".join(asked[1].replace("\\\n", "").split()).split(",")
-    assert sorted(named) == sorted(short.get(each.name, each.name) for each in ALL)
+    everywhere = [each.name for each in ALL if not each.is_optional]
+    assert sorted(named) == sorted(short.get(name, name) for name in everywhere)
+    added = re.findall(r"is installed, add `(\w+)`", written)
+    assert added == [each.name for each in ALL if each.is_optional]
 
 
 def test_there_is_a_document_for_every_policy() -> None:
