@@ -1,6 +1,8 @@
 """Clusters that the live tests of a process share; a test that breaks one brings its own."""
 
-from collections.abc import AsyncIterator
+import gc
+import warnings
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(
                 pytest.mark.filterwarnings(f"{HALF_OPEN}:pytest.PytestUnraisableExceptionWarning")
             )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def half_open_ones_collected() -> Iterator[None]:
+    """Collect the last ones while nobody complains: after the tests they would be an error of the run."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
