@@ -16,6 +16,8 @@ from localcluster.errors import LocalClusterError
 Object = dict[str, Any]
 _AT_ONCE = 64
 _LONGEST_ANSWER = 60.0
+# 429 is also what a new kind answers while its storage is set up.
+_NOT_YET = (HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS)
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -103,7 +105,7 @@ class Client:
     async def wait(
         self, path: str, until: Callable[[Any], bool], *, seconds: float = 30.0, every: float = 0.1
     ) -> Any:
-        """Ask again and again until the answer is right; a missing object is a wrong answer."""
+        """Ask again and again until the answer is right; none, or one that is put off, is a wrong answer."""
         last: Any = None
         try:
             async with asyncio.timeout(seconds):
@@ -121,7 +123,7 @@ class Client:
         try:
             return await self.get(path)
         except Refused as error:
-            if error.status == 404:
+            if error.status in _NOT_YET:
                 return None
             raise
 
