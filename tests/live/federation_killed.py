@@ -22,8 +22,10 @@ from localcluster.faults import Delay, FaultProxy, Match, Rule, Stall, nth
 from tests.live.federating import MEMBERS, Place, eventually, federated
 from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS
 from tests.live.proxied import standing_before
+from tests.proving import Proof
 
 WITHIN = 90.0
+ROUNDS = 20
 _NODE = "/api/v1/nodes/node-00000"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
 _PATIENT = {"namespace": "default", "duration": "60s", "renewDeadline": "40s", "retryEvery": "500ms"}
@@ -115,6 +117,14 @@ async def kill_and_go_on(stage: Stage, write: Write, when: str, live: Life) -> N
         await killing
     await stage.start()
     await living
+
+
+async def prove(name: str, stage: Stage, write: Write, when: str, make_life: Callable[[], Life]) -> None:
+    """Kill at a point as often as has not been passed yet, in a life of its own each time."""
+    proof = Proof("-".join([name, *map(str, write), when]).replace("/", "-"))
+    for number in proof.remaining(range(ROUNDS)):
+        await kill_and_go_on(stage, write, when, make_life())
+        proof.note([number])
 
 
 def is_gone(found: Any) -> bool:

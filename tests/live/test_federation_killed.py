@@ -15,9 +15,8 @@ import pytest_asyncio
 
 from localcluster.client import Client, Object
 from tests.live.federating import deployment, eventually, policy
-from tests.live.federation_killed import WITHIN, Stage, Write, is_gone, kill_and_go_on, staged
+from tests.live.federation_killed import WITHIN, Life, Stage, Write, is_gone, kill_and_go_on, prove, staged
 from tests.live.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES, WORKS
-from tests.proving import Proof
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
@@ -48,7 +47,6 @@ WRITES = [
 ]
 POINTS = list(product(WRITES, ("before", "after")))
 SAMPLE = [POINTS[1], POINTS[20], *random.Random(10).sample(POINTS[2:20] + POINTS[21:], 2)]
-ROUNDS = 20
 NUMBERS = count()
 
 
@@ -60,16 +58,17 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
 
 @pytest.mark.parametrize(("write", "when"), SAMPLE)
 async def test_a_federation_killed_at_a_write_changes_nothing(stage: Stage, write: Write, when: str) -> None:
-    await kill_and_go_on(stage, write, when, partial(live, name=f"mortal-{next(NUMBERS)}"))
+    await kill_and_go_on(stage, write, when, make_life())
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("write", "when"), POINTS)
 async def test_a_federation_killed_at_every_write_twenty_times(stage: Stage, write: Write, when: str) -> None:
-    proof = Proof("-".join(["federation-killed", *map(str, write), when]).replace("/", "-"))
-    for number in proof.remaining(range(ROUNDS)):
-        await kill_and_go_on(stage, write, when, partial(live, name=f"mortal-{next(NUMBERS)}"))
-        proof.note([number])
+    await prove("federation-killed", stage, write, when, make_life)
+
+
+def make_life() -> Life:
+    return partial(live, name=f"mortal-{next(NUMBERS)}")
 
 
 async def live(stage: Stage, name: str) -> None:
