@@ -75,7 +75,7 @@ def _parse() -> argparse.Namespace:
         parser,
         (
             ("--nodes", 5000, "nodes of the fleet"),
-            ("--share", 20, "pods on a node, in hundredths of 27.5 in the mean"),
+            ("--share", 100, "pods on a node, in hundredths of 27.5 in the mean"),
         ),
     )
     return parser.parse_args()
