@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,34 @@ def test_a_real_skip_is_seen_in_a_real_report(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(suites, "BUILD", tmp_path)
     with pytest.raises(suites.Red, match="skipped: test_it"):
         suites.refuse_skips(suites.pytest("skips", str(tmp_path)))
+
+
+def test_every_pure_file_is_counted() -> None:
+    counted = {file for files in suites.list_pure_files().values() for file in files}
+    assert "reberth/selectors/labels.py" in counted  # of a package
+    assert "federation/scheduling/__init__.py" in counted
+    assert all((suites.ROOT / file).is_file() for file in counted)
+
+
+def measured(taken: int, of: int) -> dict[str, Any]:
+    summary = {"num_statements": of, "covered_lines": taken, "num_branches": 0, "covered_branches": 0}
+    return {"summary": summary}
+
+
+def test_a_pure_file_that_was_not_measured_is_red() -> None:
+    report = {"files": {"a/one.py": measured(10, 10)}}
+    with pytest.raises(suites.Red, match="no coverage was measured of a/two.py"):
+        suites.refuse_uncovered(report, {"a": ["a/one.py", "a/two.py"]})
+
+
+def test_each_pure_package_is_covered_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    report = {"files": {"a/one.py": measured(100, 100), "b/one.py": measured(94, 100)}}
+    pure = {"a": ["a/one.py"], "b": ["b/one.py"]}
+    with pytest.raises(suites.Red, match="less than 95 % covered: b$"):
+        suites.refuse_uncovered(report, pure)
+    assert " 94.0 % of b (1 files)" in capsys.readouterr().out
+    report["files"]["b/one.py"] = measured(95, 100)
+    suites.refuse_uncovered(report, pure)
 
 
 async def test_a_process_left_behind_is_red(tmp_path: Path) -> None:

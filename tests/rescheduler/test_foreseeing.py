@@ -117,6 +117,26 @@ def test_a_landing_that_cannot_be_seen_is_not_scored() -> None:
     assert landed("x", seen) is None
 
 
+def test_the_names_of_the_schedulers_are_those_of_the_profiles() -> None:
+    assert FORECAST.schedulers == {"default-scheduler"}
+
+
+def test_a_pod_that_was_not_seen_is_refused_wherever_it_is_to_go() -> None:
+    assert refuse(world(node("a")), "a") == Refused("NoFeasibleDestination", "the pod has not been seen yet")
+
+
+def test_a_landing_of_a_scheduler_that_is_not_known_is_not_scored() -> None:
+    replacement = pod("new", node="b", owned_by=OWNED, schedulerName="somebody-elses")
+    assert landed("b", world(node("a"), node("b"), replacement)) is None
+
+
+def test_a_landing_whose_preferences_cannot_be_read_is_not_scored() -> None:
+    terms = [{"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Near"}]}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+    replacement = pod("new", node="b", owned_by=OWNED, affinity=affinity)
+    assert landed("b", world(node("a"), node("b"), replacement)) is None
+
+
 def test_the_scheduler_is_read_from_its_files(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(
