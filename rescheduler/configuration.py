@@ -14,8 +14,14 @@ import msgspec
 from reberth.measures import Percentage
 from reberth.refusals import Refused
 from reberth.settings import Section
-from rescheduler.plans import OFF, RECOMMEND, WantedMode
-from rescheduler.policies import better_preferences, broken_rules, under_utilised_nodes
+from rescheduler.plans import (
+    BETTER_PREFERENCES,
+    BROKEN_RULES,
+    OFF,
+    RECOMMEND,
+    UNDER_UTILISED_NODES,
+    WantedMode,
+)
 from rescheduler.policies.better_preferences import PreferenceSettings
 from rescheduler.policies.broken_rules import RuleSettings
 from rescheduler.policies.proposals import PolicySection
@@ -39,9 +45,9 @@ class PolicySettings(Section, frozen=True):
 
     def by_name(self) -> dict[str, PolicySection]:
         return {
-            broken_rules.NAME: self.broken_rules,
-            better_preferences.NAME: self.better_preferences,
-            under_utilised_nodes.NAME: self.under_utilised_nodes,
+            BROKEN_RULES: self.broken_rules,
+            BETTER_PREFERENCES: self.better_preferences,
+            UNDER_UTILISED_NODES: self.under_utilised_nodes,
         }
 
 

@@ -16,11 +16,11 @@ from reberth.resources import BUDGETS, PODS
 from reberth.snapshot import Snapshot
 from rescheduler.asking import Asker
 from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.plans import LandingScores
 from rescheduler.reporting import Reporter
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.storing import Store
 from rescheduler.thinking import Think, think_here
-from rescheduler.verifying import Scores
 
 
 class Sight(Protocol):
@@ -48,7 +48,7 @@ class Forecast(Protocol):
     ) -> Refused | None:
         """Tell why the pod fits on none of them."""
 
-    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> Scores | None:
+    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
         """Compare the node that the pod left with the one where its replacement landed."""
 
 

@@ -11,7 +11,8 @@ from reberth.records import OpenMove, Owner, ReplicationController
 from reberth.rows import PodRow
 from reberth.snapshot import build
 from rescheduler.equipment import Case, Equipment
-from rescheduler.verifying import Scores, find_replacement, judge_replacement, see
+from rescheduler.plans import LandingScores
+from rescheduler.verifying import find_replacement, judge_replacement, see
 
 _KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
     REPLICA_SET,
@@ -29,7 +30,7 @@ class Follower:
         self._case = case
         self._had_owner = False
         self._landed = ""  # uid of the replacement that was scored
-        self._scores: Scores | None = None
+        self._scores: LandingScores | None = None
 
     async def follow(self, move: OpenMove) -> Ending:
         change = 0
@@ -62,7 +63,7 @@ class Follower:
         tables = map(cache.of, _KINDS_WITH_REPLICAS)
         return next(filter(None, (table.by_uid(move.controller_uid) for table in tables)), None)
 
-    async def _score(self, move: OpenMove, replacement: PodRow | None) -> Scores | None:
+    async def _score(self, move: OpenMove, replacement: PodRow | None) -> LandingScores | None:
         """Score a landing once, as soon as it is seen: that is closest to what the scheduler saw."""
         if replacement is None or replacement.node is None:
             return None
@@ -73,7 +74,7 @@ class Follower:
             self._scores = await self._ask_forecast(move, replacement.node)
         return self._scores
 
-    async def _ask_forecast(self, move: OpenMove, node: str) -> Scores | None:
+    async def _ask_forecast(self, move: OpenMove, node: str) -> LandingScores | None:
         equipment, forecast = self._equipment, self._equipment.forecast
         if forecast is None:
             return None

@@ -17,9 +17,8 @@ from reberth.refusals import Refused
 from reberth.requests import Version
 from reberth.snapshot import Snapshot
 from reberth.standing import judge_node
-from rescheduler.policies import broken_rules
+from rescheduler.plans import BROKEN_RULES, LandingScores
 from rescheduler.prospects import Outlook, Prospect, list_destinations, look_ahead
-from rescheduler.verifying import Scores
 
 NO_FEASIBLE_DESTINATION = "NoFeasibleDestination"
 
@@ -63,7 +62,7 @@ class Foreseeing:
         reasons = {reason for place in places for reason in prospect.forecast.reasons(place)}
         return Refused(NO_FEASIBLE_DESTINATION, "; ".join(sorted(reasons)) or "none of the nodes is known")
 
-    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> Scores | None:
+    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
         """Score the node that was left and the one where the pod is now, in one list without the pod."""
         seen = self._see(snapshot)
         place, nodes = _find_replacement(snapshot, move, landed_on), snapshot.nodes.index
@@ -80,8 +79,8 @@ class Foreseeing:
         if isinstance(found, Rejected):
             return None
         totals = dict(zip(listed.tolist(), found.totals.tolist(), strict=True))
-        is_mended = move.policy == broken_rules.NAME and not _may_return(prospect, nodes[move.from_])
-        return Scores(None if is_mended else totals[nodes[move.from_]], totals[nodes[landed_on]])
+        is_mended = move.policy == BROKEN_RULES and not _may_return(prospect, nodes[move.from_])
+        return LandingScores(None if is_mended else totals[nodes[move.from_]], totals[nodes[landed_on]])
 
     def _look_ahead(self, snapshot: Snapshot, pod: Pod) -> Prospect | Refused:
         place = snapshot.pods.by_uid(pod.metadata.uid)

@@ -4,16 +4,16 @@ A label takes few values, known beforehand. Nothing is counted per node, per pod
 """
 
 from math import nan
+from typing import get_args
 
 from prometheus_client import Counter, Gauge, Histogram
 
 from reberth.metrics import REGISTRY
 from rescheduler.moving import MANUAL
-from rescheduler.plans import ClusterScore
-from rescheduler.policies import better_preferences, broken_rules, under_utilised_nodes
+from rescheduler.plans import ClusterScore, PolicyName
 from rescheduler.protections import RULES as PROTECTIONS
 
-POLICIES = frozenset({better_preferences.NAME, broken_rules.NAME, under_utilised_nodes.NAME, MANUAL})
+POLICIES = frozenset({*get_args(PolicyName), MANUAL})
 SCORE_PARTS = ClusterScore._fields
 # The right ends of the bars in which nodes are counted by what they have in use.
 UTILISATION_BARS = tuple(tenth / 10 for tenth in range(1, 11))

@@ -19,10 +19,10 @@ from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.foreseeing import Foreseeing
 from rescheduler.noticing import NoticingCache
 from rescheduler.pausing import Pause
-from rescheduler.performing import REPORTER
 from rescheduler.planning_cycle import World
 from rescheduler.promising import list_promises_missing
 from rescheduler.reaching import Reach
+from rescheduler.reporting import REPORTER
 from rescheduler.settings import ReschedulerSettings
 
 # Without these nothing is planned or moved.

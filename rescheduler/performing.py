@@ -22,12 +22,11 @@ from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.equipment import Equipment, Forecast
 from rescheduler.executing import Executor
 from rescheduler.ordering import compose_order
-from rescheduler.reporting import Report
+from rescheduler.reporting import REPORTER, Report
 from rescheduler.resuming import Unfinished, resume
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.storing import Store
 
-REPORTER = "reberth.dev/rescheduler"
 SYNCING_TIME = 30.0
 
 _NEEDED_KINDS = (

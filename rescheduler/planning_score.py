@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from reberth.landing.viewing import View
 from reberth.refusals import Refused
 from rescheduler.lately import Lately
-from rescheduler.plans import ClusterScore
-from rescheduler.policies import better_preferences
+from rescheduler.plans import BETTER_PREFERENCES, ClusterScore
 from rescheduler.policies.proposals import Proposal
 from rescheduler.policies.rules import Rules
 from rescheduler.utilisation import Bounds, count_on_leaving, measure_excess, measure_spread
@@ -57,7 +56,7 @@ class Judge:
         excess, more = self._measure_excess(before), self._measure_excess(after)
         if more > excess:
             return Refused("WorsensCluster", "more would be used beyond the thresholds")
-        if more < excess or proposal.policy == better_preferences.NAME:
+        if more < excess or proposal.policy == BETTER_PREFERENCES:
             return None
         if self._measure_spread(after) <= self._measure_spread(before):
             return None

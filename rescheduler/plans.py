@@ -15,6 +15,13 @@ RECOMMEND: Final = "recommend"
 OFF: Final = "off"
 
 
+PolicyName = Literal["brokenRules", "betterPreferences", "underUtilisedNodes"]
+"""The policies, by the name that they have in the policy file, in plans and on metrics."""
+BROKEN_RULES: Final = "brokenRules"
+BETTER_PREFERENCES: Final = "betterPreferences"
+UNDER_UTILISED_NODES: Final = "underUtilisedNodes"
+
+
 class Destination(msgspec.Struct, frozen=True, gc=False):
     node: str
     chance: float
@@ -72,3 +79,13 @@ class Plan(msgspec.Struct, frozen=True):
     nodes: dict[str, BeforeAndAfter]
     score: Scores
     warnings: tuple[str, ...]
+
+
+class LandingScores(NamedTuple):
+    """kube-scheduler's points for the node that the pod left and for the one where it landed.
+
+    There are none for a node that a rule wanted it away from, and that it may not go to any more.
+    """
+
+    before: int | None
+    after: int

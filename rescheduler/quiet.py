@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from reberth.measures import Measure
 from reberth.refusals import Refused
 from reberth.settings import Section
+from rescheduler.plans import PolicyName
 
 _FORM = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-PolicyName = Literal["brokenRules", "betterPreferences", "underUtilisedNodes"]
 
 
 class TimeOfDay(Measure, int):

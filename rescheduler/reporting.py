@@ -9,6 +9,7 @@ from reberth.history import Ending
 from reberth.records import ObjectReference, OpenMove, WorkloadIdentity
 from reberth.refusals import Refused
 
+REPORTER = "reberth.dev/rescheduler"
 _ACTION = "Move"
 
 

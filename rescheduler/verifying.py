@@ -11,18 +11,9 @@ from reberth.backoff import instant
 from reberth.history import Ending
 from reberth.records import OpenMove, Outcome, Owner, Phase, ReplicationController
 from reberth.rows import PodRow
+from rescheduler.plans import LandingScores
 
 SAME_WITHIN = 20
-
-
-class Scores(NamedTuple):
-    """kube-scheduler's points for the node that the pod left and for the one where it landed.
-
-    There are none for a node that a rule wanted it away from, and that it may not go to any more.
-    """
-
-    before: int | None
-    after: int
 
 
 class Sighting(NamedTuple):
@@ -54,7 +45,12 @@ def find_replacement(move: OpenMove, others: Iterable[OpenMove], pods: Iterable[
 
 
 def judge_replacement(
-    move: OpenMove, replacement: PodRow | None, sighting: Sighting, *, scores: Scores | None, now: float
+    move: OpenMove,
+    replacement: PodRow | None,
+    sighting: Sighting,
+    *,
+    scores: LandingScores | None,
+    now: float,
 ) -> Ending | None:
     """Tell how the move ended; None: that is not known yet."""
     if replacement is None:
@@ -75,7 +71,7 @@ def _judge_absence(move: OpenMove, sighting: Sighting, now: float) -> Ending | N
     return Ending(Outcome.PENDING) if _is_over(move, now) else None
 
 
-def _judge_landing(move: OpenMove, replacement: PodRow, scores: Scores | None) -> Ending:
+def _judge_landing(move: OpenMove, replacement: PodRow, scores: LandingScores | None) -> Ending:
     landed, ready = replacement.node, _time_to_ready(move, replacement)
     if landed == move.from_:
         return Ending(Outcome.RETURNED, landed, time_to_ready=ready)
@@ -86,7 +82,7 @@ def _judge_landing(move: OpenMove, replacement: PodRow, scores: Scores | None) -
     return Ending(_compare(scores), landed, scores.before, scores.after, ready)
 
 
-def _compare(scores: Scores) -> Outcome:
+def _compare(scores: LandingScores) -> Outcome:
     if scores.before is None:
         return Outcome.BETTER
     gain = scores.after - scores.before

@@ -13,7 +13,7 @@ from reberth.landing.viewing import View
 from reberth.refusals import Refused
 from rescheduler.limits import Limits, Spending, begin_limits
 from rescheduler.planning_cycle import Cycle
-from rescheduler.policies.under_utilised_nodes import NAME
+from rescheduler.plans import UNDER_UTILISED_NODES
 from rescheduler.prospects import Prospect, look_ahead
 from rescheduler.protections import find_protected
 from rescheduler.utilisation import measure_spread
@@ -54,7 +54,7 @@ class Course:
         return True
 
     def _spend(self, pod: int, node: int | None = None) -> Spending:
-        return Spending(pod, int(self.seen.node[pod]), NAME, node)
+        return Spending(pod, int(self.seen.node[pod]), UNDER_UTILISED_NODES, node)
 
 
 def begin(cycle: Cycle) -> Course:

@@ -3,19 +3,11 @@
 What a policy has claimed carries the policy's id. So an id is given once, and nobody changes it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from federation.admission.patching import Change, Put
 from federation.admission.shapes import mapping, member, text
-
-POLICY_KINDS = ("PropagationPolicy", "ClusterPropagationPolicy")
-LABELS: Mapping[str, str] = {
-    "PropagationPolicy": "propagationpolicy.karmada.io/permanent-id",
-    "ClusterPropagationPolicy": "clusterpropagationpolicy.karmada.io/permanent-id",
-    "ResourceBinding": "resourcebinding.karmada.io/permanent-id",
-    "ClusterResourceBinding": "clusterresourcebinding.karmada.io/permanent-id",
-    "Work": "work.karmada.io/permanent-id",
-}
+from federation.api.labels import LABELS, POLICY_KINDS
 
 
 def identify(kind: str, wanted: object, before: object, *, identity: str) -> Iterator[Change]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from federation.admission.completing import APPLICATION, GRACEFULLY
-from federation.admission.identities import POLICY_KINDS, find_changed_identity
+from federation.admission.identities import find_changed_identity
 from federation.admission.shapes import Object, entries, mapping, member
+from federation.api.labels import POLICY_KINDS
 from federation.api.paths import read_path
 
 

@@ -5,6 +5,7 @@ import msgspec
 from reberth.records import Condition, ObjectMeta, Quantities, Quantity, Record, Taint
 
 CLUSTER_API_VERSION = "cluster.karmada.io/v1alpha1"
+NO_EXECUTE = "NoExecute"
 NOT_READY = "cluster.karmada.io/not-ready"
 """The taint of a cluster that is not known to be well."""
 

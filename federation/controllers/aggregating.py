@@ -11,9 +11,9 @@ from federation.controllers.health import UNKNOWN
 from federation.controllers.keys import Key
 from federation.controllers.resources import HeldWork
 from federation.controllers.revising import targets_of
-from federation.controllers.scheduled import find_condition, put_condition
 from federation.controllers.summing import Copies, sum_status
 from federation.controllers.templates import Object, Template
+from federation.objects.conditions import find_condition, put_condition
 from reberth.records import Condition
 
 FULLY_APPLIED = "FullyApplied"

@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 
-from federation.admission.identities import LABELS
 from federation.api import (
     WORK_API_VERSION,
     BindingSpec,
@@ -13,6 +12,7 @@ from federation.api import (
     ResourceBinding,
     Suspension,
 )
+from federation.api.labels import LABELS
 from federation.controllers.demanding import read_demand
 from federation.controllers.keys import BINDING_KINDS, Key, name_binding, permanent_id
 from federation.controllers.matching import CLUSTER_POLICY, POLICY, kind_of_policy

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from federation.admission.identities import LABELS
 from federation.api import PropagationPolicy, ResourceBinding
+from federation.api.labels import LABELS
 from federation.controllers import resources
 from federation.controllers.awaiting import Awaited
 from federation.controllers.binding import (

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from federation.api import Cluster, ResourceBinding
+from federation.api.clusters import NO_EXECUTE
 from federation.controllers.evicting import LEAVING, UNTOLERATED
-from federation.controllers.tolerating import NO_EXECUTE, find_departure, write_taint
+from federation.controllers.tolerating import find_departure, write_taint
 from reberth.records import Taint
 from reberth.times import TimeError, parse_time
 

@@ -18,10 +18,10 @@ from federation.controllers.keys import (
 )
 from federation.controllers.resources import HeldWork
 from federation.controllers.revising import CONFLICT_RESOLUTION, read_manifests
-from federation.controllers.scheduled import put_condition
 from federation.controllers.summing import GENERATION, OF_TEMPLATE, tells_generations
 from federation.controllers.templates import Object, Template, read_parts
 from federation.controllers.writing import GENERATION as GENERATION_OF_TEMPLATE
+from federation.objects.conditions import put_condition
 from reberth import errors
 from reberth.errors import ApiError
 from reberth.records import Condition, ObjectMeta

@@ -14,8 +14,8 @@ from federation.controllers.driving import Driving
 from federation.controllers.evicting import assess, write_assessment
 from federation.controllers.keys import Key
 from federation.controllers.queueing import Queue, QueueSettings
-from federation.controllers.scheduled import find_condition
 from federation.controllers.surveying import READY
+from federation.objects.conditions import find_condition
 from reberth.measures import Duration
 from reberth.records import ObjectMeta
 from reberth.resources import Resource

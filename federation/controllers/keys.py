@@ -3,7 +3,7 @@
 import hashlib
 from typing import NamedTuple
 
-from federation.admission.identities import LABELS
+from federation.api.labels import LABELS
 from federation.digests import fnv_1a, write_harmless
 from reberth.records import Labels, ObjectMeta
 

@@ -7,10 +7,10 @@ a member that has not been reached for some time.
 import msgspec
 
 from federation.api import NOT_READY, Cluster
-from federation.controllers.scheduled import find_condition
+from federation.api.clusters import NO_EXECUTE
 from federation.controllers.surveying import NOT_REACHABLE, READY
 from federation.controllers.templates import Object
-from federation.controllers.tolerating import NO_EXECUTE
+from federation.objects.conditions import find_condition
 from reberth.records import Condition, Taint
 from reberth.times import parse_time, write_time
 

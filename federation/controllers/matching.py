@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from federation.admission.identities import LABELS, POLICY_KINDS
 from federation.api import PropagationPolicy, ResourceSelector
+from federation.api.labels import LABELS, POLICY_KINDS
 from federation.controllers.keys import Key, permanent_id
 from reberth.records import Labels
 from reberth.selectors.labels import compile_selector

@@ -15,7 +15,6 @@ from federation.controllers.housing import Housing
 from federation.controllers.keys import Key
 from federation.controllers.lost_members import change_taints, find_loss
 from federation.controllers.queueing import Queue, QueueSettings
-from federation.controllers.scheduled import find_condition
 from federation.controllers.sessions import PUSH, Session, Sessions
 from federation.controllers.surveying import (
     HEALTHY,
@@ -31,6 +30,7 @@ from federation.controllers.surveying import (
     sum_up,
 )
 from federation.controllers.tolerating import write_taint
+from federation.objects.conditions import find_condition
 from reberth import errors
 from reberth.errors import ApiError
 from reberth.events import NORMAL, WARNING

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from federation.admission.identities import LABELS
 from federation.api import (
     APPLIED_PLACEMENT,
     DEFAULT_SCHEDULER,
@@ -15,12 +14,14 @@ from federation.api import (
     Placement,
     ResourceBinding,
 )
+from federation.api.labels import LABELS
 from federation.controllers.evicting import hold_dropped
 from federation.controllers.keys import BINDING_KINDS
 from federation.controllers.matching import CLUSTER_POLICY, POLICY
 from federation.controllers.recalling import write_note
 from federation.controllers.templates import Object
 from federation.controllers.unknown_clusters import list_unknown
+from federation.objects.conditions import find_condition, put_condition
 from federation.rebalancing.handing_over import keep_old
 from federation.scheduling import Decision, Reason
 from federation.scheduling.causes import Cause, Rest
@@ -193,24 +194,3 @@ def _change_conditions(binding: ResourceBinding, decision: Decision, now: float)
 def _is_known(binding: ResourceBinding, decision: Decision) -> bool:
     has = find_condition(binding.status.conditions, SCHEDULED)
     return has is not None and (has.reason, has.message) == (str(decision.reason), decision.message)
-
-
-def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condition | None:
-    return next((each for each in conditions or () if each.type == name), None)
-
-
-def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
-    """Give all conditions with this one among them; None where it stands in these words already."""
-    old = find_condition(has, wanted.type)
-    if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
-        return None
-    since = old.last_transition_time if old and old.status == wanted.status else write_time(now)
-    new = replace(wanted, last_transition_time=since)
-    others = [each for each in has or () if each.type != wanted.type]
-    return [_write(each) for each in (*others, new)]
-
-
-def _write(condition: Condition) -> Object:
-    """The API server wants a reason and a message, and be they empty."""
-    written: Object = msgspec.to_builtins(condition)
-    return {"reason": "", "message": "", **written}

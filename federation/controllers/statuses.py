@@ -14,8 +14,8 @@ from federation.controllers.indexing import WorkIndex
 from federation.controllers.keys import Key, binding_of
 from federation.controllers.queueing import Queue, QueueSettings
 from federation.controllers.resources import HeldWork
-from federation.controllers.scheduled import find_condition
 from federation.controllers.turns import Urgency
+from federation.objects.conditions import find_condition
 from reberth.measures import Duration
 from reberth.resources import Resource
 

@@ -9,8 +9,8 @@ import msgspec
 
 from federation.api import Cluster
 from federation.controllers.merging import turn
-from federation.controllers.scheduled import find_condition, put_condition
 from federation.controllers.templates import Object
+from federation.objects.conditions import find_condition, put_condition
 from reberth.records import Condition
 from reberth.requests import write_amount
 from reberth.rows import NodeRow, PodRow

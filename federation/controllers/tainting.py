@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
+from federation.api.clusters import NO_EXECUTE
 from federation.controllers import resources
 from federation.controllers.desk import Desk
 from federation.controllers.driving import Drive, Driving
@@ -14,7 +15,7 @@ from federation.controllers.evicting import begin, write_tasks
 from federation.controllers.keys import Key
 from federation.controllers.queueing import Queue, QueueSettings
 from federation.controllers.scheduled import is_ours, rank
-from federation.controllers.tolerating import NO_EXECUTE, Pace
+from federation.controllers.tolerating import Pace
 from reberth.resources import Resource
 
 

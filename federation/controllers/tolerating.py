@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from federation.api import ClusterToleration
+from federation.api.clusters import NO_EXECUTE
 from reberth.records import Taint
 from reberth.selectors import tolerates
-
-NO_EXECUTE = "NoExecute"
 
 
 class Departure(NamedTuple):

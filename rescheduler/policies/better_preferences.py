@@ -29,12 +29,11 @@ from reberth.tabulating import seal
 from reberth.templates import Template
 from rescheduler.lately import Lately
 from rescheduler.node_standing import ONLY_LEAVING
+from rescheduler.plans import BETTER_PREFERENCES
 from rescheduler.policies.grouping import group
 from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
 from rescheduler.prospects import Prospect
 from rescheduler.utilisation import standing
-
-NAME = "betterPreferences"
 
 NODE_AFFINITY, POD_AFFINITY, SPREAD = "NodeAffinity", "InterPodAffinity", "PodTopologySpread"
 _WISHES = {
@@ -72,7 +71,7 @@ class BetterPreferences:
 
     settings: PreferenceSettings
     scheduler: Scheduler
-    name: str = NAME
+    name: str = BETTER_PREFERENCES
     _known: Lately[_Wishes | None] = field(default_factory=Lately, repr=False)
 
     def propose(self, seen: View) -> Iterator[Proposals]:
@@ -82,7 +81,11 @@ class BetterPreferences:
         better = promises > 0
         rows = ground.snapshot.pods.rows
         yield Proposals(
-            NAME, NAME, alike[better], promises[better], lambda pod: self._say(rows[pod].template)
+            BETTER_PREFERENCES,
+            BETTER_PREFERENCES,
+            alike[better],
+            promises[better],
+            lambda pod: self._say(rows[pod].template),
         )
 
     def find_due(self, _cause: str, pods: Indices, seen: View) -> Bools:

@@ -27,12 +27,11 @@ from reberth.columns import Bools, Indices
 from reberth.landing.profiles import Scheduler
 from reberth.landing.viewing import View
 from reberth.refusals import Refused
+from rescheduler.plans import BROKEN_RULES
 from rescheduler.policies.proposals import PolicySection, Proposal, Proposals
 from rescheduler.policies.rule_questions import count_replicas
 from rescheduler.policies.rules import ANTI_AFFINITY, DUPLICATES, NODE_AFFINITY, SPREAD, TAINTS, Rules
 from rescheduler.prospects import Prospect
-
-NAME = "brokenRules"
 
 _REASONS = {
     TAINTS: "its node has a taint that it does not tolerate",
@@ -66,7 +65,7 @@ class BrokenRules:
 
     settings: RuleSettings
     rules: Rules
-    name: str = NAME
+    name: str = BROKEN_RULES
 
     def propose(self, seen: View) -> Iterator[Proposals]:
         gain = self.settings.gain
@@ -74,7 +73,7 @@ class BrokenRules:
             _, pods, how_badly = zip(*found, strict=True)
             promises = gain * np.concatenate(how_badly).astype(np.float64)
             say = partial(_say, rule)
-            yield Proposals(NAME, rule, np.concatenate(pods), promises, say, demand=gain)
+            yield Proposals(BROKEN_RULES, rule, np.concatenate(pods), promises, say, demand=gain)
 
     def find_due(self, cause: str, pods: Indices, seen: View) -> Bools:
         return self.rules.find_breaking(cause, pods, seen)

@@ -33,13 +33,12 @@ from reberth.requests import CPU, MEMORY, write_amount
 from rescheduler.lately import Lately
 from rescheduler.node_standing import ONLY_LEAVING
 from rescheduler.planning_memory import PlanMemory
+from rescheduler.plans import UNDER_UTILISED_NODES
 from rescheduler.policies.balance import Balance, find_balance
 from rescheduler.policies.fitting import Fitting
 from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
 from rescheduler.prospects import Prospect
 from rescheduler.utilisation import Bounds, Shares, set_bounds, standing
-
-NAME = "underUtilisedNodes"
 
 _TOO_LARGE = Refused("NoBetterNode", "no under-utilised node has room for it and stays below its threshold")
 # Half of what a full node has in use, moved onto an empty one, promises 100 points.
@@ -91,7 +90,7 @@ class UnderUtilisedNodes:
     hot: Bools  # for long enough when the plan began
     cold: Bools
     begun: View
-    name: str = NAME
+    name: str = UNDER_UTILISED_NODES
     _known: Lately[Bools] = field(default_factory=Lately, repr=False)
     _rooms: Lately[Bools] = field(default_factory=Lately, repr=False)
     _balances: Lately[Balance] = field(default_factory=Lately, repr=False)
@@ -103,7 +102,7 @@ class UnderUtilisedNodes:
         pods = np.flatnonzero(seen.counted & hot[seen.node]).astype(np.int32)
         pods = pods[self._ask_too_much(seen, pods)]
         say = partial(self._say, seen)
-        yield Proposals(NAME, NAME, pods, self.weigh(pods, seen), say)
+        yield Proposals(UNDER_UTILISED_NODES, UNDER_UTILISED_NODES, pods, self.weigh(pods, seen), say)
 
     def weigh(self, pods: Indices, seen: View) -> Promises:
         """Tell how much each pod would even out, if it went to the node that it burdens least."""

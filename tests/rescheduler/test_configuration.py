@@ -13,8 +13,8 @@ from reberth.errors import SettingsError
 from reberth.settings import parse
 from rescheduler import configuration, quiet, resting, safeguards, worth
 from rescheduler.configuration import ReschedulerPolicy
+from rescheduler.plans import PolicyName
 from rescheduler.policies import better_preferences, broken_rules, proposals, under_utilised_nodes
-from rescheduler.quiet import PolicyName
 
 HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerPolicy\n"
 

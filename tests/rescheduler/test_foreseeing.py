@@ -13,8 +13,8 @@ from reberth.records import OpenMove, Phase, Pod
 from reberth.refusals import Refused
 from rescheduler.foreknowing import foreseeing
 from rescheduler.foreseeing import Foreseeing
+from rescheduler.plans import LandingScores
 from rescheduler.settings import SchedulerSettings
-from rescheduler.verifying import Scores
 from tests.builders import as_record, node, owner, pod
 from tests.reberth.landing.worlds import world
 
@@ -48,7 +48,7 @@ def refuse(seen: View, *destinations: str) -> Refused | None:
     return FORECAST.refuse_destinations(seen.ground.snapshot, as_record(Pod, OLD), destinations)
 
 
-def landed(landed_on: str, seen: View, policy: str = "underUtilisedNodes") -> Scores | None:
+def landed(landed_on: str, seen: View, policy: str = "underUtilisedNodes") -> LandingScores | None:
     move = OpenMove(
         id="m-1", pod="old", pod_uid="u", controller_uid="rs-1", from_="a", phase=Phase.EVICTED,
         policy=policy, planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",

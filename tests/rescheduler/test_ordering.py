@@ -14,8 +14,8 @@ from reberth.snapshot import Snapshot
 from rescheduler.equipment import Equipment
 from rescheduler.executing import Executor, Order
 from rescheduler.ordering import compose_order
+from rescheduler.plans import LandingScores
 from rescheduler.reporting import Report
-from rescheduler.verifying import Scores
 from tests import builders
 from tests.reberth.remembering import web_pod
 from tests.rescheduler.simulating import REPLICA_SETS, FakeApi, World, equip
@@ -27,7 +27,7 @@ NO_ROOM = Refused("NoFeasibleDestination", "no node has room")
 class Oracle:
     """A forecast that says what it is told; a refusal counts from the nth question on."""
 
-    def __init__(self, *, scores: Scores | None = None, refuses_from: int = 99) -> None:
+    def __init__(self, *, scores: LandingScores | None = None, refuses_from: int = 99) -> None:
         self.scores = scores
         self.refuses_from = refuses_from
         self.asked = 0
@@ -41,7 +41,7 @@ class Oracle:
         self.asked += 1
         return NO_ROOM if self.asked >= self.refuses_from else None
 
-    def score_landing(self, _snapshot: Snapshot, _move: OpenMove, landed_on: str) -> Scores | None:
+    def score_landing(self, _snapshot: Snapshot, _move: OpenMove, landed_on: str) -> LandingScores | None:
         assert landed_on == "n2"
         return self.scores
 
@@ -111,9 +111,10 @@ async def test_a_pod_that_is_not_there_and_one_whose_owner_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "outcome"), [(Scores(500, 700), Outcome.BETTER), (Scores(700, 500), Outcome.WORSE)]
+    ("scores", "outcome"),
+    [(LandingScores(500, 700), Outcome.BETTER), (LandingScores(700, 500), Outcome.WORSE)],
 )
-async def test_a_forecast_says_what_the_landing_was_worth(scores: Scores, outcome: Outcome) -> None:
+async def test_a_forecast_says_what_the_landing_was_worth(scores: LandingScores, outcome: Outcome) -> None:
     report = await carry_out(World(), "n2", forecast=Oracle(scores=scores))
     assert report.ending.outcome == outcome
     assert (report.ending.score_before, report.ending.score_after) == scores

@@ -16,8 +16,7 @@ from reberth.quantities import nanos
 from rescheduler.configuration import ReschedulerPolicy
 from rescheduler.plan_output import write_json
 from rescheduler.planning_memory import PlanMemory
-from rescheduler.plans import Plan
-from rescheduler.policies import better_preferences
+from rescheduler.plans import BETTER_PREFERENCES, Plan
 from tests.rescheduler.fleets import NO_LIMITS, draw_objects, draw_policy
 from tests.rescheduler.planned import NOW, PLAIN_WORLD, VERSION, WORLD, Object, carry_out, make_plan
 
@@ -102,7 +101,7 @@ def assert_within_limits(made: Plan, asked: ReschedulerPolicy) -> None:
 def assert_no_worse(made: Plan) -> None:
     """No plan makes a cluster worse; for the sake of preferences nodes may be used less evenly."""
     before, after = made.score.before, made.score.after
-    if any(move.policy == better_preferences.NAME for move in made.moves):
+    if any(move.policy == BETTER_PREFERENCES for move in made.moves):
         assert after[:3] <= before[:3]
     else:
         assert after <= before

@@ -10,7 +10,8 @@ from reberth.records import OpenMove, Outcome, Owner, Phase
 from reberth.rows import PodRow, make_pod_row
 from reberth.templates import Templates
 from reberth.times import write_time
-from rescheduler.verifying import Scores, Sighting, find_replacement, judge_replacement, see
+from rescheduler.plans import LandingScores
+from rescheduler.verifying import Sighting, find_replacement, judge_replacement, see
 from tests import builders
 from tests.reberth.remembering import NOW, move, web_pod
 
@@ -62,7 +63,7 @@ def test_earlier_moves_choose_first_and_each_pod_serves_one_of_them() -> None:
 
 
 def judged(
-    replacement: PodRow | None, *, now: float = NOW + 9, scores: Scores | None = None, **seen: Any
+    replacement: PodRow | None, *, now: float = NOW + 9, scores: LandingScores | None = None, **seen: Any
 ) -> Ending | None:
     sighting = Sighting([replacement] if replacement else [])._replace(**seen)
     return judge_replacement(MOVED, replacement, sighting, scores=scores, now=now)
@@ -75,14 +76,14 @@ READY = row("new", node="n2", ready=4)
     ("scores", "outcome"),
     [
         (None, Outcome.UNKNOWN),
-        (Scores(600, 620), Outcome.SAME),
-        (Scores(600, 580), Outcome.SAME),
-        (Scores(600, 621), Outcome.BETTER),
-        (Scores(600, 579), Outcome.WORSE),
-        (Scores(None, 579), Outcome.BETTER),
+        (LandingScores(600, 620), Outcome.SAME),
+        (LandingScores(600, 580), Outcome.SAME),
+        (LandingScores(600, 621), Outcome.BETTER),
+        (LandingScores(600, 579), Outcome.WORSE),
+        (LandingScores(None, 579), Outcome.BETTER),
     ],
 )
-def test_a_landing_is_worth_what_its_scores_say(scores: Scores | None, outcome: Outcome) -> None:
+def test_a_landing_is_worth_what_its_scores_say(scores: LandingScores | None, outcome: Outcome) -> None:
     ending = judged(READY, scores=scores)
     assert ending is not None
     assert (ending.outcome, ending.landed_on, ending.time_to_ready) == (outcome, "n2", 3)
@@ -100,7 +101,7 @@ def test_what_is_not_ready_is_waited_for_until_the_end() -> None:
 
 
 def test_a_pod_that_returned_has_returned_whether_ready_or_not() -> None:
-    back = judged(row("new", node="n1", ready=4), scores=Scores(1, 100))
+    back = judged(row("new", node="n1", ready=4), scores=LandingScores(1, 100))
     assert back == Ending(Outcome.RETURNED, "n1", time_to_ready=3)
     assert judged(row("new", node="n1"), now=END) == Ending(Outcome.RETURNED, "n1")
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from federation.admission.identities import LABELS, POLICY_KINDS, find_changed_identity, identify
+from federation.admission.identities import find_changed_identity, identify
 from federation.admission.patching import encode
+from federation.api.labels import LABELS, POLICY_KINDS
 from tests.builders import Object
 from tests.federation.admission.definitions import patched
 

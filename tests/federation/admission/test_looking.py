@@ -2,8 +2,8 @@
 
 import pytest
 
-from federation.admission.identities import LABELS
 from federation.admission.looking import find_idle_words, find_refusals
+from federation.api.labels import LABELS
 from tests.builders import Object
 from tests.federation.admission.definitions import EXAMPLES, name_of
 

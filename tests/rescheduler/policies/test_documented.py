@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 
 from reberth.resources import ALL
+from rescheduler.plans import PolicyName
 from tests.rescheduler.planned import ROOT, WITH_EXTENDER, run_command
 
 DOCUMENTS = sorted(path for path in (ROOT / "docs" / "policies").glob("*.md") if path.name != "README.md")
@@ -41,6 +43,5 @@ def test_the_command_that_prints_a_cluster_names_every_kind_that_a_plan_looks_at
 
 
 def test_there_is_a_document_for_every_policy() -> None:
-    written = {document.stem.replace("-", "_") for document in DOCUMENTS}
-    folder = ROOT / "rescheduler" / "policies"
-    assert {path.stem for path in folder.glob("*.py") if "NAME =" in path.read_text()} == written
+    names = {re.sub("-([a-z])", lambda found: found[1].upper(), document.stem) for document in DOCUMENTS}
+    assert names == set(get_args(PolicyName))

@@ -1,0 +1,1 @@
+"""What all decisions share: names, templates, conditions, patches."""

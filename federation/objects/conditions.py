@@ -1,0 +1,29 @@
+"""Conditions of an object's status: found by type, and set without touching the others."""
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.controllers.templates import Object
+from reberth.records import Condition
+from reberth.times import write_time
+
+
+def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condition | None:
+    return next((each for each in conditions or () if each.type == name), None)
+
+
+def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
+    """Give all conditions with this one among them; None where it stands in these words already."""
+    old = find_condition(has, wanted.type)
+    if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
+        return None
+    since = old.last_transition_time if old and old.status == wanted.status else write_time(now)
+    new = replace(wanted, last_transition_time=since)
+    others = [each for each in has or () if each.type != wanted.type]
+    return [_write(each) for each in (*others, new)]
+
+
+def _write(condition: Condition) -> Object:
+    """The API server wants a reason and a message, and be they empty."""
+    written: Object = msgspec.to_builtins(condition)
+    return {"reason": "", "message": "", **written}
