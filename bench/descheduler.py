@@ -12,9 +12,10 @@ import aiohttp
 import yaml
 
 from bench.reading.arms import Failed
-from localcluster import building, processes
+from localcluster.build import build
+from localcluster.build.products import DESCHEDULER
 from localcluster.cluster import Cluster
-from localcluster.products import DESCHEDULER
+from localcluster.host import processes
 
 USER = "descheduler"
 """By this name the API server knows it; it may do everything."""
@@ -96,7 +97,7 @@ def read_metrics(text: str) -> Figures:
 
 def _command(cluster: Cluster, policy: Path) -> list[str]:
     return [
-        str(building.programs(DESCHEDULER)[_NAME]),
+        str(build.programs(DESCHEDULER)[_NAME]),
         f"--policy-config-file={policy}",
         f"--client-connection-kubeconfig={cluster.user(USER, groups=['system:masters'])}",
         f"--descheduling-interval={_PAUSE}s",

@@ -1,0 +1,1 @@
+"""THE SCHEDULER ASKS: kube-scheduler's extender, which answers from the shared memory."""

@@ -5,13 +5,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from extender.running import Extender
-from extender.weighing import find_faults
-from reberth import logs
-from reberth.connecting import Access
-from reberth.errors import ConfigurationError, taken_apart
-from reberth.landing.profiles import parse_scheduler
-from reberth.requests import read_version
+from extender.answers.scheduler_check import find_faults
+from extender.server.process import Extender
+from reberth.client.access import Access
+from reberth.cluster.pods.requests import read_version
+from reberth.forecast.state.profile import parse_scheduler
+from reberth.runtime import logs
+from reberth.values.errors import ConfigurationError, taken_apart
 
 BAD_INPUT = 2
 

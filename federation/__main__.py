@@ -10,14 +10,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from federation import running, webhook
-from federation.hub import Hub
-from federation.printing import write_json, write_table
+from federation import process
+from federation.commands import webhook
+from federation.objects.hub_file import Hub
 from federation.scheduling import Fleet, decide
-from reberth.errors import ConfigurationError
-from reberth.faults import ObjectError
-from reberth.given import read_now
-from reberth.printouts import TextError
+from federation.scheduling.output import write_json, write_table
+from reberth.cli.inputs import read_now
+from reberth.cluster.printouts import TextError
+from reberth.values.errors import ConfigurationError
+from reberth.values.object_error import ObjectError
 
 BAD_INPUT = 2
 
@@ -56,8 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     served.set_defaults(run=webhook.serve)
     text = "bring what policies select into the member clusters, and keep it there"
     run = commands.add_parser("run", help=text, description=text)
-    running.add_arguments(run)
-    run.set_defaults(run=running.serve)
+    process.add_arguments(run)
+    run.set_defaults(run=process.serve)
     return parser
 
 

@@ -1,23 +1,23 @@
 """What `python -m federation run` takes: every controller may be switched off, and has its own patience."""
 
-from federation.controllers.discovering import DiscoverySettings
-from federation.controllers.execution import ExecutionSettings
-from federation.controllers.graceful import GracefulSettings
-from federation.controllers.members import MemberSettings
-from federation.controllers.queueing import QueueSettings
-from federation.controllers.rebalancer import RebalancerSettings
-from federation.controllers.rebalancing_failback import FailbackSettings
-from federation.controllers.scheduler import SchedulerSettings
-from federation.controllers.sessions import SessionSettings
-from federation.controllers.statuses import StatusSettings
-from federation.controllers.tainting import TaintingSettings
-from federation.controllers.works import WorkSettings
-from reberth.api import ApiSettings
-from reberth.leasing import LeaseSettings
-from reberth.logs import LogSettings
-from reberth.serving import ServerSettings
-from reberth.settings import Section
-from reberth.watching import WatchSettings
+from federation.controllers.failover.graceful import GracefulSettings
+from federation.controllers.failover.tainting import TaintingSettings
+from federation.controllers.membership.discovery import DiscoverySettings
+from federation.controllers.membership.members import MemberSettings
+from federation.controllers.propagation.execution import ExecutionSettings
+from federation.controllers.propagation.scheduler import SchedulerSettings
+from federation.controllers.propagation.statuses import StatusSettings
+from federation.controllers.propagation.works import WorkSettings
+from federation.controllers.rebalancing.failback import FailbackSettings
+from federation.controllers.rebalancing.rebalancer import RebalancerSettings
+from federation.hub.sessions import SessionSettings
+from federation.hub.workqueue import QueueSettings
+from reberth.client.api import ApiSettings
+from reberth.client.lease import LeaseSettings
+from reberth.client.watcher import WatchSettings
+from reberth.config.settings import Section
+from reberth.runtime.http_server import ServerSettings
+from reberth.runtime.logs import LogSettings
 
 
 class FederationLease(LeaseSettings, frozen=True):

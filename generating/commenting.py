@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from reberth.budgets import Rate
-from reberth.measures import Duration, Percentage
+from reberth.memory.ledger import Rate
+from reberth.values.duration import Duration, Percentage
 
 _WIDTH = 104
 _UNITS = ((3600, "h"), (60, "m"), (1, "s"))

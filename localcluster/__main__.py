@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from localcluster import building, components, folders, manifests, processes, products
+from localcluster import components, manifests, state_dir
+from localcluster.build import build, products
 from localcluster.cluster import end_all
 from localcluster.errors import LocalClusterError
-from localcluster.forwarding import Forwarder
+from localcluster.host import processes
+from localcluster.load_balancer import Forwarder
 
 _DEFAULT_NAME = "reberth"
 _LAST_PORT = 65535
@@ -60,8 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     forward.add_argument("--port", type=_port, required=True, help="on loopback")
     forward.add_argument("backends", nargs="+", metavar="HOST:PORT", type=_read_address)
     forward.set_defaults(command=_forward)
-    build = commands.add_parser("build", help="build what a cluster needs, start nothing")
-    build.set_defaults(command=_build)
+    builder = commands.add_parser("build", help="build what a cluster needs, start nothing")
+    builder.set_defaults(command=_build)
     return parser
 
 
@@ -80,8 +82,8 @@ async def _up(arguments: argparse.Namespace) -> None:
         return await _env(arguments)
     await _build(arguments)
     started = time.monotonic()
-    await folders.remove(arguments.name)  # what a failed start may have left
-    made = folders.create(
+    await state_dir.remove(arguments.name)  # what a failed start may have left
+    made = state_dir.create(
         arguments.name,
         kubernetes=arguments.kubernetes,
         without=arguments.without,
@@ -109,12 +111,12 @@ async def _up(arguments: argparse.Namespace) -> None:
 
 
 def _is_up(name: str) -> bool:
-    return bool(processes.find(folders.folder_of(name)))
+    return bool(processes.find(state_dir.folder_of(name)))
 
 
 async def _build(arguments: argparse.Namespace) -> None:
     kubernetes = products.kubernetes(getattr(arguments, "kubernetes", None))
-    await asyncio.to_thread(building.programs, products.ETCD, products.KWOK, kubernetes)
+    await asyncio.to_thread(build.programs, products.ETCD, products.KWOK, kubernetes)
 
 
 async def _forward(arguments: argparse.Namespace) -> None:
@@ -147,16 +149,16 @@ def _read_address(text: str) -> tuple[str, int]:
 
 
 async def _down(arguments: argparse.Namespace) -> None:
-    for name in folders.names() if arguments.all else [arguments.name]:
-        was_there = name in folders.names() or _is_up(name)
-        await folders.remove(name)
+    for name in state_dir.names() if arguments.all else [arguments.name]:
+        was_there = name in state_dir.names() or _is_up(name)
+        await state_dir.remove(name)
         _say(f"{name}: {'gone' if was_there else 'is not there'}")
 
 
 async def _status(arguments: argparse.Namespace) -> None:
-    found = [_usage(running) for running in processes.find(folders.folder_of(arguments.name))]
+    found = [_usage(running) for running in processes.find(state_dir.folder_of(arguments.name))]
     if not found:
-        folders.load(arguments.name)  # which says so if there is none
+        state_dir.load(arguments.name)  # which says so if there is none
     if arguments.output == "json":
         print(json.dumps(found, indent=1))
         return
@@ -179,11 +181,11 @@ def _usage(running: processes.Running) -> dict[str, str | int | float]:
 
 
 async def _env(arguments: argparse.Namespace) -> None:
-    print(f"export KUBECONFIG={folders.load(arguments.name).kubeconfig}")
+    print(f"export KUBECONFIG={state_dir.load(arguments.name).kubeconfig}")
 
 
 async def _kubeconfig(arguments: argparse.Namespace) -> None:
-    print(folders.load(arguments.name).kubeconfig.read_text(), end="")
+    print(state_dir.load(arguments.name).kubeconfig.read_text(), end="")
 
 
 def _say(text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from localcluster import access
+from localcluster import credentials
 from localcluster.components import Design
 from localcluster.errors import LocalClusterError
 
@@ -34,9 +34,9 @@ class Refused(LocalClusterError):
 class Client:
     """Admin's hand on a cluster; an async context."""
 
-    def __init__(self, design: Design, user: str = access.ADMIN) -> None:
+    def __init__(self, design: Design, user: str = credentials.ADMIN) -> None:
         self._design = design
-        self._headers = {"Authorization": f"Bearer {access.read_token(design, user)}"}
+        self._headers = {"Authorization": f"Bearer {credentials.read_token(design, user)}"}
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:

@@ -14,10 +14,12 @@ from typing import Any
 
 import aiohttp
 
-from localcluster import access, building, components, designs, ports, processes, products
+from localcluster import components, credentials, designs
+from localcluster.build import build, products
 from localcluster.client import Client
 from localcluster.components import API_SERVER, CONTROLLERS, ETCD, KWOK, SCHEDULER, Design
 from localcluster.errors import LocalClusterError
+from localcluster.host import ports, processes
 from localcluster.nodes import add_nodes
 
 _SECONDS_TO_START = 60.0
@@ -38,14 +40,14 @@ class Cluster:
     @property
     def kubeconfig(self) -> Path:
         """The administrator's."""
-        return self.design.kubeconfig(access.ADMIN)
+        return self.design.kubeconfig(credentials.ADMIN)
 
     def client(self) -> Client:
         return Client(self.design)
 
     def user(self, name: str, groups: Sequence[str] = ()) -> Path:
         """Kubeconfig of any user in any groups."""
-        return access.certify(self.design, name, groups)
+        return credentials.certify(self.design, name, groups)
 
     def spare_port(self, number: int = 0) -> int:
         """A loopback port beside the cluster's own that nobody else is given."""
@@ -151,7 +153,7 @@ async def end_all(folder: Path) -> None:
 def _program(design: Design, component: str) -> Path:
     kubernetes = products.kubernetes(design.kubernetes)
     made_by = {ETCD: products.ETCD, KWOK: products.KWOK}
-    return building.programs(made_by.get(component, kubernetes))[component]
+    return build.programs(made_by.get(component, kubernetes))[component]
 
 
 async def _answers(url: str) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localcluster.kubelets import LEASE_SECONDS
-from localcluster.ports import HOST
+from localcluster.host.ports import HOST
+from localcluster.kwok import LEASE_SECONDS
 
 ETCD = "etcd"
 API_SERVER = "kube-apiserver"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localcluster.build.products import KUBERNETES, KWOK
 from localcluster.client import Client
-from localcluster.products import KUBERNETES, KWOK
 
 _READY = "Ready"
 _NODE_INFO = {

@@ -13,20 +13,21 @@ import time
 from functools import partial
 from pathlib import Path
 
-from localcluster import folders, processes
+from localcluster import state_dir
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
-from localproduct import scene
-from localproduct.extending import bring_up
-from localproduct.rescheduling import NAME, settings_of, start_rescheduler
-from localproduct.telling import tell_addresses, tell_end
-from localproduct.watching import watch
+from localcluster.host import processes
+from localproduct import scenario
+from localproduct.closing_message import tell_addresses, tell_end
+from localproduct.extender_replicas import bring_up
+from localproduct.move_watch import watch
+from localproduct.rescheduler_process import NAME, settings_of, start_rescheduler
 
 
 def main() -> int:
     arguments = _parser().parse_args()
     try:
-        asyncio.run(arguments.run(folders.load(arguments.name)))
+        asyncio.run(arguments.run(state_dir.load(arguments.name)))
     except LocalClusterError as error:
         print(f"localproduct: {error}", file=sys.stderr)
         return 1
@@ -68,9 +69,12 @@ async def _show(cluster: Cluster) -> None:
         print(tell_addresses(cluster))
         return
     async with cluster.client() as client:
-        pods, settings = await asyncio.gather(scene.settle(client), _bring_up(cluster))
-        await scene.come_back(client)
-    _say(cluster, f"{pods} pods run on the nodes of two zones; {scene.ZONE} was away, and has just come back")
+        pods, settings = await asyncio.gather(scenario.settle(client), _bring_up(cluster))
+        await scenario.come_back(client)
+    _say(
+        cluster,
+        f"{pods} pods run on the nodes of two zones; {scenario.ZONE} was away, and has just come back",
+    )
     first: list[float] = []
     rescheduler = start_rescheduler(cluster, settings)
     sight = await watch(cluster, rescheduler, on_first=lambda: first.append(time.time()))

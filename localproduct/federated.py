@@ -11,13 +11,14 @@ import sys
 import time
 from functools import partial
 
-from localcluster import folders, manifests, processes
+from localcluster import manifests, state_dir
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.errors import LocalClusterError
-from localproduct.joining import FEDERATION_ACCOUNT, MANIFESTS, admit
-from localproduct.replicas import HOST, start, write_settings
-from localproduct.returning import LATE, REBALANCER, show
+from localcluster.host import processes
+from localproduct.member_join import FEDERATION_ACCOUNT, MANIFESTS, admit
+from localproduct.processes import HOST, start, write_settings
+from localproduct.rebalance_demo import LATE, REBALANCER, show
 
 NAME = "federation"
 HUB = "hub"
@@ -69,7 +70,7 @@ def main() -> int:
 
 
 async def _up(name: str) -> None:
-    cluster = folders.load(name)
+    cluster = state_dir.load(name)
     if _is_up(name):
         _say(name, "the federation is up already")
         return
@@ -87,23 +88,23 @@ async def _up(name: str) -> None:
 
 async def _down(name: str, *, is_quiet: bool = False) -> None:
     """Whoever knows the members goes first, so that nothing of it is missed."""
-    there = set(folders.names())
+    there = set(state_dir.names())
     for part in (HUB, *MEMBERS):
         if f"{name}-{part}" in there:
-            await folders.remove(f"{name}-{part}")
+            await state_dir.remove(f"{name}-{part}")
             if not is_quiet:
                 _say(name, f"{part} gone")
 
 
 def _is_up(name: str) -> bool:
-    return any(each.name == NAME for each in processes.find(folders.clusters_folder() / f"{name}-{HUB}"))
+    return any(each.name == NAME for each in processes.find(state_dir.clusters_folder() / f"{name}-{HUB}"))
 
 
 async def _bring_up(cluster: Cluster) -> tuple[Cluster, dict[str, Cluster]]:
     name = cluster.folder.name
     alone = [CONTROLLERS, SCHEDULER, KWOK]
-    hub = folders.create(f"{name}-{HUB}", without=alone, shares_etcd_of=cluster)
-    members = {each: folders.create(f"{name}-{each}", shares_etcd_of=cluster) for each in MEMBERS}
+    hub = state_dir.create(f"{name}-{HUB}", without=alone, shares_etcd_of=cluster)
+    members = {each: state_dir.create(f"{name}-{each}", shares_etcd_of=cluster) for each in MEMBERS}
     await asyncio.gather(*(each.up() for each in (hub, *members.values())))
     await asyncio.gather(*(members[each].add_nodes(count) for each, count in MEMBERS.items()))
     async with hub.client() as client:

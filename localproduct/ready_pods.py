@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Mapping
 
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
-from reberth.answers import BadObject
-from reberth.api import Api
-from reberth.cache import DELETED
-from reberth.connecting import Access
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.cluster.cache import DELETED
+from reberth.cluster.resources import PODS
+from reberth.protocol.response import BadObject
 from reberth.records import Pod
-from reberth.resources import PODS
 
 _NAMESPACE = "default"
 _SECONDS = 600

@@ -8,11 +8,12 @@ import argparse
 import asyncio
 import sys
 
-from reberth import logs, predicting
-from reberth.checking import Report, check
-from reberth.connecting import Access
-from reberth.errors import ConfigurationError
-from reberth.logs import LogSettings
+from reberth.cli import landing
+from reberth.cli.check import Report, check
+from reberth.client.access import Access
+from reberth.runtime import logs
+from reberth.runtime.logs import LogSettings
+from reberth.values.errors import ConfigurationError
 
 BAD_INPUT = 2
 
@@ -37,7 +38,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _land(arguments: argparse.Namespace) -> int:
-    print(predicting.answer(arguments))
+    print(landing.answer(arguments))
     return 0
 
 
@@ -53,9 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     looked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="at most (default 10)")
     looked.set_defaults(run=_check)
     text = "tell where pods would land, as kube-scheduler itself would answer"
-    landing = commands.add_parser("landing", help=text, description=text)
-    predicting.add_arguments(landing)
-    landing.set_defaults(run=_land)
+    forecast = commands.add_parser("landing", help=text, description=text)
+    landing.add_arguments(forecast)
+    forecast.set_defaults(run=_land)
     return parser
 
 

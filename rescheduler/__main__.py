@@ -11,27 +11,26 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from reberth import logs
-from reberth.api import Api
-from reberth.connecting import Access
-from reberth.errors import ConfigurationError, ReberthError, taken_apart
-from reberth.history import Ending
-from reberth.leasing import LEASE_HELD
-from reberth.logs import LogSettings
-from reberth.refusals import Refused
-from reberth.settings import load
-from reberth.times import write_time
-from rescheduler import plan_command
-from rescheduler.configuration import ReschedulerPolicy
-from rescheduler.foreknowing import foreseeing
-from rescheduler.handing_over import hand_over
-from rescheduler.noting import Carried, clear_notes, describe_note, list_notes
-from rescheduler.performing import leading_by_hand, perform_move
-from rescheduler.reporting import Report
-from rescheduler.running import Daemon
-from rescheduler.settings import ReschedulerSettings
-from rescheduler.storing import Store
-from rescheduler.wishes import LONGEST_REASON
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.lease import LEASE_HELD
+from reberth.config.settings import load
+from reberth.memory.history import Ending
+from reberth.runtime import logs
+from reberth.runtime.logs import LogSettings
+from reberth.values.errors import ConfigurationError, ReberthError, taken_apart
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+from rescheduler.commands import plan
+from rescheduler.commands.handover import hand_over
+from rescheduler.commands.move import leading_by_hand, perform_move
+from rescheduler.commands.notes import Carried, clear_notes, describe_note, list_notes
+from rescheduler.daemon.process import Daemon
+from rescheduler.execution.store import Store
+from rescheduler.moves.handover_request import LONGEST_REASON
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.settings import ReschedulerSettings, foreseeing
+from rescheduler.telemetry.events import Report
 
 DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -109,7 +108,7 @@ async def _move(arguments: argparse.Namespace) -> int:
 
 
 async def _plan(arguments: argparse.Namespace) -> int:
-    print(await plan_command.answer(arguments))
+    print(await plan.answer(arguments))
     return DONE
 
 
@@ -150,8 +149,8 @@ def _parser() -> argparse.ArgumentParser:
         "--policy", type=Path, metavar="FILE", help="its rates and back-off; default: all defaults"
     )
     move.add_argument("--reason", default="asked for by hand", help="why; people will read it")
-    planned = commands.add_parser("plan", help=plan_command.DESCRIPTION, description=plan_command.DESCRIPTION)
-    plan_command.add_arguments(planned)
+    planned = commands.add_parser("plan", help=plan.DESCRIPTION, description=plan.DESCRIPTION)
+    plan.add_arguments(planned)
     planned.set_defaults(run=_plan)
     notes = commands.add_parser("notes", help="see or remove what the nodes remember")
     on_notes = notes.add_subparsers(required=True, metavar="COMMAND")

@@ -1,18 +1,24 @@
 """What an operator may set of the rescheduler."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
-from reberth.api import ApiSettings
-from reberth.avoiding import BALANCE_LIFE
-from reberth.leasing import LeaseSettings
-from reberth.logs import LogSettings
-from reberth.measures import Duration, Span
-from reberth.requests import read_version
-from reberth.serving import ServerSettings
-from reberth.settings import Section
-from reberth.watching import WatchSettings
-from rescheduler.drift import DriftSettings
+from reberth.client.api import ApiSettings
+from reberth.client.lease import LeaseSettings
+from reberth.client.watcher import WatchSettings
+from reberth.cluster.pods.requests import Version, read_version
+from reberth.config import settings
+from reberth.config.settings import Section
+from reberth.forecast.extender import DEFAULTS, ExtenderSettings
+from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration, arrange
+from reberth.memory.notes import BALANCE_LIFE
+from reberth.runtime.http_server import ServerSettings
+from reberth.runtime.logs import LogSettings
+from reberth.values.duration import Duration, Span
+from rescheduler.observe.forecaster import Foreseeing
+from rescheduler.planning.drift import DriftSettings
 
 _LONGEST_WAIT = 10.0
 _ADDRESS = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
@@ -98,3 +104,18 @@ class ReschedulerSettings(Section, frozen=True):
 
 # What a running daemon cannot take from a changed file.
 RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "probes", "log")
+
+
+def foreseeing(given: SchedulerSettings) -> Callable[[Version], Foreseeing]:
+    """Read the files at once. Raises SettingsError; the API server's version may come later."""
+    configuration = KubeSchedulerConfiguration()
+    if given.configuration:
+        file = Path(given.configuration)
+        configuration = settings.load(file, KubeSchedulerConfiguration, api_version=API_VERSION)
+    extender = settings.load(Path(given.extender), ExtenderSettings) if given.extender else DEFAULTS
+
+    def foresee(version: Version) -> Foreseeing:
+        known = read_version(given.kubernetes) if given.kubernetes else version
+        return Foreseeing(known, arrange(configuration, version=known), extender)
+
+    return foresee

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from reberth.logwriting import LineWriter
+from reberth.runtime.log_writer import LineWriter
 
 # The same examples in every run, and no clock in the verdict: what fails fails everywhere.
 settings.register_profile(

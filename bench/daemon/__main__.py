@@ -11,8 +11,8 @@ from bench.planning.fleet import Fleet
 from bench.reading.arms import Failed
 from bench.reading.conditions import Conditions
 from bench.reading.reporting import megabytes, table
+from localcluster.build.products import DESCHEDULER
 from localcluster.errors import LocalClusterError
-from localcluster.products import DESCHEDULER
 
 _HUNDRED = 100
 

@@ -13,15 +13,16 @@ from bench import descheduler
 from bench.planning.fleet import Fleet
 from bench.reading import populating
 from bench.reading.arms import Failed
-from localcluster import auditing, manifests, processes
+from localcluster import audit_log, manifests
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
-from localcluster.folders import running
-from localcluster.processes import Running
-from localproduct.replicas import HOST
-from localproduct.rescheduling import RESCHEDULER_ACCOUNT
-from tests.live.daemons import daemon, install, settings_of
-from tests.live.extending import MANIFESTS
+from localcluster.host import processes
+from localcluster.host.processes import Running
+from localcluster.state_dir import running
+from localproduct.processes import HOST
+from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+from tests.live.support.daemon_process import daemon, install, settings_of
+from tests.live.support.extender_process import MANIFESTS
 
 OURS, THEIRS = "Reberth", "descheduler"
 CYCLES = 5
@@ -78,7 +79,7 @@ def choose_thresholds(fleet: Fleet) -> Thresholds:
 
 
 async def measure_both(fleet: Fleet, folder: Path) -> dict[str, Cost]:
-    flags = auditing.ask_for_log(folder, [RESCHEDULER_ACCOUNT, descheduler.USER])
+    flags = audit_log.ask_for_log(folder, [RESCHEDULER_ACCOUNT, descheduler.USER])
     async with running(without=[CONTROLLERS, SCHEDULER, KWOK], flags=flags) as cluster:
         await _bring_up(cluster, fleet)
         return {
@@ -199,7 +200,7 @@ async def _until(process: Running, look: Ask, cycles: float) -> Look:
 
 
 def _count_calls(folder: Path, user: str) -> int:
-    return sum(call.user == user for call in auditing.read_log(folder))
+    return sum(call.user == user for call in audit_log.read_log(folder))
 
 
 def _read_highest(pid: int) -> int:

@@ -22,11 +22,11 @@ from bench.extender.populating import NOTES, WORKLOADS, Population, name_node, p
 from bench.extender.reporting import Bursts, Calls, Growth
 from bench.reading.arms import Failed, Figures
 from bench.reading.conditions import Conditions
-from localcluster import folders
+from localcluster import state_dir
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.errors import LocalClusterError
-from reberth.avoiding import MOST_NOTES
+from reberth.memory.notes import MOST_NOTES
 
 _TIMES_MORE_NODES = 3
 _WARM = 10
@@ -34,7 +34,7 @@ _WARM = 10
 
 async def measure(options: argparse.Namespace) -> str:
     conditions, bursts = Conditions(), _read_kept(options.keep)
-    async with folders.running(without=[CONTROLLERS, KWOK]) as cluster, cluster.client() as client:
+    async with state_dir.running(without=[CONTROLLERS, KWOK]) as cluster, cluster.client() as client:
         await cluster.stop(SCHEDULER)
         population = await populate(client, nodes=options.nodes)
         if options.only != "calls":

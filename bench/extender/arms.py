@@ -10,12 +10,13 @@ import aiohttp
 
 from bench.extender.populating import MANIFESTS, SCORE, SOURCE, Table
 from bench.reading.arms import Failed
-from localcluster import building, processes
+from localcluster.build import build
+from localcluster.build.products import Product
 from localcluster.client import Object
 from localcluster.cluster import Cluster
-from localcluster.ports import HOST
-from localcluster.products import Product
-from localproduct.replicas import EXTENDER_ACCOUNT, Replica, asking_here, start
+from localcluster.host import processes
+from localcluster.host.ports import HOST
+from localproduct.processes import EXTENDER_ACCOUNT, Replica, asking_here, start
 
 NONE = "no extender"
 FLOOR = "bare asyncio"
@@ -94,7 +95,7 @@ def _start_ours(cluster: Cluster, _: Table) -> Serving:
 def _start_peer(cluster: Cluster, table: Table) -> Serving:
     port, file = cluster.spare_port(2), cluster.folder / "table.json"
     table.write(file)
-    command = [str(building.programs(_PROGRAM)["peer"]), f"-listen={HOST}:{port}", f"-table={file}"]
+    command = [str(build.programs(_PROGRAM)["peer"]), f"-listen={HOST}:{port}", f"-table={file}"]
     running = processes.start(command, folder=cluster.folder, name="peer", dies_with_parent=True)
     return Serving(port, running)
 

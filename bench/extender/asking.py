@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
 from bench.reading.arms import Failed
-from localcluster.ports import HOST
+from localcluster.host.ports import HOST
 
 VERBS = ("/avoid/filter", "/avoid/prioritize", "/scores/prioritize")
 """In the order in which one pod is asked about."""

@@ -13,10 +13,10 @@ from bench.extender.arms import NONE, Serving, configure, read_page, serving
 from bench.extender.asking import VERBS
 from bench.extender.populating import Population
 from bench.reading.arms import Failed, Figures
-from localcluster import access, designs
+from localcluster import credentials, designs
 from localcluster.cluster import Cluster
 from localcluster.components import SCHEDULER
-from localcluster.ports import HOST
+from localcluster.host.ports import HOST
 
 _ALGORITHM = "scheduler_scheduling_algorithm_duration_seconds"
 _SCHEDULED = ("scheduler_schedule_attempts_total", 'result="scheduled"')
@@ -58,7 +58,7 @@ async def _look_at(extender: Serving, *, pods: int, used: float) -> dict[str, fl
 async def _follow(cluster: Cluster, pods: int) -> dict[str, float]:
     """Count from the first look at which some pods are scheduled to that at which all are."""
     first: tuple[float, float] | None = None
-    headers = {"Authorization": f"Bearer {access.read_token(cluster.design)}"}
+    headers = {"Authorization": f"Bearer {credentials.read_token(cluster.design)}"}
     async with asyncio.timeout(_PATIENCE), aiohttp.ClientSession(headers=headers) as session:
         while True:
             at, text = time.monotonic(), await _read_scheduler(session, cluster)

@@ -11,13 +11,13 @@ import gc
 import sys
 
 from bench.extender.floor import Responder
-from extender.memory import Memory
-from extender.running import MIRRORED, VERSION
-from extender.wire import read_question
-from reberth.api import Api
-from reberth.connecting import Access
-from reberth.mirroring import mirroring
-from reberth.scores import ScoreSettings
+from extender.answers.memory import Memory
+from extender.answers.wire import read_question
+from extender.server.process import MIRRORED, VERSION
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.mirror import mirroring
+from reberth.memory.addon_scores import ScoreSettings
 
 
 class Dutiful(Responder):

@@ -15,12 +15,12 @@ import msgspec
 from localcluster import manifests
 from localcluster.client import Client, Object, all_of
 from localcluster.nodes import node
-from reberth.avoiding import ANNOTATION, MOST_NOTES, Note, Notes, compose_note, render_notes
+from reberth.cluster.pods.identity import Signature, name_history
+from reberth.memory.notes import ANNOTATION, MOST_NOTES, Note, Notes, compose_note, render_notes
 from reberth.records import WorkloadIdentity
-from reberth.signature import Signature, name_history
-from reberth.times import write_micro_time
-from tests.live import remembering
-from tests.live.remembering import PODS
+from reberth.values.timestamp import write_micro_time
+from tests.live.support import written_memory
+from tests.live.support.written_memory import PODS
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 NOTES = 10_000
@@ -97,7 +97,7 @@ async def populate(client: Client, *, nodes: int) -> Population:
     await client.create_all(NODES, (_describe_node(number, notes) for number in range(nodes)))
     scores = {name_node(number): number % _GRADES for number in range(nodes)}
     await all_of(
-        remembering.score(client, name, as_score(grade), source=SOURCE) for name, grade in scores.items()
+        written_memory.score(client, name, as_score(grade), source=SOURCE) for name, grade in scores.items()
     )
     for number, who in enumerate(workloads):
         await _remember(client, who, is_moving=number % _MOVING_EVERY == 0)
@@ -173,7 +173,7 @@ async def _create_workload(client: Client, number: int) -> Signature:
         "spec": {"containers": [{"name": "app", "image": f"registry.example/{app}:1"}]},
     }
     made = await client.create(
-        remembering.SETS,
+        written_memory.SETS,
         {
             "metadata": {"name": f"{app}-{template}", "labels": labels, "ownerReferences": [owner]},
             "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod},
@@ -219,11 +219,11 @@ async def _remember(client: Client, who: Signature, *, is_moving: bool) -> None:
     """Write a history: a landing that went badly, and for some an open move."""
     victim = {"metadata": {"name": f"{who.controller.name}-gone", "uid": "uid-gone"}}
     gone = {**victim, "spec": {"nodeName": name_node(2)}}
-    await remembering.open_move(client, who, gone, ["node-gone"], life=_LIFE)
+    await written_memory.open_move(client, who, gone, ["node-gone"], life=_LIFE)
     status: dict[str, Any] = {"past": [_describe_past(gone)]}
     if not is_moving:
         status["open"] = []
-    path = f"{remembering.HISTORIES}/{name_history(who.root)}/status"
+    path = f"{written_memory.HISTORIES}/{name_history(who.root)}/status"
     await client.patch(path, {"status": status})
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from bench.federation.following import Follower, Run
 from bench.federation.watching import watching
 from federation.api import SCHEDULED, ResourceBinding
-from federation.controllers.aggregating import FULLY_APPLIED
-from federation.controllers.resources import BINDINGS
+from federation.objects.resources import BINDINGS
+from federation.propagation.aggregation import FULLY_APPLIED
 from localcluster.client import Object
-from reberth.kinds import plain
+from reberth.cluster.kinds import plain
+from reberth.cluster.resources import Resource
 from reberth.records import PartialObject
-from reberth.resources import Resource
-from tests.live.federating import Place, deployment, eventually, federated, policy
-from tests.live.hub_paths import CLUSTERS, DEPLOYMENTS, POLICIES
+from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy
+from tests.live.support.hub_paths import CLUSTERS, DEPLOYMENTS, POLICIES
 
 MEMBERS = ("member1", "member2", "member3")
 CHOSEN = 2

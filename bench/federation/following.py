@@ -15,7 +15,7 @@ import msgspec
 from bench.extender.bursting import read_cpu, read_resident
 from bench.federation.counting import Calls, count_calls, part_reports
 from bench.reading.arms import Failed
-from tests.live.federating import Place
+from tests.live.support.hub_and_members import Place
 
 _SHORTEST_PAUSE, _PAUSES_A_LOOK = 0.1, 4
 

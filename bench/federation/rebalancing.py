@@ -11,11 +11,11 @@ from bench.federation.counting import count_calls, count_work
 from bench.federation.following import Follower, Run
 from bench.federation.watching import watching
 from bench.reading.arms import Failed
-from federation.controllers.resources import REBALANCERS as RESOURCE
+from federation.objects.resources import REBALANCERS as RESOURCE
 from localcluster.client import Object
-from tests.live.federating import Place, deployment, eventually
-from tests.live.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
-from tests.live.rebalancing import rebalancer
+from tests.live.support.hub_and_members import Place, deployment, eventually
+from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
+from tests.live.support.rebalancing_members import rebalancer
 
 _GROUPS = [
     {"affinityName": "primary", "clusterNames": ["member1"]},

@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from localcluster.cluster import Cluster
-from reberth.answers import BadObject
-from reberth.api import Api
-from reberth.cache import BOOKMARK, DELETED
-from reberth.connecting import Access
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.cluster.cache import BOOKMARK, DELETED
+from reberth.cluster.resources import Resource
+from reberth.cluster.tables import meta_of
+from reberth.protocol.response import BadObject
 from reberth.records import Record
-from reberth.resources import Resource
-from reberth.tables import meta_of
 
 T = TypeVar("T", bound=Record)
 _LONGEST = 3_600

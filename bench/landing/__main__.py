@@ -16,10 +16,10 @@ from bench.reading import arms
 from bench.reading.arms import Figures
 from bench.reading.conditions import Conditions
 from bench.reading.populating import populate
-from localcluster import folders
+from localcluster import state_dir
+from localcluster.build.products import DESCHEDULER
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.errors import LocalClusterError
-from localcluster.products import DESCHEDULER
 
 _PODS_PER_NODE = 30
 
@@ -94,7 +94,7 @@ async def _stand_beside(
     """Figures of both for each size."""
     theirs, ours = {}, {}
     for nodes in sizes:
-        async with folders.running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
+        async with state_dir.running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
             await populate(cluster, pods=nodes * _PODS_PER_NODE, nodes=nodes)
             for sort in (LARGE, CHOOSY):
                 await candidates.add(cluster, sort, count, nodes=nodes)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.reading.populating import REPLICAS
 from localcluster.cluster import Cluster
-from tests.reberth import realistic
+from tests.support.cluster import large_cluster
 
 LARGE, CHOOSY = "large", "choosy"
 """The sorts, each in a namespace of that name."""
@@ -30,13 +30,13 @@ async def add(cluster: Cluster, sort: str, count: int, *, nodes: int) -> None:
 def write(sort: str, number: int, *, nodes: int) -> dict[str, Any]:
     """Write a pod of an owner with as many replicas as any other; nobody checks that it fits on its node."""
     app = number // REPLICAS
-    container = realistic.container("main", app, cpu=_CORES[sort], memory="64Mi")
+    container = large_cluster.container("main", app, cpu=_CORES[sort], memory="64Mi")
     del container["volumeMounts"]
     owner = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "name": f"{sort}-{app}",
-        "uid": realistic.uid_of(sort, app),
+        "uid": large_cluster.uid_of(sort, app),
         "controller": True,
     }
     return {
@@ -49,7 +49,7 @@ def write(sort: str, number: int, *, nodes: int) -> dict[str, Any]:
         "spec": {
             "containers": [container],
             "nodeName": f"node-{number * 7 % nodes:04d}",
-            "tolerations": realistic.TOLERATIONS,
+            "tolerations": large_cluster.TOLERATIONS,
             **_NEEDS[sort],
         },
     }

@@ -12,12 +12,12 @@ from typing import Any
 
 from bench.reading.decoding import fill
 from bench.reading.populating import REPLICAS
-from reberth import kinds, snapshot
-from reberth.cache import Cache
-from reberth.requests import Version
-from reberth.resources import ALL, NODES, PODS, Resource
-from reberth.snapshot import Snapshot
-from tests.reberth import realistic
+from reberth.cluster import kinds, snapshot
+from reberth.cluster.cache import Cache
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.resources import ALL, NODES, PODS, Resource
+from reberth.cluster.snapshot import Snapshot
+from tests.support.cluster import large_cluster
 
 VERSION: Version = (1, 36)
 SORTS = 10
@@ -43,10 +43,14 @@ class Crowd:
 def gather(nodes: int, pods: int) -> Crowd:
     cache = Cache(version=VERSION)
     apps = range(-(-pods // REPLICAS))
-    fill(cache, NODES, realistic.node_pages(nodes))
-    fill(cache, PODS, realistic.as_pages("Pod", _write_pods(pods, nodes=nodes)))
-    fill(cache, _resource(kinds.SERVICE), realistic.as_pages("Service", map(_write_service, apps)))
-    fill(cache, _resource(kinds.REPLICA_SET), realistic.as_pages("ReplicaSet", map(_write_replica_set, apps)))
+    fill(cache, NODES, large_cluster.node_pages(nodes))
+    fill(cache, PODS, large_cluster.as_pages("Pod", _write_pods(pods, nodes=nodes)))
+    fill(cache, _resource(kinds.SERVICE), large_cluster.as_pages("Service", map(_write_service, apps)))
+    fill(
+        cache,
+        _resource(kinds.REPLICA_SET),
+        large_cluster.as_pages("ReplicaSet", map(_write_replica_set, apps)),
+    )
     taken = snapshot.take(cache, now=0.0)
     places: list[list[int]] = [[] for _ in apps]
     for place, row in enumerate(taken.pods.rows):
@@ -62,12 +66,12 @@ def _write_pods(count: int, *, nodes: int) -> Iterator[str]:
     for app in range(-(-count // REPLICAS)):
         text = json.dumps(_write_workload(app), separators=(",", ":"))
         for number in range(app * REPLICAS, min((app + 1) * REPLICAS, count)):
-            yield realistic.fill_in(text, number, nodes=nodes)
+            yield large_cluster.fill_in(text, number, nodes=nodes)
 
 
 def _write_workload(app: int) -> dict[str, Any]:
     """Write what a forecast reads of a pod: without managedFields, which no mirror keeps."""
-    pod = realistic.workload(app)
+    pod = large_cluster.workload(app)
     del pod["metadata"]["managedFields"]
     spec, sort = pod["spec"], app % SORTS
     if sort in {_SPREAD, RICH}:
@@ -109,7 +113,7 @@ def _write(app: int, name: str, spec: Mapping[str, Any]) -> str:
     meta = {
         "name": name,
         "namespace": f"team-{app % 300}",
-        "uid": realistic.uid_of(name),
+        "uid": large_cluster.uid_of(name),
         "resourceVersion": str(app + 1),
     }
     return json.dumps({"metadata": meta, "spec": spec})

@@ -18,10 +18,10 @@ from bench.landing import crowding
 from bench.landing.crowding import PLAIN, RICH, SORTS, Crowd
 from bench.reading.arms import Failed
 from bench.reading.processes import resident
-from reberth.landing.forecasting import Forecast, forecast_next
-from reberth.landing.ground import Ground
-from reberth.landing.profiles import default_scheduler
-from reberth.landing.viewing import View, view
+from reberth.forecast.forecast import Forecast, forecast_next
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.profile import default_scheduler
+from reberth.forecast.state.view import View, view
 
 _GROUNDS = 5
 _OWNERS = 25

@@ -13,17 +13,17 @@ from statistics import median
 from bench.landing import crowding
 from bench.landing.candidates import CHOOSY, LARGE
 from bench.reading.arms import Failed
-from reberth import snapshot
-from reberth.api import Api
-from reberth.cache import Cache
-from reberth.connecting import Access
-from reberth.landing.forecasting import Forecast, forecast_next
-from reberth.landing.ground import Ground
-from reberth.landing.profiles import default_scheduler
-from reberth.landing.viewing import view
-from reberth.mirroring import mirroring
-from reberth.resources import ALL
-from reberth.snapshot import Snapshot
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.mirror import mirroring
+from reberth.cluster import snapshot
+from reberth.cluster.cache import Cache
+from reberth.cluster.resources import ALL
+from reberth.cluster.snapshot import Snapshot
+from reberth.forecast.forecast import Forecast, forecast_next
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.profile import default_scheduler
+from reberth.forecast.state.view import view
 
 _PATIENCE = 300.0
 _ROUNDS = 3

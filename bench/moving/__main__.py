@@ -11,8 +11,8 @@ from bench.moving.fleet import Fleet
 from bench.moving.racing import HIGH, LONGEST, LOW, QUIET, Raced, State, race
 from bench.reading.arms import Failed
 from bench.reading.conditions import Conditions
+from localcluster.build.products import DESCHEDULER
 from localcluster.errors import LocalClusterError
-from localcluster.products import DESCHEDULER
 
 
 async def measure(options: argparse.Namespace) -> str:

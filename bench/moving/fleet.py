@@ -11,9 +11,9 @@ from typing import Any
 
 from localcluster.client import Client
 from localcluster.nodes import node
-from tests import builders
-from tests.builders import Object
-from tests.live.cases import are_open
+from tests.live.support.case_clusters import are_open
+from tests.support import builders
+from tests.support.builders import Object
 
 PODS = "/api/v1/namespaces/default/pods"
 _NODES = "/api/v1/nodes"

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from bench import descheduler
 from bench.moving.fleet import Fleet, bring_up
 from bench.moving.witnessing import Witness
-from localcluster import auditing, manifests
+from localcluster import audit_log, manifests
 from localcluster.cluster import Cluster
-from localcluster.folders import running
-from localproduct.replicas import EXTENDER_ACCOUNT
-from localproduct.rescheduling import RESCHEDULER_ACCOUNT
-from reberth.mirroring import mirroring
-from reberth.resources import NODES, PODS
-from tests.live.daemons import daemon, install, settings_of
-from tests.live.extending import MANIFESTS, Extending, extending
-from tests.live.proxied import direct
+from localcluster.state_dir import running
+from localproduct.processes import EXTENDER_ACCOUNT
+from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+from reberth.client.mirror import mirroring
+from reberth.cluster.resources import NODES, PODS
+from tests.live.support.daemon_process import daemon, install, settings_of
+from tests.live.support.extender_process import MANIFESTS, Extending, extending
+from tests.live.support.fault_client import direct
 
 LOW, HIGH = 30, 75
 QUIET = 15.0
@@ -101,7 +101,7 @@ async def race(fleet: Fleet, folder: Path) -> dict[str, Raced]:
 
 async def _run(fleet: Fleet, folder: Path, arm: Arm) -> Raced:
     audit = Path(tempfile.mkdtemp(dir=folder))
-    flags = auditing.ask_for_log(audit, _CALLERS)
+    flags = audit_log.ask_for_log(audit, _CALLERS)
     async with running(flags=flags) as cluster, _witnessing(cluster, fleet) as witness:
         before, began = _look(witness), time.monotonic()
         witness.begin()
@@ -113,7 +113,7 @@ async def _run(fleet: Fleet, folder: Path, arm: Arm) -> Raced:
             witness.returned,
             witness.last - began,
             time.monotonic() - witness.last >= QUIET,
-            len(auditing.read_log(audit)),
+            len(audit_log.read_log(audit)),
             as_forecast,
         )
 

@@ -4,15 +4,15 @@ import statistics
 import time
 from typing import Any
 
-from reberth.cache import DELETED, Cache
-from reberth.kinds import POD, Kind
-from reberth.landing.ground import Ground
-from reberth.landing.viewing import view
+from reberth.cluster.cache import DELETED, Cache
+from reberth.cluster.kinds import POD, Kind
+from reberth.cluster.pods.requests import CPU, Version
+from reberth.cluster.rows import PodRow
+from reberth.cluster.snapshot import take
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.view import view
 from reberth.records import Pod, Record
-from reberth.requests import CPU, Version
-from reberth.rows import PodRow
-from reberth.snapshot import take
-from rescheduler.utilisation import shares
+from rescheduler.observe.utilisation import shares
 
 _VERSION: Version = (1, 36)
 

@@ -17,10 +17,10 @@ from bench.planning.planning import ARMS
 from bench.planning.reporting import Measured
 from bench.reading import arms, populating
 from bench.reading.conditions import Conditions
-from localcluster import folders
+from localcluster import state_dir
+from localcluster.build.products import DESCHEDULER
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.errors import LocalClusterError
-from localcluster.products import DESCHEDULER
 
 
 async def measure(options: argparse.Namespace) -> str:
@@ -98,7 +98,7 @@ async def _stand_beside(sizes: list[int]) -> Theirs:
     theirs = {}
     for nodes in sizes:
         fleet = Fleet(nodes)
-        async with folders.running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
+        async with state_dir.running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
             await populating.fill(cluster, fleet.list_namespaces(), fleet.list_nodes(), fleet.written)
             theirs[nodes] = await descheduling.measure(cluster, ARMS)
         print(f"{nodes} nodes: {theirs[nodes]}", file=sys.stderr, flush=True)

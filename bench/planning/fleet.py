@@ -14,12 +14,12 @@ from typing import Any
 
 from bench.reading.decoding import fill
 from bench.reading.populating import REPLICAS, Pods
-from reberth import kinds, snapshot
-from reberth.cache import Cache
-from reberth.requests import Version
-from reberth.resources import ALL
-from reberth.snapshot import Snapshot
-from tests.reberth import realistic
+from reberth.cluster import kinds, snapshot
+from reberth.cluster.cache import Cache
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.resources import ALL
+from reberth.cluster.snapshot import Snapshot
+from tests.support.cluster import large_cluster
 
 VERSION: Version = (1, 36)
 NOW = 1_795_003_200.0  # 2026-11-18T12:00:00Z
@@ -95,7 +95,7 @@ class Fleet:
         }
         resources = {each.kind: each for each in ALL}
         for kind, texts in written.items():
-            fill(cache, resources[kind], realistic.as_pages(kind.name, texts))
+            fill(cache, resources[kind], large_cluster.as_pages(kind.name, texts))
         return snapshot.take(cache, now=NOW)
 
     def _list_pods(self) -> Iterator[str]:
@@ -110,7 +110,7 @@ class Fleet:
             "@TAIL@": f"{number:06x}",
             "@NODE@": _name_node(self.places[number]),
             "@VERSION@": str(1_000_000 + number),
-            "@UID@": realistic.uid_of("pod", number),
+            "@UID@": large_cluster.uid_of("pod", number),
         }
         for mark, value in marks.items():
             text = text.replace(mark, value)
@@ -122,7 +122,7 @@ def _count_on(node: int) -> int:
 
 
 def _write_node(number: int) -> Json:
-    node = realistic.node(number)
+    node = large_cluster.node(number)
     node["metadata"] |= {"name": _name_node(number), "creationTimestamp": _LONG_AGO}
     node["metadata"]["labels"] |= {
         "disk": "ssd" if number % 4 < 2 else "hdd",  # as many among the crowded ones as among the others
@@ -134,7 +134,7 @@ def _write_node(number: int) -> Json:
 def _write_pod(app: int, seed: int) -> Json:
     """Write what is read of a pod: without managedFields, and without what would keep it where it is."""
     dice = Random(f"{seed} {app}")  # noqa: S311 - likewise
-    pod = realistic.workload(app)
+    pod = large_cluster.workload(app)
     meta, spec = pod["metadata"], pod["spec"]
     for name in _OWNED:
         del meta[name]
@@ -172,7 +172,7 @@ def _write(name: str, app: int, spec: Json) -> Json:
     meta = {
         "name": name,
         "namespace": _name_namespace(app),
-        "uid": realistic.uid_of("rs", app),
+        "uid": large_cluster.uid_of("rs", app),
         "resourceVersion": str(app + 1),
     }
     return {"metadata": meta, "spec": spec}

@@ -14,13 +14,13 @@ from statistics import median
 
 from bench.planning.fleet import VERSION, Fleet
 from bench.reading.processes import peak, resident
-from reberth.landing.profiles import parse_scheduler
-from reberth.settings import parse
-from reberth.snapshot import Snapshot
-from rescheduler.configuration import ReschedulerPolicy
-from rescheduler.planning import plan
-from rescheduler.planning_cycle import World
-from rescheduler.plans import Plan
+from reberth.cluster.snapshot import Snapshot
+from reberth.config.settings import parse
+from reberth.forecast.state.profile import parse_scheduler
+from rescheduler.model.plan import Plan
+from rescheduler.planning.cycle import World
+from rescheduler.planning.planner import plan
+from rescheduler.planning.policy_file import ReschedulerPolicy
 
 _PLANS = 5
 _SCHEDULER = Path(__file__).parent.parent.parent / "manifests" / "kube-scheduler" / "plain.yaml"

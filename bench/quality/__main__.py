@@ -11,7 +11,7 @@ from bench import calling
 from bench.quality import reporting
 from bench.quality.measuring import Grid, Measured, race
 from bench.quality.shapes import SHAPES
-from reberth.faults import ObjectError
+from reberth.values.object_error import ObjectError
 
 _GRID = Grid()
 

@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.quality.refereeing import Course
-from reberth.columns import Bools, Ints
-from reberth.landing.viewing import View
-from reberth.requests import CPU, MEMORY, PODS
-from reberth.templates import RESOURCES
-from rescheduler.utilisation import Shares, standing
+from reberth.cluster.columns import Bools, Ints
+from reberth.cluster.pods.requests import CPU, MEMORY, PODS
+from reberth.cluster.templates import RESOURCES
+from reberth.forecast.state.view import View
+from rescheduler.observe.utilisation import Shares, standing
 
 _COUNTED = [RESOURCES.index(name) for name in (CPU, MEMORY, PODS)]
 

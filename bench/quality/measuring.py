@@ -11,15 +11,15 @@ from bench.quality import descheduling, searching
 from bench.quality.descheduling import Thresholds
 from bench.quality.refereeing import begin
 from bench.quality.shapes import Object, Shape, draw_fleet
-from reberth.landing.profiles import parse_scheduler
-from reberth.objects import from_objects
-from reberth.requests import Version
-from reberth.settings import parse
-from reberth.snapshot import Snapshot
-from rescheduler.configuration import ReschedulerPolicy
-from rescheduler.planning import write_plan
-from rescheduler.planning_cycle import Cycle, World, begin_cycle
-from rescheduler.worth import SAME
+from reberth.cluster.object_files import from_objects
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.snapshot import Snapshot
+from reberth.config.settings import parse
+from reberth.forecast.state.profile import parse_scheduler
+from rescheduler.planning.cycle import Cycle, World, begin_cycle
+from rescheduler.planning.planner import write_plan
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.planning.worth import SAME
 
 OURS, DESCHEDULER, SINGLE, BLIND = "Reberth", "descheduler", "best single move", "the same, blind to points"
 

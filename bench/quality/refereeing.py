@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reberth.columns import Bools
-from reberth.landing.viewing import View
-from reberth.refusals import Refused
-from rescheduler.limits import Limits, Spending, begin_limits
-from rescheduler.planning_cycle import Cycle
-from rescheduler.plans import UNDER_UTILISED_NODES
-from rescheduler.prospects import Prospect, look_ahead
+from reberth.cluster.columns import Bools
+from reberth.forecast.state.view import View
+from reberth.values.refusal import Refused
+from rescheduler.budgets.limits import Limits, Spending, begin_limits
+from rescheduler.model.plan import UNDER_UTILISED_NODES
+from rescheduler.observe.prospects import Prospect, look_ahead
+from rescheduler.observe.utilisation import measure_spread
+from rescheduler.planning.cycle import Cycle
 from rescheduler.protections import find_protected
-from rescheduler.utilisation import measure_spread
 
 Hop = tuple[int, int]
 """A pod and the node that it lands on, by their places."""

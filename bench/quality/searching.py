@@ -7,9 +7,9 @@ and the forecast allow. It knows no thresholds and no costs: nothing that looks 
 import numpy as np
 
 from bench.quality.refereeing import Course
-from reberth.columns import Ints
-from reberth.requests import CPU, MEMORY
-from reberth.templates import RESOURCES
+from reberth.cluster.columns import Ints
+from reberth.cluster.pods.requests import CPU, MEMORY
+from reberth.cluster.templates import RESOURCES
 
 _COUNTED = [RESOURCES.index(name) for name in (CPU, MEMORY)]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests import builders
+from tests.support import builders
 
 Object = dict[str, Any]
 Size = tuple[int, int]

@@ -13,7 +13,7 @@ from bench.reading import arms, reporting
 from bench.reading.arms import Figures
 from bench.reading.conditions import Conditions
 from bench.reading.populating import measure_pods, populate
-from localcluster import folders
+from localcluster import state_dir
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.errors import LocalClusterError
 
@@ -71,7 +71,7 @@ included, counted by tracemalloc over {_TRACED:,} pods.
 
 async def _read(options: argparse.Namespace) -> tuple[reporting.Measured, float]:
     """Figures of every reader, and the mean size of a pod."""
-    async with folders.running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
+    async with state_dir.running(without=[CONTROLLERS, SCHEDULER, KWOK]) as cluster:
         await populate(cluster, pods=options.pods, nodes=options.nodes)
         size = await measure_pods(cluster)
         measured = await arms.interleave(arms.reading(cluster.kubeconfig), runs=options.runs)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from localcluster import building
-from localcluster.products import Product
+from localcluster.build import build
+from localcluster.build.products import Product
 
 Figures = Mapping[str, float]
 
@@ -34,7 +34,7 @@ class Failed(Exception):
 
 def reading(kubeconfig: Path) -> dict[str, list[str]]:
     """The command of each arm that reads from an API server."""
-    informer = [str(building.programs(INFORMER)["informer"]), f"-kubeconfig={kubeconfig}"]
+    informer = [str(build.programs(INFORMER)["informer"]), f"-kubeconfig={kubeconfig}"]
     return {
         OURS: [sys.executable, "-m", "bench.reading.mirror", str(kubeconfig)],
         BYTES: [sys.executable, "-m", "bench.reading.bytes_alone", str(kubeconfig)],

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from bench.reading.processes import peak, resident
-from reberth.connecting import Access, Connection
-from reberth.gathering import Body
-from reberth.requesting import JSON, Request
-from reberth.resources import NODES, PODS, Resource
+from reberth.client.access import Access, Connection
+from reberth.client.body import Body
+from reberth.cluster.resources import NODES, PODS, Resource
+from reberth.protocol.request import JSON, Request
 
 _LIST = {
     "watch": "1",

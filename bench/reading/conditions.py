@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench.reading.arms import INFORMER
-from localcluster import products, toolchain
+from localcluster.build import products, toolchain
 
 _PACKAGES = ("aiohttp", "kubernetes_asyncio", "msgspec", "numpy")
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from bench.reading.populating import REPLICAS
 from bench.reading.processes import peak, resident
-from reberth import snapshot
-from reberth.answers import Reader
-from reberth.cache import ADDED, Cache
-from reberth.resources import NODES, PODS, Resource
-from tests.reberth import realistic
+from reberth.cluster import snapshot
+from reberth.cluster.cache import ADDED, Cache
+from reberth.cluster.resources import NODES, PODS, Resource
+from reberth.protocol.response import Reader
+from tests.support.cluster import large_cluster
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
 def read(pods: int, nodes: int) -> dict[str, float]:
     before = resident()
     cache = Cache(version=(1, 36))
-    fill(cache, NODES, realistic.node_pages(nodes))
+    fill(cache, NODES, large_cluster.node_pages(nodes))
     with_nodes = resident()
     cpu = fill(cache, PODS, pages(pods, nodes=nodes))
     with_pods = resident()
@@ -66,7 +66,7 @@ def trace(pods: int, nodes: int) -> dict[str, float]:
 
 
 def pages(pods: int, *, nodes: int) -> Iterable[bytes]:
-    return realistic.pod_pages(pods, replicas=REPLICAS, nodes=nodes)
+    return large_cluster.pod_pages(pods, replicas=REPLICAS, nodes=nodes)
 
 
 def fill(cache: Cache, resource: Resource[Any], made: Iterable[bytes]) -> float:

@@ -9,12 +9,12 @@ import sys
 import time
 
 from bench.reading.processes import Heartbeat, peak, resident
-from reberth import snapshot
-from reberth.api import Api
-from reberth.cache import Cache
-from reberth.connecting import Access
-from reberth.mirroring import mirroring
-from reberth.resources import NODES, PODS
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.mirror import mirroring
+from reberth.cluster import snapshot
+from reberth.cluster.cache import Cache
+from reberth.cluster.resources import NODES, PODS
 
 _PATIENCE = 120.0
 

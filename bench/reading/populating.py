@@ -16,7 +16,7 @@ import aiohttp
 
 from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
-from tests.reberth import realistic
+from tests.support.cluster import large_cluster
 
 REPLICAS = 10
 _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
@@ -24,13 +24,13 @@ _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "
 
 async def populate(cluster: Cluster, *, pods: int, nodes: int) -> None:
     """Create namespaces, nodes, and pods with their status."""
-    names = {str(realistic.workload(app)["metadata"]["namespace"]) for app in range(-(-pods // REPLICAS))}
+    names = {str(large_cluster.workload(app)["metadata"]["namespace"]) for app in range(-(-pods // REPLICAS))}
     written = Pods(
         pods,
-        lambda app: json.dumps(realistic.workload(app)),
-        lambda text, number: realistic.fill_in(text, number, nodes=nodes),
+        lambda app: json.dumps(large_cluster.workload(app)),
+        lambda text, number: large_cluster.fill_in(text, number, nodes=nodes),
     )
-    await fill(cluster, names, map(realistic.node, range(nodes)), written)
+    await fill(cluster, names, map(large_cluster.node, range(nodes)), written)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 import msgspec
 from msgspec.structs import replace
 
-from federation.controllers.templates import Object
+from federation.objects.template import Object
 from reberth.records import Condition
-from reberth.times import write_time
+from reberth.values.timestamp import write_time
 
 
 def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condition | None:

@@ -15,7 +15,7 @@ from federation.api import (
 from federation.api.rebalancers import BINDING_NOT_FOUND
 from federation.rebalancing.replicas import count_all, count_moved, is_ready
 from federation.rebalancing.triggers import choose_trigger, is_scheduled, is_triggered
-from reberth.times import parse_time, write_time
+from reberth.values.timestamp import parse_time, write_time
 
 HEALTHY, PROGRESSING = "Healthy", "Progressing"
 

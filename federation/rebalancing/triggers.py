@@ -5,9 +5,9 @@ writes a time that is not before the wish. So whether a wish has been heard is t
 """
 
 from federation.api import ResourceBinding
-from federation.scheduling.demands import kind_of
-from reberth.faults import ObjectError
-from reberth.times import TimeError, parse_time
+from federation.scheduling.demand import kind_of
+from reberth.values.object_error import ObjectError
+from reberth.values.timestamp import TimeError, parse_time
 
 _LEAST_STEP = 1
 

@@ -1,8 +1,8 @@
 """The scheduler between clusters, pure: from a binding and the clusters to a decision with its reasons."""
 
-from federation.scheduling.deciding import decide
-from federation.scheduling.demands import name_of
+from federation.scheduling.decide import decide
+from federation.scheduling.demand import name_of
 from federation.scheduling.fleet import Fleet
-from federation.scheduling.outcomes import Decision, Failure, Reason, Verdict, tell_success
+from federation.scheduling.outcome import Decision, Failure, Reason, Verdict, tell_success
 
 __all__ = ["Decision", "Failure", "Fleet", "Reason", "Verdict", "decide", "name_of", "tell_success"]

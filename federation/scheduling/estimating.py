@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import msgspec
 
 from federation.api import ResourceSummary
-from reberth.quantities import MILLI, UNIT, nanos, round_up
 from reberth.records import Quantities
+from reberth.values.quantity import MILLI, UNIT, nanos, round_up
 
 PODS = "pods"
 MOST = 2**31 - 1

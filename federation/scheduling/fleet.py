@@ -13,9 +13,9 @@ import msgspec
 
 from federation.api import Cluster
 from federation.scheduling.estimating import Request, Room, estimate, read_room, take
-from reberth.faults import ObjectError
-from reberth.quantities import QuantityError
 from reberth.records import Labels, Taint
+from reberth.values.object_error import ObjectError
+from reberth.values.quantity import QuantityError
 
 About = TypeVar("About", bound=Hashable)
 Answer = TypeVar("Answer")

@@ -8,7 +8,7 @@ proportion as nearly as whole numbers allow, and one seat more for all takes no 
 from collections.abc import Mapping
 from heapq import heapify, heapreplace
 
-from federation.digests import fnv_1a
+from federation.api.digests import fnv_1a
 
 
 def divide(seats: int, votes: Mapping[str, int], *, last_name_first: bool = False) -> dict[str, int]:

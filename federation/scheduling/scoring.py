@@ -1,6 +1,6 @@
 """How welcome a workload is in the clusters that passed: each plugin gives 0 to 100, and the sum counts."""
 
-from federation.scheduling.demands import Demand
+from federation.scheduling.demand import Demand
 
 CLUSTER_LOCALITY = "ClusterLocality"
 

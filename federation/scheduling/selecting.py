@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from federation.api import SpreadField
-from federation.scheduling.candidates import Candidate
-from federation.scheduling.demands import Bounds, Demand, Strategy
-from federation.scheduling.outcomes import Reason, Refusal
-from federation.scheduling.regions import select_regions
+from federation.scheduling.demand import Bounds, Demand, Strategy
+from federation.scheduling.outcome import Reason, Refusal
+from federation.scheduling.ranking import Candidate
+from federation.scheduling.selection import select_regions
 
 
 def select(ranked: Sequence[Candidate], demand: Demand) -> Sequence[Candidate] | Refusal:

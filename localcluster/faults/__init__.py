@@ -1,7 +1,7 @@
 """Faults between a client and a real API server, each at the request that a test names."""
 
-from localcluster.faults import statuses
-from localcluster.faults.asking import Asked, understand
+from localcluster.faults import status_bodies
+from localcluster.faults.body_cursor import Bytes, Lines
 from localcluster.faults.effects import (
     Answer,
     Cut,
@@ -21,9 +21,9 @@ from localcluster.faults.effects import (
     refuse_watch,
 )
 from localcluster.faults.journal import Entry, Journal
-from localcluster.faults.marks import Bytes, Lines
-from localcluster.faults.memories import Memory, Tape
 from localcluster.faults.proxy import FaultProxy
+from localcluster.faults.recordings import Memory, Tape
+from localcluster.faults.request_info import Asked, understand
 from localcluster.faults.rules import (
     ALWAYS,
     ANY,
@@ -38,7 +38,7 @@ from localcluster.faults.rules import (
     schedule,
     times,
 )
-from localcluster.faults.statuses import PlainText, Status
+from localcluster.faults.status_bodies import PlainText, Status
 
 __all__ = [
     "ALWAYS",
@@ -78,7 +78,7 @@ __all__ = [
     "nth",
     "refuse_watch",
     "schedule",
-    "statuses",
+    "status_bodies",
     "times",
     "understand",
 ]

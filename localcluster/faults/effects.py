@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from localcluster.faults.marks import Mark
-from localcluster.faults.memories import Memory, Tape
-from localcluster.faults.statuses import PlainText, Status
+from localcluster.faults.body_cursor import Mark
+from localcluster.faults.recordings import Memory, Tape
+from localcluster.faults.status_bodies import PlainText, Status
 
 
 class Ending(Enum):

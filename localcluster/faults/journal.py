@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from localcluster.faults.asking import Asked
+from localcluster.faults.request_info import Asked
 from localcluster.faults.rules import ANY, Match
 
 

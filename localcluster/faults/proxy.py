@@ -20,12 +20,12 @@ from typing import Self
 
 from aiohttp import web
 
-from localcluster.faults.asking import understand
 from localcluster.faults.effects import Effect
-from localcluster.faults.exchanging import Exchange
+from localcluster.faults.exchange import Exchange
 from localcluster.faults.journal import Changes, Journal
-from localcluster.faults.links import Link
-from localcluster.faults.relaying import Upstream
+from localcluster.faults.link import Link
+from localcluster.faults.relay import Upstream
+from localcluster.faults.request_info import understand
 from localcluster.faults.rules import ALWAYS, Act, Match, Rule, Turns
 
 

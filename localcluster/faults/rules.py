@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from localcluster.faults.asking import Asked
 from localcluster.faults.effects import Effect
+from localcluster.faults.request_info import Asked
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 

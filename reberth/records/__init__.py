@@ -73,7 +73,7 @@ from reberth.records.pods import (
     WeightedPodAffinityTerm,
     WorkloadReference,
 )
-from reberth.records.reberth import (
+from reberth.records.reberth_dev import (
     REBERTH_API_VERSION,
     Debit,
     DebitState,

@@ -6,9 +6,9 @@ squared, as in the standard deviation: what a move changes is the sum of what it
 
 from dataclasses import dataclass
 
-from reberth.columns import Indices, Ints
-from reberth.landing.viewing import View
-from rescheduler.utilisation import Bounds, Shares, standing
+from reberth.cluster.columns import Indices, Ints
+from reberth.forecast.state.view import View
+from rescheduler.observe.utilisation import Bounds, Shares, standing
 
 
 @dataclass(frozen=True, eq=False)

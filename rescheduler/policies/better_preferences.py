@@ -16,24 +16,24 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from reberth.columns import Bools, Indices, Ints
-from reberth.landing.asking import Asked, ask_next
-from reberth.landing.ground import Ground
-from reberth.landing.plugins import FILTERS, SCORES
-from reberth.landing.profiles import DEFAULT_SCHEDULER, Profile, Scheduler
-from reberth.landing.verdicts import Refusal, Rejected
-from reberth.landing.viewing import View
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.tabulating import seal
+from reberth.cluster.templates import Template
+from reberth.forecast.plugin_registry import FILTERS, SCORES
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked, ask_next
+from reberth.forecast.state.profile import DEFAULT_SCHEDULER, Profile, Scheduler
+from reberth.forecast.state.verdict import Refusal, Rejected
+from reberth.forecast.state.view import View
 from reberth.records import PodSpec
-from reberth.refusals import Refused
-from reberth.tabulating import seal
-from reberth.templates import Template
-from rescheduler.lately import Lately
-from rescheduler.node_standing import ONLY_LEAVING
-from rescheduler.plans import BETTER_PREFERENCES
+from reberth.values.refusal import Refused
+from rescheduler.model.plan import BETTER_PREFERENCES
+from rescheduler.observe.node_eligibility import ONLY_LEAVING
+from rescheduler.observe.prospects import Prospect
+from rescheduler.observe.utilisation import standing
+from rescheduler.observe.view_cache import Lately
 from rescheduler.policies.grouping import group
-from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
-from rescheduler.prospects import Prospect
-from rescheduler.utilisation import standing
+from rescheduler.policies.proposal import PolicySection, Promises, Proposal, Proposals
 
 NODE_AFFINITY, POD_AFFINITY, SPREAD = "NodeAffinity", "InterPodAffinity", "PodTopologySpread"
 _WISHES = {

@@ -23,15 +23,15 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from reberth.columns import Bools, Indices
-from reberth.landing.profiles import Scheduler
-from reberth.landing.viewing import View
-from reberth.refusals import Refused
-from rescheduler.plans import BROKEN_RULES
-from rescheduler.policies.proposals import PolicySection, Proposal, Proposals
-from rescheduler.policies.rule_questions import count_replicas
+from reberth.cluster.columns import Bools, Indices
+from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.view import View
+from reberth.values.refusal import Refused
+from rescheduler.model.plan import BROKEN_RULES
+from rescheduler.observe.prospects import Prospect
+from rescheduler.policies.proposal import PolicySection, Proposal, Proposals
+from rescheduler.policies.rule_checks import count_replicas
 from rescheduler.policies.rules import ANTI_AFFINITY, DUPLICATES, NODE_AFFINITY, SPREAD, TAINTS, Rules
-from rescheduler.prospects import Prospect
 
 _REASONS = {
     TAINTS: "its node has a taint that it does not tolerate",

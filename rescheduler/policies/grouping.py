@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from reberth.columns import Indices
+from reberth.cluster.columns import Indices
 
 
 def group(codes: Indices) -> Iterator[tuple[int, Indices]]:

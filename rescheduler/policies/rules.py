@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reberth.columns import Bools, Indices, Ints
-from reberth.landing.asking import Asked, ask_next
-from reberth.landing.ground import Ground
-from reberth.landing.profiles import Scheduler
-from reberth.landing.spread_constraints import HARD
-from reberth.landing.viewing import View
-from reberth.tabulating import seal
-from reberth.templates import Template
-from rescheduler.lately import Lately
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.tabulating import seal
+from reberth.cluster.templates import Template
+from reberth.forecast.plugins.spread_constraints import HARD
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked, ask_next
+from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.view import View
+from rescheduler.observe.view_cache import Lately
 from rescheduler.policies.grouping import group
-from rescheduler.policies.rule_questions import (
+from rescheduler.policies.rule_checks import (
     Question,
     break_anti_affinity,
     break_duplicates,

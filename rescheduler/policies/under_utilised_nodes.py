@@ -24,21 +24,21 @@ from typing import Annotated, NamedTuple
 import msgspec
 import numpy as np
 
-from reberth.columns import Bools, Indices, Ints
-from reberth.landing.resources import column
-from reberth.landing.viewing import View
-from reberth.measures import Percentage
-from reberth.refusals import Refused
-from reberth.requests import CPU, MEMORY, write_amount
-from rescheduler.lately import Lately
-from rescheduler.node_standing import ONLY_LEAVING
-from rescheduler.planning_memory import PlanMemory
-from rescheduler.plans import UNDER_UTILISED_NODES
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.pods.requests import CPU, MEMORY, write_amount
+from reberth.forecast.plugins.node_resources import column
+from reberth.forecast.state.view import View
+from reberth.values.duration import Percentage
+from reberth.values.refusal import Refused
+from rescheduler.model.plan import UNDER_UTILISED_NODES
+from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.observe.node_eligibility import ONLY_LEAVING
+from rescheduler.observe.prospects import Prospect
+from rescheduler.observe.utilisation import Bounds, Shares, set_bounds, standing
+from rescheduler.observe.view_cache import Lately
 from rescheduler.policies.balance import Balance, find_balance
-from rescheduler.policies.fitting import Fitting
-from rescheduler.policies.proposals import PolicySection, Promises, Proposal, Proposals
-from rescheduler.prospects import Prospect
-from rescheduler.utilisation import Bounds, Shares, set_bounds, standing
+from rescheduler.policies.headroom import Fitting
+from rescheduler.policies.proposal import PolicySection, Promises, Proposal, Proposals
 
 _TOO_LARGE = Refused("NoBetterNode", "no under-utilised node has room for it and stays below its threshold")
 # Half of what a full node has in use, moved onto an empty one, promises 100 points.

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.columns import Bools
-from reberth.refusals import Refused
-from reberth.tabulating import seal
-from rescheduler.context import Context
-from rescheduler.protections import belonging, marks, naming, states, volumes, workloads
-from rescheduler.protections.marks import Prices, read_prices
-from rescheduler.protections.naming import Automation, find_automation, list_marked
-from rescheduler.safeguards import ProtectionSettings
+from reberth.cluster.columns import Bools
+from reberth.cluster.tabulating import seal
+from reberth.values.refusal import Refused
+from rescheduler.model.guardrails import ProtectionSettings
+from rescheduler.observe.cluster import Context
+from rescheduler.protections import annotations, ownership, pod_state, selection, volumes, workloads
+from rescheduler.protections.annotations import Prices, read_prices
+from rescheduler.protections.selection import Automation, find_automation, list_marked
 
 __all__ = [
     "RULES",
@@ -50,34 +50,34 @@ class PodRule(NamedTuple):
 
 
 RULES: tuple[TemplateRule | PodRule, ...] = (
-    PodRule("Terminating", states.find_terminating, states.refuse_terminating),
-    PodRule("Finished", states.find_finished, states.refuse_finished),
-    PodRule("NotBound", states.find_unbound, states.refuse_unbound),
-    TemplateRule("MirrorPod", belonging.refuse_mirror),
-    TemplateRule("DaemonSetPod", belonging.refuse_daemon),
-    TemplateRule("BarePod", belonging.refuse_bare),
-    TemplateRule("CriticalPod", belonging.refuse_critical),
-    TemplateRule("JobPod", belonging.refuse_job),
-    TemplateRule("SystemNamespace", naming.refuse_system),
-    TemplateRule("Namespace", naming.refuse_namespace),
-    PodRule("Labels", naming.find_unselected, naming.refuse_unselected),
-    TemplateRule("MarkedNo", marks.refuse_marked),
-    PodRule("MarkedForAWhile", states.find_kept_for_a_while, states.refuse_kept_for_a_while),
-    TemplateRule("MarkedWait", marks.refuse_busy),
-    TemplateRule("AutomationOff", naming.refuse_off),
+    PodRule("Terminating", pod_state.find_terminating, pod_state.refuse_terminating),
+    PodRule("Finished", pod_state.find_finished, pod_state.refuse_finished),
+    PodRule("NotBound", pod_state.find_unbound, pod_state.refuse_unbound),
+    TemplateRule("MirrorPod", ownership.refuse_mirror),
+    TemplateRule("DaemonSetPod", ownership.refuse_daemon),
+    TemplateRule("BarePod", ownership.refuse_bare),
+    TemplateRule("CriticalPod", ownership.refuse_critical),
+    TemplateRule("JobPod", ownership.refuse_job),
+    TemplateRule("SystemNamespace", selection.refuse_system),
+    TemplateRule("Namespace", selection.refuse_namespace),
+    PodRule("Labels", selection.find_unselected, selection.refuse_unselected),
+    TemplateRule("MarkedNo", annotations.refuse_marked),
+    PodRule("MarkedForAWhile", pod_state.find_kept_for_a_while, pod_state.refuse_kept_for_a_while),
+    TemplateRule("MarkedWait", annotations.refuse_busy),
+    TemplateRule("AutomationOff", selection.refuse_off),
     TemplateRule("LocalStorage", volumes.refuse_local_storage),
     PodRule("Claims", volumes.find_bound_to_claims, volumes.refuse_claim),
-    TemplateRule("ResourceClaims", belonging.refuse_resource_claims),
-    TemplateRule("Gang", belonging.refuse_gang),
-    TemplateRule("EvictionResponders", belonging.refuse_responders),
-    TemplateRule("CannotForecast", belonging.refuse_unforeseeable),
+    TemplateRule("ResourceClaims", ownership.refuse_resource_claims),
+    TemplateRule("Gang", ownership.refuse_gang),
+    TemplateRule("EvictionResponders", ownership.refuse_responders),
+    TemplateRule("CannotForecast", ownership.refuse_unforeseeable),
     TemplateRule("Surge", workloads.refuse_surge),
     TemplateRule("RolloutPaused", workloads.refuse_paused),
     TemplateRule("Rollout", workloads.refuse_rollout),
     TemplateRule("Quota", workloads.refuse_quota),
     TemplateRule("MinReplicas", workloads.refuse_few),
-    PodRule("MinAge", states.find_young, states.refuse_young),
-    PodRule("LastReady", states.find_last_ready, states.refuse_last_ready),
+    PodRule("MinAge", pod_state.find_young, pod_state.refuse_young),
+    PodRule("LastReady", pod_state.find_last_ready, pod_state.refuse_last_ready),
 )
 _TEMPLATE_RULES = tuple((rank, rule) for rank, rule in enumerate(RULES) if isinstance(rule, TemplateRule))
 _POD_RULES = tuple((rank, rule) for rank, rule in enumerate(RULES) if isinstance(rule, PodRule))

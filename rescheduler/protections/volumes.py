@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from reberth.columns import Bools
-from reberth.kinds import CLAIM
+from reberth.cluster.columns import Bools
+from reberth.cluster.kinds import CLAIM
+from reberth.cluster.tabulating import seal
+from reberth.cluster.templates import Template
 from reberth.records import Volume
-from reberth.refusals import Refused
-from reberth.tabulating import seal
-from reberth.templates import Template
-from rescheduler.context import Context
-from rescheduler.protections.marks import LOCAL_VOLUMES, is_lifted
+from reberth.values.refusal import Refused
+from rescheduler.observe.cluster import Context
+from rescheduler.protections.annotations import LOCAL_VOLUMES, is_lifted
 
 
 def refuse_local_storage(template: int, context: Context) -> Refused | None:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from reberth.kinds import AUTOSCALER, QUOTA, SCALED_OBJECT
-from reberth.quantities import MILLI, UNIT, QuantityError, nanos
+from reberth.cluster.kinds import AUTOSCALER, QUOTA, SCALED_OBJECT
+from reberth.cluster.pods.identity import Signature, group_of
+from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE
+from reberth.cluster.templates import RESOURCES
 from reberth.records import Autoscaler, ObjectMeta, Owner, ResourceQuota, ScaleTarget
-from reberth.refusals import Refused
-from reberth.requests import CPU, MEMORY, PODS, STORAGE
-from reberth.signature import Signature, group_of
-from reberth.templates import RESOURCES
-from rescheduler.context import Context
+from reberth.values.quantity import MILLI, UNIT, QuantityError, nanos
+from reberth.values.refusal import Refused
+from rescheduler.observe.cluster import Context
 
 _SURGES = ("evictionSurgeReplicas", "eviction-autoscaler.azure.com/original-min-replicas")
 _SCALERS = (AUTOSCALER, SCALED_OBJECT)

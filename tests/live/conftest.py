@@ -11,8 +11,8 @@ import pytest_asyncio
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.faults import FaultProxy
-from localcluster.folders import running
-from tests.live.proxied import standing_before
+from localcluster.state_dir import running
+from tests.live.support.fault_client import standing_before
 
 # Where a connection is cancelled in the middle of its TLS handshake, asyncio leaves the socket to the garbage
 # collector, which then complains in whichever test it runs.

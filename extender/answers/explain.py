@@ -1,0 +1,58 @@
+"""Why: for one pod, what every signal says of every node, in words. The same functions that answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from reberth.cluster.rows import PodRow
+from reberth.memory.advice import Opinion, Verdict, explain, grade_avoiding, grade_scores
+from reberth.memory.index import Remembered
+from reberth.records import ObjectMeta
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+
+# So many nodes are put into words at a time: longer would keep the scheduler waiting.
+_AT_ONCE = 50
+
+
+def metadata_of(pod: PodRow) -> ObjectMeta:
+    """Give the metadata of a mirrored pod, as the scheduler sends it."""
+    return ObjectMeta(
+        name=pod.name,
+        namespace=pod.namespace,
+        uid=pod.uid,
+        creation_timestamp=write_time(pod.created),
+        resource_version=str(pod.version),
+        labels=dict(pod.labels),
+        annotations=dict(pod.annotations),
+        owner_references=pod.template.pod.metadata.owner_references,
+    )
+
+
+def describe(pod: ObjectMeta, opinion: Opinion) -> Mapping[str, Any]:
+    """Tell who the pod is, and what is said of it as a whole."""
+    who, move, choice = opinion.who, opinion.drawn_by, opinion.choice
+    return {
+        "pod": f"{pod.namespace}/{pod.name}",
+        "now": write_time(opinion.now),
+        "known": None if isinstance(who, Refused) else msgspec.to_builtins(who),
+        "unknown": who.reason if isinstance(who, Refused) else None,
+        "drawnBy": msgspec.to_builtins(move),
+        "weights": {f"{source}/{name}": weight for (source, name), weight in choice.weights.items()},
+        "weightsRefused": choice.refused.reason if choice.refused else None,
+    }
+
+
+def judge(remembered: Remembered, opinion: Opinion, nodes: Sequence[str]) -> Iterator[list[Verdict]]:
+    """Give the verdicts of these nodes when all of them are asked about, some at a time."""
+    rows = remembered.locate(nodes)
+    avoid = grade_avoiding(remembered, opinion, rows).tolist()
+    scores = grade_scores(remembered, opinion, rows).tolist()
+    for start in range(0, len(nodes), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        verdicts = explain(remembered, opinion, nodes[some])
+        yield [
+            msgspec.structs.replace(verdict, avoid=low, scores=worth)
+            for verdict, low, worth in zip(verdicts, avoid[some], scores[some], strict=True)
+        ]

@@ -1,0 +1,110 @@
+"""Which candidate nodes of a preemption are left: those on which nothing is broken that the victims are owed.
+
+kube-scheduler deletes victims without asking a PodDisruptionBudget. Here their node is taken off its list,
+by the rules of the Eviction API: what the budget does not count (a pod that does not run, or is going
+already) is free, a pod that is not Ready may be. A node that would refuse the pod afterwards is no candidate
+at all: its victims would die for nothing. A victim that the mirror does not know is no reason to refuse.
+
+What is left stays as it came: the scheduler goes by order and numbers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import msgspec
+
+from extender.answers.wire import PreemptQuestion
+from reberth.cluster.rows import PodRow
+from reberth.memory.advice import STRICTLY_NOTED
+from reberth.records import PodDisruptionBudget
+from reberth.selectors.labels import NOTHING, Selector, SelectorError, compile_selector
+from reberth.values.refusal import Refused
+
+BUDGET_WOULD_BREAK = Refused("BudgetWouldBreak", "a PodDisruptionBudget protects pods that would be evicted")
+
+# Why victims must not be evicted together, or None. Other limits than budgets may stand beside them.
+Limit = Callable[[Sequence[PodRow]], Refused | None]
+
+
+class Sifted(msgspec.Struct, frozen=True):
+    """The candidates that are left, and why the others are not."""
+
+    left: dict[str, msgspec.Raw]
+    dropped: dict[str, Refused]
+    overruled: bool = False
+    """A limit would be broken on every node, and the settings only prefer that it is not."""
+
+
+def sift(
+    question: PreemptQuestion,
+    *,
+    find_pod: Callable[[str], PodRow | None],
+    refusing: Collection[str],
+    limits: Sequence[Limit],
+    strict: bool,
+) -> Sifted:
+    """Take off the nodes that refuse the pod, and those where a limit would be broken."""
+    dropped = {node: STRICTLY_NOTED for node in question.entries if node in refusing}
+    broken: dict[str, Refused] = {}
+    for node, uids in question.victims.items():
+        refused = None if node in dropped else _find_broken(uids, find_pod, limits)
+        if refused:
+            broken[node] = refused
+    overruled = bool(broken) and not strict and len(dropped) + len(broken) == len(question.entries)
+    if not overruled:
+        dropped |= broken
+    left = {node: entry for node, entry in question.entries.items() if node not in dropped}
+    return Sifted(left, dropped, overruled)
+
+
+def limit_by_budgets(within: Callable[[str], Iterable[PodDisruptionBudget]]) -> Limit:
+    """Make the limit that PodDisruptionBudgets set; `within` gives those of a namespace."""
+
+    def limit(victims: Sequence[PodRow]) -> Refused | None:
+        needed: Counter[tuple[str, str]] = Counter()
+        for victim in victims:
+            for budget in within(victim.namespace):
+                name = (victim.namespace, budget.metadata.name)
+                needed[name] += _needs(victim, budget)
+                if needed[name] > _allowed(budget):
+                    return BUDGET_WOULD_BREAK
+        return None
+
+    return limit
+
+
+def _find_broken(
+    uids: Iterable[str], find_pod: Callable[[str], PodRow | None], limits: Iterable[Limit]
+) -> Refused | None:
+    victims = [victim for victim in map(find_pod, uids) if victim]
+    return next((refused for limit in limits if (refused := limit(victims))), None)
+
+
+def _needs(victim: PodRow, budget: PodDisruptionBudget) -> bool:
+    """Tell whether the eviction would be charged to the budget."""
+    if victim.phase == "Pending" or victim.is_finished or victim.is_terminating:
+        return False
+    if not _selector(budget).matches(victim.labels) or victim.name in (budget.status.disrupted_pods or ()):
+        return False
+    return victim.is_ready or not _frees_unready(budget)
+
+
+def _frees_unready(budget: PodDisruptionBudget) -> bool:
+    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+        return True
+    status = budget.status
+    return status.current_healthy >= status.desired_healthy > 0
+
+
+def _allowed(budget: PodDisruptionBudget) -> int:
+    """Give how many evictions are left; none while the budget's controller has not seen its last change."""
+    is_seen = budget.status.observed_generation >= budget.metadata.generation
+    return max(0, budget.status.disruptions_allowed) if is_seen else 0
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    """Compile it; the API server lets no broken one in, so such a one is from nowhere and selects nothing."""
+    try:
+        return compile_selector(budget.spec.selector)
+    except SelectorError:
+        return NOTHING

@@ -1,0 +1,37 @@
+"""What an answer depends on besides the cluster: which signals count, and when an answer must be neutral."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from reberth.config.settings import Section
+from reberth.memory.addon_scores import ScoreSettings
+from reberth.memory.advice import AdviceSettings
+from reberth.values.duration import Duration, Span
+
+
+class PreemptSettings(Section, frozen=True):
+    """What a PodDisruptionBudget means to a preemption.
+
+    `strict`: no node is left on which one would break. `prefer`: such a node only if there is no other.
+    """
+
+    budgets: Literal["strict", "prefer", "off"] = "prefer"
+
+
+class AttentionSettings(Section, frozen=True):
+    """When it is worth a warning that nobody asks: after so many pods that these schedulers have placed."""
+
+    pods: Annotated[int, Meta(ge=1)] = 20
+    schedulers: tuple[str, ...] = ("default-scheduler",)
+
+
+class AnswerSettings(Section, frozen=True):
+    """What the answers depend on; taken from a changed file without a restart."""
+
+    advice: AdviceSettings = AdviceSettings()
+    scores: ScoreSettings = ScoreSettings()
+    preempt: PreemptSettings = PreemptSettings()
+    deadline: Span = Span(0.1)
+    stale_after: Duration = Duration(120)
+    attention: AttentionSettings = AttentionSettings()

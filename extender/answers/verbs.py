@@ -1,0 +1,201 @@
+"""What kube-scheduler is answered: a question and what is known, to bytes.
+
+Every answer has a neutral form, which changes nothing of what the scheduler would do by itself: all nodes
+pass, all get the same score, all candidates stay.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from extender.answers.memory import Memory
+from extender.answers.preemption import limit_by_budgets, sift
+from extender.answers.settings import AnswerSettings
+from extender.answers.wire import (
+    PreemptQuestion,
+    Question,
+    pass_all,
+    read_preempt_question,
+    read_question,
+    write_filter,
+    write_preempt,
+)
+from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
+from reberth.memory.addon_scores import MOST_GRADE, Grades
+from reberth.memory.advice import Opinion, grade_avoiding, grade_scores, refuse_nodes
+from reberth.records import ObjectMeta, OpenMove
+from reberth.values.refusal import Refused
+
+_OWNERS = {REPLICA_SET, JOB}
+# Signals that an answer does not depend on are not gathered for it.
+_REFUSES_WITHOUT = {"draw": False, "history": False}
+_AVOIDS_WITHOUT = {"history": False}
+_SCORES_WITHOUT = {"draw": False, "notes": False}
+_NO_AVOIDANCE = MOST_GRADE
+_NO_WORTH = MOST_GRADE // 2
+
+Kinds = set[Kind[Any, Any]]
+
+
+class Answer(NamedTuple):
+    """The bytes, and what is worth counting of them."""
+
+    body: bytes
+    asked: int
+    avoided: int = 0
+    drawn: int = 0
+    refused: int = 0
+    exhausted: Refused | None = None
+    """Why no candidate is left, though some were given."""
+    overruled: bool = False
+
+
+class Verb(NamedTuple):
+    """One of the things that are asked: how it is read, what it needs to know, how it is answered."""
+
+    name: str
+    path: str
+    read: Callable[[bytes], Any]
+    needs: Callable[[AnswerSettings], Kinds]
+    decide: Callable[[Memory, Any, AnswerSettings, float], Answer]
+    stay_neutral: Callable[[Memory, Any], Answer]
+    part: str
+    """The extender that it belongs to, as kube-scheduler's configuration has them."""
+    foresee: Callable[[Memory, Any], object] = lambda *_: None
+    """What need not wait for the next question about the same pod."""
+
+
+def _filter(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
+    if not memory.remembered.notes.has_strict:
+        return _pass_all(memory, asked)
+    refused = refuse_nodes(_opine(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT), asked.nodes)
+    if not refused:
+        return _pass_all(memory, asked)
+    passed = [node for node in asked.nodes if node not in refused]
+    reasons = {node: each.reason for node, each in refused.items()}
+    return Answer(write_filter(passed, reasons), len(asked.nodes), refused=len(refused))
+
+
+def _pass_all(_: Memory, asked: Question) -> Answer:
+    return Answer(pass_all(asked), len(asked.nodes))
+
+
+def _avoid(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
+    opinion = _opine(memory, asked.pod, settings, now, without=_AVOIDS_WITHOUT)
+    nodes = memory.locate(asked.nodes)
+    grades = grade_avoiding(memory.remembered, opinion, nodes.rows)
+    body, number = memory.fragments.write(nodes, grades), len(nodes.names)
+    if opinion.drawn_by and _is_drawn(opinion.drawn_by, nodes.names, grades):
+        return Answer(body, number, drawn=1)
+    return Answer(body, number, avoided=number - int(np.count_nonzero(grades)))
+
+
+def _score(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
+    nodes = memory.locate(asked.nodes)
+    opinion = _opine(memory, asked.pod, settings, now, without=_SCORES_WITHOUT)
+    grades = grade_scores(memory.remembered, opinion, nodes.rows)
+    return Answer(memory.fragments.write(nodes, grades), len(nodes.names))
+
+
+def _grade_alike(grade: int) -> Callable[[Memory, Question], Answer]:
+    def answer(memory: Memory, asked: Question) -> Answer:
+        nodes = memory.locate(asked.nodes)
+        grades = np.full(len(nodes.names), grade, dtype=np.uint8)
+        return Answer(memory.fragments.write(nodes, grades), len(nodes.names))
+
+    return answer
+
+
+def _preempt(memory: Memory, asked: PreemptQuestion, settings: AnswerSettings, now: float) -> Answer:
+    budgets = settings.preempt.budgets
+    opinion = _opine(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT)
+    sifted = sift(
+        asked,
+        find_pod=memory.of(POD).by_uid,
+        refusing=refuse_nodes(opinion, asked.entries),
+        limits=[] if budgets == "off" else [limit_by_budgets(memory.of(BUDGET).rows().within)],
+        strict=budgets == "strict",
+    )
+    return Answer(
+        write_preempt(sifted.left),
+        len(asked.entries),
+        refused=len(sifted.dropped),
+        exhausted=None if sifted.left else next(iter(sifted.dropped.values()), None),
+        overruled=sifted.overruled,
+    )
+
+
+def _keep_all(_: Memory, asked: PreemptQuestion) -> Answer:
+    return Answer(write_preempt(asked.entries), len(asked.entries))
+
+
+def _opine(
+    memory: Memory, pod: ObjectMeta, settings: AnswerSettings, now: float, *, without: Mapping[str, bool]
+) -> Opinion:
+    return memory.form_opinion(pod, now=now, settings=replace(settings.advice, **without))
+
+
+def _is_drawn(move: OpenMove, nodes: list[str], grades: Grades) -> bool:
+    """Tell whether the one best node is a destination; else the others are low because they are avoided."""
+    return np.count_nonzero(grades) == 1 and nodes[int(grades.argmax())] in (move.destinations or ())
+
+
+def _need_for_refusing(settings: AnswerSettings) -> Kinds:
+    return {NODE, *_OWNERS} if settings.advice.notes else set()
+
+
+def _need_for_avoiding(settings: AnswerSettings) -> Kinds:
+    advice = settings.advice
+    needed = _need_for_refusing(settings)
+    if advice.draw:
+        needed |= {HISTORY, POD}
+    return needed | ({NODE} if advice.draw or advice.standing else set())
+
+
+def _need_for_scoring(settings: AnswerSettings) -> Kinds:
+    advice = settings.advice
+    needed: Kinds = {NODE, HISTORY, *_OWNERS} if advice.history else set()
+    return needed | ({NODE, SCORE} if advice.scores and settings.scores.scores else set())
+
+
+def _need_for_preempting(settings: AnswerSettings) -> Kinds:
+    needed = _need_for_refusing(settings)
+    return needed if settings.preempt.budgets == "off" else needed | {POD, BUDGET}
+
+
+PARTS = ("avoid", "scores")
+_AVOID, _SCORES = PARTS
+FILTER = Verb(
+    "filter",
+    "/avoid/filter",
+    read_question,
+    _need_for_refusing,
+    _filter,
+    _pass_all,
+    _AVOID,
+    lambda memory, asked: memory.locate(asked.nodes),  # it is prioritized next
+)
+PRIORITIZE = Verb(
+    "prioritize",
+    "/avoid/prioritize",
+    read_question,
+    _need_for_avoiding,
+    _avoid,
+    _grade_alike(_NO_AVOIDANCE),
+    _AVOID,
+)
+PREEMPT = Verb(
+    "preempt", "/avoid/preempt", read_preempt_question, _need_for_preempting, _preempt, _keep_all, _AVOID
+)
+SCORES = Verb(
+    "scores",
+    "/scores/prioritize",
+    read_question,
+    _need_for_scoring,
+    _score,
+    _grade_alike(_NO_WORTH),
+    _SCORES,
+)
+VERBS = (FILTER, PRIORITIZE, PREEMPT, SCORES)

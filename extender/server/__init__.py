@@ -1,0 +1,1 @@
+"""The process around the answers: HTTP, readiness, metrics, Events."""

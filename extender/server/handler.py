@@ -1,0 +1,192 @@
+"""kube-scheduler calls: read, answered, counted. Whatever happens, no worse than without us.
+
+A call that cannot be read gets an honest error. One that can be read is answered; where there is doubt, or a
+fault of ours, the answer is neutral and counted by its cause.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from aiohttp import web
+
+from extender.answers import freshness
+from extender.answers.call_tracker import Attention
+from extender.answers.freshness import Standing, find_doubt
+from extender.answers.memory import Memory
+from extender.answers.settings import AnswerSettings
+from extender.answers.verbs import VERBS, Answer, Kinds, Verb
+from extender.answers.wire import Unreadable
+from extender.server import metrics
+from extender.server.request_body import BodyRefused, Limits, receive, refuse_slow
+from reberth.records import ObjectMeta
+from reberth.runtime.http_fast_path import Call, Reply
+from reberth.runtime.logs import Log
+from reberth.values.refusal import Refused
+
+log = Log(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _Answered(NamedTuple):
+    """A call that could be read, and what became of it."""
+
+    verb: Verb
+    question: Any
+    size: int
+    answer: Answer
+    cause: str | None
+    """Why the answer is neutral."""
+    seconds: float
+
+
+class Desk:
+    """Answers from the memory, as the settings say at that moment."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        attention: Attention,
+        *,
+        settings: Callable[[], AnswerSettings],
+        standings: Callable[[Kinds], list[Standing]],
+        announce: Callable[[ObjectMeta, Refused], None],
+        limits: Limits,
+    ) -> None:
+        self._memory = memory
+        self._attention = attention
+        self._settings = settings
+        self._standings = standings
+        self._announce = announce
+        self._limits = limits
+        self._last_refusal = ""
+        self._needed: tuple[AnswerSettings | None, dict[str, Kinds]] = None, {}
+
+    def calls(self) -> dict[str, Call]:
+        """Give what answers calls that are written as kube-scheduler writes them, by path."""
+        return {verb.path: self._make_call(verb) for verb in VERBS}
+
+    def routes(self) -> list[web.RouteDef]:
+        """Give what answers calls that are written in any other way."""
+        return [web.post(verb.path, self._make_handler(verb)) for verb in VERBS]
+
+    def _make_call(self, verb: Verb) -> Call:
+        return Call(
+            partial(self._reply, verb),
+            lambda started: self._refuse(verb, refuse_slow(self._limits), started),
+            most_bytes=self._limits.bytes,
+            seconds=self._limits.seconds,
+        )
+
+    def _make_handler(self, verb: Verb) -> Handler:
+        async def handle(request: web.Request) -> web.Response:
+            started = time.perf_counter()
+            try:
+                body = await receive(request, self._limits)
+            except BodyRefused as refused:
+                return _as_response(self._refuse(verb, refused, started))
+            return _as_response(self._reply(verb, body, started))
+
+        return handle
+
+    def _reply(self, verb: Verb, body: bytes, started: float) -> Reply:
+        """Answer; what need not be done before is done when the answer is on its way."""
+        try:
+            question = verb.read(body)
+            answer, cause = self._answer(verb, question, started)
+        except Unreadable as unreadable:
+            self._count_call(verb, "unreadable", _since(started))
+            return self._say_no(verb, HTTPStatus.BAD_REQUEST, unreadable)
+        except Exception:
+            self._count_call(verb, "failed", _since(started))
+            raise
+        answered = _Answered(verb, question, len(body), answer, cause, _since(started))
+        return Reply(HTTPStatus.OK, answer.body, "application/json", then=partial(self._finish, answered))
+
+    def _finish(self, answered: _Answered) -> None:
+        """Count a call, and be ready for the next one about the same pod."""
+        verb, question, size, answer, cause, seconds = answered
+        self._count_call(verb, "neutral" if cause else "answered", seconds)
+        self._attention.expect(verb.part, question.pod.uid)
+        metrics.BODY_BYTES.by_labels[verb.name,].observe(size)
+        _count_answer(verb, answer)
+        if cause:
+            metrics.NEUTRAL.labels(verb.name, cause).inc()
+        if answer.exhausted:
+            self._announce(question.pod, answer.exhausted)
+        verb.foresee(self._memory, question)
+
+    def _answer(self, verb: Verb, question: object, started: float) -> tuple[Answer, str | None]:
+        """Answer, neutrally where there is doubt; then also give the cause."""
+        settings = self._settings()
+        cause = find_doubt(
+            self._standings(self._list_needed(verb, settings)),
+            stale_after=settings.stale_after,
+            spent=_since(started),
+            deadline=settings.deadline,
+        )
+        if cause is None:
+            try:
+                return verb.decide(self._memory, question, settings, time.time()), None
+            except Exception:
+                log.exception("no answer", verb=verb.name)
+                cause = freshness.FAULT
+        return verb.stay_neutral(self._memory, question), cause
+
+    def _list_needed(self, verb: Verb, settings: AnswerSettings) -> Kinds:
+        """List what an answer depends on; the same until the settings change."""
+        if self._needed[0] is not settings:
+            self._needed = settings, {each.path: each.needs(settings) for each in VERBS}
+        return self._needed[1][verb.path]
+
+    def _refuse(self, verb: Verb, refused: BodyRefused, started: float) -> Reply:
+        """Refuse a body; what is left of it is nobody's."""
+        self._count_call(verb, refused.result, _since(started))
+        return self._say_no(verb, refused.status, refused)._replace(is_last=True)
+
+    def _say_no(self, verb: Verb, status: HTTPStatus, why: Exception) -> Reply:
+        """Give the reason, which is logged once until it changes."""
+        text = f"{verb.name}: {why}"
+        if text != self._last_refusal:
+            log.warning("call refused", verb=verb.name, status=status, reason=str(why))
+        self._last_refusal = text
+        return Reply(status, f"{text}\n".encode())
+
+    def _count_call(self, verb: Verb, result: str, seconds: float) -> None:
+        self._attention.hear(verb.part, time.time())
+        metrics.REQUESTS.by_labels[verb.name, result].value += 1
+        metrics.DURATION.by_labels[verb.name,].observe(seconds)
+
+
+def _since(started: float) -> float:
+    return time.perf_counter() - started
+
+
+def _as_response(reply: Reply) -> web.Response:
+    if reply.then:
+        reply.then()
+    response = web.Response(
+        status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type}
+    )
+    if reply.is_last:
+        response.force_close()
+    return response
+
+
+def _count_answer(verb: Verb, answer: Answer) -> None:
+    said = (
+        ("asked", answer.asked),
+        ("avoided", answer.avoided),
+        ("drawn", answer.drawn),
+        ("refused", answer.refused),
+    )
+    for what, nodes in said:
+        if nodes:
+            metrics.NODES.by_labels[verb.name, what].value += nodes
+    if answer.exhausted:
+        metrics.EXHAUSTED.labels(answer.exhausted.rule).inc()
+    if answer.overruled:
+        metrics.OVERRULED.inc()

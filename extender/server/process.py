@@ -1,0 +1,162 @@
+"""The extender as a process: a mirror, what is remembered, and a server in front of them.
+
+It serves from the first moment on, neutrally while it knows nothing. At SIGTERM the calls under way are
+answered, each with the word that its connection ends, while the mirrors still run.
+"""
+
+import asyncio
+import gc
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from extender.answers.call_tracker import Attention
+from extender.answers.memory import Memory
+from extender.answers.verbs import PARTS
+from extender.server import metrics
+from extender.server.events import announce_exhaustion, announce_refusal
+from extender.server.handler import Desk
+from extender.server.readiness import Readiness
+from extender.server.request_body import Limits
+from extender.server.routes import Bell, Window
+from extender.server.settings import RESTARTING_FIELDS, ExtenderSettings
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.events import Recorder, recording
+from reberth.client.mirror import Mirror, mirroring
+from reberth.cluster import resources
+from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
+from reberth.runtime.http_server import Server
+from reberth.runtime.live_files import LiveSettings
+from reberth.runtime.logs import Log
+from reberth.values.errors import SettingsError
+
+log = Log(__name__)
+
+_KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
+MIRRORED = tuple(resource for resource in resources.ALL if resource.kind in _KINDS)
+# Versions of Kubernetes differ in what a pod requests, and nobody asks for that here.
+VERSION = (1, 36)
+_LARGEST_PIECE = 2**23
+
+
+class Extender:
+    """Everything of one process, wired together. Raises a SettingsError if the file is bad."""
+
+    def __init__(self, path: Path, access: Access) -> None:
+        self.live = LiveSettings(path, ExtenderSettings, on_change=self._take, on_refusal=self._refuse)
+        self._first = self.live.current
+        self._access = access
+        self._stop = asyncio.Event()
+        self._recorder: Recorder | None = None
+        self._bell = Bell()
+        self._attention = Attention(PARTS)
+        self._memory = Memory(
+            self._first.scores,
+            version=VERSION,
+            on_change=self._bell.ring,
+            on_bound=lambda pod: self._attention.place(pod, self._settings().attention),
+        )
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT. Raises a ConfigurationError if it cannot even begin."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        self._measure()
+        _keep_memory_for_calls()
+        async with AsyncExitStack() as stack:
+            api = await stack.enter_async_context(Api(self._access, self._first.api))
+            mirror = await stack.enter_async_context(
+                mirroring(api, self._memory, MIRRORED, settings=self._first.watch)
+            )
+            recorder = self._recorder = await stack.enter_async_context(
+                recording(api, reporter="reberth.dev/extender", instance=socket.gethostname())
+            )
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            works = (self.live.follow(), _settle(mirror))
+            background = [tasks.create_task(work) for work in works]
+            for server in self._servers(mirror, recorder):
+                await stack.enter_async_context(server)
+            await self._stop.wait()
+            log.info("stopping")
+            for task in background:
+                task.cancel()
+
+    def _settings(self) -> ExtenderSettings:
+        return self.live.current
+
+    def _take(self, fresh: ExtenderSettings) -> None:
+        """Take settings that have changed, as far as that can be done without a restart."""
+        if fresh.scores != self._memory.remembered.settings:
+            self._memory.retune(fresh.scores)
+        late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
+        if late:
+            log.warning("settings have changed that need a restart", fields=late)
+
+    def _refuse(self, refusal: SettingsError) -> None:
+        if self._recorder:
+            announce_refusal(self._recorder, refusal)
+
+    def _servers(self, mirror: Mirror, recorder: Recorder) -> list[Server]:
+        """The one for probes begins first and ends last: it tells of the stop until all is answered."""
+        readiness = Readiness(
+            mirror,
+            self._attention,
+            settings=self._settings,
+            find_refusal=lambda: self.live.refusal,
+            is_stopping=self._stop.is_set,
+        )
+        limits = Limits(self._first.server.body_limit_bytes, self._first.body_within)
+        desk = Desk(
+            self._memory,
+            self._attention,
+            settings=self._settings,
+            standings=readiness.standings,
+            announce=partial(announce_exhaustion, recorder),
+            limits=limits,
+        )
+        window = Window(self._memory, self._attention, self._bell, settings=self._settings, limits=limits)
+        serve = partial(Server, checks=readiness.checks(), remarks=readiness.remarks)
+        probes = [serve(self._first.probes)] if self._first.probes else []
+        return [
+            *probes,
+            serve(self._first.server, calls=desk.calls(), routes=[*desk.routes(), *window.routes()]),
+        ]
+
+    def _measure(self) -> None:
+        """Gauges that are read when somebody asks."""
+        for part in PARTS:
+            metrics.LAST_ASKED.labels(part).set_function(
+                partial(self._attention.last_asked.__getitem__, part)
+            )
+            metrics.PLACED_UNASKED.labels(part).set_function(
+                partial(self._attention.placed_since.__getitem__, part)
+            )
+        for gauge, tally in ((metrics.NOTES, self._memory.notes), (metrics.SCORES, self._memory.scores)):
+            gauge.labels("valid").set_function(partial(_now, tally.valid))
+            gauge.labels("expired").set_function(partial(_now, tally.expired))
+
+
+def _now(count: Callable[[float], int]) -> float:
+    return count(time.time())
+
+
+def _keep_memory_for_calls() -> None:
+    """Take a large piece of memory once and give it back.
+
+    From then on glibc keeps pieces up to that size for the next call. Else it asks the system for each of
+    them, and a call that names 5,000 nodes takes twice as long.
+    """
+    bytearray(_LARGEST_PIECE)
+
+
+async def _settle(mirror: Mirror) -> None:
+    """What has been listed stays: the collector need not look through it again and again."""
+    await mirror.synced()
+    gc.collect()
+    gc.freeze()
+    log.info("all is mirrored")

@@ -1,0 +1,64 @@
+"""Whether the extender is ready, and how true is what it knows."""
+
+from collections.abc import Callable, Iterator
+
+from extender.answers.call_tracker import Attention
+from extender.answers.freshness import Standing
+from extender.answers.verbs import VERBS, Kinds
+from extender.server.settings import ExtenderSettings
+from reberth.client.mirror import Mirror
+from reberth.runtime.http_server import Check
+from reberth.values.errors import SettingsError
+
+
+class Readiness:
+    """Ready once all is known that the signals need, and from then on: stale answers are neutral."""
+
+    def __init__(
+        self,
+        mirror: Mirror,
+        attention: Attention,
+        *,
+        settings: Callable[[], ExtenderSettings],
+        find_refusal: Callable[[], SettingsError | None],
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._find_refusal = find_refusal
+        self._attention = attention
+        self._is_stopping = is_stopping
+        self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
+
+    def standings(self, kinds: Kinds) -> list[Standing]:
+        """Give how those mirrors stand that have a trouble; one that was never listed has that."""
+        watchers = [self._watchers[kind] for kind in kinds if self._watchers[kind].trouble is not None]
+        return [Standing(watcher.is_synced, watcher.trouble, watcher.age) for watcher in watchers]
+
+    def checks(self) -> dict[str, Check]:
+        return {"process": self._tell_stop, "mirrors": self._tell_missing}
+
+    def remarks(self) -> Iterator[str]:
+        """Tell the age of each mirror and its trouble, a file that is refused, and if the scheduler asks."""
+        for watcher in sorted(self._watchers.values(), key=lambda watcher: watcher.resource.name):
+            heard = f"heard {watcher.age:.1f} s ago" if watcher.is_synced else "never listed"
+            trouble = f", {watcher.trouble}" if watcher.trouble else ""
+            yield f"# {watcher.resource.name}: {heard}{trouble}"
+        refusal = self._find_refusal()
+        if refusal:
+            yield f"# refused, the last good one stays in force: {refusal}"
+        settings = self._settings()
+        for warning in self._attention.warnings(settings.attention, parts=_expected(settings)):
+            yield f"# warning: {warning}"
+
+    def _tell_stop(self) -> str | None:
+        return "stopping" if self._is_stopping() else None
+
+    def _tell_missing(self) -> str | None:
+        needed = set().union(*(verb.needs(self._settings()) for verb in VERBS))
+        missing = [self._watchers[kind] for kind in needed if not self._watchers[kind].is_synced]
+        return "; ".join(sorted(f"{one.resource.name}: {one.trouble}" for one in missing)) or None
+
+
+def _expected(settings: ExtenderSettings) -> list[str]:
+    """Give the parts that the scheduler should ask: without any score to weigh nobody misses the second."""
+    return ["avoid", "scores"] if settings.scores.scores else ["avoid"]

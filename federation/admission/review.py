@@ -1,0 +1,133 @@
+"""An AdmissionReview of the API server (admission.k8s.io/v1), and the answer to it: bytes in, bytes out."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from federation.admission.defaulting import complete
+from federation.admission.json_access import text
+from federation.admission.json_patch import Change, encode
+from federation.admission.permanent_ids import identify
+from federation.admission.validation import find_idle_words, find_refusals
+from reberth.records import Record
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+_GROUPS = ("cluster.karmada.io", "policy.karmada.io", "work.karmada.io")
+_WRITES = ("CREATE", "UPDATE")
+_FORBIDDEN = 403
+
+
+class ReviewError(ValueError):
+    """The body is no AdmissionReview that can be answered."""
+
+
+class ReviewedKind(Record, frozen=True):
+    kind: str
+    group: str = ""
+    version: str = ""
+
+
+class Request(Record, frozen=True):
+    """What somebody wants to do. An object that is deleted has no new form, a new one has no old form."""
+
+    uid: str
+    kind: ReviewedKind
+    operation: str
+    namespace: str = ""
+    name: str = ""
+    sub_resource: str | None = None
+    object: Any = None
+    old_object: Any = None
+
+    @property
+    def concerns_us(self) -> bool:
+        """Whether it makes or changes an object of the federation itself, not its status."""
+        return self.kind.group in _GROUPS and self.operation in _WRITES and not self.sub_resource
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why it may not be done, as a Status says it."""
+
+    message: str
+    code: int = _FORBIDDEN
+    reason: str = "Forbidden"
+
+
+class Answer(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    uid: str
+    allowed: bool
+    status: Refusal | None = None
+    patch_type: Literal["JSONPatch"] | None = None
+    patch: bytes | None = None
+    warnings: list[str] | None = None
+
+
+class _Asked(Record, frozen=True):
+    api_version: Literal["admission.k8s.io/v1"]
+    kind: Literal["AdmissionReview"]
+    request: Request
+
+
+class _Answered(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    response: Answer
+
+
+_decoder = msgspec.json.Decoder(_Asked)
+
+
+def read(body: bytes) -> Request:
+    """Read what is asked. Raises a ReviewError that names what is wrong with the body."""
+    try:
+        return _decoder.decode(body).request
+    except RecursionError:
+        raise ReviewError("the body is nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise ReviewError(f"the body is no {KIND} of {API_VERSION}: {error}") from None
+
+
+def write(answer: Answer) -> bytes:
+    return msgspec.json.encode(_Answered(API_VERSION, KIND, answer))
+
+
+def answer_completing(request: Request, *, identity: str, now: float) -> Answer:
+    """Answer with what completes the object; an id is given if it is to have one and has none."""
+    if at_once := _answer_at_once(request):
+        return at_once
+    kind, wanted = request.kind.kind, request.object
+    namespace = request.namespace or text(wanted, "metadata", "namespace")
+    before = request.old_object
+    changes: Sequence[Change] = (
+        *identify(kind, wanted, before, identity=identity),
+        *complete(kind, wanted, namespace=namespace, now=now),
+    )
+    if not changes:
+        return Answer(request.uid, allowed=True)
+    return Answer(request.uid, allowed=True, patch_type="JSONPatch", patch=encode(changes))
+
+
+def answer_looking(request: Request) -> Answer:
+    """Answer whether the object may be kept, and with what it says in vain."""
+    if at_once := _answer_at_once(request):
+        return at_once
+    refusals = list(find_refusals(request.kind.kind, request.object, request.old_object))
+    if refusals:
+        return _refuse(request, refusals)
+    warnings = list(find_idle_words(request.kind.kind, request.object))
+    return Answer(request.uid, allowed=True, warnings=warnings or None)
+
+
+def _answer_at_once(request: Request) -> Answer | None:
+    """Answer without a look at the object, if it does not concern us or is none."""
+    if not request.concerns_us:
+        return Answer(request.uid, allowed=True)
+    if not isinstance(request.object, dict):
+        return _refuse(request, ["request.object: expected an object"])
+    return None
+
+
+def _refuse(request: Request, reasons: Sequence[str]) -> Answer:
+    return Answer(request.uid, allowed=False, status=Refusal("; ".join(reasons)))

@@ -1,0 +1,88 @@
+"""What a completed object is told: why it is refused, or what it asks for that nobody will do."""
+
+from collections.abc import Iterable, Iterator
+
+from federation.admission.defaulting import APPLICATION, GRACEFULLY
+from federation.admission.json_access import Object, entries, mapping, member
+from federation.admission.permanent_ids import find_changed_identity
+from federation.api.labels import POLICY_KINDS
+from federation.api.paths import read_path
+
+
+def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
+    """Give the reasons why an object is not to be kept."""
+    changed = find_changed_identity(kind, wanted, before)
+    if changed:
+        yield changed
+    if kind in POLICY_KINDS:
+        yield from _find_endless_wait(wanted)
+
+
+def find_idle_words(kind: str, wanted: Object) -> Iterator[str]:
+    """Give what an object says in vain."""
+    if kind in POLICY_KINDS:
+        yield from _in_policies(wanted)
+    if kind == "Cluster":
+        yield from _in_clusters(wanted)
+
+
+def _find_endless_wait(policy: Object) -> Iterator[str]:
+    application = mapping(policy, *APPLICATION)
+    if application.get("purgeMode") == GRACEFULLY and application.get("gracePeriodSeconds") is None:
+        place = ".".join((*APPLICATION, "gracePeriodSeconds"))
+        yield f"{place}: Invalid value: null: should not be empty when purgeMode is gracefully"
+
+
+_IDLE_IN_POLICIES = (
+    APPLICATION,
+    ("spec", "placement", "workloadAffinity"),
+    ("spec", "dependentOverrides"),
+    ("spec", "schedulePriority"),
+)
+_IDLE_IN_CLUSTERS = (("spec", "resourceModels"), ("spec", "proxyHeader"))
+
+
+def _in_policies(policy: Object) -> Iterator[str]:
+    yield from _find_set(policy, _IDLE_IN_POLICIES)
+    if member(policy, "spec", "activationPreference") == "Lazy":
+        yield _kept("spec.activationPreference: Lazy")
+    placement = mapping(policy, "spec", "placement")
+    if placement.get("spreadConstraints") and _has_static_weights(placement):
+        yield "spec.placement.spreadConstraints: not looked at where replicas are divided by static weights"
+    for path, constraint in entries(placement, "spreadConstraints"):
+        if constraint.get("spreadByLabel"):
+            yield _kept(f"spec.placement.spreadConstraints[{path[-1]}].spreadByLabel")
+    yield from _in_preservation(policy)
+
+
+def _in_preservation(policy: Object) -> Iterator[str]:
+    where = ("spec", "failover", "cluster", "statePreservation")
+    for path, rule in entries(mapping(policy, *where), "rules"):
+        if read_path(str(rule.get("jsonPath", ""))) is None:
+            yield _kept(f"{'.'.join(where)}.rules[{path[-1]}].jsonPath")
+
+
+def _has_static_weights(placement: Object) -> bool:
+    scheduling = mapping(placement, "replicaScheduling")
+    return (
+        scheduling.get("replicaSchedulingType") == "Divided"
+        and scheduling.get("replicaDivisionPreference") == "Weighted"
+        and not member(scheduling, "weightPreference", "dynamicWeight")
+    )
+
+
+def _in_clusters(cluster: Object) -> Iterator[str]:
+    yield from _find_set(cluster, _IDLE_IN_CLUSTERS)
+    if member(cluster, "spec", "syncMode") == "Pull":
+        yield _kept("spec.syncMode: Pull")
+
+
+def _find_set(wanted: Object, paths: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Give those of these fields that hold something."""
+    for path in paths:
+        if member(wanted, *path):
+            yield _kept(".".join(path))
+
+
+def _kept(place: str) -> str:
+    return f"{place}: kept, but not acted on"

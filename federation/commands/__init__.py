@@ -1,0 +1,1 @@
+"""The commands of `python -m federation` that serve: the webhook."""

@@ -1,0 +1,1 @@
+"""Controllers that take workloads off clusters that are lost or tainted."""

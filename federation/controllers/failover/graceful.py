@@ -1,0 +1,87 @@
+"""The end of evictions: an old copy goes when those that take its place are healthy, or its time is over.
+
+A task is taken back where nothing drives the workload out any more, and it has not gone yet or has nowhere
+else to be.
+"""
+
+from typing import Any
+
+from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
+from federation.failover.causes import Driving
+from federation.failover.eviction_tasks import assess, write_assessment
+from federation.hub.hub import Desk, refer_to
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.membership.cluster_status import READY
+from federation.objects import resources
+from federation.objects.conditions import find_condition
+from federation.objects.names import Key
+from federation.propagation.binding import template_of
+from reberth.cluster.resources import Resource
+from reberth.records import ObjectMeta
+from reberth.values.duration import Duration
+
+_SUCCEEDED, _WITHDRAWN = "EvictWorkloadFromClusterSucceed", "EvictWorkloadFromClusterWithdrawn"
+_ACTION = "Evicting"
+
+
+class GracefulSettings(QueueSettings, frozen=True):
+    timeout: Duration = Duration(600)
+    """The grace period of tasks that have none of their own."""
+
+
+class Graceful:
+    def __init__(self, desk: Desk, driving: Driving, settings: GracefulSettings) -> None:
+        self._desk = desk
+        self._driving = driving
+        self._settings = settings
+        self._queue = Queue("graceful", self._settle, settings)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource in resources.ALL_BINDINGS and record.spec.graceful_eviction_tasks:
+            self._queue.add(resources.key_of(resource, record))
+        elif resource is resources.CLUSTERS:
+            self._wake_evicted()
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _wake_evicted(self) -> None:
+        """What a member says, and whether it is ready, concerns all that is under way."""
+        for key, binding in self._desk.list_bindings():
+            if binding.spec.graceful_eviction_tasks:
+                self._queue.add(key)
+
+    async def _settle(self, key: Key) -> float | None:
+        resource = resources.binding_resource(key.kind)
+        binding = self._desk.find_binding(key)
+        if binding is None or binding.metadata.deletion_timestamp is not None:
+            return None
+        clusters, now = self._desk.cache.of(resources.CLUSTERS.kind).rows(), self._desk.clock()
+        found = assess(
+            binding,
+            ready={each.metadata.name for each in clusters if _is_ready(each)},
+            calm={each.metadata.name for each in clusters if self._driving.find(binding, each) is None},
+            timeout=self._settings.timeout,
+            now=now,
+        )
+        if change := write_assessment(binding, found):
+            await self._desk.patch(resource, binding, change)
+        for task in found.ended:
+            self._say(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
+        for task in found.withdrawn:
+            self._say(key, binding, _WITHDRAWN, _explain(task))
+        return None if found.due is None else max(0.0, found.due - now) + 1
+
+    def _say(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
+        template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
+        for regarding in (refer_to(key, binding.metadata), template):
+            self._desk.recorder.record(regarding, reason=reason, note=note, action=_ACTION)
+
+
+def _is_ready(cluster: Cluster) -> bool:
+    ready = find_condition(cluster.status.conditions, READY)
+    return ready is not None and ready.status == "True"
+
+
+def _explain(task: GracefulEvictionTask) -> str:
+    return f"Nothing drives it from cluster {task.from_cluster} any more, and it is still there."

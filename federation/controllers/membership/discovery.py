@@ -1,0 +1,90 @@
+"""What API servers serve: a kind that was asked for is looked up, and mirrored wherever it may stand."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from federation.hub.dynamic_mirror import follow
+from federation.hub.hub import Desk
+from federation.hub.object_api import ObjectApi
+from federation.hub.sessions import Sessions
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects.names import Key
+from federation.objects.template import Template
+from reberth.client.watcher import WatchSettings
+from reberth.cluster.kinds import plain
+from reberth.cluster.pods.identity import group_of
+from reberth.cluster.resources import Resource
+from reberth.runtime.logs import Log
+from reberth.values.duration import Duration
+from reberth.values.errors import ApiError
+
+log = Log(__name__)
+
+
+class DiscoverySettings(QueueSettings, frozen=True):
+    look_again_every: Duration = Duration(10)
+    """A kind that nobody serves may be defined later."""
+
+
+class Discovery:
+    """Answers for the catalogue: of the hub first, then of any member."""
+
+    def __init__(
+        self, desk: Desk, sessions: Sessions, settings: DiscoverySettings, watch: WatchSettings
+    ) -> None:
+        self._desk = desk
+        self._sessions = sessions
+        self._settings = settings
+        self._watch = watch
+        self._queue = Queue("discovery", self._settle, settings)
+        self._missed: set[Key] = set()
+        desk.catalogue.when_asked(self._hear)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        """Nothing that happens to objects makes a kind."""
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run())
+            group.create_task(
+                follow(self._desk.catalogue, self._desk.api, self._desk.cache, settings=self._watch)
+            )
+
+    def _hear(self, api_version: str, kind: str) -> None:
+        key = Key(api_version, kind, "", "")
+        if key not in self._missed:
+            self._queue.add(key)
+
+    async def _settle(self, key: Key) -> float | None:
+        for api in self._apis():
+            resource = await _look_up(api, key)
+            if resource is not None:
+                log.info("kind found", kind=key.kind, version=key.api_version)
+                self._desk.catalogue.learn(resource)
+                self._missed.discard(key)
+                return None
+        if key not in self._missed:
+            log.warning("kind not served", kind=key.kind, version=key.api_version)
+        self._missed.add(key)
+        return self._settings.look_again_every
+
+    def _apis(self) -> Iterator[ObjectApi]:
+        yield self._desk.api
+        for session in self._sessions.all():
+            yield session.api
+
+
+async def _look_up(api: ObjectApi, key: Key) -> Resource[Template] | None:
+    group = group_of(key.api_version)
+    try:
+        path = f"/apis/{key.api_version}" if group else f"/api/{key.api_version}"
+        found = await api.read_path(path, subject="apis")
+    except ApiError:
+        return None
+    for each in found.get("resources") or ():
+        if each["kind"] == key.kind and "/" not in each["name"]:
+            version = key.api_version.rpartition("/")[2]
+            kind = plain(key.kind, Template, group)
+            return Resource(kind, each["name"], version, namespaced=each["namespaced"])
+    return None

@@ -1,0 +1,202 @@
+"""The members themselves: is each of them there, what does it serve, and what room has it.
+
+Whether a member is Ready is looked at again and again; what it serves and offers is written when that has
+changed. A member that is not Ready gets a taint, so that nothing new goes there.
+"""
+
+import asyncio
+import ssl
+from typing import Any, NamedTuple
+
+from federation.api import CLUSTER_API_VERSION, Cluster
+from federation.controllers.membership.member_cleanup import Housing
+from federation.failover.toleration import write_taint
+from federation.hub import metrics
+from federation.hub.hub import Desk, refer_to
+from federation.hub.sessions import PUSH, Session, Sessions
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.membership.cluster_status import (
+    HEALTHY,
+    NOT_HEALTHY,
+    NOT_REACHABLE,
+    NOT_USABLE,
+    READY,
+    Sighting,
+    Survey,
+    change_status,
+    judge,
+    list_resources,
+    sum_up,
+)
+from federation.membership.readiness_taints import change_taints, find_loss
+from federation.objects import resources
+from federation.objects.conditions import find_condition
+from federation.objects.names import Key
+from reberth.client.events import NORMAL, WARNING
+from reberth.cluster.kinds import NODE, POD
+from reberth.cluster.resources import Resource
+from reberth.values import errors
+from reberth.values.duration import Duration
+from reberth.values.errors import ApiError
+
+_TAINTED = "TaintClusterSucceed"
+_OPENING = 0.2
+"""So long after a Cluster has come somebody has tried to open a way to it, or soon will have."""
+
+
+class MemberSettings(QueueSettings, frozen=True):
+    """How often members are looked at, and how long something must last to be believed."""
+
+    probe_every: Duration = Duration(10)
+    answer_within: Duration = Duration(5)
+    threshold: Duration = Duration(30)
+    discover_every: Duration = Duration(60)
+    taint_lost_members_after: Duration | None = None
+    """A member that has not been reached for so long has its workloads leave it; not given: never."""
+    let_go_after: Duration = Duration(600)
+    """So long does a Cluster that is deleted wait for substitutes of what is there."""
+
+
+class _Known(NamedTuple):
+    sighting: Sighting
+    survey: Survey = Survey()
+    probed_at: float = float("-inf")
+    discovered_at: float = float("-inf")
+
+
+class Members:
+    def __init__(self, desk: Desk, sessions: Sessions, settings: MemberSettings) -> None:
+        self._desk = desk
+        self._sessions = sessions
+        self._settings = settings
+        self._queue = Queue("members", self._settle, settings)
+        self._known: dict[str, _Known] = {}
+        self._housing = Housing(desk, let_go_after=settings.let_go_after)
+        sessions.listen(self._hear)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource is resources.CLUSTERS:
+            self._queue.add(resources.key_of(resource, record))
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _hear(self, cluster: str, record: object) -> None:
+        """A member that has just been listed is looked at at once."""
+        if record is None and cluster in self._known:
+            self._known[cluster] = self._known[cluster]._replace(probed_at=float("-inf"))
+            self._queue.add(Key(CLUSTER_API_VERSION, "Cluster", "", cluster))
+
+    async def _settle(self, key: Key) -> float | None:
+        cluster = self._desk.find(resources.CLUSTERS, "", key.name)
+        if cluster is None:
+            self._forget(key.name)
+            return None
+        waits = [await self._tell(key, cluster)]
+        if cluster.metadata.deletion_timestamp is None:
+            await self._housing.keep(cluster)
+        else:
+            waits.append(await self._housing.clear(cluster))
+        return min((each for each in waits if each is not None), default=None)
+
+    def _forget(self, name: str) -> None:
+        self._known.pop(name, None)
+        self._housing.forget(name)
+
+    async def _tell(self, key: Key, cluster: Cluster) -> float | None:
+        """Look at the member when it is time, and write down what is new."""
+        if cluster.spec.sync_mode != PUSH:
+            return None  # somebody in the member tells of it
+        if self._sessions.get(key.name) is None and key.name not in self._sessions.troubles:
+            return _OPENING
+        now = asyncio.get_running_loop().time()
+        known = self._known.get(key.name)
+        if known is None or now - known.probed_at >= self._settings.probe_every:
+            known = self._known[key.name] = await self._look(key, known, now)
+        cluster = await self._write(key, cluster, known, now)
+        lost_in = await self._taint(key, cluster)
+        self._count()
+        return max(0.0, min(known.probed_at + self._settings.probe_every - now, lost_in))
+
+    async def _look(self, key: Key, before: _Known | None, now: float) -> _Known:
+        session = self._sessions.get(key.name)
+        reason, message = await self._probe(key, session)
+        sighting = Sighting(reason, message, now)
+        self._sessions.mark(key.name, answers=sighting.answers)
+        if before and before.sighting.is_ready == sighting.is_ready:
+            sighting = sighting._replace(since=before.sighting.since)
+        known = (before or _Known(sighting))._replace(sighting=sighting, probed_at=now)
+        if session is None or not sighting.is_ready:
+            return known
+        if now - known.discovered_at >= self._settings.discover_every:
+            known = await _discover(known, session, now)
+        if session.listed.is_set():
+            room = sum_up(session.cache.of(NODE).rows(), session.cache.of(POD).rows())
+            known = known._replace(survey=known.survey._replace(room=room))
+        return known
+
+    async def _probe(self, key: Key, session: Session | None) -> tuple[str, str]:
+        """Ask once how the member is; what it says if it is not ready."""
+        if session is None:
+            return NOT_USABLE, self._sessions.troubles.get(key.name, "no connection yet")
+        try:
+            await session.api.probe(within=self._settings.answer_within)
+        except errors.Unauthorized as error:
+            self._sessions.reopen(key)
+            return NOT_USABLE, error.message
+        except (errors.Unreachable, errors.Unanswered) as error:
+            return NOT_USABLE if isinstance(error.__cause__, ssl.SSLError) else NOT_REACHABLE, error.message
+        except ApiError as error:
+            return NOT_HEALTHY, error.message
+        except TimeoutError:
+            return NOT_REACHABLE, f"no answer within {self._settings.answer_within:g} s"
+        return HEALTHY, ""
+
+    async def _write(self, key: Key, cluster: Cluster, known: _Known, now: float) -> Cluster:
+        is_lasting = now - known.sighting.since >= self._settings.threshold
+        conditions = judge(cluster, known.sighting, is_lasting=is_lasting, now=self._desk.clock())
+        change = change_status(cluster, known.survey, conditions)
+        if change is None:
+            return cluster
+        written = await self._desk.patch(resources.CLUSTERS, cluster, change, subresource="status")
+        if conditions is not None:
+            ready = find_condition(written.status.conditions, READY)
+            self._say(key, cluster, (ready and ready.reason) or READY, (ready and ready.message) or "")
+        return written
+
+    async def _taint(self, key: Key, cluster: Cluster) -> float:
+        """Have it bear the taints that are due; the seconds until there is another one."""
+        lost_after, now = self._settings.taint_lost_members_after, self._desk.clock()
+        if change := change_taints(cluster, lost_after=lost_after, now=now):
+            written = await self._desk.patch(resources.CLUSTERS, cluster, change)
+            if taints := written.spec.taints:
+                self._say(key, cluster, _TAINTED, ", ".join(map(write_taint, taints)))
+        loss = find_loss(cluster.status.conditions, lost_after)
+        return loss - now if loss is not None and loss > now else float("inf")
+
+    def _say(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
+        kind = NORMAL if reason == HEALTHY else WARNING
+        regarding = refer_to(key, cluster.metadata)
+        self._desk.recorder.record(regarding, reason=reason, note=note, action="LookAtMember", kind=kind)
+
+    def _count(self) -> None:
+        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        ready = (find_condition(each.status.conditions, READY) for each in clusters)
+        metrics.MEMBERS_READY.set(sum(each is not None and each.status == "True" for each in ready))
+
+
+async def _discover(known: _Known, session: Session, now: float) -> _Known:
+    """Read what the member serves; a group that does not answer keeps the rest from being known."""
+    try:
+        version = await session.api.read_path("/version", subject="version")
+        groups = await session.api.read_path("/apis", subject="apis")
+        served = [each["groupVersion"] for group in groups["groups"] for each in group["versions"]]
+        paths = {"v1": "/api/v1", **{each: f"/apis/{each}" for each in sorted(served)}}
+        apis = [
+            list_resources(name, await session.api.read_path(path, subject="apis"))
+            for name, path in paths.items()
+        ]
+    except ApiError:
+        return known
+    survey = known.survey._replace(version=version["gitVersion"], apis=apis)
+    return known._replace(survey=survey, discovered_at=now)

@@ -1,0 +1,1 @@
+"""Controllers from the policy to the objects in the members, and back to the status."""

@@ -1,0 +1,117 @@
+"""From workloads to what they need: bindings with `propagateDeps` take it along, and leave it when they go.
+
+Who needs an object is looked up anew whenever one of them changes. What is not known whole yet, such as just
+after the start, takes nothing away.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+from federation.api import ResourceBinding
+from federation.hub.hub import Desk
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects import resources
+from federation.objects.names import Key
+from federation.objects.template import Object, Template
+from federation.propagation.binding import key_of_binding, template_of
+from federation.propagation.dependencies import (
+    change_required,
+    find_dependencies,
+    is_left_over,
+    write_attached,
+    write_snapshots,
+)
+from reberth.cluster.resources import Resource
+
+_SOON = 1.0
+
+
+class Dependencies:
+    def __init__(self, desk: Desk, settings: QueueSettings) -> None:
+        self._desk = desk
+        self._queue = Queue("dependencies", self._settle, settings)
+        self._needs: dict[Key, frozenset[Key]] = {}
+        self._needed_by: dict[Key, set[Key]] = defaultdict(set)
+        self._unknown: set[Key] = set()
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        key = resources.key_of(resource, record)
+        if resource in resources.ALL_BINDINGS:
+            self._look_at(key)
+            if record.spec.required_by or template_of(record) in self._needed_by:
+                self._queue.add(template_of(record))
+        elif resources.is_template(resource):
+            self._look_at(key_of_binding(key))
+            if key in self._needed_by:
+                self._queue.add(key)
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _look_at(self, key: Key) -> None:
+        """Note what a binding needs now; all that it needs or needed has to hear of it."""
+        before, now = self._needs.get(key, frozenset()), self._find_needs(key)
+        for need in before - now:
+            self._needed_by[need].discard(key)
+        for need in now:
+            self._needed_by[need].add(key)
+        if now:
+            self._needs[key] = now
+        else:
+            self._needs.pop(key, None)
+        for need in before | now:
+            self._queue.add(need)
+
+    def _find_needs(self, key: Key) -> frozenset[Key]:
+        self._unknown.discard(key)
+        binding = self._desk.find_binding(key)
+        if binding is None or not binding.spec.propagate_deps or binding.metadata.deletion_timestamp:
+            return frozenset()
+        bound = template_of(binding)
+        resource = self._desk.catalogue.find(bound.api_version, bound.kind)
+        if resource is None or not self._desk.cache.is_complete(resource.kind):
+            self._unknown.add(key)
+            return self._needs.get(key, frozenset())
+        template = self._desk.find(resource, bound.namespace, bound.name)
+        return frozenset() if template is None else find_dependencies(bound, template)
+
+    async def _settle(self, key: Key) -> float | None:
+        for unknown in list(self._unknown):
+            self._look_at(unknown)
+        needed_by = self._needed_by.get(key) or ()
+        dependents = [found for each in needed_by if (found := self._desk.find_binding(each)) is not None]
+        if not needed_by:
+            self._needed_by.pop(key, None)
+        snapshots = write_snapshots(dependents)
+        conflict = next((each.spec.conflict_resolution for each in dependents), None)
+        resource = self._desk.catalogue.find(key.api_version, key.kind)
+        if resource is None or not self._desk.cache.is_complete(resource.kind):
+            return _SOON if snapshots else None
+        template = self._desk.find(resource, key.namespace, key.name)
+        attached = self._desk.find_binding(key_of_binding(key))
+        if attached is not None:
+            return await self._change(attached, snapshots)
+        if snapshots and template is not None and template.metadata.deletion_timestamp is None:
+            await self._attach(key, template, snapshots, conflict)
+        return None
+
+    async def _attach(
+        self, key: Key, template: Template, snapshots: list[Object], conflict: str | None
+    ) -> None:
+        target = key_of_binding(key)
+        wanted = write_attached(key, template, snapshots, conflict=conflict)
+        resource = resources.binding_resource(target.kind)
+        await self._desk.api.create_object(resource, wanted, namespace=target.namespace)
+
+    async def _change(self, attached: ResourceBinding, snapshots: list[Object]) -> float | None:
+        if not snapshots and self._unknown:
+            return _SOON
+        change = change_required(attached, snapshots)
+        if change is None or attached.metadata.deletion_timestamp is not None:
+            return None
+        resource = resources.BINDINGS
+        if not snapshots and is_left_over(attached):
+            await self._desk.remove(resource, attached)
+        else:
+            await self._desk.patch(resource, attached, change)
+        return None

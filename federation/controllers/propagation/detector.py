@@ -1,0 +1,165 @@
+"""From policies to bindings: each template that a policy selects gets a binding, and is claimed by it.
+
+The binding comes first, if possible with its clusters: it says who has claimed the template as well, and
+workloads wait for it. The template is told so when there is time.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from federation.api import PropagationPolicy, ResourceBinding
+from federation.api.labels import LABELS
+from federation.hub.call_priority import Urgency
+from federation.hub.hub import Desk
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects import resources
+from federation.objects.expectations import Awaited
+from federation.objects.names import Key, permanent_id
+from federation.objects.template import Object, Template
+from federation.propagation.binding import (
+    change_binding,
+    change_template,
+    is_claimed,
+    key_of_binding,
+    list_claims,
+    template_of,
+    write_binding,
+)
+from federation.propagation.policy_match import CLUSTER_POLICY, POLICY, Subject, choose_policy, kind_of_policy
+from reberth.cluster.resources import Resource
+
+_POLICIES = (resources.POLICIES, resources.CLUSTER_POLICIES)
+
+
+Placing = Callable[[Key, Object], Object]
+"""Gives a binding that is about to be made the clusters that are decided for it."""
+
+
+def leave_open(_: Key, wanted: Object) -> Object:
+    """Leave it to somebody else to decide."""
+    return wanted
+
+
+class Detector:
+    def __init__(self, desk: Desk, settings: QueueSettings, *, place: Placing = leave_open) -> None:
+        self._desk = desk
+        self._place = place
+        self._queue = Queue("detector", self._settle, settings, urgency=Urgency.SCHEDULING)
+        self._claims = Queue("claims", self._claim, settings, urgency=Urgency.CLAIMING)
+        self._made = Awaited(asyncio.get_running_loop().time)
+        self._claimed: dict[str, set[Key]] = defaultdict(set)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        for key in self._concerned(resource, record):
+            self._queue.add(key)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run())
+            group.create_task(self._claims.run())
+
+    def _concerned(self, resource: Resource[Any], record: Any) -> Iterable[Key]:  # noqa: ANN401 - likewise
+        if resources.is_template(resource):
+            return [self._learn(resources.key_of(resource, record), record)]
+        if resource in resources.ALL_BINDINGS:
+            self._made.hear(resources.key_of(resource, record))
+            return [template_of(record)]
+        if resource in _POLICIES:
+            claimed = self._claimed[permanent_id(kind_of_policy(record), record.metadata)]
+            return {*self._selected(record), *claimed}
+        return ()
+
+    def _learn(self, key: Key, template: Template) -> Key:
+        """Note who has claimed the template, so that a policy that goes finds it."""
+        labels = template.metadata.labels or {}
+        for kind in (POLICY, CLUSTER_POLICY):
+            if holder := labels.get(LABELS[kind]):
+                self._claimed[holder].add(key)
+        return key
+
+    def _selected(self, policy: PropagationPolicy) -> Iterable[Key]:
+        """Give the templates that the policy may select; one that is named need not be looked for."""
+        for selector in policy.spec.resource_selectors:
+            namespace = selector.namespace or policy.metadata.namespace
+            resource = self._desk.catalogue.find(selector.api_version, selector.kind)
+            if resource is None:
+                continue
+            if selector.name and (namespace or not resource.namespaced):
+                yield Key(selector.api_version, selector.kind, namespace, selector.name)
+                continue
+            rows = self._desk.cache.of(resource.kind).rows()
+            found = rows.within(namespace) if namespace else rows
+            yield from (resources.key_of(resource, each) for each in found)
+
+    async def _settle(self, key: Key) -> float | None:
+        resource = self._desk.catalogue.find(key.api_version, key.kind)
+        if resource is None or not self._desk.cache.is_complete(resource.kind):
+            return None
+        template, binding = self._desk.find(resource, key.namespace, key.name), self._find_binding(key)
+        if binding is not None and not _belongs(binding, template):
+            await self._desk.remove(resources.binding_resource(key_of_binding(key).kind), binding)
+        elif template is not None and template.metadata.deletion_timestamp is None:
+            return await self._bind(key, template, binding)
+        return None
+
+    async def _bind(self, key: Key, template: Template, binding: ResourceBinding | None) -> float | None:
+        policy = self._choose(key, template, binding)
+        if policy is None and binding is None and not is_claimed(template.metadata.labels):
+            return None
+        if change_template(template, policy):
+            self._claims.add(key)
+        target = key_of_binding(key)
+        bindings = resources.binding_resource(target.kind)
+        if binding is not None:
+            if change := change_binding(binding, key, template, policy):
+                await self._desk.patch(bindings, binding, change)
+        elif policy is not None:
+            return await self._create(target, write_binding(key, template, policy))
+        return None
+
+    async def _create(self, target: Key, wanted: Object) -> float | None:
+        if wait := self._made.wait(target):
+            return wait
+        bindings = resources.binding_resource(target.kind)
+        placed = self._place(target, wanted)
+        await self._desk.api.create_object(bindings, placed, namespace=target.namespace)
+        if self._desk.find(bindings, target.namespace, target.name) is None:
+            self._made.note(target)
+        return None
+
+    async def _claim(self, key: Key) -> None:
+        """Have the template say who has claimed it."""
+        resource = self._desk.catalogue.find(key.api_version, key.kind)
+        template = self._desk.find(resource, key.namespace, key.name) if resource else None
+        if resource is None or template is None:
+            return
+        if claim := change_template(template, self._choose(key, template, self._find_binding(key))):
+            await self._desk.patch(resource, template, claim)
+
+    def _find_binding(self, key: Key) -> ResourceBinding | None:
+        return self._desk.find_binding(key_of_binding(key))
+
+    def _choose(
+        self, key: Key, template: Template, binding: ResourceBinding | None
+    ) -> PropagationPolicy | None:
+        """What the template does not say yet its binding may say already."""
+        labels = template.metadata.labels or {}
+        if binding is not None and not is_claimed(labels):
+            labels = {**labels, **list_claims(binding.metadata.labels)}
+        return choose_policy(Subject(key, labels), self._policies(key.namespace))
+
+    def _policies(self, namespace: str) -> Iterable[PropagationPolicy]:
+        cache = self._desk.cache
+        if namespace:
+            yield from cache.of(resources.POLICIES.kind).rows().within(namespace)
+        yield from cache.of(resources.CLUSTER_POLICIES.kind).rows()
+
+
+def _belongs(binding: ResourceBinding, template: Template | None) -> bool:
+    """Tell whether the binding is that of the template as it stands, or was made by somebody by hand."""
+    owners = {owner.uid for owner in binding.metadata.owner_references or ()}
+    if binding.spec.resource.uid not in owners:
+        return True
+    return template is not None and template.metadata.uid in owners

@@ -1,0 +1,190 @@
+"""From Works to members: what a Work holds is written there, kept so, and taken away with the Work."""
+
+import asyncio
+from typing import Any, NamedTuple
+
+from federation.hub.call_priority import Urgency
+from federation.hub.hub import Desk, refer_to
+from federation.hub.member_apply import apply, delete, look
+from federation.hub.sessions import Session, Sessions
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects import resources
+from federation.objects.names import EXECUTION_FINALIZER, Key, cluster_of_works, namespace_of_works
+from federation.objects.resources import HeldWork
+from federation.objects.template import Object, Template
+from federation.propagation.work_sync import (
+    Written,
+    change_status,
+    digest,
+    explain,
+    find_conflict,
+    fit,
+    is_as_written,
+    is_ours,
+    key_of_manifest,
+    mark_of,
+    read_manifest,
+    uid_of_template,
+    work_of,
+)
+from reberth.client.events import WARNING
+from reberth.cluster.resources import Resource
+from reberth.values import errors
+from reberth.values.duration import Duration
+
+_SYNC_FAILED, _SYNC = "SyncFailed", "Sync"
+_REFUSALS = (errors.BadRequest, errors.Forbidden, errors.NotFound, errors.Invalid, errors.Conflict)
+
+
+class _Outcome(NamedTuple):
+    """What a Work has come to: its object, or why it is not there."""
+
+    target: Key
+    plural: str
+    found: Template | None
+    trouble: str | None
+
+
+class ExecutionSettings(QueueSettings, frozen=True):
+    try_again_every: Duration = Duration(30)
+    """What a member refuses is sent again after this time, in case the member has changed."""
+    look_whether_gone_every: Duration = Duration(2)
+
+
+class Execution:
+    def __init__(self, desk: Desk, sessions: Sessions, settings: ExecutionSettings) -> None:
+        self._desk = desk
+        self._sessions = sessions
+        self._settings = settings
+        self._queue = Queue("execution", self._settle, settings, urgency=Urgency.PLACING)
+        self._reports = Queue("reports", self._report, settings, urgency=Urgency.REPORTING)
+        self._written: dict[Key, Written] = {}
+        self._outcomes: dict[Key, _Outcome] = {}
+        sessions.listen(self._hear)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource is resources.WORKS and cluster_of_works(record.metadata.namespace):
+            self._queue.add(resources.key_of(resource, record))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run())
+            group.create_task(self._reports.run())
+
+    def _hear(self, cluster: str, record: Template | None) -> None:
+        """An object of a member concerns the Work that holds it; a member that is new all of its Works."""
+        if record is None:
+            for work in self._desk.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(cluster)):
+                self._queue.add(resources.key_of(resources.WORKS, work))
+        elif place := work_of(record.metadata):
+            self._queue.add(Key(resources.WORKS.api_version, resources.WORKS.kind.name, *place))
+
+    async def _settle(self, key: Key) -> float | None:
+        work = self._desk.find(resources.WORKS, key.namespace, key.name)
+        cluster = cluster_of_works(key.namespace) or ""
+        if work is None:
+            self._written.pop(key, None)
+            self._outcomes.pop(key, None)
+            return None
+        if work.metadata.deletion_timestamp is not None:
+            return await self._take_away(key, work, cluster)
+        session = self._sessions.get(cluster)
+        if session is None or not self._sessions.is_usable(cluster) or work.spec.suspend_dispatching:
+            return None
+        return await self._put(key, work, session)
+
+    async def _put(self, key: Key, work: HeldWork, session: Session) -> float | None:
+        """Write the manifest where it is not as written, and tell how its object is."""
+        manifest = read_manifest(work)
+        target = key_of_manifest(manifest) if manifest else None
+        resource = self._desk.catalogue.find(target.api_version, target.kind) if target else None
+        if manifest is None or target is None or resource is None:
+            unknown = target or key
+            reason = f"{unknown.kind}: no kind that can be propagated"
+            self._note(key, work, _Outcome(unknown, "", None, reason))
+            return self._settings.try_again_every
+        found, trouble = session.find(resource, target.namespace, target.name), None
+        if not is_as_written(self._written.get(key), fit(manifest, found), found):
+            found, trouble = await self._write(key, session, resource, manifest, found=found)
+        self._note(key, work, _Outcome(target, resource.name, found, trouble))
+        return self._settings.try_again_every if trouble else None
+
+    async def _write(
+        self,
+        key: Key,
+        session: Session,
+        resource: Resource[Template],
+        manifest: Object,
+        *,
+        found: Template | None,
+    ) -> tuple[Template | None, str | None]:
+        """Give the object as it is afterwards, or why it was not written."""
+        target = key_of_manifest(manifest)
+        if found is None:
+            found = await look(session, resource, target)
+        if conflict := find_conflict(manifest, found):
+            return None, conflict
+        try:
+            there = await apply(session, resource, manifest, found=found, hub=self._desk.api)
+        except _REFUSALS as error:
+            return found, explain(error, target)
+        self._written[key] = Written(
+            digest(fit(manifest, found)), there.metadata.uid, mark_of(there.metadata)
+        )
+        return there, None
+
+    async def _take_away(self, key: Key, work: HeldWork, cluster: str) -> float | None:
+        """Delete what the Work holds; it may go itself when that is gone, or nobody can look any more."""
+        session = self._sessions.get(cluster)
+        if session is None or not self._sessions.is_usable(cluster):
+            there = self._desk.find(resources.CLUSTERS, "", cluster)
+            is_left = there is None or there.metadata.deletion_timestamp is not None
+            if is_left:
+                await self._release(work)
+            return None if is_left else self._settings.look_whether_gone_every
+        manifest = read_manifest(work)
+        target = key_of_manifest(manifest) if manifest else None
+        resource = self._desk.catalogue.find(target.api_version, target.kind) if target else None
+        if target and not resource and resources.can_be_propagated(target.api_version, target.kind):
+            return self._settings.look_whether_gone_every
+        if target and resource and not work.spec.preserve_resources_on_deletion:
+            found = await look(session, resource, target)
+            if found is not None and is_ours(found.metadata) and work_of(found.metadata) == key[2:]:
+                await delete(session, resource, found)
+                return self._settings.look_whether_gone_every
+        await self._release(work)
+        return None
+
+    async def _release(self, work: HeldWork) -> None:
+        left = [each for each in work.metadata.finalizers or () if each != EXECUTION_FINALIZER]
+        metadata = {"finalizers": left or None, "resourceVersion": work.metadata.resource_version}
+        try:
+            await self._desk.patch(resources.WORKS, work, {"metadata": metadata})
+        except errors.NotFound:
+            return
+
+    def _note(self, key: Key, work: HeldWork, outcome: "_Outcome") -> None:
+        """Keep what came of it; it is told when there is time."""
+        self._outcomes[key] = outcome
+        if change_status(work, *outcome, now=self._desk.clock()) is not None:
+            self._reports.add(key)
+
+    async def _report(self, key: Key) -> None:
+        await self._desk.api.approach()
+        work, outcome = self._desk.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
+        if work is None or outcome is None or work.metadata.deletion_timestamp is not None:
+            return
+        status = change_status(work, *outcome, now=self._desk.clock())
+        if status is None:
+            return
+        await self._desk.patch(resources.WORKS, work, status, subresource="status")
+        if outcome.trouble and "conditions" in status["status"]:
+            self._complain(work, outcome.target, outcome.trouble)
+
+    def _complain(self, work: HeldWork, key: Key, trouble: str) -> None:
+        """Tell people where they look: at the Work, and at the template."""
+        meta = work.metadata
+        here = Key(resources.WORKS.api_version, resources.WORKS.kind.name, meta.namespace, meta.name)
+        note = f"Failed to sync workload to cluster({cluster_of_works(meta.namespace)}): {trouble}"
+        for regarding in (refer_to(here, meta), refer_to(key, type(meta)(uid=uid_of_template(work)))):
+            self._desk.recorder.record(regarding, reason=_SYNC_FAILED, note=note, action=_SYNC, kind=WARNING)

@@ -1,0 +1,234 @@
+"""From bindings to clusters: each binding is decided as soon as something has changed that may concern it.
+
+What could not be scheduled waits for a change of the clusters, not for a time. What is given is taken off the
+clusters' room until they report it themselves.
+"""
+
+import time
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from federation.api import Cluster, ResourceBinding
+from federation.hub import metrics
+from federation.hub.call_priority import Urgency
+from federation.hub.hub import Desk, refer_to
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects import resources
+from federation.objects.names import Key
+from federation.objects.template import Object
+from federation.propagation.binding import template_of
+from federation.propagation.reservations import Reservations
+from federation.propagation.schedule_note import recall, resume
+from federation.propagation.schedule_result import (
+    change_clusters,
+    change_status,
+    describe_fault,
+    is_ours,
+    list_events,
+    rank,
+)
+from federation.scheduling import Decision, Fleet, Reason, decide
+from federation.scheduling.cause import Cause
+from reberth.client.events import NORMAL, WARNING
+from reberth.cluster.resources import Resource
+from reberth.values.duration import Duration
+from reberth.values.object_error import ObjectError
+
+_ACTION = "Scheduling"
+
+
+class SchedulerSettings(QueueSettings, frozen=True):
+    """Decisions are made one after the other, so that each sees what the last one has given away.
+
+    There are more workers than calls at once, so that one is always there to go before the less urgent.
+    """
+
+    workers: Annotated[int, Meta(ge=1, le=256)] = 32
+    look_again: Duration = Duration(30)
+    """After this time a binding is tried again that found too little room."""
+    reserve_for: Duration = Duration(120)
+    """So long at most is room held for replicas that a member has not reported."""
+    reported_within: Duration = Duration(15)
+    """What has been applied in a member stands in its report after so long."""
+    handover_timeout: Duration = Duration(600)
+    """So long at most do old copies stay when a cluster that was waited for takes replicas."""
+
+
+class Scheduler:
+    def __init__(self, desk: Desk, settings: SchedulerSettings, *, hands_over: bool = True) -> None:
+        """`hands_over` says that somebody lets old copies go when new ones are ready."""
+        self._desk = desk
+        self._handover = max(1, int(settings.handover_timeout)) if hands_over else None
+        self._settings = settings
+        self._queue = Queue(
+            "scheduler",
+            self._settle,
+            settings,
+            rank=lambda key: rank(self._desk.find_binding(key)),
+            urgency=Urgency.SCHEDULING,
+        )
+        self._known: set[Key] = set()
+        self._waiting: set[Key] = set()
+        self._shapes: dict[str, object] = {}
+        self._clusters: object = None
+        self._read: Fleet | None = None
+        self._reservations = Reservations(
+            lasting=settings.reserve_for, reported_within=settings.reported_within
+        )
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource in resources.ALL_BINDINGS:
+            self._hear(resources.key_of(resource, record), record)
+        elif resource is resources.CLUSTERS:
+            for key in self._concerned(record):
+                self._add(key, metrics.CLUSTER_CHANGED)
+
+    def place(self, key: Key, wanted: Object) -> Object:
+        """Decide for a binding that is about to be made, so that it comes with its clusters.
+
+        What cannot be decided now is made as it is, and is looked at when it is there.
+        """
+        metadata = {**wanted["metadata"], "namespace": key.namespace}
+        binding = msgspec.convert({**wanted, "metadata": metadata}, ResourceBinding)
+        now = self._desk.clock()
+        self._reservations.observe(key, None, now=now)
+        decision = self._decide(binding, now)
+        change = self._change(binding, decision) if is_ours(binding) else None
+        if change is None:
+            return wanted
+        self._reserve(key, binding, decision)
+        annotations = {**metadata["annotations"], **change["metadata"]["annotations"]}
+        return {
+            **wanted,
+            "metadata": {**wanted["metadata"], "annotations": annotations},
+            "spec": {**wanted["spec"], **change.get("spec", {})},
+        }
+
+    def carry_along(self, key: Key, wished: ResourceBinding) -> Object:
+        """Decide for a binding that is about to be asked for afresh: what is to be written with the wish.
+
+        What cannot be decided now is asked for alone, and is looked at when it has been.
+        """
+        if not is_ours(wished):
+            return {}
+        decision = self._decide(recall(wished), self._desk.clock())
+        change = self._change(wished, decision) if decision.cause == Cause.WISH else None
+        if change is None:
+            return {}
+        self._reserve(key, wished, decision)
+        return change
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _hear(self, key: Key, binding: ResourceBinding) -> None:
+        """What was given before we began is held again, until it is there or its time is up."""
+        is_new = key not in self._known
+        if is_new:
+            self._known.add(key)
+            self._reservations.recall(key, binding, now=self._desk.clock())
+        self._add(key, metrics.BINDING_ADD if is_new else metrics.BINDING_UPDATE)
+
+    def _add(self, key: Key, event: str) -> None:
+        metrics.QUEUE_INCOMING.labels(event).inc()
+        self._queue.add(key)
+
+    def _concerned(self, cluster: Cluster) -> set[Key]:
+        """A cluster of another shape concerns every binding, more room only those that lack it."""
+        name = cluster.metadata.name
+        shape = None if self._desk.find(resources.CLUSTERS, "", name) is None else _shape_of(cluster)
+        if shape == self._shapes.get(name):
+            return set(self._waiting)
+        self._shapes[name] = shape
+        return {key for key, _ in self._desk.list_bindings()}
+
+    async def _settle(self, key: Key) -> float | None:
+        binding = self._desk.find_binding(key)
+        now = self._desk.clock()
+        self._reservations.observe(key, binding, now=now)
+        self._waiting.discard(key)
+        if binding is None or not is_ours(binding):
+            if binding is None:
+                self._known.discard(key)
+            return None
+        started = time.monotonic()
+        known = recall(binding)
+        decision = resume(binding, known, self._decide(known, now))
+        if decision.reason is not Reason.SUCCESS:
+            self._waiting.add(key)
+        await self._carry_out(key, binding, decision, is_untold=known is not binding)
+        if decision.cause:
+            _measure(decision, time.monotonic() - started)
+        if decision.retry:
+            metrics.QUEUE_INCOMING.labels(metrics.ATTEMPT_FAILED).inc()
+        return self._settings.look_again if decision.retry else None
+
+    def _decide(self, binding: ResourceBinding, now: float) -> Decision:
+        """Decide; an object that cannot be read is a refusal, too."""
+        try:
+            return decide(binding, self._fleet(now), now=now, timed=metrics.time_step)
+        except ObjectError as error:
+            return describe_fault(binding, error)
+
+    def _fleet(self, now: float) -> Fleet:
+        """Read the clusters again when they have changed; what is reserved changes with every decision."""
+        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        if clusters is not self._clusters or self._read is None:
+            self._read = Fleet(clusters, before=self._read)
+            self._clusters = clusters
+        return self._read.less(self._reservations.taken(now=now))
+
+    async def _carry_out(
+        self, key: Key, binding: ResourceBinding, decision: Decision, *, is_untold: bool
+    ) -> None:
+        """Write the clusters, then what was thought of them; the reservation stands before anybody waits."""
+        resource = resources.binding_resource(key.kind)
+        written = binding
+        change = self._change(binding, decision)
+        if change is not None:
+            self._reserve(key, binding, decision)
+            written = await self._desk.patch(resource, binding, change)
+        was_changed = change is not None or is_untold
+        self._tell(key, binding, decision, was_changed=was_changed)
+        status = change_status(written, decision, was_changed=was_changed, now=self._desk.clock())
+        if status is not None:
+            await self._desk.patch(resource, written, status, subresource="status")
+
+    def _change(self, binding: ResourceBinding, decision: Decision) -> Object | None:
+        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        leaving = {each.metadata.name for each in clusters if each.metadata.deletion_timestamp is not None}
+        return change_clusters(binding, decision, leaving=leaving, handover=self._handover)
+
+    def _reserve(self, key: Key, binding: ResourceBinding, decision: Decision) -> None:
+        given = {target.name: target.replicas for target in decision.clusters}
+        self._reservations.reserve(key, binding, given, now=self._desk.clock())
+
+    def _tell(self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> None:
+        template = template_of(binding)
+        meta = type(binding.metadata)(uid=binding.spec.resource.uid)
+        regarding = (refer_to(key, binding.metadata), refer_to(template, meta))
+        for told in list_events(binding, decision, was_changed=was_changed):
+            for one in regarding:
+                self._desk.recorder.record(
+                    one,
+                    reason=told.reason,
+                    note=told.note,
+                    action=_ACTION,
+                    kind=WARNING if told.is_failure else NORMAL,
+                )
+
+
+def _shape_of(cluster: Cluster) -> object:
+    """All of a cluster that decisions look at, but for its room."""
+    meta, spec = cluster.metadata, cluster.spec
+    zones = (spec.provider, spec.region, spec.zone, spec.zones, spec.taints)
+    return meta.uid, meta.labels, meta.deletion_timestamp, zones, cluster.status.api_enablements
+
+
+def _measure(decision: Decision, seconds: float) -> None:
+    result = "scheduled" if decision.reason is Reason.SUCCESS else "error"
+    labels = (result, "ScaleSchedule" if decision.cause == Cause.REPLICAS else "ReconcileSchedule")
+    metrics.SCHEDULE_ATTEMPTS.labels(*labels).inc()
+    metrics.SCHEDULING_DURATION.labels(*labels).observe(seconds)

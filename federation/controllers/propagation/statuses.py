@@ -1,0 +1,82 @@
+"""From members back to people: what Works say becomes the status of the binding and of the template."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import WORK_API_VERSION, ResourceBinding
+from federation.hub.call_priority import Urgency
+from federation.hub.hub import Desk
+from federation.hub.work_index import WorkIndex
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects import resources
+from federation.objects.conditions import find_condition
+from federation.objects.names import Key, binding_of
+from federation.objects.resources import HeldWork
+from federation.propagation.aggregation import change_binding_status, change_template_status
+from federation.propagation.binding import key_of_binding, template_of
+from federation.propagation.work_sync import APPLIED
+from reberth.cluster.resources import Resource
+from reberth.values.duration import Duration
+
+
+class StatusSettings(QueueSettings, frozen=True):
+    gather_for: Duration = Duration(0.3)
+    """What several members say within this time is written at once."""
+    wait_for_all: Duration = Duration(5)
+    """So long at most is waited for members that have said nothing yet of a copy."""
+
+
+class Statuses:
+    def __init__(self, desk: Desk, index: WorkIndex, settings: StatusSettings) -> None:
+        self._desk = desk
+        self._settings = settings
+        self._index = index
+        self._unheard: dict[Key, float] = {}
+        self._queue = Queue("statuses", self._settle, settings, urgency=Urgency.SUMMING_UP)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource in resources.ALL_BINDINGS:
+            self._queue.add_later(resources.key_of(resource, record), self._settings.gather_for)
+        elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
+            self._queue.add_later(key, self._settings.gather_for)
+        elif resources.is_template(resource):
+            self._queue.add_later(
+                key_of_binding(resources.key_of(resource, record)), self._settings.gather_for
+            )
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _wait(self, key: Key, binding: ResourceBinding, works: Mapping[str, HeldWork]) -> float:
+        """Tell how long it is too early to say how the copies are: they were decided on just now."""
+        targets = {each.name for each in binding.spec.clusters or ()}
+        heard = {name for name, work in works.items() if find_condition(work.status.conditions, APPLIED)}
+        if targets <= heard:
+            self._unheard.pop(key, None)
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        return max(0.0, self._unheard.setdefault(key, now) + self._settings.wait_for_all - now)
+
+    async def _settle(self, key: Key) -> float | None:
+        await self._desk.api.approach()
+        resource = resources.binding_resource(key.kind)
+        binding = self._desk.find_binding(key)
+        if binding is None or binding.metadata.deletion_timestamp is not None:
+            self._unheard.pop(key, None)
+            return None
+        works = self._index.of(key)
+        if wait := self._wait(key, binding, works):
+            return wait
+        change = change_binding_status(binding, works, now=self._desk.clock())
+        if change is not None:
+            await self._desk.patch(resource, binding, change, subresource="status")
+        target = template_of(binding)
+        kind = self._desk.catalogue.find(target.api_version, target.kind)
+        template = self._desk.find(kind, target.namespace, target.name) if kind else None
+        if kind is None or template is None or template.metadata.uid != binding.spec.resource.uid:
+            return None
+        told = change_template_status(target, binding, template, works)
+        if told is not None:
+            await self._desk.patch(kind, template, told, subresource="status")
+        return None

@@ -1,0 +1,1 @@
+"""Controllers that bring replicas home: WorkloadRebalancer, handover, failback."""

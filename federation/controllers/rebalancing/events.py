@@ -1,0 +1,85 @@
+"""What is told of a rebalance: Events on the binding and on its object, and what is counted."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from federation.api import (
+    ObservedWorkload,
+    RebalanceResult,
+    ResourceBinding,
+    WorkloadRebalancer,
+    WorkloadReference,
+)
+from federation.hub import rebalance_metrics as metrics
+from federation.hub.hub import Desk, refer_to
+from federation.objects.names import Key
+from federation.propagation.binding import template_of
+from federation.propagation.schedule_result import kind_of
+from federation.rebalancing.progress import Waiting, trigger_of
+from federation.rebalancing.replicas import count_moved, write_replicas
+from reberth.client.events import NORMAL
+from reberth.records import ObjectMeta
+
+_ACTION = "Rebalancing"
+
+
+def tell_both(desk: Desk, binding: ResourceBinding, *, reason: str, note: str, kind: str = NORMAL) -> None:
+    """Say something of a binding and of the object that it binds."""
+    bound = Key(
+        "work.karmada.io/v1alpha2", kind_of(binding), binding.metadata.namespace, binding.metadata.name
+    )
+    template = ObjectMeta(uid=binding.spec.resource.uid)
+    for regarding in (refer_to(bound, binding.metadata), refer_to(template_of(binding), template)):
+        desk.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind)
+
+
+class Reports:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._waiting: dict[str, Counter[Waiting]] = {}
+
+    def tell_trigger(self, rebalancer: WorkloadRebalancer, binding: ResourceBinding, at: str) -> None:
+        metrics.TRIGGERED.labels(metrics.BY_REBALANCER).inc()
+        note = f"WorkloadRebalancer {rebalancer.metadata.name} asks for a fresh scheduling at {at}."
+        tell_both(self._desk, binding, reason="RescheduleTriggered", note=note)
+
+    def tell(
+        self,
+        before: WorkloadRebalancer,
+        after: WorkloadRebalancer,
+        find: Callable[[WorkloadReference], ResourceBinding | None],
+    ) -> None:
+        """Say of every workload that has just succeeded from where to where it went."""
+        done = {entry.workload for entry in before.status.observed_workloads or () if _is_done(entry)}
+        for entry in after.status.observed_workloads or ():
+            binding = find(entry.workload)
+            if _is_done(entry) and entry.workload not in done and binding is not None:
+                self._tell_success(after, entry, binding)
+
+    def _tell_success(
+        self, rebalancer: WorkloadRebalancer, entry: ObservedWorkload, binding: ResourceBinding
+    ) -> None:
+        origin, to = entry.origin or (), entry.to or ()
+        metrics.RESCHEDULED.inc()
+        metrics.MOVED.inc(count_moved(origin, to))
+        metrics.DURATION.observe(max(0.0, self._desk.clock() - (trigger_of(entry) or 0.0)))
+        path = f"from {write_replicas(origin)} to {write_replicas(to)}"
+        note = f"WorkloadRebalancer {rebalancer.metadata.name} had it scheduled afresh, {path}."
+        tell_both(self._desk, binding, reason="WorkloadRebalanced", note=note)
+
+    def count_waiting(self, name: str, waiting: Counter[Waiting]) -> None:
+        self._waiting[name] = waiting
+        self._show_waiting()
+
+    def forget(self, name: str) -> None:
+        self._waiting.pop(name, None)
+        self._show_waiting()
+
+    def _show_waiting(self) -> None:
+        total: Counter[Waiting] = sum(self._waiting.values(), Counter())
+        for reason in Waiting:
+            metrics.WAITING.labels(str(reason)).set(total[reason])
+
+
+def _is_done(entry: ObservedWorkload) -> bool:
+    return entry.result is RebalanceResult.SUCCESSFUL

@@ -1,0 +1,67 @@
+"""Old copies that make room: let go as soon as the new ones are ready, or when their time is over."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from federation.api import WORK_API_VERSION, ResourceBinding
+from federation.controllers.rebalancing.events import tell_both
+from federation.hub import rebalance_metrics as metrics
+from federation.hub.call_priority import Urgency
+from federation.hub.hub import Desk
+from federation.hub.work_index import WorkIndex
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects import resources
+from federation.objects.names import Key, binding_of
+from federation.propagation.aggregation import read_copies
+from federation.rebalancing.handover import Ready, Wait, judge, kept_replicas, let_go
+from reberth.client.events import NORMAL, WARNING
+from reberth.cluster.resources import Resource
+
+
+class Handovers:
+    def __init__(self, desk: Desk, index: WorkIndex, settings: QueueSettings) -> None:
+        self._desk = desk
+        self._index = index
+        self._queue = Queue("handovers", self._settle, settings, urgency=Urgency.PLACING)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource in resources.ALL_BINDINGS and kept_replicas(record):
+            self._queue.add(resources.key_of(resource, record))
+        elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
+            binding = self._desk.find_binding(key)
+            if binding is not None and kept_replicas(binding):
+                self._queue.add(key)
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    async def _settle(self, key: Key) -> float | None:
+        binding = self._desk.find_binding(key)
+        if binding is None or binding.metadata.deletion_timestamp is not None:
+            return None
+        verdict = judge(self._look_closely(key, binding), now=self._desk.clock())
+        if isinstance(verdict, Wait):
+            return verdict.seconds
+        if isinstance(verdict, Ready):
+            await self._desk.patch(resources.binding_resource(key.kind), binding, let_go(binding))
+            self._tell(binding, in_time=verdict.in_time)
+        return None
+
+    def _look_closely(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
+        """Where there are Works they know better: the binding may still tell of a copy that is gone."""
+        works = self._index.of(key)
+        if not works:
+            return binding
+        lasting = {name: work for name, work in works.items() if work.metadata.deletion_timestamp is None}
+        return replace(binding, status=replace(binding.status, aggregated_status=read_copies(lasting)))
+
+    def _tell(self, binding: ResourceBinding, *, in_time: bool) -> None:
+        clusters = ", ".join(sorted(kept_replicas(binding)))
+        if in_time:
+            reason, note, kind = "HandedOver", f"New copies are ready, old ones in {clusters} go.", NORMAL
+        else:
+            note = f"New copies were not ready in time, old ones in {clusters} go all the same."
+            reason, kind = "HandoverTimedOut", WARNING
+        metrics.HANDED_OVER.labels(metrics.READY if in_time else metrics.TIMEOUT).inc()
+        tell_both(self._desk, binding, reason=reason, note=note, kind=kind)

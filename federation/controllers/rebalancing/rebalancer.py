@@ -1,0 +1,283 @@
+"""Rebalancers carried out: bindings are asked for a fresh scheduling, and what comes of it is told.
+
+What a rebalancer wants of a binding is in its status before it is in the binding. The wish is written with
+the clusters that it comes to. One status tells of all workloads that have moved on in the meantime: a large
+rebalancer costs a call for each binding and few more, and the scheduler's word on each.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
+
+from federation.api import Handover, ResourceBinding, ResourceSelector, WorkloadRebalancer, WorkloadReference
+from federation.controllers.rebalancing.events import Reports
+from federation.hub.hub import Desk
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.objects import resources
+from federation.objects.merge_patch import turn
+from federation.objects.names import Key
+from federation.objects.template import Object
+from federation.propagation.binding import key_of_binding
+from federation.rebalancing.entries import Listing, select
+from federation.rebalancing.expiry import seconds_left
+from federation.rebalancing.progress import find_waiting
+from federation.rebalancing.review import (
+    Limits,
+    Review,
+    Trigger,
+    list_wanted,
+    review,
+    set_limits,
+)
+from federation.rebalancing.triggers import has_been_heard
+from reberth.cluster.pods.identity import group_of
+from reberth.cluster.resources import Resource
+from reberth.selectors.labels import SelectorError
+from reberth.values import errors
+from reberth.values.duration import Duration
+from reberth.values.object_error import ObjectError
+
+_AFTER_CONFLICT = 1.0
+_ENTRIES_AT_ONCE = 50
+"""A status of more entries is written more rarely: to take one of three hundred costs the API server as much
+as to take twenty bindings."""
+
+
+class RebalancerSettings(QueueSettings, frozen=True):
+    gather_for: Duration = Duration(0.5)
+    """What several bindings come to within this time is written at once."""
+    triggers_at_once: Annotated[int, Meta(ge=1, le=256)] = 32
+    handover_timeout: Duration = Duration(600)
+    """So long at most old copies stay where a rebalancer does not say it."""
+
+
+Carrying = Callable[[Key, ResourceBinding], Object]
+"""Gives what is to be written with a wish: the clusters that it comes to, if that can be told at once."""
+
+
+def carry_nothing(_: Key, __: ResourceBinding) -> Object:
+    """Leave it to somebody else to carry out the wish."""
+    return {}
+
+
+class Rebalancer:
+    def __init__(self, desk: Desk, settings: RebalancerSettings, carry: Carrying = carry_nothing) -> None:
+        self._desk = desk
+        self._carry = carry
+        self._settings = settings
+        self._queue = Queue("rebalancer", self._settle, settings)
+        self._sending = asyncio.Semaphore(settings.triggers_at_once)
+        self._reports = Reports(desk)
+        self._written: dict[str, WorkloadRebalancer] = {}
+        self._said_at: dict[str, float] = {}
+        self._asked: dict[str, set[Key]] = defaultdict(set)
+        self._awaited: dict[str, set[Key]] = {}
+        self._awaiting: dict[Key, set[str]] = defaultdict(set)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource is resources.REBALANCERS:
+            self._await_bindings(record)
+            self._queue.add(resources.key_of(resource, record))
+        elif resource in resources.ALL_BINDINGS:
+            key = resources.key_of(resource, record)
+            for name in self._awaiting.get(key, ()):
+                wait = 0.0 if self._is_last(name, key, record) else self._settings.gather_for
+                self._queue.add_later(_key(name), wait)
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _is_last(self, name: str, key: Key, binding: ResourceBinding) -> bool:
+        """Tell whether it is the last of those that were asked for, and has been scheduled."""
+        asked = self._asked.get(name, set())
+        if key not in asked or not has_been_heard(binding):
+            return False
+        asked.remove(key)
+        return not asked
+
+    def _await_bindings(self, rebalancer: WorkloadRebalancer) -> None:
+        """Remember which bindings may still make a difference to it."""
+        name = rebalancer.metadata.name
+        for key in self._awaited.pop(name, ()):
+            self._awaiting[key].discard(name)
+            if not self._awaiting[key]:
+                del self._awaiting[key]
+        if self._desk.find(resources.REBALANCERS, "", name) is None:
+            return
+        open_entries = (
+            entry.workload
+            for entry in rebalancer.status.observed_workloads or ()
+            if find_waiting(entry, None) is not None
+        )
+        self._awaited[name] = {_binding_key(workload) for workload in open_entries}
+        for key in self._awaited[name]:
+            self._awaiting[key].add(name)
+
+    def _latest(self, name: str) -> WorkloadRebalancer | None:
+        """Give the object as it is known; the mirror may not have our own last word yet."""
+        mirrored, written = self._desk.find(resources.REBALANCERS, "", name), self._written.get(name)
+        if mirrored is None:
+            self._written.pop(name, None)
+            self._said_at.pop(name, None)
+            self._asked.pop(name, None)
+            self._reports.forget(name)
+            return None
+        is_newer = written and written.metadata.uid == mirrored.metadata.uid and _is_newer(written, mirrored)
+        return written if is_newer else mirrored
+
+    async def _settle(self, key: Key) -> float | None:
+        rebalancer = self._latest(key.name)
+        if rebalancer is None or rebalancer.metadata.deletion_timestamp is not None:
+            return None
+        now, limits = self._desk.clock(), self._limits(rebalancer)
+        wanted = list_wanted(rebalancer, self._resolve)
+        found = review(rebalancer, wanted, self._find_binding, limits=limits, now=now)
+        if rest := self._rest(rebalancer, found):
+            return rest
+        rebalancer = await self._write_status(rebalancer, found)
+        was_late = await self._send(rebalancer, found.triggers, limits)
+        waits = [
+            await self._expire(rebalancer),
+            found.look_again - now if found.look_again is not None else None,
+            _AFTER_CONFLICT if was_late else None,
+        ]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def _rest(self, rebalancer: WorkloadRebalancer, found: Review) -> float:
+        """Tell how long it is too early to say how far it has come: the more entries, the less often."""
+        said, new = rebalancer.status, found.status
+        if found.triggers or said.finish_time != new.finish_time:
+            return 0.0
+        entries = len(new.observed_workloads or ())
+        pause = self._settings.gather_for * max(1.0, entries / _ENTRIES_AT_ONCE)
+        now = asyncio.get_running_loop().time()
+        return max(0.0, self._said_at.get(rebalancer.metadata.name, -pause) + pause - now)
+
+    def _limits(self, rebalancer: WorkloadRebalancer) -> Limits:
+        return set_limits(rebalancer, timeout=self._settings.handover_timeout)
+
+    def _resolve(self, rebalancer: WorkloadRebalancer) -> list[WorkloadReference]:
+        """Find what its selectors mean at this moment."""
+        try:
+            return select(rebalancer.spec.workload_selectors or (), self._list_bound)
+        except SelectorError as error:
+            meta = rebalancer.metadata
+            field = "spec.workloadSelectors"
+            raise ObjectError("WorkloadRebalancer", meta, field=field, reason=str(error)) from error
+
+    def _list_bound(self, selector: ResourceSelector) -> Listing:
+        """List the objects of a kind that are propagated; others cannot be rebalanced."""
+        resource = self._desk.catalogue.find(selector.api_version, selector.kind)
+        rows = self._desk.cache.of(resource.kind).rows() if resource else ()
+        named = ((_refer(selector, row.metadata.namespace, row.metadata.name), row) for row in rows)
+        return [
+            (workload, row.metadata.labels or {})
+            for workload, row in named
+            if self._find_binding(workload) is not None
+        ]
+
+    def _find_binding(self, workload: WorkloadReference) -> ResourceBinding | None:
+        """Find a workload's binding. One of the same name may belong to another group's kind."""
+        key = _binding_key(workload)
+        binding = self._desk.find_binding(key)
+        if binding is None or binding.metadata.deletion_timestamp is not None:
+            return None
+        api_version = binding.spec.resource.api_version
+        is_its = not api_version or group_of(api_version) == group_of(workload.api_version)
+        return binding if is_its else None
+
+    async def _write_status(self, rebalancer: WorkloadRebalancer, found: Review) -> WorkloadRebalancer:
+        name = rebalancer.metadata.name
+        if found.status != rebalancer.status:
+            old, new = msgspec.to_builtins(rebalancer.status), msgspec.to_builtins(found.status)
+            version = rebalancer.metadata.resource_version
+            patch = {"metadata": {"resourceVersion": version}, "status": turn(old, new)}
+            written = await self._desk.patch(resources.REBALANCERS, rebalancer, patch, subresource="status")
+            self._written[name] = written
+            self._said_at[name] = asyncio.get_running_loop().time()
+            self._await_bindings(written)
+            self._reports.tell(rebalancer, written, self._find_binding)
+            rebalancer = written
+        self._reports.count_waiting(name, found.waiting)
+        return rebalancer
+
+    async def _send(
+        self, rebalancer: WorkloadRebalancer, triggers: Iterable[Trigger], limits: Limits
+    ) -> bool:
+        """Ask for all of them; what fails does not stop the others. Tells whether one was late."""
+        sent = [self._trigger(rebalancer, trigger, limits) for trigger in triggers]
+        results = await asyncio.gather(*sent, return_exceptions=True)
+        faults = [result for result in results if isinstance(result, BaseException)]
+        late = [fault for fault in faults if isinstance(fault, errors.Conflict | errors.NotFound)]
+        for fault in faults:
+            if fault not in late:
+                raise fault
+        return bool(late)
+
+    async def _trigger(self, rebalancer: WorkloadRebalancer, trigger: Trigger, limits: Limits) -> None:
+        binding = trigger.binding
+        key = _binding_key(trigger.workload)
+        self._asked[rebalancer.metadata.name].add(key)
+        async with self._sending:
+            patch = _write_wish(
+                binding, trigger.at, limits, self._carry(key, _wish(binding, trigger.at, limits))
+            )
+            await self._desk.patch(resources.binding_resource(key.kind), binding, patch)
+        self._reports.tell_trigger(rebalancer, binding, trigger.at)
+
+    async def _expire(self, rebalancer: WorkloadRebalancer) -> float | None:
+        """Delete it when its time is over: as it stands on the server then, and only if it is still so."""
+        left = seconds_left(rebalancer, now=self._desk.clock())
+        if left != 0:
+            return left
+        meta = rebalancer.metadata
+        try:
+            latest = await self._desk.api.get(resources.REBALANCERS, meta.name)
+            left = seconds_left(latest, now=self._desk.clock())
+            if left == 0 and latest.metadata.uid == meta.uid:
+                await self._delete(latest)
+        except errors.NotFound:
+            return None
+        return left or None
+
+    async def _delete(self, rebalancer: WorkloadRebalancer) -> None:
+        meta = rebalancer.metadata
+        version = meta.resource_version
+        await self._desk.api.remove_object(resources.REBALANCERS, meta.name, uid=meta.uid, version=version)
+
+
+def _wish(binding: ResourceBinding, at: str, limits: Limits) -> ResourceBinding:
+    """Give the binding as it stands once it is asked for."""
+    handover = replace(binding.spec.handover or Handover(), timeout_seconds=limits.handover)
+    return replace(binding, spec=replace(binding.spec, reschedule_triggered_at=at, handover=handover))
+
+
+def _write_wish(binding: ResourceBinding, at: str, limits: Limits, placed: Object) -> Object:
+    """Give the merge patch of the wish, and of what it comes to."""
+    spec = placed.get("spec", {})
+    handover = {"timeoutSeconds": limits.handover, **spec.get("handover", {})}
+    return {
+        "metadata": {**placed.get("metadata", {}), "resourceVersion": binding.metadata.resource_version},
+        "spec": {**spec, "rescheduleTriggeredAt": at, "handover": handover},
+    }
+
+
+def _key(name: str) -> Key:
+    return Key(resources.REBALANCERS.api_version, resources.REBALANCERS.kind.name, "", name)
+
+
+def _binding_key(workload: WorkloadReference) -> Key:
+    return key_of_binding(Key(workload.api_version, workload.kind, workload.namespace, workload.name))
+
+
+def _refer(selector: ResourceSelector, namespace: str, name: str) -> WorkloadReference:
+    return WorkloadReference(selector.api_version, selector.kind, name, namespace)
+
+
+def _is_newer(one: WorkloadRebalancer, other: WorkloadRebalancer) -> bool:
+    return int(one.metadata.resource_version) > int(other.metadata.resource_version)

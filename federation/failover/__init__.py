@@ -1,0 +1,1 @@
+"""MOVE off a lost or tainted cluster: taints, eviction tasks, preserved state."""

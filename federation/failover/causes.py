@@ -1,0 +1,67 @@
+"""What drives a workload out of a cluster: a taint that it tolerates no longer, or the cluster's end."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from federation.api import Cluster, ResourceBinding
+from federation.api.clusters import NO_EXECUTE
+from federation.failover.eviction_tasks import LEAVING, UNTOLERATED
+from federation.failover.toleration import find_departure, write_taint
+from reberth.records import Taint
+from reberth.values.timestamp import TimeError, parse_time
+
+
+class Drive(NamedTuple):
+    """From when on a workload has to leave, and why."""
+
+    at: float
+    reason: str
+    message: str
+
+
+class Driving:
+    """Remembers when it has first seen a taint that does not say since when it is there."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: dict[tuple[str, str, str], float] = {}
+
+    def find(self, binding: ResourceBinding, cluster: Cluster) -> Drive | None:
+        """Tell what drives the workload out of the cluster, now or later; None where nothing does.
+
+        What has no placement of its own follows others.
+        """
+        placement = binding.spec.placement
+        if placement is None:
+            return None
+        if cluster.metadata.deletion_timestamp is not None:
+            return Drive(0.0, LEAVING, "the cluster is being deleted")
+        found = find_departure(
+            cluster.spec.taints, placement.cluster_tolerations, lambda taint: self._find_start(cluster, taint)
+        )
+        if found is None:
+            return None
+        return Drive(
+            found.at, UNTOLERATED, f"cluster(s) had untolerated taint {{{write_taint(found.taint)}}}"
+        )
+
+    def notice(self, cluster: Cluster) -> None:
+        """Let the time of new taints begin, and forget those that are gone."""
+        uid = cluster.metadata.uid
+        there = {(uid, each.key, each.value or "") for each in cluster.spec.taints or () if _drives(each)}
+        for key in [key for key in self._seen if key[0] == uid and key not in there]:
+            del self._seen[key]
+        for key in there:
+            self._seen.setdefault(key, self._clock())
+
+    def _find_start(self, cluster: Cluster, taint: Taint) -> float:
+        if taint.time_added:
+            try:
+                return parse_time(taint.time_added)
+            except TimeError:
+                pass
+        return self._seen.setdefault((cluster.metadata.uid, taint.key, taint.value or ""), self._clock())
+
+
+def _drives(taint: Taint) -> bool:
+    return taint.effect == NO_EXECUTE

@@ -1,0 +1,226 @@
+"""Eviction tasks of a binding: which cluster a workload is to leave, and when its old copy there may go.
+
+A task begins while the cluster is still among those of the binding: the scheduler takes it out as it puts the
+substitute in, and from then on the task's grace period runs. So what has nowhere to go stays where it is.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.api import GracefulEvictionTask, PurgeMode, ResourceBinding, TargetCluster
+from federation.failover.state_preservation import read_state
+from federation.objects.health import HEALTHY, number
+from federation.objects.template import Object
+from reberth.values.timestamp import parse_time, write_time
+
+PRODUCER = "taint-manager"
+UNTOLERATED, LEAVING = "TaintUntolerated", "ClusterTerminating"
+# Kinds that say how many of their replicas are available: the health of a smaller share does not count.
+_COUNTED = ("Deployment", "StatefulSet")
+
+Tasks = tuple[GracefulEvictionTask, ...]
+
+
+class Assessment(NamedTuple):
+    """What becomes of the tasks: those that stay, those whose old copy may go, and those that are taken back.
+
+    `clusters` differ from the binding's where a workload returns; `due` is when time alone changes something.
+    """
+
+    kept: Tasks
+    ended: Tasks
+    withdrawn: Tasks
+    clusters: tuple[TargetCluster, ...]
+    due: float | None
+
+
+def begin(
+    binding: ResourceBinding, cluster: str, *, reason: str, message: str
+) -> GracefulEvictionTask | None:
+    """Compose the task that takes a workload from a cluster; None where it is not there, or leaves already.
+
+    How the copy goes, and what it leaves to its substitute, is for the policy to say, in `failover.cluster`.
+    """
+    target = next((each for each in binding.spec.clusters or () if each.name == cluster), None)
+    if target is None or any(task.from_cluster == cluster for task in _tasks(binding)):
+        return None
+    failover = binding.spec.failover.cluster if binding.spec.failover else None
+    state = read_state(binding, cluster)
+    return GracefulEvictionTask(
+        cluster,
+        purge_mode=(failover.purge_mode if failover else None) or PurgeMode.GRACEFULLY,
+        replicas=target.replicas or None,
+        reason=reason,
+        message=message,
+        producer=PRODUCER,
+        preserved_label_state=state or None,
+        clusters_before_failover=tuple(each.name for each in binding.spec.clusters or ()) if state else None,
+    )
+
+
+def assess(
+    binding: ResourceBinding,
+    *,
+    ready: Collection[str],
+    calm: Collection[str],
+    timeout: float,
+    now: float,
+) -> Assessment:
+    """Look at each task: whether the old copy may go, or nothing speaks against its cluster any more.
+
+    `ready` are the members whose word counts, `calm` those that nothing is driven from.
+    """
+    targets = binding.spec.clusters or ()
+    is_replaced = _is_replaced(binding, ready)
+    kept, ended, withdrawn = [], [], []
+    for task in _tasks(binding):
+        if _is_withdrawn(task, binding, calm, ready):
+            withdrawn.append(task)
+        elif _is_over(task, targets, timeout, now=now, is_replaced=is_replaced):
+            ended.append(task)
+        else:
+            kept.append(_start(task, targets, now))
+    return Assessment(
+        tuple(kept),
+        tuple(ended),
+        tuple(withdrawn),
+        _return(targets, withdrawn),
+        _find_due(kept, targets, timeout),
+    )
+
+
+def write_tasks(binding: ResourceBinding, tasks: Iterable[GracefulEvictionTask]) -> Object:
+    """Give the merge patch that makes these the tasks of a binding."""
+    return {
+        "metadata": {"resourceVersion": binding.metadata.resource_version},
+        "spec": {"gracefulEvictionTasks": [msgspec.to_builtins(task) for task in tasks] or None},
+    }
+
+
+def write_assessment(binding: ResourceBinding, found: Assessment) -> Object | None:
+    """Give the merge patch of what an assessment has changed; None where that is nothing."""
+    if found.kept == _tasks(binding):
+        return None
+    patch = write_tasks(binding, found.kept)
+    if found.clusters != (binding.spec.clusters or ()):
+        patch["spec"]["clusters"] = [
+            {"name": target.name, "replicas": target.replicas} for target in found.clusters
+        ]
+    return patch
+
+
+def hold_dropped(
+    binding: ResourceBinding, clusters: Iterable[TargetCluster], leaving: Collection[str]
+) -> Tasks | None:
+    """Give the tasks of a binding that loses clusters which are being deleted; None where it loses none.
+
+    Their copies stay until those that take their place are healthy.
+    """
+    dropped = {each.name for each in binding.spec.clusters or ()} - {each.name for each in clusters}
+    new = [
+        task
+        for name in sorted(dropped.intersection(leaving))
+        if (task := begin(binding, name, reason=LEAVING, message="the cluster is being deleted"))
+    ]
+    return (*_tasks(binding), *new) if new else None
+
+
+def concerns(binding: ResourceBinding, cluster: str) -> bool:
+    """Tell whether a workload is in a cluster, or still leaves it. What follows others leaves with them."""
+    targets = {each.name for each in binding.spec.clusters or ()}
+    leaving = {task.from_cluster for task in _tasks(binding) if not task.suppress_deletion}
+    return binding.spec.placement is not None and cluster in targets | leaving
+
+
+def _tasks(binding: ResourceBinding) -> Tasks:
+    return binding.spec.graceful_eviction_tasks or ()
+
+
+def _is_target(task: GracefulEvictionTask, targets: Iterable[TargetCluster]) -> bool:
+    return any(target.name == task.from_cluster for target in targets)
+
+
+def _is_withdrawn(
+    task: GracefulEvictionTask, binding: ResourceBinding, calm: Collection[str], ready: Collection[str]
+) -> bool:
+    """Tell whether the workload may stay after all: it has not gone, or all that took its place leave, too.
+
+    What others have asked for is not ours to take back.
+    """
+    if task.producer != PRODUCER or task.from_cluster not in calm:
+        return False
+    targets = binding.spec.clusters or ()
+    if _is_target(task, targets):
+        return True
+    evicting = {each.from_cluster for each in _tasks(binding)}
+    is_there = task.from_cluster in ready and task.purge_mode is not PurgeMode.DIRECTLY
+    return is_there and bool(targets) and evicting.issuperset(target.name for target in targets)
+
+
+def _is_over(
+    task: GracefulEvictionTask,
+    targets: Iterable[TargetCluster],
+    timeout: float,
+    *,
+    now: float,
+    is_replaced: bool,
+) -> bool:
+    if _is_target(task, targets) or task.suppress_deletion:
+        return False
+    if task.suppress_deletion is False:
+        return True
+    if task.creation_timestamp is None:
+        return False
+    return is_replaced or now > _end_of_grace(task.creation_timestamp, task, timeout)
+
+
+def _start(task: GracefulEvictionTask, targets: Iterable[TargetCluster], now: float) -> GracefulEvictionTask:
+    """Let the grace period begin as soon as the cluster is no longer one of the binding's."""
+    if task.creation_timestamp is not None or _is_target(task, targets):
+        return task
+    return replace(task, creation_timestamp=write_time(now))
+
+
+def _return(
+    targets: tuple[TargetCluster, ...], withdrawn: Iterable[GracefulEvictionTask]
+) -> tuple[TargetCluster, ...]:
+    gone = [task for task in withdrawn if not _is_target(task, targets)]
+    return (*targets, *(TargetCluster(task.from_cluster, task.replicas or 0) for task in gone))
+
+
+def _find_due(
+    tasks: Iterable[GracefulEvictionTask], targets: Iterable[TargetCluster], timeout: float
+) -> float | None:
+    ends = (
+        _end_of_grace(task.creation_timestamp, task, timeout)
+        for task in tasks
+        if task.creation_timestamp and task.suppress_deletion is None and not _is_target(task, targets)
+    )
+    return min(ends, default=None)
+
+
+def _end_of_grace(begun: str, task: GracefulEvictionTask, timeout: float) -> float:
+    grace = timeout if task.grace_period_seconds is None else task.grace_period_seconds
+    return parse_time(begun) + grace
+
+
+def _is_replaced(binding: ResourceBinding, ready: Collection[str]) -> bool:
+    """Tell whether all copies are there that the newest decision wants, healthy, in members that answer."""
+    if binding.status.scheduler_observed_generation != binding.metadata.generation:
+        return False
+    targets = binding.spec.clusters or ()
+    return bool(targets) and all(target.name in ready and _is_healthy(binding, target) for target in targets)
+
+
+def _is_healthy(binding: ResourceBinding, target: TargetCluster) -> bool:
+    copies = (each for each in binding.status.aggregated_status or () if each.cluster_name == target.name)
+    copy = next(copies, None)
+    if copy is None or copy.health != HEALTHY:
+        return False
+    if binding.spec.resource.kind not in _COUNTED:
+        return True
+    status = msgspec.json.decode(copy.status) if bytes(copy.status) else None
+    return isinstance(status, dict) and number(status, "availableReplicas") >= target.replicas

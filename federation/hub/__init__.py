@@ -1,0 +1,1 @@
+"""The hub's and the members' API servers, caches of them, the work queue."""

@@ -1,0 +1,140 @@
+"""Whose turn it is to call an API server: the more urgent goes first, within one allowance.
+
+What must be written for workloads to run comes before what only tells how it went. Who is not urgent waits
+while others are, but for no more than some seconds: then it is served as well.
+"""
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from enum import IntEnum
+from typing import NamedTuple
+
+from reberth.runtime import metrics
+
+
+class Urgency(IntEnum):
+    """What a task works on; the smaller, the sooner."""
+
+    WATCHING = 0
+    SCHEDULING = 1
+    CLAIMING = 2
+    PLACING = 3
+    REPORTING = 4
+    SUMMING_UP = 5
+
+
+URGENCY: ContextVar[Urgency] = ContextVar("urgency", default=Urgency.WATCHING)
+"""Of the calls that a task makes; set once, at its beginning."""
+
+_PATIENCE = 30.0
+_AT_ONCE = 16
+"""Where the server is what is slow, more calls at once would only keep the urgent ones waiting."""
+
+
+class _Waiter(NamedTuple):
+    urgency: Urgency
+    number: int
+    since: float
+    turn: asyncio.Future[None]
+
+
+class Turns:
+    """So many calls a second on average, so many in a burst, and so many under way at once."""
+
+    def __init__(
+        self,
+        *,
+        rate: float,
+        burst: int,
+        clock: Callable[[], float],
+        at_once: int = _AT_ONCE,
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._at_once = at_once
+        self._patience = patience
+        self._tokens = float(burst)
+        self._filled_at = clock()
+        self._under_way = 0
+        self._urgent: list[_Waiter] = []
+        self._oldest: deque[_Waiter] = deque()
+        self._numbers = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a turn and have it while the context lasts. Who is cancelled while waiting takes none."""
+        await self._take()
+        try:
+            yield
+        finally:
+            self._give_back(tokens=0)
+
+    async def approach(self) -> None:
+        """Wait until it would be our turn: what is composed only now is not stale when it is sent."""
+        await self._take()
+        self._give_back(tokens=1)
+
+    async def _take(self) -> None:
+        since = self._clock()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(URGENCY.get(), next(self._numbers), since, turn)
+        heapq.heappush(self._urgent, waiter)
+        self._oldest.append(waiter)
+        self._serve()
+        if turn.done():
+            return
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._give_back(tokens=1)
+            raise
+        metrics.API_RATE_LIMIT_WAIT.inc(self._clock() - since)
+
+    def _give_back(self, *, tokens: int) -> None:
+        self._tokens += tokens
+        self._under_way -= 1
+        self._serve()
+
+    def _serve(self) -> None:
+        """Give turns for as long as there are any; look again when the next token is there."""
+        self._fill()
+        while self._tokens >= 1 and self._under_way < self._at_once and (waiter := self._next()):
+            self._tokens -= 1
+            self._under_way += 1
+            waiter.turn.set_result(None)
+        if self._timer is None and self._tokens < 1 and self._find_oldest():
+            pause = (1 - self._tokens) / self._rate
+            self._timer = asyncio.get_running_loop().call_later(pause, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._serve()
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
+        self._filled_at = now
+
+    def _next(self) -> _Waiter | None:
+        oldest = self._find_oldest()
+        if oldest and self._clock() - oldest.since >= self._patience:
+            return oldest
+        while self._urgent:
+            waiter = heapq.heappop(self._urgent)
+            if not waiter.turn.done():
+                return waiter
+        return None
+
+    def _find_oldest(self) -> _Waiter | None:
+        while self._oldest and self._oldest[0].turn.done():
+            self._oldest.popleft()
+        return self._oldest[0] if self._oldest else None

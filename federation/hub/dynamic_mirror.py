@@ -1,0 +1,43 @@
+"""Mirrors that grow: each kind that the catalogue learns is kept true from then on."""
+
+import asyncio
+from collections.abc import Callable
+
+from federation.hub.kind_catalog import Catalogue
+from federation.hub.object_api import ObjectApi
+from federation.objects.cache import NoticingCache
+from federation.objects.template import Template
+from reberth.client.mirror import mirroring
+from reberth.client.watcher import WatchSettings
+from reberth.cluster.resources import Resource
+
+
+async def follow(
+    catalogue: Catalogue,
+    api: ObjectApi,
+    cache: NoticingCache,
+    *,
+    settings: WatchSettings,
+    listed: Callable[[], None] = lambda: None,
+) -> None:
+    """Mirror each kind that is learned, until cancelled; say so when one has been listed or is not served."""
+    async with asyncio.TaskGroup() as group:
+        known = 0
+        while True:
+            for resource in catalogue.learned[known:]:
+                group.create_task(_mirror(resource, api, cache, settings, listed))
+                known += 1
+            await catalogue.grown(beyond=known)
+
+
+async def _mirror(
+    resource: Resource[Template],
+    api: ObjectApi,
+    cache: NoticingCache,
+    settings: WatchSettings,
+    listed: Callable[[], None],
+) -> None:
+    async with mirroring(api, cache, [resource], settings=settings) as mirror:
+        await mirror.watchers[resource.name].answered()
+        listed()
+        await asyncio.Event().wait()

@@ -1,0 +1,96 @@
+"""What every controller works with: the hub's API, its mirror, its events and a clock."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
+
+from federation.api import ResourceBinding
+from federation.hub.kind_catalog import Catalogue
+from federation.hub.object_api import ObjectApi
+from federation.objects import resources
+from federation.objects.cache import NoticingCache
+from federation.objects.names import Key
+from federation.objects.template import Object
+from reberth.client.events import Recorder
+from reberth.cluster.kinds import Kind
+from reberth.cluster.resources import Resource
+from reberth.cluster.tables import meta_of
+from reberth.records import ObjectMeta, ObjectReference, Record
+from reberth.values.errors import NotFound
+
+T = TypeVar("T", bound=Record)
+
+_MIRRORED_WITHIN = 60.0
+"""After so long the mirror is believed, whatever we have written."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The hub as controllers see it."""
+
+    api: ObjectApi
+    cache: NoticingCache
+    recorder: Recorder
+    clock: Callable[[], float]
+    catalogue: Catalogue = field(default_factory=Catalogue)
+
+    _written: dict[tuple[Kind[Any, Any], str, str], tuple[Record, float]] = field(default_factory=dict)
+
+    def find(self, resource: Resource[T], namespace: str, name: str) -> T | None:
+        """Give the object as the mirror knows it, or as we have written it since."""
+        found: T | None = self.cache.of(resource.kind).named(namespace, name)
+        place = (resource.kind, namespace, name)
+        if place not in self._written:
+            return found
+        written, until = self._written[place]
+        if found is None or self.clock() > until or not _is_newer(written, found):
+            del self._written[place]
+            return found
+        return cast("T", written)
+
+    def find_binding(self, key: Key) -> ResourceBinding | None:
+        return self.find(resources.binding_resource(key.kind), key.namespace, key.name)
+
+    def list_bindings(self) -> Iterator[tuple[Key, ResourceBinding]]:
+        """Give all bindings that are mirrored, those without a namespace last."""
+        for resource in resources.ALL_BINDINGS:
+            for binding in self.cache.of(resource.kind).rows():
+                yield resources.key_of(resource, binding), binding
+
+    async def patch(
+        self, resource: Resource[T], record: Record, patch: Object, *, subresource: str = ""
+    ) -> T:
+        """Merge a patch into an object; a resourceVersion in it is the precondition."""
+        meta = meta_of(record)
+        written = await self.api.merge(
+            resource, meta.name, patch, namespace=meta.namespace, subresource=subresource
+        )
+        place = (resource.kind, meta.namespace, meta.name)
+        self._written[place] = written, self.clock() + _MIRRORED_WITHIN
+        return written
+
+    async def remove(self, resource: Resource[Any], record: Record) -> None:
+        """Delete this very object; that it is gone already is as good."""
+        meta = meta_of(record)
+        try:
+            await self.api.remove_object(resource, meta.name, uid=meta.uid, namespace=meta.namespace)
+        except NotFound:
+            return
+
+
+class Controller(Protocol):
+    """Hears of every object that changes, and works on those that concern it until it is cancelled."""
+
+    def notice(self, resource: Resource[Any], record: Any) -> None: ...  # noqa: ANN401 - a record of the resource
+
+    async def run(self) -> None: ...
+
+
+def _is_newer(written: Record, found: Record) -> bool:
+    """Tell whether the mirror has still to hear of what we have written to this very object."""
+    ours, theirs = meta_of(written), meta_of(found)
+    return ours.uid == theirs.uid and int(ours.resource_version) > int(theirs.resource_version)
+
+
+def refer_to(key: Key, meta: ObjectMeta) -> ObjectReference:
+    return ObjectReference(key.api_version, key.kind, key.namespace or None, key.name, meta.uid)

@@ -1,0 +1,87 @@
+"""One object in one member: looked up, written with the namespace that it needs, taken away."""
+
+from federation.hub.object_api import MANAGER, ObjectApi
+from federation.hub.sessions import Session
+from federation.objects.names import MANAGED, Key
+from federation.objects.resources import NAMESPACES
+from federation.objects.template import Object, Template
+from federation.propagation.manifest import write_manifest
+from federation.propagation.work_sync import fit, hold_replicas, is_missing_namespace
+from reberth.cluster.resources import Resource
+from reberth.values import errors
+
+_HOLDER = f"{MANAGER}-replicas"
+
+
+async def look(session: Session, resource: Resource[Template], target: Key) -> Template | None:
+    """Ask the member itself: its mirror may be a moment behind."""
+    try:
+        return await session.api.get(resource, target.name, namespace=target.namespace)
+    except errors.NotFound:
+        return None
+
+
+async def apply(
+    session: Session,
+    resource: Resource[Template],
+    manifest: Object,
+    *,
+    found: Template | None,
+    hub: ObjectApi,
+) -> Template:
+    """Apply it; where its namespace is missing, that comes first. Raises ApiError."""
+    meta = manifest["metadata"]
+    name, namespace = meta["name"], meta.get("namespace", "")
+    await _hand_over(session, resource, manifest, found)
+    wanted = fit(manifest, found)
+    try:
+        return await session.api.apply_object(resource, name, wanted, namespace=namespace)
+    except errors.NotFound as error:
+        if not is_missing_namespace(error.message, namespace):
+            raise
+    await session.api.apply_object(NAMESPACES, namespace, await _write_namespace(hub, namespace))
+    return await session.api.apply_object(resource, name, wanted, namespace=namespace)
+
+
+async def delete(session: Session, resource: Resource[Template], found: Template) -> None:
+    meta = found.metadata
+    if meta.deletion_timestamp is not None:
+        return
+    try:
+        await session.api.remove_object(resource, meta.name, uid=meta.uid, namespace=meta.namespace)
+    except errors.NotFound:
+        return
+
+
+async def _hand_over(
+    session: Session, resource: Resource[Template], manifest: Object, found: Template | None
+) -> None:
+    """A field that only we hold is reset when we let go of it: first somebody else has to hold it.
+
+    A conflict says that somebody does.
+    """
+    held = hold_replicas(manifest, found)
+    if held is None:
+        return
+    meta = manifest["metadata"]
+    try:
+        await session.api.apply_object(
+            resource,
+            meta["name"],
+            held,
+            namespace=meta.get("namespace", ""),
+            manager=_HOLDER,
+            is_forced=False,
+        )
+    except errors.Conflict:
+        return
+
+
+async def _write_namespace(hub: ObjectApi, name: str) -> Object:
+    """A namespace in a member has the labels that it has on the hub."""
+    key = Key("v1", "Namespace", "", name)
+    template = await hub.get(NAMESPACES, name)
+    manifest = write_manifest(key, template)
+    meta = manifest["metadata"]
+    labels = {**meta.get("labels", {}), MANAGED: "true"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**meta, "labels": labels}}

@@ -1,0 +1,65 @@
+"""What the controllers count, in the library's registry."""
+
+from contextlib import AbstractContextManager
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from federation.scheduling.steps import Step
+from reberth.runtime.metrics import REGISTRY
+
+# Why a binding is looked at by the scheduler.
+BINDING_ADD, BINDING_UPDATE = "BindingAdd", "BindingUpdate"
+CLUSTER_CHANGED, ATTEMPT_FAILED = "ClusterChanged", "ScheduleAttemptFailure"
+_SECONDS = tuple(0.001 * 2**power for power in range(15))
+
+QUEUE_DEPTH = Gauge(
+    "reberth_federation_queue_depth",
+    "Objects that wait for a controller or are being settled by it.",
+    ("controller",),
+    registry=REGISTRY,
+)
+SETTLED = Counter(
+    "reberth_federation_settled_total",
+    "Objects that a controller has looked at, by what came of it.",
+    ("controller", "result"),
+    registry=REGISTRY,
+)
+SCHEDULE_ATTEMPTS = Counter(
+    "karmada_scheduler_schedule_attempts_total",
+    "Attempts to schedule a binding, by their result.",
+    ("result", "schedule_type"),
+    registry=REGISTRY,
+)
+SCHEDULING_DURATION = Histogram(
+    "karmada_scheduler_e2e_scheduling_duration_seconds",
+    "Seconds from looking at a binding to its written decision.",
+    ("result", "schedule_type"),
+    registry=REGISTRY,
+    buckets=_SECONDS,
+)
+ALGORITHM_DURATION = Histogram(
+    "karmada_scheduler_scheduling_algorithm_duration_seconds",
+    "Seconds that the steps of a decision take.",
+    ("schedule_step",),
+    registry=REGISTRY,
+    buckets=_SECONDS,
+)
+QUEUE_INCOMING = Counter(
+    "karmada_scheduler_queue_incoming_bindings_total",
+    "Bindings that the scheduler is to look at, by what has happened.",
+    ("event",),
+    registry=REGISTRY,
+)
+MEMBERS_READY = Gauge(
+    "reberth_federation_members_ready",
+    "Member clusters whose condition Ready is true.",
+    registry=REGISTRY,
+)
+
+
+_STEPS = {step: ALGORITHM_DURATION.labels(str(step)) for step in Step}
+
+
+def time_step(step: Step) -> AbstractContextManager[object]:
+    """Time what is done within."""
+    return _STEPS[step].time()

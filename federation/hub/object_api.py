@@ -1,0 +1,106 @@
+"""An API server, for objects of any kind: plain JSON in and out, beside the records of the library."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
+
+import aiohttp
+import msgspec
+
+from federation.hub.call_priority import Turns
+from federation.objects.template import Object, Template, TemplateReader
+from reberth.client.api import Api
+from reberth.client.lease import Leadership
+from reberth.cluster.resources import Resource
+from reberth.protocol.request import APPLY, Request
+from reberth.protocol.response import Reader
+from reberth.records import Record
+
+T = TypeVar("T", bound=Record)
+
+MANAGER = "reberth-federation"
+WRITES = frozenset({"create", "update", "patch", "delete"})
+
+
+class ObjectApi(Api):
+    """Calls with whole objects, the most urgent first. Just before every write we look whether we still lead.
+
+    Waiting for a turn takes nothing off the time that the server has for its answer.
+    """
+
+    leadership: Leadership | None = None
+    _turns: Turns | None = None
+
+    async def __aenter__(self) -> Self:
+        clock, settings = asyncio.get_running_loop().time, self.settings
+        self._turns = Turns(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
+        return await super().__aenter__()
+
+    async def approach(self) -> None:
+        """Wait until a call of this urgency would be sent at once."""
+        if self._turns is not None:
+            await self._turns.approach()
+
+    async def create_object(self, resource: Resource[Any], body: Object, *, namespace: str = "") -> Object:
+        path = resource.path(namespace=namespace)
+        request = Request("create", resource.name, path, body=msgspec.json.encode(body))
+        return _read(await self._write(request))
+
+    async def apply_object(
+        self,
+        resource: Resource[T],
+        name: str,
+        body: Object,
+        *,
+        namespace: str = "",
+        manager: str = MANAGER,
+        is_forced: bool = True,
+    ) -> T:
+        """Server-side apply of whole objects; what others hold of it becomes ours, or is a Conflict."""
+        query = {"fieldManager": manager, "force": str(is_forced).lower()}
+        path = resource.path(name, namespace=namespace)
+        request = Request("patch", resource.name, path, query, msgspec.json.encode(body), APPLY)
+        return self._reader(resource).read(str(request), await self._write(request))
+
+    async def remove_object(
+        self, resource: Resource[Any], name: str, *, uid: str, namespace: str = "", version: str | None = None
+    ) -> None:
+        """Delete the object of this uid, of this version if one is given, and then what it owns."""
+        preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
+        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        path = resource.path(name, namespace=namespace)
+        await self._write(Request("delete", resource.name, path, body=msgspec.json.encode(options)))
+
+    async def read_path(self, path: str, *, subject: str) -> Mapping[str, Any]:
+        """Read what is no object of a kind, such as the groups of the API."""
+        return _read(await self._read(Request("get", subject, path)))
+
+    async def probe(self, *, within: float) -> None:
+        """Ask once whether the server is ready. Raises an ApiError, or a TimeoutError."""
+        async with asyncio.timeout(within):
+            await self._once(Request("get", "readyz", "/readyz"))
+
+    def _reader(self, resource: Resource[T]) -> Reader[T]:
+        """Objects of any kind are read whole."""
+        if resource.record is Template:
+            self._readers.setdefault(Template, TemplateReader())
+        return super()._reader(resource)
+
+    @asynccontextmanager
+    async def _deadline(self, request: Request) -> AsyncIterator[None]:
+        turns = self._turns
+        if turns is None:
+            raise RuntimeError("the API is used outside of its context")
+        async with turns.turn(), super()._deadline(request):
+            yield
+
+    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+        if self.leadership is not None and request.verb in WRITES:
+            self.leadership.check()
+        return await super()._send(request)
+
+
+def _read(body: bytes) -> Object:
+    found: Object = msgspec.json.decode(body)
+    return found

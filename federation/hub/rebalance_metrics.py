@@ -1,0 +1,52 @@
+"""What rebalancing counts, in the library's registry."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from federation.rebalancing.progress import Waiting
+from reberth.runtime.metrics import REGISTRY
+
+BY_REBALANCER, BY_FAILBACK = "rebalancer", "failback"
+READY, TIMEOUT = "ready", "timeout"
+
+TRIGGERED = Counter(
+    "reberth_federation_rebalance_triggered_total",
+    "Bindings asked for a fresh scheduling, by who asked.",
+    ("by",),
+    registry=REGISTRY,
+)
+RESCHEDULED = Counter(
+    "reberth_federation_rebalance_rescheduled_total",
+    "Workloads of rebalancers that the scheduler has scheduled afresh.",
+    registry=REGISTRY,
+)
+MOVED = Counter(
+    "reberth_federation_rebalance_moved_replicas_total",
+    "Replicas of rebalanced workloads that were given to another cluster.",
+    registry=REGISTRY,
+)
+WAITING = Gauge(
+    "reberth_federation_rebalance_waiting_workloads",
+    "Workloads of rebalancers that are not done, by what they wait for.",
+    ("reason",),
+    registry=REGISTRY,
+)
+DURATION = Histogram(
+    "reberth_federation_rebalance_duration_seconds",
+    "Seconds from the wish to the fresh scheduling of a workload.",
+    buckets=(0.5, 1, 2, 5, 10, 30, 60, 300, 1800),
+    registry=REGISTRY,
+)
+HANDED_OVER = Counter(
+    "reberth_federation_handovers_total",
+    "Workloads whose old copies were let go, by whether the new ones were ready in time.",
+    ("result",),
+    registry=REGISTRY,
+)
+
+# They stand at 0 from the beginning: of a counter that comes with its first event nobody sees an increase.
+for _by in (BY_REBALANCER, BY_FAILBACK):
+    TRIGGERED.labels(_by)
+for _reason in Waiting:
+    WAITING.labels(str(_reason))
+for _result in (READY, TIMEOUT):
+    HANDED_OVER.labels(_result)

@@ -1,0 +1,206 @@
+"""Open ways to the members: for each Cluster its API and a mirror of what the federation holds there.
+
+A way is opened anew when the Cluster or its Secret says something else. One that cannot be opened leaves the
+reason behind; the other members do not notice.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from federation.api import Cluster
+from federation.hub.dynamic_mirror import follow
+from federation.hub.hub import Desk
+from federation.hub.object_api import ObjectApi
+from federation.hub.workqueue import Queue, QueueSettings
+from federation.membership.kubeconfig import write_kubeconfig
+from federation.objects import resources
+from federation.objects.cache import NoticingCache
+from federation.objects.names import Key
+from federation.objects.template import Template
+from reberth.client.access import Access
+from reberth.client.api import ApiSettings
+from reberth.client.mirror import mirroring
+from reberth.client.watcher import WatchSettings
+from reberth.cluster.kinds import Kind
+from reberth.cluster.resources import NODES, PODS, Resource
+from reberth.runtime.logs import Log
+from reberth.values.duration import Duration
+from reberth.values.errors import ConfigurationError, ReberthError
+
+log = Log(__name__)
+
+# Versions of Kubernetes differ in what a pod requests while it is resized; of that nothing is asked here.
+_VERSION = (1, 36)
+PUSH = "Push"
+_MIRRORED: tuple[Resource[Any], ...] = (*resources.TEMPLATES, NODES, PODS)
+
+Listener = Callable[[str, Template | None], None]
+
+
+class MemberApiSettings(ApiSettings, frozen=True):
+    """A member that has stopped answering must not keep the others waiting for long."""
+
+    deadline: float = 10.0
+
+
+class SessionSettings(QueueSettings, frozen=True):
+    """How members are reached, and how often their Secrets are read again."""
+
+    api: MemberApiSettings = MemberApiSettings()
+    watch: WatchSettings = WatchSettings()
+    look_at_secret_every: Duration = Duration(60)
+
+
+@dataclass(frozen=True)
+class Session:
+    """One member, as far as it is known."""
+
+    api: ObjectApi
+    cache: NoticingCache
+    listed: asyncio.Event
+
+    def find(self, resource: Resource[Template], namespace: str, name: str) -> Template | None:
+        return self.cache.of(resource.kind).named(namespace, name)
+
+
+class Sessions:
+    """Opens and closes; whoever listens hears of each object of each member, and None when all are listed."""
+
+    def __init__(self, desk: Desk, settings: SessionSettings) -> None:
+        self.troubles: dict[str, str] = {}
+        self._desk = desk
+        self._settings = settings
+        self._queue = Queue("sessions", self._settle, settings)
+        self._ways: dict[str, bytes] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._open: dict[str, Session] = {}
+        self._listeners: list[Listener] = []
+        self._silent: set[str] = set()
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def get(self, cluster: str) -> Session | None:
+        return self._open.get(cluster)
+
+    def all(self) -> Iterable[Session]:
+        return list(self._open.values())
+
+    def is_usable(self, cluster: str) -> bool:
+        """Tell whether the member is listed, and answers as far as anybody knows."""
+        session = self._open.get(cluster)
+        return session is not None and session.listed.is_set() and cluster not in self._silent
+
+    def mark(self, cluster: str, *, answers: bool) -> None:
+        """Note whether a member answers: who waits for one that does not keeps the others waiting."""
+        if not answers:
+            self._silent.add(cluster)
+        elif cluster in self._silent:
+            self._silent.remove(cluster)
+            self._announce(cluster, None)
+
+    def reopen(self, key: Key) -> None:
+        """Have the Secret read at once: what it said is not taken any more."""
+        self._queue.add(key)
+
+    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource is resources.CLUSTERS:
+            self._queue.add(resources.key_of(resource, record))
+
+    async def run(self) -> None:
+        try:
+            await self._queue.run()
+        finally:
+            for name in list(self._tasks):
+                await self._close(name)
+
+    async def _settle(self, key: Key) -> float | None:
+        cluster = self._desk.find(resources.CLUSTERS, "", key.name)
+        if cluster is None or cluster.spec.sync_mode != PUSH:
+            await self._close(key.name)
+            return None
+        try:
+            way = await self._find_way(cluster)
+        except ReberthError as error:
+            self._report(key.name, str(error))
+            return self._settings.longest_pause if isinstance(error, ConfigurationError) else 1.0
+        if self._ways.get(key.name) != way or self._tasks[key.name].done():
+            await self._close(key.name)
+            self._ways[key.name] = way
+            self._tasks[key.name] = asyncio.create_task(self._serve(key.name, way))
+        return self._settings.look_at_secret_every
+
+    async def _find_way(self, cluster: Cluster) -> bytes:
+        reference = cluster.spec.secret_ref
+        if reference is None:
+            raise ConfigurationError(f"Cluster {cluster.metadata.name}: spec.secretRef: is missing")
+        login = await self._desk.api.get(resources.LOGINS, reference.name, namespace=reference.namespace)
+        return write_kubeconfig(cluster, login)
+
+    async def _close(self, name: str) -> None:
+        task = self._tasks.pop(name, None)
+        self._ways.pop(name, None)
+        self._open.pop(name, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _serve(self, name: str, way: bytes) -> None:
+        """Keep one member's mirror true until that is cancelled, or the way is no way."""
+        try:
+            with _written(way) as path:
+                await self._mirror(name, path)
+        except ConfigurationError as error:
+            self._report(name, str(error))
+        except Exception:
+            log.exception("member lost", cluster=name)
+            self._report(name, "internal error")
+
+    async def _mirror(self, name: str, path: str) -> None:
+        cache = NoticingCache(lambda kind, record: self._tell(name, kind, record), version=_VERSION)
+        async with ObjectApi(Access(path), self._settings.api) as api:
+            api.leadership = self._desk.api.leadership
+            session = Session(api, cache, asyncio.Event())
+            self.troubles.pop(name, None)
+            self._open[name] = session
+            async with mirroring(api, cache, _MIRRORED, settings=self._settings.watch) as mirror:
+                for watcher in mirror.watchers.values():
+                    await watcher.answered()
+                session.listed.set()
+                log.info("member mirrored", cluster=name)
+                self._announce(name, None)
+                await follow(
+                    self._desk.catalogue,
+                    api,
+                    cache,
+                    settings=self._settings.watch,
+                    listed=lambda: self._announce(name, None),
+                )
+
+    def _tell(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+        if kind.record is Template:
+            self._announce(name, record)
+
+    def _announce(self, name: str, record: Template | None) -> None:
+        for listener in self._listeners:
+            listener(name, record)
+
+    def _report(self, name: str, trouble: str) -> None:
+        if self.troubles.get(name) != trouble:
+            log.warning("member cannot be reached", cluster=name, reason=trouble)
+        self.troubles[name] = trouble
+
+
+@contextmanager
+def _written(way: bytes) -> Iterator[str]:
+    """Keep the way in a file that only we can read, for as long as it is used."""
+    with tempfile.TemporaryDirectory(prefix="reberth-member-") as folder:
+        path = Path(folder, "kubeconfig")
+        path.touch(mode=0o600)
+        path.write_bytes(way)
+        yield str(path)

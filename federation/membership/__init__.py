@@ -1,0 +1,1 @@
+"""OBSERVE: a member cluster, its status, its taints, the way into it."""

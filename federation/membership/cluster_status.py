@@ -1,0 +1,138 @@
+"""What a member offers: its nodes and what pods take of them, added up, and whether it answers."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from federation.api import Cluster
+from federation.objects.conditions import find_condition, put_condition
+from federation.objects.merge_patch import turn
+from federation.objects.template import Object
+from reberth.cluster.pods.requests import write_amount
+from reberth.cluster.rows import NodeRow, PodRow
+from reberth.cluster.templates import RESOURCES
+from reberth.records import Condition
+
+READY = "Ready"
+HEALTHY = "ClusterReady"
+NOT_HEALTHY = "ClusterNotReady"
+NOT_REACHABLE = "ClusterNotReachable"
+NOT_USABLE = "StatusCollectionFailed"
+"""Something is there, or may be, but what we were given does not open it: nobody knows how the member is."""
+_READY_TEXT = "cluster is healthy and ready to accept workloads"
+
+Amounts = Mapping[str, int]
+
+
+class Sighting(NamedTuple):
+    """What a probe found, and since when all probes have found the member ready, or not."""
+
+    reason: str
+    message: str
+    since: float
+
+    @property
+    def is_ready(self) -> bool:
+        return self.reason == HEALTHY
+
+    @property
+    def answers(self) -> bool:
+        return self.reason in {HEALTHY, NOT_HEALTHY}
+
+
+class Survey(NamedTuple):
+    """What is known of a member; None is not known yet."""
+
+    version: str | None = None
+    apis: list[Object] | None = None
+    room: Object | None = None
+
+
+def sum_up(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
+    """Add up what Ready nodes that take pods offer, what their pods request, and what waits for a node."""
+    known = list(nodes)
+    ready = {row.record.metadata.name: row for row in known if _is_ready(row)}
+    allocatable: Counter[str] = Counter()
+    for row in ready.values():
+        _add(allocatable, row.main, row.extended)
+    allocated: Counter[str] = Counter()
+    allocating: Counter[str] = Counter()
+    for pod in pods:
+        if pod.is_finished or (pod.node is not None and pod.node not in ready):
+            continue
+        _add(allocated if pod.node else allocating, pod.template.main, pod.template.extended)
+    sums = {"allocatable": allocatable, "allocating": allocating, "allocated": allocated}
+    summary = {name: _write(amounts) for name, amounts in sums.items() if any(amounts.values())}
+    return {"resourceSummary": summary, "nodeSummary": {"totalNum": len(known), "readyNum": len(ready)}}
+
+
+def judge(cluster: Cluster, sighting: Sighting, *, is_lasting: bool, now: float) -> list[Object] | None:
+    """Give the conditions with Ready as it is now; None where they stand.
+
+    A change of mind needs a sighting that has lasted; the first one counts at once.
+    """
+    has = find_condition(cluster.status.conditions, READY)
+    status = str(sighting.is_ready)
+    if has and has.status != status and not is_lasting:
+        return None
+    message = _READY_TEXT if sighting.is_ready else sighting.message
+    wanted = Condition(type=READY, status=status, reason=sighting.reason, message=message)
+    return put_condition(cluster.status.conditions, wanted, now=now)
+
+
+def change_status(cluster: Cluster, survey: Survey, conditions: list[Object] | None) -> Object | None:
+    """Give the merge patch of what is new in a Cluster's status; None where nothing is."""
+    wanted: Object = {} if conditions is None else {"conditions": conditions}
+    if survey.version is not None:
+        wanted["kubernetesVersion"] = survey.version
+    if survey.apis is not None:
+        wanted["apiEnablements"] = survey.apis
+    wanted |= survey.room or {}
+    had: Object = msgspec.json.decode(msgspec.json.encode(cluster.status))
+    change = {
+        name: turn(had.get(name), value) for name, value in wanted.items() if _differ(had.get(name), value)
+    }
+    if not change:
+        return None
+    return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": change}
+
+
+def list_resources(group_version: str, found: Mapping[str, Any]) -> Object:
+    """Give what one group serves, without what belongs to single objects."""
+    served = {
+        (each["name"], each["kind"]) for each in found.get("resources") or () if "/" not in each["name"]
+    }
+    listed = [{"name": name, "kind": kind} for name, kind in sorted(served)]
+    return {"groupVersion": group_version, "resources": listed}
+
+
+def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON
+    """A record leaves out what is empty or 0."""
+    return bool(_bare(had) != _bare(value))
+
+
+def _bare(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        return {name: _bare(each) for name, each in value.items() if each not in (0, "", None, [], {})}
+    return [_bare(each) for each in value] if isinstance(value, list) else value
+
+
+def _is_ready(row: NodeRow) -> bool:
+    conditions = row.record.status.conditions or ()
+    ready = any(each.type == READY and each.status == "True" for each in conditions)
+    return ready and not row.record.spec.unschedulable
+
+
+def _add(total: Counter[str], main: bytes, extended: Amounts) -> None:
+    amounts = array("q", main)
+    for name, amount in zip(RESOURCES, amounts, strict=True):
+        total[name] += amount
+    for name, amount in extended.items():
+        total[name] += amount
+
+
+def _write(amounts: Amounts) -> dict[str, str]:
+    return {name: write_amount(name, amount) for name, amount in sorted(amounts.items()) if amount}

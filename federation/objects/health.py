@@ -1,0 +1,84 @@
+"""How a copy in a member is, by its status: a kind without a rule here counts as healthy."""
+
+from collections.abc import Callable
+from typing import Any
+
+from federation.objects.template import Object
+
+HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
+
+
+def find_health(api_version: str, kind: str, found: Object) -> str:
+    """Judge an object as the member shows it."""
+    rule, status = _RULES.get((api_version.rpartition("/")[0], kind)), found.get("status")
+    if rule is None:
+        return HEALTHY
+    return HEALTHY if rule(found, status if isinstance(status, dict) else {}) else UNHEALTHY
+
+
+def _is_current(found: Object, status: Object) -> bool:
+    return number(status, "observedGeneration") == number(found.get("metadata") or {}, "generation")
+
+
+def _wanted(found: Object) -> int:
+    wanted = (found.get("spec") or {}).get("replicas", 1)
+    return wanted if isinstance(wanted, int) else 1
+
+
+def _rollout(found: Object, status: Object) -> bool:
+    updated, available = number(status, "updatedReplicas"), number(status, "availableReplicas")
+    return _is_current(found, status) and updated >= _wanted(found) and available >= updated
+
+
+def _replica_set(found: Object, status: Object) -> bool:
+    return _is_current(found, status) and number(status, "availableReplicas") >= _wanted(found)
+
+
+def _daemon_set(found: Object, status: Object) -> bool:
+    wanted = number(status, "desiredNumberScheduled")
+    updated, available = number(status, "updatedNumberScheduled"), number(status, "numberAvailable")
+    return _is_current(found, status) and updated >= wanted and available >= updated
+
+
+def _pod(_: Object, status: Object) -> bool:
+    if status.get("phase") == "Succeeded":
+        return True
+    conditions = status.get("conditions") or ()
+    is_ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+    return status.get("phase") == "Running" and is_ready
+
+
+def _service(found: Object, status: Object) -> bool:
+    return (found.get("spec") or {}).get("type") != "LoadBalancer" or _has_address(found, status)
+
+
+def _has_address(_: Object, status: Object) -> bool:
+    balancer: Any = status.get("loadBalancer") or {}
+    return bool(balancer.get("ingress"))
+
+
+def _is_bound(_: Object, status: Object) -> bool:
+    return status.get("phase") == "Bound"
+
+
+def _budget(_: Object, status: Object) -> bool:
+    return number(status, "currentHealthy") >= number(status, "desiredHealthy")
+
+
+def number(holder: Object, name: str) -> int:
+    """Read a count; the API server leaves out what is 0."""
+    found = holder.get(name)
+    return found if isinstance(found, int) else 0
+
+
+_RULES: dict[tuple[str, str], Callable[[Object, Object], bool]] = {
+    ("apps", "Deployment"): _rollout,
+    ("apps", "StatefulSet"): _rollout,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("apps", "DaemonSet"): _daemon_set,
+    ("", "Pod"): _pod,
+    ("", "Service"): _service,
+    ("", "PersistentVolumeClaim"): _is_bound,
+    ("networking.k8s.io", "Ingress"): _has_address,
+    ("policy", "PodDisruptionBudget"): _budget,
+}

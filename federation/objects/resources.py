@@ -1,0 +1,129 @@
+"""Where the hub and its members keep the kinds that the federation works with."""
+
+from typing import Any
+
+from federation.api import (
+    APPS_API_VERSION,
+    CLUSTER_API_VERSION,
+    POLICY_API_VERSION,
+    WORK_API_VERSION,
+    WORKS_API_VERSION,
+    Cluster,
+    PropagationPolicy,
+    PropagationSpec,
+    ResourceBinding,
+    Work,
+    WorkloadRebalancer,
+)
+from federation.objects.names import Key
+from federation.objects.template import Template
+from reberth.cluster.kinds import plain
+from reberth.cluster.pods.identity import group_of
+from reberth.cluster.resources import Resource
+from reberth.cluster.tables import meta_of
+from reberth.records import ObjectMeta, Record
+
+
+class HeldMeta(ObjectMeta, frozen=True):
+    """Metadata with what keeps an object from going."""
+
+    finalizers: tuple[str, ...] | None = None
+
+
+class HeldWork(Work, frozen=True):
+    """A Work, which stays until its objects are gone from the member."""
+
+    metadata: HeldMeta
+
+
+class HeardPolicy(PropagationPolicy, frozen=True):
+    """A policy as a watch has it: its bookmarks say nothing but a version."""
+
+    spec: PropagationSpec = PropagationSpec(())
+
+
+class Login(Record, frozen=True):
+    """A Secret with what opens a member."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+
+
+def _resource(
+    api_version: str, kind: str, record: type[Any], plural: str = "", *, namespaced: bool = True
+) -> Any:  # noqa: ANN401 - a Resource of the record
+    group, version = group_of(api_version), api_version.rpartition("/")[2]
+    return Resource(plain(kind, record, group), plural or f"{kind.lower()}s", version, namespaced=namespaced)
+
+
+CLUSTERS: Resource[Cluster] = _resource(CLUSTER_API_VERSION, "Cluster", Cluster, namespaced=False)
+POLICIES: Resource[HeardPolicy] = _resource(
+    POLICY_API_VERSION, "PropagationPolicy", HeardPolicy, "propagationpolicies"
+)
+CLUSTER_POLICIES: Resource[HeardPolicy] = _resource(
+    POLICY_API_VERSION,
+    "ClusterPropagationPolicy",
+    HeardPolicy,
+    "clusterpropagationpolicies",
+    namespaced=False,
+)
+BINDINGS: Resource[ResourceBinding] = _resource(WORK_API_VERSION, "ResourceBinding", ResourceBinding)
+CLUSTER_BINDINGS: Resource[ResourceBinding] = _resource(
+    WORK_API_VERSION, "ClusterResourceBinding", ResourceBinding, namespaced=False
+)
+REBALANCERS: Resource[WorkloadRebalancer] = _resource(
+    APPS_API_VERSION, "WorkloadRebalancer", WorkloadRebalancer, namespaced=False
+)
+WORKS: Resource[HeldWork] = _resource(WORKS_API_VERSION, "Work", HeldWork)
+LOGINS: Resource[Login] = _resource("v1", "Secret", Login)
+NAMESPACES: Resource[Template] = _resource("v1", "Namespace", Template, namespaced=False)
+
+TEMPLATES: tuple[Resource[Template], ...] = (
+    _resource("apps/v1", "Deployment", Template),
+    _resource("apps/v1", "StatefulSet", Template),
+    _resource("apps/v1", "DaemonSet", Template),
+    _resource("batch/v1", "Job", Template),
+    _resource("batch/v1", "CronJob", Template),
+    _resource("v1", "Service", Template),
+    _resource("v1", "ConfigMap", Template),
+    _resource("v1", "Secret", Template),
+    _resource("v1", "ServiceAccount", Template),
+    _resource("rbac.authorization.k8s.io/v1", "ClusterRole", Template, namespaced=False),
+    _resource("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", Template, namespaced=False),
+    _resource("rbac.authorization.k8s.io/v1", "Role", Template),
+    _resource("rbac.authorization.k8s.io/v1", "RoleBinding", Template),
+)
+ALL_BINDINGS = (BINDINGS, CLUSTER_BINDINGS)
+_BINDINGS = {each.kind.name: each for each in ALL_BINDINGS}
+
+
+# Nobody's workloads: the federation's own words, and what a cluster says of itself.
+_OWN_GROUPS = (
+    "apps.karmada.io",
+    "cluster.karmada.io",
+    "config.karmada.io",
+    "events.k8s.io",
+    "policy.karmada.io",
+    "work.karmada.io",
+)
+_OWN_KINDS = (("v1", "Event"), ("v1", "Node"))
+
+
+def can_be_propagated(api_version: str, kind: str) -> bool:
+    """Tell whether a kind is somebody's workload, and not of the federation or of a cluster itself."""
+    group = group_of(api_version)
+    return bool(api_version and kind) and group not in _OWN_GROUPS and (api_version, kind) not in _OWN_KINDS
+
+
+def is_template(resource: Resource[Any]) -> bool:
+    """Tell whether objects of the kind are propagated."""
+    return resource.record is Template
+
+
+def binding_resource(kind: str) -> Resource[ResourceBinding]:
+    return _BINDINGS[kind]
+
+
+def key_of(resource: Resource[Any], record: Record) -> Key:
+    meta = meta_of(record)
+    return Key(resource.api_version, resource.kind.name, meta.namespace, meta.name)

@@ -1,0 +1,79 @@
+"""Objects that are propagated: read whole, whatever their kind, and turned into what a member is sent."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from reberth.protocol.response import Line, Reader
+from reberth.records import ObjectMeta, Record
+
+Object = dict[str, Any]
+_HEAD = ("metadata", "apiVersion", "kind")
+_STATUS = "status"
+
+
+class Template(Record, frozen=True):
+    """Any object. Each part stays as it was written, until somebody asks for it."""
+
+    metadata: ObjectMeta
+    api_version: str = ""
+    kind: str = ""
+    parts: dict[str, Raw] = msgspec.field(default_factory=dict)
+
+    def part(self, name: str) -> Any:  # noqa: ANN401 - any JSON may stand there
+        """Read a part; None where there is none."""
+        raw = self.parts.get(name)
+        return None if raw is None else msgspec.json.decode(raw)
+
+
+class _Head(Record, frozen=True):
+    metadata: ObjectMeta
+    api_version: str = ""
+    kind: str = ""
+
+
+_head = msgspec.json.Decoder(_Head)
+_parts = msgspec.json.Decoder(dict[str, Raw])
+
+
+def read_template(body: bytes | Raw) -> Template:
+    """Read an object. Raises msgspec.MsgspecError for what is none.
+
+    Parts are copied out, so that nothing keeps the server's own notes of who wrote which field.
+    """
+    head = _head.decode(body)
+    parts = {name: raw.copy() for name, raw in _parts.decode(body).items() if name not in _HEAD}
+    return Template(head.metadata, head.api_version, head.kind, parts)
+
+
+class TemplateReader(Reader[Template]):
+    """Reads what the API server says of objects of any kind."""
+
+    def __init__(self) -> None:
+        super().__init__(Template)
+        self._object = _Objects()  # type: ignore[assignment] # decodes alike
+        self._line = _Lines()  # type: ignore[assignment] # decodes alike
+
+
+class _Objects:
+    def decode(self, body: bytes | Raw) -> Template:
+        return read_template(body)
+
+
+class _RawLine(Record, frozen=True):
+    type: str
+    object: Raw
+
+
+class _Lines:
+    _decoder = msgspec.json.Decoder(_RawLine)
+
+    def decode(self, line: bytes) -> Line[Template]:
+        raw = self._decoder.decode(line)
+        return Line(raw.type, read_template(raw.object))
+
+
+def read_parts(template: Template) -> Object:
+    """Give all parts but the status, which is the member's own, by their names on the wire."""
+    return {name: msgspec.json.decode(raw) for name, raw in template.parts.items() if name != _STATUS}

@@ -1,0 +1,222 @@
+"""The federation as a process: the hub's mirror, and the controllers that work on it while we lead.
+
+The mirror is kept while another process leads, so that taking over takes no list. Whoever loses the lease
+ends, and is started again by whoever started it. SIGTERM ends what is under way and gives the lease back.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from federation.controllers.failover.graceful import Graceful
+from federation.controllers.failover.tainting import Tainting
+from federation.controllers.membership.discovery import Discovery
+from federation.controllers.membership.members import Members
+from federation.controllers.propagation.dependencies import Dependencies
+from federation.controllers.propagation.detector import Detector, leave_open
+from federation.controllers.propagation.execution import Execution
+from federation.controllers.propagation.scheduler import Scheduler
+from federation.controllers.propagation.statuses import Statuses
+from federation.controllers.propagation.works import Works
+from federation.controllers.rebalancing.failback import Failback
+from federation.controllers.rebalancing.handovers import Handovers
+from federation.controllers.rebalancing.rebalancer import Rebalancer, carry_nothing
+from federation.failover.causes import Driving
+from federation.hub.hub import Controller, Desk
+from federation.hub.kind_catalog import Catalogue
+from federation.hub.object_api import ObjectApi
+from federation.hub.sessions import Sessions
+from federation.hub.work_index import WorkIndex
+from federation.objects import resources
+from federation.objects.cache import NoticingCache
+from federation.settings import FederationSettings
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.events import recording
+from reberth.client.lease import Leadership, LeaseLost, leading, name_holder
+from reberth.client.mirror import Mirror, mirroring
+from reberth.cluster.kinds import Kind
+from reberth.cluster.resources import Resource
+from reberth.config.settings import load
+from reberth.runtime import logs
+from reberth.runtime.http_server import Server
+from reberth.values.errors import ReberthError, taken_apart
+from reberth.values.refusal import Refused
+
+DONE, LOST, BAD_INPUT = 0, 1, 2
+Lease = AbstractAsyncContextManager[Leadership | Refused]
+REPORTER = "reberth.dev/federation"
+_VERSION = (1, 36)
+_LAST_WORDS = 0.5
+"""So long are Events written when the process stops."""
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+_HUB: tuple[Resource[Any], ...] = (
+    resources.CLUSTERS,
+    resources.POLICIES,
+    resources.CLUSTER_POLICIES,
+    resources.BINDINGS,
+    resources.CLUSTER_BINDINGS,
+    resources.REBALANCERS,
+    resources.WORKS,
+    *resources.TEMPLATES,
+)
+_BY_KIND: dict[Kind[Any, Any], Resource[Any]] = {each.kind: each for each in _HUB}
+
+log = logs.Log(__name__)
+
+
+class Federation:
+    """Everything of one process, wired together."""
+
+    def __init__(self, access: Access, settings: FederationSettings) -> None:
+        self._access = access
+        self._settings = settings
+        self._listeners: list[Callable[[Resource[Any], Any], None]] = []
+        self._cache = NoticingCache(self._tell, version=_VERSION)
+        self._catalogue = Catalogue()
+        self._role = "starting"
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Work until `stopping` is set. Raises LeaseLost, or a ConfigurationError if it cannot even begin."""
+        settings, identity = self._settings, name_holder()
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            await enter(Server(settings.server, checks={"mirror": self._tell_readiness}))
+            api = await enter(ObjectApi(self._access, settings.api))
+            mirror = await enter(mirroring(api, self._cache, _HUB, settings=settings.watch))
+            events = await enter(ObjectApi(self._access, settings.events))
+            recorder = await enter(
+                recording(events, reporter=REPORTER, instance=identity, closing_time=_LAST_WORDS)
+            )
+            # The lease is renewed on a way of its own: it must not wait behind a burst of work.
+            lease = await enter(Api(self._access))
+            desk = Desk(api, self._cache, recorder, time.time, self._catalogue)
+            held = leading(lease, settings.lease, identity=identity)
+            await _unless(stopping, self._lead(held, desk, mirror))
+            log.info("stopping")
+
+    async def _lead(self, lease: Lease, desk: Desk, mirror: Mirror) -> None:
+        """Wait for the lease and work under it, until it is lost.
+
+        Our own kinds must be known whole: a policy that was not seen looks like one that is gone. A kind of
+        template that cannot be read is left alone.
+        """
+        await mirror.synced(*(each.name for each in _HUB if each not in resources.TEMPLATES))
+        for resource in resources.TEMPLATES:
+            await mirror.watchers[resource.name].answered()
+        self._role = "waiting"
+        log.info("mirrored, waiting for the lease")
+        async with lease as leadership:
+            if isinstance(leadership, Leadership):
+                log.info("leading")
+                self._role = "leading"
+                desk.api.leadership = leadership
+                await self._work(desk)
+
+    async def _work(self, desk: Desk) -> None:
+        async with self._controllers(desk) as controllers, asyncio.TaskGroup() as group:
+            for controller in controllers:
+                group.create_task(controller.run())
+
+    @asynccontextmanager
+    async def _controllers(self, desk: Desk) -> AsyncIterator[list[Controller]]:
+        """Make what is switched on, and have it hear of all that is there, and of what comes."""
+        index = WorkIndex(desk)
+        controllers = self._make(desk, index)
+        self._listeners = [index.notice, *(each.notice for each in controllers)]
+        for resource in _HUB:
+            for record in self._cache.of(resource.kind).rows():
+                self._tell(resource.kind, record)
+        try:
+            yield controllers
+        finally:
+            self._listeners = []
+
+    def _make(self, desk: Desk, index: WorkIndex) -> list[Controller]:
+        settings, switches = self._settings, self._settings.controllers
+        sessions = Sessions(desk, settings.sessions)
+        scheduler = Scheduler(desk, settings.scheduler, hands_over=switches.handovers)
+        place = scheduler.place if switches.scheduler else leave_open
+        carry_along = scheduler.carry_along if switches.scheduler else carry_nothing
+        driving = Driving(desk.clock)
+        makers: list[tuple[bool, Callable[[], Controller]]] = [
+            (switches.members or switches.execution, lambda: sessions),
+            (switches.members, lambda: Members(desk, sessions, settings.members)),
+            (True, lambda: Discovery(desk, sessions, settings.discovery, settings.watch)),
+            (switches.detector, lambda: Detector(desk, settings.detector, place=place)),
+            (switches.dependencies, lambda: Dependencies(desk, settings.dependencies)),
+            (switches.scheduler, lambda: scheduler),
+            (switches.works, lambda: Works(desk, index, settings.works)),
+            (switches.execution, lambda: Execution(desk, sessions, settings.execution)),
+            (switches.statuses, lambda: Statuses(desk, index, settings.statuses)),
+            (switches.rebalancer, lambda: Rebalancer(desk, settings.rebalancer, carry_along)),
+            (switches.handovers, lambda: Handovers(desk, index, settings.handovers)),
+            (switches.failback, lambda: Failback(desk, settings.failback)),
+            (switches.tainting, lambda: Tainting(desk, driving, settings.tainting)),
+            (switches.graceful, lambda: Graceful(desk, driving, settings.graceful)),
+        ]
+        return [make() for is_on, make in makers if is_on]
+
+    def _tell(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+        resource = _BY_KIND.get(kind) or self._catalogue.of(kind)
+        for listener in self._listeners:
+            listener(resource, record)
+
+    def _tell_readiness(self) -> str | None:
+        """One that waits for the lease is as ready as the one that leads."""
+        return None if self._role != "starting" else "the hub has not been listed yet"
+
+
+async def _unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine
+    """Work until told to stop; a fault of the work is raised."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        task.cancel()
+        await asyncio.wait((task,))
+    if not task.cancelled():
+        task.result()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="kind FederationSettings")
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
+    )
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Exit code 0: stopped by a signal; 1: the lease was lost; 2: wrong settings, or no way to the hub."""
+    try:
+        settings = (
+            load(arguments.settings, FederationSettings) if arguments.settings else FederationSettings()
+        )
+        logs.setup(settings.log)
+        federation = Federation(Access(arguments.kubeconfig, arguments.context), settings)
+        with taken_apart():
+            asyncio.run(_run_until_signalled(federation))
+    except ReberthError as error:
+        return _complain(error)
+    return DONE
+
+
+async def _run_until_signalled(federation: Federation) -> None:
+    stopping = asyncio.Event()
+    for number in _STOPPING:
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    await federation.run(stopping)
+
+
+def _complain(error: ReberthError) -> int:
+    sys.stderr.write(f"federation: {error}\n")
+    return LOST if isinstance(error, LeaseLost) else BAD_INPUT

@@ -1,0 +1,97 @@
+"""The status of a workload from the copies in its clusters: on its binding, and on the template itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from federation.api import AggregatedStatus, ResourceBinding
+from federation.objects.conditions import find_condition, put_condition
+from federation.objects.health import UNKNOWN
+from federation.objects.names import Key
+from federation.objects.resources import HeldWork
+from federation.objects.template import Object, Template
+from federation.propagation.status_rules import Copies, sum_status
+from federation.propagation.work_sync import APPLIED
+from federation.propagation.works import targets_of
+from reberth.records import Condition
+
+FULLY_APPLIED = "FullyApplied"
+_SUCCESS = ("FullyAppliedSuccess", "All works have been successfully applied")
+_FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
+
+
+def change_binding_status(
+    binding: ResourceBinding, works: Mapping[str, HeldWork], *, now: float
+) -> Object | None:
+    """Give the merge patch of what a binding says of its copies; None where it says so already."""
+    status: Object = {}
+    aggregated = [_describe(name, works[name]) for name in sorted(works)]
+    if aggregated != [_read(each) for each in binding.status.aggregated_status or ()]:
+        status["aggregatedStatus"] = aggregated
+    if conditions := _change_conditions(binding, works, now):
+        status["conditions"] = conditions
+    if not status:
+        return None
+    return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
+
+
+def change_template_status(
+    key: Key, binding: ResourceBinding, template: Template, works: Mapping[str, HeldWork]
+) -> Object | None:
+    """Give the merge patch of a template's status; None where it is right, or the kind has none to add up."""
+    found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}
+    copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys())
+    had = template.part("status")
+    status = sum_status(
+        key.api_version.rpartition("/")[0],
+        key.kind,
+        had if isinstance(had, dict) else {},
+        copies,
+        generation=template.metadata.generation,
+    )
+    return None if status is None else {"status": status}
+
+
+def _change_conditions(
+    binding: ResourceBinding, works: Mapping[str, HeldWork], now: float
+) -> list[Object] | None:
+    targets = targets_of(binding)
+    if not targets:
+        return None
+    is_full = all(name in works and is_applied(works[name]) for name in targets)
+    reason, message = _SUCCESS if is_full else _FAILURE
+    wanted = Condition(type=FULLY_APPLIED, status=str(is_full), reason=reason, message=message)
+    return put_condition(binding.status.conditions, wanted, now=now)
+
+
+def is_applied(work: HeldWork) -> bool:
+    condition = find_condition(work.status.conditions, APPLIED)
+    return condition is not None and condition.status == "True"
+
+
+def _describe(cluster: str, work: HeldWork) -> Object:
+    condition = find_condition(work.status.conditions, APPLIED)
+    described: Object = {"clusterName": cluster, "applied": is_applied(work)}
+    if condition and condition.status != "True":
+        described["appliedMessage"] = condition.message or ""
+    status = _status_of(work)
+    if status is not None:
+        described["status"] = status
+    health = next((each.health for each in work.status.manifest_statuses or ()), "")
+    return {**described, "health": health or UNKNOWN}
+
+
+def read_copies(works: Mapping[str, HeldWork]) -> tuple[AggregatedStatus, ...]:
+    """Give what the Works say of their copies now; the binding hears of it a little later."""
+    described = [_describe(name, work) for name, work in sorted(works.items())]
+    return msgspec.json.decode(msgspec.json.encode(described), type=tuple[AggregatedStatus, ...])
+
+
+def _read(had: AggregatedStatus) -> Object:
+    return {"applied": False, **msgspec.json.decode(msgspec.json.encode(had))}
+
+
+def _status_of(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
+    raw = next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
+    return msgspec.json.decode(raw) if bytes(raw) else None

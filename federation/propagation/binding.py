@@ -1,0 +1,186 @@
+"""The binding of a template: what a policy makes of it, and what has to be written for that to stand."""
+
+from typing import Any
+
+import msgspec
+
+from federation.api import (
+    WORK_API_VERSION,
+    BindingSpec,
+    BoundResource,
+    PropagationPolicy,
+    ResourceBinding,
+    Suspension,
+)
+from federation.api.labels import LABELS
+from federation.objects.merge_patch import turn
+from federation.objects.names import BINDING_KINDS, Key, name_binding, permanent_id
+from federation.objects.template import Object, Template
+from federation.propagation.policy_match import CLUSTER_POLICY, POLICY, kind_of_policy
+from federation.propagation.replica_demand import read_demand
+from reberth.records import Labels
+
+_NAMESPACE_OF_POLICY = "propagationpolicy.karmada.io/namespace"
+_NAME_OF_POLICY = {kind: f"{kind.lower()}.karmada.io/name" for kind in (POLICY, CLUSTER_POLICY)}
+_CLAIMS = {LABELS[kind] for kind in (POLICY, CLUSTER_POLICY)}
+_MARKS = {*_CLAIMS, _NAMESPACE_OF_POLICY, *_NAME_OF_POLICY.values()}
+# What a policy says of a binding; the rest of its spec is others' business.
+_SAID_BY_POLICY = (
+    "propagateDeps",
+    "replicaRequirements",
+    "replicas",
+    "placement",
+    "schedulerName",
+    "failover",
+    "conflictResolution",
+    "suspension",
+    "preserveResourcesOnDeletion",
+)
+
+Marks = dict[str, str | None]
+
+
+def key_of_binding(template: Key) -> Key:
+    kind = BINDING_KINDS[0] if template.namespace else BINDING_KINDS[1]
+    return Key(WORK_API_VERSION, kind, template.namespace, name_binding(template))
+
+
+def template_of(binding: ResourceBinding) -> Key:
+    bound = binding.spec.resource
+    return Key(bound.api_version, bound.kind, bound.namespace, bound.name)
+
+
+def mark_claim(policy: PropagationPolicy | None) -> tuple[Marks, Marks]:
+    """Give the labels and annotations of what a policy has claimed; None takes away what others left."""
+    labels: Marks = {LABELS[kind]: None for kind in (POLICY, CLUSTER_POLICY)}
+    annotations: Marks = {_NAMESPACE_OF_POLICY: None, **dict.fromkeys(_NAME_OF_POLICY.values())}
+    if policy is not None:
+        kind, meta = kind_of_policy(policy), policy.metadata
+        labels[LABELS[kind]] = permanent_id(kind, meta)
+        annotations[_NAME_OF_POLICY[kind]] = meta.name
+        if meta.namespace:
+            annotations[_NAMESPACE_OF_POLICY] = meta.namespace
+    return labels, annotations
+
+
+def exchange_marks(had: Labels | None, said: Labels | None) -> Labels:
+    """Give the marks of a template with the claims that its binding has, whatever it says itself."""
+    kept = {name: value for name, value in (had or {}).items() if name not in _MARKS}
+    return kept | {name: value for name, value in (said or {}).items() if name in _MARKS}
+
+
+def list_claims(labels: Labels | None) -> Labels:
+    """Give the labels that say which policies have claimed an object."""
+    return {name: value for name, value in (labels or {}).items() if name in _CLAIMS}
+
+
+def says_claim(template: Template, binding: ResourceBinding) -> bool:
+    """Tell whether the template says of itself what its binding says of it."""
+    return list_claims(binding.metadata.labels).items() <= (template.metadata.labels or {}).items()
+
+
+def is_claimed(labels: Labels | None) -> bool:
+    return bool(list_claims(labels))
+
+
+def write_binding(key: Key, template: Template, policy: PropagationPolicy) -> Object:
+    """Compose a new binding; it goes when its template goes."""
+    labels, annotations = mark_claim(policy)
+    target = key_of_binding(key)
+    meta = template.metadata
+    owner = {"apiVersion": key.api_version, "kind": key.kind, "name": meta.name, "uid": meta.uid}
+    metadata = {
+        "name": target.name,
+        "labels": _given(labels),
+        "annotations": _given(annotations),
+        "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+    }
+    return {
+        "apiVersion": target.api_version,
+        "kind": target.kind,
+        "metadata": metadata,
+        "spec": msgspec.to_builtins(_spec(key, template, policy)),
+    }
+
+
+def change_binding(
+    binding: ResourceBinding, key: Key, template: Template, policy: PropagationPolicy | None
+) -> Object | None:
+    """Give the merge patch that makes a binding what the policy says; None where it is.
+
+    Without a policy the binding stays as it is, but belongs to nobody.
+    """
+    patch = change_marks(binding.metadata.labels, binding.metadata.annotations, policy)
+    if policy is not None:
+        change = _change_spec(binding.spec, _spec(key, template, policy, before=binding.spec.suspension))
+        if change:
+            patch["spec"] = change
+    return _conditional(patch, binding.metadata.resource_version)
+
+
+def change_template(template: Template, policy: PropagationPolicy | None) -> Object | None:
+    """Give the merge patch that has the template say who has claimed it; None where it does.
+
+    Whatever else changes of the template meanwhile is of no importance, as long as it is this one.
+    """
+    meta = template.metadata
+    patch = change_marks(meta.labels, meta.annotations, policy)
+    return {"metadata": {**patch["metadata"], "uid": meta.uid}} if patch else None
+
+
+def change_marks(
+    labels: Labels | None, annotations: Labels | None, policy: PropagationPolicy | None
+) -> Object:
+    wanted = zip(("labels", "annotations"), (labels, annotations), mark_claim(policy), strict=True)
+    changes = {
+        part: {name: value for name, value in marks.items() if (had or {}).get(name) != value}
+        for part, had, marks in wanted
+    }
+    metadata = {part: change for part, change in changes.items() if change}
+    return {"metadata": metadata} if metadata else {}
+
+
+def _conditional(patch: Object, version: str) -> Object | None:
+    if not patch:
+        return None
+    return {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": version}}
+
+
+def _given(marks: Marks) -> Labels:
+    return {name: value for name, value in marks.items() if value is not None}
+
+
+def _spec(
+    key: Key, template: Template, policy: PropagationPolicy, *, before: Suspension | None = None
+) -> BindingSpec:
+    said, demand = policy.spec, read_demand(key, template)
+    return BindingSpec(
+        resource=BoundResource(key.api_version, key.kind, key.namespace, key.name, template.metadata.uid),
+        propagate_deps=said.propagate_deps if said.propagate_deps is not None else said.association,
+        replica_requirements=demand.requirements,
+        replicas=demand.replicas,
+        placement=said.placement,
+        scheduler_name=said.scheduler_name,
+        failover=said.failover,
+        conflict_resolution=said.conflict_resolution,
+        suspension=_suspend(said.suspension, before),
+        preserve_resources_on_deletion=said.preserve_resources_on_deletion,
+    )
+
+
+def _suspend(said: Suspension | None, before: Suspension | None) -> Suspension | None:
+    """A policy halts the sending of manifests; the halt of scheduling is the binding's own."""
+    if before is None or before.scheduling is None:
+        return said
+    return msgspec.structs.replace(said or Suspension(), scheduling=before.scheduling)
+
+
+def _change_spec(has: BindingSpec, wanted: BindingSpec) -> Object:
+    """Give the fields that differ; what is nested is replaced as a whole, and its old members taken away."""
+    old, new = msgspec.to_builtins(has), msgspec.to_builtins(wanted)
+    change: dict[str, Any] = {
+        name: turn(old.get(name), new.get(name)) for name in _SAID_BY_POLICY if old.get(name) != new.get(name)
+    }
+    if has.resource.uid != wanted.resource.uid:
+        change["resource"] = new["resource"]
+    return change

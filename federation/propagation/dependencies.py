@@ -1,0 +1,160 @@
+"""What a workload cannot run without: objects that its pods name, and the bindings that carry them along.
+
+A binding with `propagateDeps` takes them to each cluster where it is, or is still being evicted from. The
+binding of such an object says in `requiredBy` who needs it and where. It may have a policy besides.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from federation.api import BindingSnapshot, PurgeMode, ResourceBinding, TargetCluster
+from federation.objects.names import Key
+from federation.objects.template import Object, Template
+from federation.propagation.binding import is_claimed, key_of_binding
+from federation.propagation.policy_match import MADE_BY_EVERY_CLUSTER
+from federation.rebalancing.handover import kept_replicas
+
+_POD_AT: dict[tuple[str, str], tuple[str, ...]] = {
+    ("v1", "Pod"): ("spec",),
+    ("apps/v1", "Deployment"): ("spec", "template", "spec"),
+    ("apps/v1", "ReplicaSet"): ("spec", "template", "spec"),
+    ("apps/v1", "StatefulSet"): ("spec", "template", "spec"),
+    ("apps/v1", "DaemonSet"): ("spec", "template", "spec"),
+    ("batch/v1", "Job"): ("spec", "template", "spec"),
+    ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_CONFIGURATION, _SECRET = "ConfigMap", "Secret"
+_ACCOUNT, _CLAIM = "ServiceAccount", "PersistentVolumeClaim"
+# Volumes that name a Secret, and where.
+_SECRETS_OF_VOLUMES: dict[str, tuple[str, ...]] = {
+    "secret": ("secretName",),
+    "azureFile": ("secretName",),
+    "cephfs": ("secretRef", "name"),
+    "cinder": ("secretRef", "name"),
+    "csi": ("nodePublishSecretRef", "name"),
+    "flexVolume": ("secretRef", "name"),
+    "iscsi": ("secretRef", "name"),
+    "rbd": ("secretRef", "name"),
+    "scaleIO": ("secretRef", "name"),
+    "storageos": ("secretRef", "name"),
+}
+
+
+def find_dependencies(key: Key, template: Template) -> frozenset[Key]:
+    """Give what the pods of a workload name; nothing for a kind that has no pods."""
+    path = _POD_AT.get((key.api_version, key.kind))
+    if path is None:
+        return frozenset()
+    pod = _at(template.part(path[0]), *path[1:])
+    found = set(_of_pod(pod)) - set(MADE_BY_EVERY_CLUSTER)
+    return frozenset(Key("v1", kind, key.namespace, name) for kind, name in found if name)
+
+
+def find_clusters(binding: ResourceBinding) -> tuple[TargetCluster, ...]:
+    """Give where the workload is: also where its old copy is to be kept for a while."""
+    targets = binding.spec.clusters or ()
+    tasks = binding.spec.graceful_eviction_tasks or ()
+    names = {each.name for each in targets}
+    left = {
+        task.from_cluster: task.replicas or 0 for task in tasks if task.purge_mode is not PurgeMode.DIRECTLY
+    }
+    left |= kept_replicas(binding)
+    kept = (TargetCluster(name, count) for name, count in sorted(left.items()) if name not in names)
+    return (*targets, *kept)
+
+
+def write_snapshots(dependents: Iterable[ResourceBinding]) -> list[Object]:
+    """Say who needs an object, and where; in an order of their own."""
+    snapshots = []
+    for one in dependents:
+        clusters = [{"name": each.name, "replicas": each.replicas} for each in find_clusters(one)]
+        if clusters:
+            meta = one.metadata
+            snapshots.append({"namespace": meta.namespace, "name": meta.name, "clusters": clusters})
+    return sorted(snapshots, key=lambda each: (each["namespace"], each["name"]))
+
+
+def write_attached(key: Key, template: Template, snapshots: list[Object], *, conflict: str | None) -> Object:
+    """Compose the binding of an object that others need; it goes when the object goes."""
+    target, meta = key_of_binding(key), template.metadata
+    owner = {"apiVersion": key.api_version, "kind": key.kind, "name": meta.name, "uid": meta.uid}
+    spec: Object = {
+        "resource": {**owner, "namespace": key.namespace},
+        "requiredBy": snapshots,
+        "conflictResolution": conflict or "Abort",
+    }
+    return {
+        "apiVersion": target.api_version,
+        "kind": target.kind,
+        "metadata": {
+            "name": target.name,
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        },
+        "spec": spec,
+    }
+
+
+def change_required(binding: ResourceBinding, snapshots: list[Object]) -> Object | None:
+    """Give the merge patch by which a binding says who needs it; None where it does."""
+    if [_read(each) for each in binding.spec.required_by or ()] == snapshots:
+        return None
+    return {
+        "metadata": {"resourceVersion": binding.metadata.resource_version},
+        "spec": {"requiredBy": snapshots or None},
+    }
+
+
+def is_left_over(binding: ResourceBinding) -> bool:
+    """Tell whether nobody but those who needed it ever wanted the binding."""
+    return not (is_claimed(binding.metadata.labels) or binding.spec.placement or binding.spec.clusters)
+
+
+def _read(snapshot: BindingSnapshot) -> Object:
+    clusters = [{"name": each.name, "replicas": each.replicas} for each in snapshot.clusters or ()]
+    return {"namespace": snapshot.namespace, "name": snapshot.name, "clusters": clusters}
+
+
+def _of_pod(pod: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON
+    yield _ACCOUNT, _name(_at(pod, "serviceAccountName") or _at(pod, "serviceAccount"))
+    for reference in _list(pod, "imagePullSecrets"):
+        yield _SECRET, _name(_at(reference, "name"))
+    for volume in _list(pod, "volumes"):
+        yield from _of_volume(volume)
+    for kind in _CONTAINERS:
+        for container in _list(pod, kind):
+            yield from _of_container(container)
+
+
+def _of_volume(volume: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - likewise
+    yield _CONFIGURATION, _name(_at(volume, "configMap", "name"))
+    yield _CLAIM, _name(_at(volume, "persistentVolumeClaim", "claimName"))
+    for source, path in _SECRETS_OF_VOLUMES.items():
+        yield _SECRET, _name(_at(volume, source, *path))
+    for source in _list(_at(volume, "projected"), "sources"):
+        yield _CONFIGURATION, _name(_at(source, "configMap", "name"))
+        yield _SECRET, _name(_at(source, "secret", "name"))
+
+
+def _of_container(container: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - likewise
+    for source in _list(container, "envFrom"):
+        yield _CONFIGURATION, _name(_at(source, "configMapRef", "name"))
+        yield _SECRET, _name(_at(source, "secretRef", "name"))
+    for variable in _list(container, "env"):
+        yield _CONFIGURATION, _name(_at(variable, "valueFrom", "configMapKeyRef", "name"))
+        yield _SECRET, _name(_at(variable, "valueFrom", "secretKeyRef", "name"))
+
+
+def _at(holder: Any, *path: str) -> Any:  # noqa: ANN401 - likewise
+    for step in path:
+        holder = holder.get(step) if isinstance(holder, dict) else None
+    return holder
+
+
+def _list(holder: Any, name: str) -> Iterable[Any]:  # noqa: ANN401 - likewise
+    found = _at(holder, name)
+    return found if isinstance(found, list) else ()
+
+
+def _name(found: Any) -> str:  # noqa: ANN401 - likewise
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,127 @@
+"""What a member is sent of a template: all of it but for what API servers and controllers fill in themselves.
+
+A member's own API server gives an object its address, its selector or its volume. What is not sent stays
+there as the member has it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from federation.objects.names import Key
+from federation.objects.template import Object, Template, read_parts
+
+GENERATION = "resourcetemplate.karmada.io/generation"
+"""On a copy: the generation of the template that it was made of."""
+
+_NOT_SENT = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deployment.kubernetes.io/revision",
+        "pv.kubernetes.io/bind-completed",
+        "pv.kubernetes.io/bound-by-controller",
+        "volume.kubernetes.io/selected-node",
+        "kubernetes.io/service-account.uid",
+    }
+)
+_BOUND = "pv.kubernetes.io/bound-by-controller"
+_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
+_TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the name of a volume
+_HEADLESS = "None"
+_OF_THE_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
+
+
+def write_manifest(key: Key, template: Template) -> Object:
+    """Give what a member is to be sent, without what only the hub's API server has a say in."""
+    meta = template.metadata
+    had = meta.annotations or {}
+    annotations = {name: text for name, text in had.items() if name not in _NOT_SENT}
+    if meta.generation:
+        annotations[GENERATION] = str(meta.generation)
+    metadata = {
+        "name": meta.name,
+        "namespace": meta.namespace,
+        "labels": meta.labels,
+        "annotations": annotations,
+    }
+    manifest: Object = {
+        "apiVersion": key.api_version,
+        "kind": key.kind,
+        "metadata": {name: value for name, value in metadata.items() if value},
+        **read_parts(template),
+    }
+    clean = _CLEANERS.get((key.api_version, key.kind))
+    if clean is not None:
+        clean(manifest, had)
+    return manifest
+
+
+def _clean_service(manifest: Object, _: Mapping[str, str]) -> None:
+    spec = _part(manifest, "spec")
+    for name in ("clusterIP", "clusterIPs"):
+        if spec.get(name) not in (_HEADLESS, [_HEADLESS]):
+            spec.pop(name, None)
+    for name in ("ipFamilies", "healthCheckNodePort"):
+        spec.pop(name, None)
+
+
+def _clean_service_account(manifest: Object, _: Mapping[str, str]) -> None:
+    manifest.pop("secrets", None)
+
+
+def _clean_secret(manifest: Object, _: Mapping[str, str]) -> None:
+    if manifest.get("type") == _TOKEN:
+        manifest.pop("data", None)
+
+
+def _clean_job(manifest: Object, _: Mapping[str, str]) -> None:
+    spec = _part(manifest, "spec")
+    if spec.get("manualSelector"):
+        return
+    spec.pop("selector", None)
+    labels = _part(spec, "template", "metadata", "labels")
+    for name in _OF_THE_JOB:
+        labels.pop(name, None)
+
+
+def _clean_pod(manifest: Object, _: Mapping[str, str]) -> None:
+    """The node is chosen in the member, which also mounts its own token and knows its own priorities."""
+    spec = _part(manifest, "spec")
+    for name in ("nodeName", "priority"):
+        spec.pop(name, None)
+    _drop_token(spec, "volumes")
+    for name in ("containers", "initContainers"):
+        for container in spec.get(name) or ():
+            _drop_token(container, "volumeMounts")
+
+
+def _drop_token(holder: Object, name: str) -> None:
+    if name in holder:
+        holder[name] = [each for each in holder[name] or () if not each["name"].startswith(_TOKEN_VOLUME)]
+
+
+def _clean_claim(manifest: Object, annotations: Mapping[str, str]) -> None:
+    if _BOUND in annotations:
+        _part(manifest, "spec").pop("volumeName", None)
+
+
+def _clean_volume(manifest: Object, _: Mapping[str, str]) -> None:
+    _part(manifest, "spec").pop("claimRef", None)
+
+
+_CLEANERS: dict[tuple[str, str], Callable[[Object, Mapping[str, str]], None]] = {
+    ("v1", "Service"): _clean_service,
+    ("v1", "ServiceAccount"): _clean_service_account,
+    ("v1", "Secret"): _clean_secret,
+    ("batch/v1", "Job"): _clean_job,
+    ("v1", "Pod"): _clean_pod,
+    ("v1", "PersistentVolumeClaim"): _clean_claim,
+    ("v1", "PersistentVolume"): _clean_volume,
+}
+
+
+def _part(holder: Object, *path: str) -> Object:
+    """Give the mapping at the path; an empty one where there is none."""
+    found: Any = holder
+    for step in path:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,105 @@
+"""Which policy a template belongs to: who selects it, who comes first, and who may take it from whom."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from federation.api import PropagationPolicy, ResourceSelector
+from federation.api.labels import LABELS, POLICY_KINDS
+from federation.objects.names import Key, permanent_id
+from reberth.records import Labels
+from reberth.selectors.labels import compile_selector
+
+POLICY, CLUSTER_POLICY = POLICY_KINDS
+PREEMPTS = "Always"
+_BY_NAME, _BY_LABELS, _BY_KIND = 3, 2, 1
+# Every cluster makes these for itself: only who names one means it.
+MADE_BY_EVERY_CLUSTER = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
+_RESERVED = ("karmada-system", "karmada-cluster")
+_RESERVED_PREFIXES = ("kube-", "karmada-es-")
+
+
+class Subject(NamedTuple):
+    """What a policy can know of a template."""
+
+    key: Key
+    labels: Labels
+
+
+class Match(NamedTuple):
+    """A policy that selects the template. The greatest comes first, but for its name."""
+
+    policy: PropagationPolicy
+    priority: int
+    closeness: int
+
+    @property
+    def kind(self) -> str:
+        return kind_of_policy(self.policy)
+
+    def outranks(self, other: "Match") -> bool:
+        """Tell whether it may take the template from the other: by its scope, or by its explicit priority."""
+        if self.policy.spec.preemption != PREEMPTS:
+            return False
+        if self.kind != other.kind:
+            return self.kind == POLICY
+        return self.priority > other.priority
+
+
+def kind_of_policy(policy: PropagationPolicy) -> str:
+    return POLICY if policy.metadata.namespace else CLUSTER_POLICY
+
+
+def choose_policy(subject: Subject, policies: Iterable[PropagationPolicy]) -> PropagationPolicy | None:
+    """Give the policy that the template belongs to.
+
+    The one that has claimed it keeps it for as long as it selects it, unless another one preempts.
+    """
+    matches = sorted(_list_matches(subject, policies), key=_order)
+    holder = next((match for match in matches if _holds(match, subject)), None)
+    if holder is None:
+        return matches[0].policy if matches else None
+    return next((match for match in matches if match.outranks(holder)), holder).policy
+
+
+def _list_matches(subject: Subject, policies: Iterable[PropagationPolicy]) -> Iterable[Match]:
+    for policy in policies:
+        closeness = find_closeness(subject, policy)
+        if closeness and policy.metadata.deletion_timestamp is None:
+            yield Match(policy, policy.spec.priority or 0, closeness)
+
+
+def _order(match: Match) -> tuple[bool, int, int, str]:
+    return match.kind != POLICY, -match.priority, -match.closeness, match.policy.metadata.name
+
+
+def _holds(match: Match, subject: Subject) -> bool:
+    return subject.labels.get(LABELS[match.kind]) == permanent_id(match.kind, match.policy.metadata)
+
+
+def find_closeness(subject: Subject, policy: PropagationPolicy) -> int:
+    """Tell how closely the policy's best selector fits: by name, by labels, by kind; 0 is not at all."""
+    if policy.metadata.namespace and policy.metadata.namespace != subject.key.namespace:
+        return 0
+    if not policy.metadata.namespace and _is_reserved(subject.key.namespace):
+        return 0
+    return max((_fit(subject, each, policy) for each in policy.spec.resource_selectors), default=0)
+
+
+def _fit(subject: Subject, selector: ResourceSelector, policy: PropagationPolicy) -> int:
+    key = subject.key
+    if (selector.api_version, selector.kind) != (key.api_version, key.kind):
+        return 0
+    namespace = selector.namespace or policy.metadata.namespace
+    if namespace and namespace != key.namespace:
+        return 0
+    if selector.name:
+        return _BY_NAME if selector.name == key.name else 0
+    if (key.kind, key.name) in MADE_BY_EVERY_CLUSTER:
+        return 0
+    if selector.label_selector is None:
+        return _BY_KIND
+    return _BY_LABELS if compile_selector(selector.label_selector).matches(subject.labels) else 0
+
+
+def _is_reserved(namespace: str) -> bool:
+    return namespace in _RESERVED or namespace.startswith(_RESERVED_PREFIXES)

@@ -1,0 +1,74 @@
+"""What a template asks for: how many replicas, and what each of them requests of a node."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from federation.api import NodeClaim, ReplicaRequirements
+from federation.objects.names import Key
+from federation.objects.template import Template
+from reberth.cluster.pods.requests import incoming_demand, write_amount
+from reberth.records import PodSpec, Quantities
+from reberth.values.object_error import ObjectError
+from reberth.values.quantity import QuantityError
+
+# Where the number of replicas stands, by kind; what is not here is not divided.
+REPLICAS = {
+    ("apps/v1", "Deployment"): "replicas",
+    ("apps/v1", "StatefulSet"): "replicas",
+    ("batch/v1", "Job"): "parallelism",
+}
+_POD = ("v1", "Pod")
+
+
+class Demand(NamedTuple):
+    replicas: int = 0
+    requirements: ReplicaRequirements | None = None
+
+
+def read_demand(key: Key, template: Template) -> Demand:
+    """Read what the scheduler has to know. Raises ObjectError."""
+    field, spec = REPLICAS.get((key.api_version, key.kind)), template.part("spec")
+    if not isinstance(spec, dict):
+        return Demand()
+    if (key.api_version, key.kind) == _POD:
+        return Demand(1, _read_requirements(key, template, spec))
+    if field is None:
+        return Demand()
+    replicas = 1 if spec.get(field) is None else spec[field]
+    if spec.get("completions"):
+        replicas = min(replicas, spec["completions"])
+    pod = (spec.get("template") or {}).get("spec") or {}
+    return Demand(replicas, _read_requirements(key, template, pod))
+
+
+def _read_requirements(key: Key, template: Template, pod: Any) -> ReplicaRequirements | None:  # noqa: ANN401 - any JSON
+    try:
+        spec = msgspec.convert(pod, PodSpec)
+        requests = _write(spec)
+    except (msgspec.ValidationError, QuantityError) as error:
+        raise ObjectError(
+            key.kind, template.metadata, field="spec.template.spec", reason=str(error)
+        ) from error
+    claim = _read_claim(spec)
+    if not (requests or claim or spec.priority_class_name):
+        return None
+    return ReplicaRequirements(
+        node_claim=claim,
+        resource_request=requests or None,
+        namespace=key.namespace,
+        priority_class_name=spec.priority_class_name or "",
+    )
+
+
+def _write(spec: PodSpec) -> Quantities:
+    amounts = incoming_demand(spec).amounts
+    return {name: write_amount(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def _read_claim(spec: PodSpec) -> NodeClaim | None:
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    if not (required or spec.node_selector or spec.tolerations):
+        return None
+    return NodeClaim(required, spec.node_selector, spec.tolerations)

@@ -1,0 +1,113 @@
+"""Room that is spoken for: replicas that were just given to a cluster, and that it does not report yet.
+
+A member says what its pods take some moments after they are there. Until then what was decided is taken off
+its room, or the next binding would be given the same. A reservation ends when the copy has been there for so
+long that the cluster's report must hold it, when the replicas go elsewhere, or when its time is up.
+"""
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.api import ResourceBinding
+from federation.objects.names import Key
+from reberth.records import Quantities
+from reberth.values.quantity import QuantityError, nanos
+
+_PODS = "pods"
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """So many more replicas of a request, until that time."""
+
+    replicas: int
+    request: Quantities
+    until: float
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        each = {_PODS: "1", **self.request}
+        return {name: self.replicas * nanos(amount) for name, amount in each.items()}
+
+
+class Reservations:
+    """What has been given, by binding and cluster, and what that takes of each cluster together."""
+
+    def __init__(self, *, lasting: float, reported_within: float) -> None:
+        self._lasting = lasting
+        self._reported_within = reported_within
+        self._held: dict[Key, dict[str, Reservation]] = {}
+        self._taken: dict[str, Counter[str]] = {}
+        self._ends: list[tuple[float, int, Key, str]] = []
+        self._numbers = itertools.count()
+
+    def reserve(self, key: Key, binding: ResourceBinding, given: Mapping[str, int], *, now: float) -> None:
+        """Hold what a decision gives beyond what the binding has."""
+        had = {target.name: target.replicas for target in binding.spec.clusters or ()}
+        held = self._held.get(key, {})
+        more = {
+            name: replicas - had.get(name, 0) + (held[name].replicas if name in held else 0)
+            for name, replicas in given.items()
+        }
+        self._drop(key, *(held.keys() - {name for name, count in more.items() if count > 0}))
+        self._hold(key, binding, more, now=now)
+
+    def recall(self, key: Key, binding: ResourceBinding, *, now: float) -> None:
+        """Hold what another process has given, as far as the members have not carried it out."""
+        there = _list_applied(binding)
+        given = {each.name: each.replicas for each in binding.spec.clusters or () if each.name not in there}
+        with suppress(QuantityError):  # of what cannot be read nobody knows what it takes
+            self._hold(key, binding, given, now=now)
+
+    def observe(self, key: Key, binding: ResourceBinding | None, *, now: float) -> None:
+        """Let go, soon, of what the members have carried out, and at once of what nobody wants any more."""
+        held = self._held.get(key)
+        if held is None:
+            return
+        if binding is None:
+            self._drop(key, *held)
+            return
+        soon = now + self._reported_within
+        for name in _list_applied(binding) & held.keys():
+            if soon < held[name].until:
+                self._put(key, name, replace(held[name], until=soon))
+
+    def taken(self, *, now: float) -> Mapping[str, Mapping[str, int]]:
+        """Tell by cluster what is held of each resource, in nanos."""
+        self._forget(now)
+        return self._taken
+
+    def _hold(self, key: Key, binding: ResourceBinding, counts: Mapping[str, int], *, now: float) -> None:
+        needs = binding.spec.replica_requirements
+        request = (needs.resource_request if needs else None) or {}
+        for name, count in counts.items():
+            if count > 0:
+                self._put(key, name, Reservation(count, request, now + self._lasting))
+
+    def _put(self, key: Key, name: str, one: Reservation) -> None:
+        self._drop(key, name)
+        self._held.setdefault(key, {})[name] = one
+        self._taken.setdefault(name, Counter()).update(one.amounts)
+        heapq.heappush(self._ends, (one.until, next(self._numbers), key, name))
+
+    def _drop(self, key: Key, *names: str) -> None:
+        held = self._held.get(key, {})
+        for name in [name for name in names if name in held]:
+            self._taken[name].subtract(held.pop(name).amounts)
+        if not held:
+            self._held.pop(key, None)
+
+    def _forget(self, now: float) -> None:
+        while self._ends and self._ends[0][0] <= now:
+            _, _, key, name = heapq.heappop(self._ends)
+            if name in self._held.get(key, {}) and self._held[key][name].until <= now:
+                self._drop(key, name)
+
+
+def _list_applied(binding: ResourceBinding) -> set[str]:
+    return {each.cluster_name for each in binding.status.aggregated_status or () if each.applied}

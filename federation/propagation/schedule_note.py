@@ -1,0 +1,66 @@
+"""A decision that is half written: its clusters stand in the binding, and nobody has told of it yet.
+
+The clusters and the status of a binding are two writes. What the second one will say is noted with the
+first, so that whoever comes after a process that died in between neither decides anew nor forgets to tell.
+"""
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.api import ResourceBinding
+from federation.scheduling import Decision, tell_success
+from federation.scheduling.cause import Cause, Rest
+from federation.scheduling.noting import Note, read_note
+from reberth.values.timestamp import TimeError, parse_time, write_time
+
+
+def write_note(binding: ResourceBinding, decision: Decision) -> str:
+    """Compose the note of a decision that succeeded."""
+    wish = binding.spec.reschedule_triggered_at or ""
+    return msgspec.json.encode(
+        Note(write_time(decision.scheduled_at or 0.0), decision.affinity_name, wish)
+    ).decode()
+
+
+def recall(binding: ResourceBinding) -> ResourceBinding:
+    """Give the binding with the status that its last decision would have written."""
+    note = read_note(binding)
+    if note is None or not _is_newer(note, binding):
+        return binding
+    status, generation = binding.status, binding.status.scheduler_observed_generation
+    is_carried_out = note.wish == (binding.spec.reschedule_triggered_at or "")
+    return replace(
+        binding,
+        status=replace(
+            status,
+            last_scheduled_time=note.time,
+            scheduler_observing_affinity_name=note.affinity_name,
+            scheduler_observed_generation=binding.metadata.generation if is_carried_out else generation,
+        ),
+    )
+
+
+def resume(binding: ResourceBinding, known: ResourceBinding, decision: Decision) -> Decision:
+    """Give the decision that has to be told: where nothing is new, the one that was not told any more."""
+    if known is binding or decision.message != Rest.UNCHANGED:
+        return decision
+    clusters = binding.spec.clusters or ()
+    return replace(
+        decision,
+        message=tell_success(clusters, is_namespaced=bool(binding.metadata.namespace)),
+        cause=Cause.NEW,
+        scheduled_at=parse_time(known.status.last_scheduled_time or ""),
+    )
+
+
+def _is_newer(note: Note, binding: ResourceBinding) -> bool:
+    """Of one second the note is the newer if the binding has changed since the scheduler told of it."""
+    status = binding.status
+    try:
+        noted = parse_time(note.time)
+        told = parse_time(status.last_scheduled_time) if status.last_scheduled_time else float("-inf")
+    except TimeError:
+        return False
+    has_changed = binding.metadata.generation != status.scheduler_observed_generation
+    is_told = (note.time, note.affinity_name) == (status.last_scheduled_time, status.observed_affinity)
+    return not is_told and (noted > told or (noted == told and has_changed))

@@ -1,0 +1,196 @@
+"""What a decision of the scheduler writes: clusters, the status of the binding, and Events for people."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.api import (
+    APPLIED_PLACEMENT,
+    DEFAULT_SCHEDULER,
+    SCHEDULED,
+    Handover,
+    Placement,
+    ResourceBinding,
+)
+from federation.api.labels import LABELS
+from federation.failover.eviction_tasks import hold_dropped
+from federation.objects.conditions import find_condition, put_condition
+from federation.objects.names import BINDING_KINDS
+from federation.objects.template import Object
+from federation.propagation.policy_match import CLUSTER_POLICY, POLICY
+from federation.propagation.schedule_note import write_note
+from federation.propagation.unknown_clusters import list_unknown
+from federation.rebalancing.handover import keep_old
+from federation.scheduling import Decision, Reason
+from federation.scheduling.cause import Cause, Rest
+from federation.scheduling.noting import NOTE
+from federation.scheduling.unheard_clusters import UNHEARD, note_unheard
+from reberth.records import Condition
+from reberth.values.object_error import ObjectError
+from reberth.values.timestamp import write_time
+
+SUCCEEDED, FAILED, UNKNOWN = "ScheduleBindingSucceed", "ScheduleBindingFailed", "UnknownCluster"
+_SUCCESS_TEXT = "Binding has been scheduled successfully."
+_MANAGED_BY = "binding.karmada.io/managed-by"
+_OURS = (LABELS[POLICY], LABELS[CLUSTER_POLICY], _MANAGED_BY)
+
+
+class Told(NamedTuple):
+    """An Event on the binding and on its template."""
+
+    reason: str
+    note: str
+    is_failure: bool
+
+
+def is_ours(binding: ResourceBinding) -> bool:
+    """Tell whether the binding is for this scheduler, and somebody's who answers for it."""
+    labels = binding.metadata.labels or {}
+    return (
+        binding.metadata.deletion_timestamp is None
+        and (binding.spec.scheduler_name or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
+        and any(label in labels for label in _OURS)
+    )
+
+
+def rank(binding: ResourceBinding | None) -> int:
+    """The higher its priority, the sooner."""
+    priority = binding.spec.schedule_priority if binding else None
+    return -(priority.priority if priority else 0)
+
+
+def change_clusters(
+    binding: ResourceBinding,
+    decision: Decision,
+    *,
+    leaving: Collection[str] = (),
+    handover: int | None = None,
+) -> Object | None:
+    """Give the merge patch of clusters and applied placement; None where it would change nothing.
+
+    Copies in clusters that are `leaving` stay until what takes their place is healthy. `handover` is how many
+    seconds others stay at most that nobody has wished away.
+    """
+    if decision.reason is not Reason.SUCCESS or not decision.cause:
+        return None
+    patch: Object = {}
+    if (binding.spec.clusters or ()) != decision.clusters:
+        patch["spec"] = {
+            "clusters": [{"name": each.name, "replicas": each.replicas} for each in decision.clusters]
+        }
+        if tasks := hold_dropped(binding, decision.clusters, leaving):
+            patch["spec"]["gracefulEvictionTasks"] = [msgspec.to_builtins(task) for task in tasks]
+        patch["spec"] |= _hand_over(binding, decision, handover)
+    had = binding.metadata.annotations or {}
+    wanted = {APPLIED_PLACEMENT: write_placement(binding), **_name_unheard(had, decision)}
+    if not patch and wanted.items() <= had.items():
+        return None
+    metadata = {
+        "resourceVersion": binding.metadata.resource_version,
+        "annotations": {**wanted, NOTE: write_note(binding, decision)},
+    }
+    return {**patch, "metadata": metadata}
+
+
+def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | None) -> Object:
+    """Keep old copies of what is scheduled afresh: as it was wished, or because a cluster has come."""
+    if decision.scheduled_at is None or decision.cause not in {Cause.WISH, Cause.KINDS}:
+        return {}
+    if decision.cause == Cause.WISH:
+        return keep_old(binding, decision.clusters, now=decision.scheduled_at)
+    timed = replace(binding.spec.handover or Handover(), timeout_seconds=handover)
+    asked = replace(binding, spec=replace(binding.spec, handover=timed))
+    kept = keep_old(asked, decision.clusters, now=decision.scheduled_at)
+    return {"handover": {"timeoutSeconds": handover, **kept["handover"]}} if kept else {}
+
+
+def _name_unheard(had: Mapping[str, str], decision: Decision) -> dict[str, str | None]:
+    """Give the annotation that names clusters yet to be heard; None takes it away."""
+    if decision.unheard is None:
+        return {}
+    noted = note_unheard(decision.unheard)
+    return {UNHEARD: noted} if noted or UNHEARD in had else {}
+
+
+def write_placement(binding: ResourceBinding) -> str:
+    """Write the placement always in the same way: whoever compares the text sees no change where none is."""
+    return msgspec.json.encode(binding.spec.placement or Placement()).decode()
+
+
+def change_status(
+    binding: ResourceBinding, decision: Decision, *, was_changed: bool, now: float
+) -> Object | None:
+    """Give the merge patch of the status of the binding as it stands after its clusters were written."""
+    status: Object = {}
+    generation = binding.metadata.generation
+    if binding.status.scheduler_observed_generation != generation:
+        status["schedulerObservedGeneration"] = generation
+    if decision.reason is Reason.SUCCESS and decision.cause:
+        if binding.status.scheduler_observing_affinity_name != decision.affinity_name:
+            status["schedulerObservingAffinityName"] = decision.affinity_name
+        if decision.scheduled_at is not None and (was_changed or status):
+            status["lastScheduledTime"] = write_time(decision.scheduled_at)
+    if _is_judged(decision) and (conditions := _change_conditions(binding, decision, now)):
+        status["conditions"] = conditions
+    if not status:
+        return None
+    return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
+
+
+def describe_fault(binding: ResourceBinding, error: ObjectError) -> Decision:
+    """Say of a binding that cannot be read why it stays where it is."""
+    return Decision(
+        clusters=binding.spec.clusters or (),
+        affinity_name=binding.status.observed_affinity,
+        reason=Reason.SCHEDULER_ERROR,
+        message=str(error),
+        verdicts={},
+        cause=Cause.NEW,
+    )
+
+
+def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> Iterator[Told]:
+    """Say what is new: a result, or a failure in words that nobody has heard yet."""
+    for failure in decision.failures if was_changed or not _is_known(binding, decision) else ():
+        yield Told(FAILED, failure.message, is_failure=True)
+    if was_changed or not _is_known(binding, decision):
+        yield from _tell_unknown(binding, decision)
+    if decision.reason is Reason.SUCCESS:
+        if was_changed:
+            yield Told(SUCCEEDED, decision.message, is_failure=False)
+    elif not _is_known(binding, decision):
+        yield Told(FAILED, decision.message, is_failure=True)
+
+
+def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[Told]:
+    unknown = list_unknown(binding.spec.placement, decision.verdicts)
+    if unknown and decision.cause:
+        note = f"The placement names clusters that are not there: {', '.join(unknown)}"
+        yield Told(UNKNOWN, note, is_failure=True)
+
+
+def _is_judged(decision: Decision) -> bool:
+    """Tell whether it was decided, or found as it was decided: the condition then says so."""
+    return bool(decision.cause) or decision.message == Rest.UNCHANGED
+
+
+def kind_of(binding: ResourceBinding) -> str:
+    return BINDING_KINDS[0] if binding.metadata.namespace else BINDING_KINDS[1]
+
+
+def _change_conditions(binding: ResourceBinding, decision: Decision, now: float) -> list[Object] | None:
+    is_success = decision.reason is Reason.SUCCESS
+    wanted = Condition(
+        type=SCHEDULED,
+        status=str(is_success),
+        reason=str(decision.reason),
+        message=_SUCCESS_TEXT if is_success else decision.message,
+    )
+    return put_condition(binding.status.conditions, wanted, now=now)
+
+
+def _is_known(binding: ResourceBinding, decision: Decision) -> bool:
+    has = find_condition(binding.status.conditions, SCHEDULED)
+    return has is not None and (has.reason, has.message) == (str(decision.reason), decision.message)

@@ -1,0 +1,164 @@
+"""The status of a template from the copies of it, by its kind.
+
+Counts are added up. The newest generation of a template has been observed when each of its clusters has a
+copy of that generation, and says so. A kind without a rule keeps the status that it has.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from federation.objects.health import number
+from federation.objects.template import Object
+
+GENERATION, OF_TEMPLATE = "generation", "resourceTemplateGeneration"
+"""What the status of a copy says beyond what the member's own object says."""
+
+_REPLICAS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+_COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("apps", "Deployment"): (*_REPLICAS, "unavailableReplicas"),
+    ("apps", "StatefulSet"): (*_REPLICAS, "currentReplicas"),
+    ("apps", "ReplicaSet"): ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"),
+    ("apps", "DaemonSet"): (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+    ),
+    ("policy", "PodDisruptionBudget"): (
+        "currentHealthy",
+        "desiredHealthy",
+        "disruptionsAllowed",
+        "expectedPods",
+    ),
+}
+# These the API server demands, and be they 0.
+_DEMANDED = {
+    "StatefulSet": ("replicas", "availableReplicas"),
+    "ReplicaSet": ("replicas",),
+    "DaemonSet": _COUNTS["apps", "DaemonSet"][:4],
+    "PodDisruptionBudget": _COUNTS["policy", "PodDisruptionBudget"],
+}
+
+
+class Copies(NamedTuple):
+    """The statuses of a template's copies by cluster; `is_whole` says that no cluster is missing."""
+
+    by_cluster: Mapping[str, Object]
+    is_whole: bool
+
+    @property
+    def statuses(self) -> list[Object]:
+        return [self.by_cluster[name] for name in sorted(self.by_cluster)]
+
+
+def tells_generations(group: str, kind: str) -> bool:
+    """Tell whether copies of the kind say which generation they have come to."""
+    return (group, kind) in _COUNTS
+
+
+def sum_status(group: str, kind: str, had: Object, copies: Copies, *, generation: int) -> Object | None:
+    """Give what of a template's status is to be written anew; None where nothing is."""
+    names = _COUNTS.get((group, kind))
+    if names is not None:
+        is_observed = copies.is_whole and all(_has_observed(each, generation) for each in copies.statuses)
+        return _sum_counts(kind, names, had, copies.statuses, generation if is_observed else None)
+    rule = _RULES.get((group, kind))
+    if rule is None or not copies.statuses:
+        return None
+    wanted = rule(copies)
+    changes = {name: value for name, value in wanted.items() if (had.get(name) or 0) != (value or 0)}
+    return changes or None
+
+
+def _sum_counts(
+    kind: str, names: Iterable[str], had: Object, statuses: list[Object], generation: int | None
+) -> Object | None:
+    wanted: Object = {name: sum(number(each, name) for each in statuses) for name in names}
+    if generation is not None:
+        wanted["observedGeneration"] = generation
+    changes = {name: count for name, count in wanted.items() if number(had, name) != count}
+    if not changes:
+        return None
+    return {**{name: wanted[name] for name in _DEMANDED.get(kind, ())}, **changes}
+
+
+def _has_observed(copy: Object, generation: int) -> bool:
+    is_current = number(copy, "observedGeneration") == number(copy, GENERATION)
+    return is_current and number(copy, OF_TEMPLATE) == generation
+
+
+def _balance(copies: Copies) -> Object:
+    """All addresses; one without a host name is told apart by its cluster."""
+    ingress = [
+        {"hostname": cluster, **each} if not each.get("hostname") else each
+        for cluster in sorted(copies.by_cluster)
+        for each in (copies.by_cluster[cluster].get("loadBalancer") or {}).get("ingress") or ()
+    ]
+    return {"loadBalancer": {"ingress": ingress} if ingress else {}}
+
+
+def _run_pods(copies: Copies) -> Object:
+    return {"phase": _worst(copies, ("Failed", "Unknown", "Pending", "Running", "Succeeded"))}
+
+
+def _bind_claims(copies: Copies) -> Object:
+    return {"phase": _worst(copies, ("Lost", "Pending", "Bound"))}
+
+
+def _worst(copies: Copies, phases: tuple[str, ...]) -> str:
+    found = {copy.get("phase") or "Pending" for copy in copies.statuses}
+    return next((phase for phase in phases if phase in found), "Pending")
+
+
+def _run_jobs(copies: Copies) -> Object:
+    """Done when all are, failed when one of them is."""
+    statuses = copies.statuses
+    wanted: Object = {name: sum(number(each, name) for each in statuses) for name in ("succeeded", "failed")}
+    starts = [each["startTime"] for each in statuses if each.get("startTime")]
+    if not starts:
+        return {}
+    wanted["startTime"] = min(starts)
+    over: Object = {**wanted, "active": 0, "ready": 0}
+    if failed := [name for name, each in sorted(copies.by_cluster.items()) if _has(each, "Failed")]:
+        message = f"Job executed failed in member clusters: {', '.join(failed)}"
+        return over | {"conditions": _end("FailureTarget", "Failed", "JobFailed", message, min(starts))}
+    if copies.is_whole and all(_has(each, "Complete") for each in statuses):
+        ends = max(each["completionTime"] for each in statuses)
+        conditions = _end("SuccessCriteriaMet", "Complete", "Completed", "Job completed", ends)
+        return over | {"completionTime": ends, "conditions": conditions}
+    active = sum(number(each, "active") for each in statuses)
+    return wanted | {"active": active, "ready": sum(number(each, "ready") for each in statuses)}
+
+
+def _has(status: Object, name: str) -> bool:
+    conditions = status.get("conditions") or ()
+    return any((each["type"], each["status"]) == (name, "True") for each in conditions)
+
+
+def _end(first: str, second: str, reason: str, message: str, at: str) -> list[Object]:
+    """A job has met its criteria before it has ended; the API server wants to be told both."""
+    said = {"status": "True", "reason": reason, "message": message}
+    times = {"lastProbeTime": at, "lastTransitionTime": at}
+    return [{"type": name, **said, **times} for name in (first, second)]
+
+
+def _schedule_jobs(copies: Copies) -> Object:
+    wanted: Object = {}
+    for name in ("lastScheduleTime", "lastSuccessfulTime"):
+        times = [copy[name] for copy in copies.statuses if copy.get(name)]
+        if times:
+            wanted[name] = max(times)
+    return wanted
+
+
+_RULES: dict[tuple[str, str], Callable[[Copies], Object]] = {
+    ("", "Service"): _balance,
+    ("networking.k8s.io", "Ingress"): _balance,
+    ("", "Pod"): _run_pods,
+    ("", "PersistentVolumeClaim"): _bind_claims,
+    ("batch", "Job"): _run_jobs,
+    ("batch", "CronJob"): _schedule_jobs,
+}

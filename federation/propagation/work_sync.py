@@ -1,0 +1,210 @@
+"""What a Work comes to in its member: may it be written there, is it still as written, how is it."""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import msgspec
+
+from federation.api import ManifestStatus
+from federation.objects.conditions import put_condition
+from federation.objects.health import find_health
+from federation.objects.names import (
+    MANAGED,
+    TEMPLATE_UID,
+    WORK_ID,
+    WORK_NAME,
+    WORK_NAMESPACE,
+    Key,
+    permanent_id,
+)
+from federation.objects.resources import HeldWork
+from federation.objects.template import Object, Template, read_parts
+from federation.propagation.manifest import GENERATION as GENERATION_OF_TEMPLATE
+from federation.propagation.status_rules import GENERATION, OF_TEMPLATE, tells_generations
+from federation.propagation.works import CONFLICT_RESOLUTION, read_manifests
+from reberth.records import Condition, ObjectMeta
+from reberth.values import errors
+from reberth.values.errors import ApiError
+
+APPLIED = "Applied"
+_OVERWRITE = "overwrite"
+_SUCCESS = ("AppliedSuccessful", "Manifest has been successfully applied")
+_FAILURE = "AppliedFailed"
+_RETAIN = "resourcetemplate.karmada.io/retain-replicas"
+
+
+class Written(NamedTuple):
+    """What was sent, and what the member made of it: a change by somebody else makes another generation."""
+
+    digest: bytes
+    uid: str
+    mark: str
+
+
+def read_manifest(work: HeldWork) -> Object | None:
+    """Give the one manifest of a Work, marked as this Work's; None where there is none that can be sent."""
+    manifests = read_manifests(work)
+    if not manifests or not isinstance(manifests[0], dict):
+        return None
+    manifest: Object = manifests[0]
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        return None
+    meta = work.metadata
+    labels = {**(metadata.get("labels") or {}), MANAGED: "true", WORK_ID: permanent_id("Work", meta)}
+    annotations = {
+        **(metadata.get("annotations") or {}),
+        WORK_NAMESPACE: meta.namespace,
+        WORK_NAME: meta.name,
+    }
+    return {**manifest, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def uid_of_template(work: HeldWork) -> str:
+    manifest = read_manifest(work)
+    return str(manifest["metadata"]["annotations"].get(TEMPLATE_UID, "")) if manifest else ""
+
+
+def key_of_manifest(manifest: Object) -> Key:
+    meta = manifest["metadata"]
+    return Key(
+        str(manifest.get("apiVersion", "")),
+        str(manifest.get("kind", "")),
+        meta.get("namespace", ""),
+        meta["name"],
+    )
+
+
+def work_of(found: ObjectMeta) -> tuple[str, str] | None:
+    """Tell which Work an object of a member is held by."""
+    annotations = found.annotations or {}
+    if WORK_NAME in annotations and WORK_NAMESPACE in annotations:
+        return annotations[WORK_NAMESPACE], annotations[WORK_NAME]
+    return None
+
+
+def is_ours(found: ObjectMeta) -> bool:
+    return (found.labels or {}).get(MANAGED) == "true"
+
+
+def find_conflict(manifest: Object, found: Template | None) -> str | None:
+    """Say why the manifest may not be written: somebody else's object is there, and is to stay."""
+    if found is None or is_ours(found.metadata):
+        return None
+    policy = (manifest["metadata"].get("annotations") or {}).get(CONFLICT_RESOLUTION)
+    if policy == _OVERWRITE:
+        return None
+    return (
+        f"{manifest.get('kind')} {found.metadata.name} is there and not managed by the federation; "
+        "conflictResolution: Overwrite takes it over"
+    )
+
+
+def digest(manifest: Object) -> bytes:
+    """Stand for a manifest that was sent; there are too many to keep them all."""
+    return hashlib.sha256(msgspec.json.encode(manifest, order="deterministic")).digest()
+
+
+def mark_of(meta: ObjectMeta) -> str:
+    """Give what changes when somebody changes what was written: what has no generation has its version."""
+    return f"g{meta.generation}" if meta.generation else f"v{meta.resource_version}"
+
+
+def is_as_written(written: Written | None, manifest: Object, found: Template | None) -> bool:
+    """Tell whether nothing has to be sent: neither the manifest nor the object has changed since."""
+    if written is None or found is None or written.digest != digest(manifest):
+        return False
+    labels, annotations = found.metadata.labels or {}, found.metadata.annotations or {}
+    wanted = manifest["metadata"]
+    return (
+        (found.metadata.uid, mark_of(found.metadata)) == (written.uid, written.mark)
+        and wanted["labels"].items() <= labels.items()
+        and wanted["annotations"].items() <= annotations.items()
+    )
+
+
+def fit(manifest: Object, found: Template | None) -> Object:
+    """Leave the replicas out where somebody in the member has a say in them, once a copy is there."""
+    if found is None or not _retains_replicas(manifest):
+        return manifest
+    spec = {name: value for name, value in (manifest.get("spec") or {}).items() if name != "replicas"}
+    return {**manifest, "spec": spec}
+
+
+def hold_replicas(manifest: Object, found: Template | None) -> Object | None:
+    """Give what keeps a member's replicas as they are when we stop sending them; None where we send them."""
+    spec = found.part("spec") if found is not None and _retains_replicas(manifest) else None
+    if not isinstance(spec, dict) or "replicas" not in spec:
+        return None
+    meta = {name: value for name, value in manifest["metadata"].items() if name in ("name", "namespace")}
+    head = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": meta}
+    return {**head, "spec": {"replicas": spec["replicas"]}}
+
+
+def _retains_replicas(manifest: Object) -> bool:
+    return (manifest["metadata"].get("labels") or {}).get(_RETAIN) == "true"
+
+
+def is_missing_namespace(message: str, namespace: str) -> bool:
+    """Tell whether that is all that is missing."""
+    return bool(namespace) and f'namespaces "{namespace}" not found' in message
+
+
+def explain(error: ApiError, target: Key) -> str:
+    """Say why a member did not take an object; of a kind that it does not have it says next to nothing."""
+    if isinstance(error, errors.NotFound) and '"' not in error.message:
+        return f"{target.api_version} {target.kind} is not served in this cluster"
+    return error.message
+
+
+def change_status(
+    work: HeldWork, key: Key, plural: str, found: Template | None, trouble: str | None, *, now: float
+) -> Object | None:
+    """Give the merge patch of a Work's status; None where it says all this already."""
+    reason, message = (_FAILURE, trouble) if trouble else _SUCCESS
+    wanted = Condition(type=APPLIED, status=str(trouble is None), reason=reason, message=message)
+    status: Object = {}
+    if conditions := put_condition(work.status.conditions, wanted, now=now):
+        status["conditions"] = conditions
+    statuses = [_describe(key, plural, found)] if found is not None else []
+    if statuses != [_read(each) for each in work.status.manifest_statuses or ()]:
+        status["manifestStatuses"] = statuses
+    if not status:
+        return None
+    return {"metadata": {"resourceVersion": work.metadata.resource_version}, "status": status}
+
+
+def _read(status: ManifestStatus) -> Object:
+    """Give a status as it was written: a record leaves out an ordinal of 0."""
+    had: Object = msgspec.json.decode(msgspec.json.encode(status))
+    return {**had, "identifier": {"ordinal": 0, **had["identifier"]}}
+
+
+def _tell_generations(group: str, found: Template) -> Object:
+    """Say what the copy is, of which generation of the template: its status alone does not."""
+    if not tells_generations(group, found.kind):
+        return {}
+    of_template = (found.metadata.annotations or {}).get(GENERATION_OF_TEMPLATE, "")
+    told = {GENERATION: found.metadata.generation}
+    return {**told, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else told
+
+
+def _describe(key: Key, plural: str, found: Template) -> Object:
+    group, _, version = key.api_version.rpartition("/")
+    identifier = {
+        "ordinal": 0,
+        "group": group,
+        "version": version,
+        "kind": key.kind,
+        "resource": plural,
+        "namespace": key.namespace,
+        "name": key.name,
+    }
+    status: Any = found.part("status")
+    described = {"identifier": {name: value for name, value in identifier.items() if value != ""}}
+    if status is not None:
+        described["status"] = (
+            {**status, **_tell_generations(group, found)} if isinstance(status, dict) else status
+        )
+    shown = {"metadata": {"generation": found.metadata.generation}, **read_parts(found), "status": status}
+    return {**described, "health": find_health(key.api_version, key.kind, shown)}

@@ -1,0 +1,186 @@
+"""The Works of a binding: one for each of its clusters, with the manifest as that cluster is to have it."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from federation.api import (
+    WORKS_API_VERSION,
+    GracefulEvictionTask,
+    PurgeMode,
+    ResourceBinding,
+    SchedulingType,
+)
+from federation.failover.state_preservation import note_state, take_along
+from federation.objects.names import (
+    EXECUTION_FINALIZER,
+    MANAGED,
+    TEMPLATE_UID,
+    Key,
+    name_work,
+    namespace_of_works,
+    tie_to_binding,
+)
+from federation.objects.resources import HeldWork
+from federation.objects.template import Object, Template
+from federation.propagation.binding import exchange_marks
+from federation.propagation.manifest import write_manifest
+from federation.propagation.replica_demand import REPLICAS
+from federation.propagation.schedule_result import kind_of
+from federation.rebalancing.handover import kept_replicas
+from federation.scheduling.rounding import divide, prefers_last_name
+from reberth.records import Labels
+
+CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
+
+
+class Steps(NamedTuple):
+    """What is to be done with the Works of one binding, by cluster."""
+
+    create: dict[str, Object]
+    change: dict[str, tuple[HeldWork, Object]]
+    delete: dict[str, HeldWork]
+
+
+def plan(key: Key, binding: ResourceBinding, template: Template, existing: Mapping[str, HeldWork]) -> Steps:
+    """Compare the Works that stand with those that are to be.
+
+    A cluster from which the workload is evicted keeps its Work as it is. Where it is to go directly, the Work
+    goes at once, and no other cluster is given a new one before it is gone.
+    """
+    tasks = {task.from_cluster: task for task in binding.spec.graceful_eviction_tasks or ()}
+    targets = targets_of(binding) | _keep(binding, existing)
+    held = {name for name, task in tasks.items() if name not in targets and not _is_direct(task)}
+    wanted = {
+        name: write_work(
+            key, binding, template, name, replicas, state=take_along(binding, name, existing.get(name))
+        )
+        for name, replicas in targets.items()
+    }
+    waits = any(_is_direct(task) and name in existing and name not in targets for name, task in tasks.items())
+    changes = {
+        name: (existing[name], change)
+        for name, work in wanted.items()
+        if name in existing and (change := change_work(existing[name], work))
+    }
+    return Steps(
+        create={} if waits else {name: work for name, work in wanted.items() if name not in existing},
+        change=changes,
+        delete={name: work for name, work in existing.items() if name not in targets and name not in held},
+    )
+
+
+def targets_of(binding: ResourceBinding) -> dict[str, int]:
+    """Give the clusters that are to have a copy, with its replicas: by decision, or for others' needs."""
+    needed = {each.name: 0 for one in binding.spec.required_by or () for each in one.clusters or ()}
+    return needed | {each.name: each.replicas for each in binding.spec.clusters or ()}
+
+
+def _keep(binding: ResourceBinding, existing: Mapping[str, HeldWork]) -> dict[str, int]:
+    """Give the copies that stay until others are ready, but for those that are to go at once."""
+    direct = {task.from_cluster for task in binding.spec.graceful_eviction_tasks or () if _is_direct(task)}
+    targets = targets_of(binding)
+    return {
+        name: max(replicas, targets.get(name, 0))
+        for name, replicas in kept_replicas(binding).items()
+        if name in existing and name not in direct
+    }
+
+
+def _is_direct(task: GracefulEvictionTask) -> bool:
+    return task.purge_mode is PurgeMode.DIRECTLY
+
+
+def write_work(
+    key: Key,
+    binding: ResourceBinding,
+    template: Template,
+    cluster: str,
+    replicas: int,
+    *,
+    state: Labels | None = None,
+) -> Object:
+    """Compose the Work of one cluster; `state` are labels that the copy takes over from one before it."""
+    labels, annotations = tie_to_binding(kind_of(binding), binding.metadata)
+    manifest = revise(key, write_manifest(key, template), binding, (cluster, replicas))
+    manifest["metadata"]["labels"] |= state or {}
+    return {
+        "apiVersion": WORKS_API_VERSION,
+        "kind": "Work",
+        "metadata": {
+            "name": name_work(key),
+            "namespace": namespace_of_works(cluster),
+            "labels": labels,
+            "annotations": {**annotations, **note_state(state or {})},
+            "finalizers": [EXECUTION_FINALIZER],
+        },
+        "spec": {
+            "workload": {"manifests": [manifest]},
+            "suspendDispatching": _is_halted(binding, cluster),
+            "preserveResourcesOnDeletion": bool(binding.spec.preserve_resources_on_deletion),
+        },
+    }
+
+
+def _is_halted(binding: ResourceBinding, cluster: str) -> bool:
+    said = binding.spec.suspension
+    if said is None:
+        return False
+    clusters = said.dispatching_on_clusters
+    return bool(said.dispatching or (clusters and cluster in (clusters.cluster_names or ())))
+
+
+def revise(key: Key, manifest: Object, binding: ResourceBinding, target: tuple[str, int]) -> Object:
+    """Give the manifest its share of the replicas, and the marks by which it is known in the member."""
+    field, spec = REPLICAS.get((key.api_version, key.kind)), manifest.get("spec")
+    cluster, replicas = target
+    if field and isinstance(spec, dict) and binding.spec.replicas:
+        manifest["spec"] = {**spec, field: replicas, **_share_completions(spec, binding, cluster)}
+    metadata = manifest["metadata"]
+    said = binding.metadata
+    metadata["labels"] = {**exchange_marks(metadata.get("labels"), said.labels), MANAGED: "true"}
+    annotations = exchange_marks(metadata.get("annotations"), said.annotations)
+    annotations[TEMPLATE_UID] = binding.spec.resource.uid
+    annotations.setdefault(CONFLICT_RESOLUTION, (binding.spec.conflict_resolution or "Abort").lower())
+    metadata["annotations"] = annotations
+    return manifest
+
+
+def _share_completions(spec: Object, binding: ResourceBinding, cluster: str) -> Object:
+    """A Job that is divided is done when all of its parts together are."""
+    completions, targets = spec.get("completions"), targets_of(binding)
+    if not completions or not _is_divided(binding):
+        return {}
+    from_the_end = prefers_last_name(binding.spec.resource.uid)
+    return {"completions": divide(completions, targets, last_name_first=from_the_end)[cluster]}
+
+
+def _is_divided(binding: ResourceBinding) -> bool:
+    scheduling = binding.spec.placement.replica_scheduling if binding.spec.placement else None
+    return scheduling is not None and scheduling.replica_scheduling_type is SchedulingType.DIVIDED
+
+
+def change_work(work: HeldWork, wanted: Object) -> Object | None:
+    """Give the merge patch that makes a Work what is wanted; None where it is."""
+    patch: Object = {}
+    spec, metadata = wanted["spec"], wanted["metadata"]
+    has = {
+        "suspendDispatching": bool(work.spec.suspend_dispatching),
+        "preserveResourcesOnDeletion": bool(work.spec.preserve_resources_on_deletion),
+        "workload": {"manifests": read_manifests(work)},
+    }
+    if changed := {name: value for name, value in spec.items() if has[name] != value}:
+        patch["spec"] = changed
+    marks = {
+        part: metadata[part]
+        for part in ("labels", "annotations")
+        if not metadata[part].items() <= (getattr(work.metadata, part) or {}).items()
+    }
+    if not patch and not marks:
+        return None
+    return {**patch, "metadata": {**marks, "resourceVersion": work.metadata.resource_version}}
+
+
+def read_manifests(work: HeldWork) -> list[Any]:
+    return [msgspec.json.decode(each) for each in work.spec.workload.manifests or ()]

@@ -1,0 +1,87 @@
+"""The way home: a workload that had to leave its preferred group returns when that can take it for good.
+
+Only who asks for it in its policy is brought back. All replicas must have had room in an earlier group for a
+while without a break; since when is written into the status, so nobody's memory is needed. How many are under
+way at once is limited.
+"""
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from federation.api import FailbackStatus, ResourceBinding
+from federation.rebalancing.handover import kept_replicas
+from federation.rebalancing.triggers import is_pending, last_scheduled
+from federation.scheduling import Decision, Fleet, Reason, decide
+from reberth.values.timestamp import parse_time, write_time
+
+
+class Note(NamedTuple):
+    """Write down which group it may come home to, or that there is none."""
+
+    failback: FailbackStatus | None
+
+
+class Return(NamedTuple):
+    """Ask for a fresh scheduling."""
+
+    to: str
+
+
+class Stay(NamedTuple):
+    """Nothing is to be done, but for a look after so many seconds."""
+
+    seconds: float | None = None
+
+
+def wants_failback(binding: ResourceBinding) -> bool:
+    placement, failover = binding.spec.placement, binding.spec.failover
+    groups = placement.cluster_affinities if placement else None
+    return failover is not None and failover.failback is not None and len(groups or ()) > 1
+
+
+def is_returning(binding: ResourceBinding) -> bool:
+    """Tell whether a workload is on its way: asked for, or with old copies that still stand."""
+    return wants_failback(binding) and (is_pending(binding) or bool(kept_replicas(binding)))
+
+
+def consider(binding: ResourceBinding, fleet: Fleet, *, now: float) -> Note | Return | Stay:
+    """Decide what is next for one workload that wants to come home."""
+    said = binding.spec.failover.failback if binding.spec.failover else None
+    if said is None or is_returning(binding) or binding.metadata.deletion_timestamp is not None:
+        return Stay()
+    home, noted = find_home(binding, fleet, now=now), binding.status.failback
+    if home is None:
+        return Stay() if noted is None else Note(None)
+    if noted is None or noted.affinity_name != home:
+        return Note(FailbackStatus(home, write_time(now)))
+    rest = parse_time(noted.since) + said.stabilization_seconds - now
+    return Return(home) if rest <= 0 else Stay(rest)
+
+
+def find_home(binding: ResourceBinding, fleet: Fleet, *, now: float) -> str | None:
+    """Name the earlier group that would take all replicas if it were asked now."""
+    last = last_scheduled(binding)
+    names = _list_groups(binding)
+    if last is None or binding.status.observed_affinity not in names[1:]:
+        return None
+    wished = replace(binding.spec, reschedule_triggered_at=write_time(last + 1))
+    decision = decide(replace(binding, spec=wished), fleet, now=now)
+    if decision.reason is not Reason.SUCCESS or not _fits(decision, binding):
+        return None
+    is_earlier = names.index(decision.affinity_name) < names.index(binding.status.observed_affinity)
+    return decision.affinity_name if is_earlier else None
+
+
+def _list_groups(binding: ResourceBinding) -> list[str]:
+    placement = binding.spec.placement
+    return [term.affinity_name for term in (placement.cluster_affinities if placement else None) or ()]
+
+
+def _fits(decision: Decision, binding: ResourceBinding) -> bool:
+    """Some divisions do not look at the room; who comes home needs it for every replica."""
+    had = {each.name: each.replicas for each in binding.spec.clusters or ()}
+    return all(
+        decision.verdicts[each.name].available + had.get(each.name, 0) >= each.replicas
+        for each in decision.clusters
+    )

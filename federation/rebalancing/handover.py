@@ -1,0 +1,95 @@
+"""Make before break: copies in clusters that lose replicas stay until those in the others are ready.
+
+Who wishes a fresh scheduling says how long old copies may stay. The scheduler writes with the new clusters
+which replicas they are, so that at no moment it looks as if they were to go. They are let go when every
+cluster has what it is to have, or when their time is over.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from federation.api import Handover, ResourceBinding, TargetCluster
+from federation.rebalancing.replicas import is_ready
+from federation.rebalancing.triggers import is_pending
+from federation.scheduling.demand import kind_of
+from reberth.values.object_error import ObjectError
+from reberth.values.timestamp import TimeError, parse_time, write_time
+
+
+class Ready(NamedTuple):
+    """The old copies may go: the new ones are ready, or the time is over."""
+
+    in_time: bool
+
+
+class Wait(NamedTuple):
+    """They stay for so many seconds at most."""
+
+    seconds: float
+
+
+def keep_old(binding: ResourceBinding, clusters: Iterable[TargetCluster], *, now: float) -> dict[str, Any]:
+    """Give what is to be written beside the clusters of a wished scheduling: a part of the binding's spec."""
+    said = binding.spec.handover
+    if said is None or said.timeout_seconds is None or _runs_to_an_end(binding):
+        return {}
+    wanted = {each.name: each.replicas for each in clusters}
+    old = _highest(*(said.clusters or ()), *(binding.spec.clusters or ()))
+    kept = {name: count for name, count in old.items() if name not in wanted or count > wanted[name]}
+    if not kept:
+        return {"handover": {"clusters": None, "until": None}} if said.clusters else {}
+    return {
+        "handover": {
+            "clusters": [{"name": name, "replicas": kept[name]} for name in sorted(kept)],
+            "until": write_time(now + said.timeout_seconds),
+        }
+    }
+
+
+def kept_replicas(binding: ResourceBinding) -> dict[str, int]:
+    """Give the clusters that keep replicas for the time being, and how many."""
+    said = binding.spec.handover
+    if said is None or _runs_to_an_end(binding):
+        return {}
+    return {each.name: each.replicas for each in said.clusters or ()}
+
+
+def judge(binding: ResourceBinding, *, now: float) -> Ready | Wait | None:
+    """Tell whether old copies may go; None where none are kept, or a newer wish decides about them."""
+    said = binding.spec.handover
+    if said is None or not said.clusters or is_pending(binding):
+        return None
+    if is_ready(binding):
+        return Ready(in_time=True)
+    rest = _read_until(binding, said) - now
+    return Wait(rest) if rest > 0 else Ready(in_time=False)
+
+
+def let_go(binding: ResourceBinding) -> dict[str, Any]:
+    """Give the merge patch by which the old copies are not kept any more."""
+    return {
+        "metadata": {"resourceVersion": binding.metadata.resource_version},
+        "spec": {"handover": {"clusters": None, "until": None}},
+    }
+
+
+def _runs_to_an_end(binding: ResourceBinding) -> bool:
+    """What has work to do once must not do it twice."""
+    return binding.spec.resource.kind == "Job"
+
+
+def _highest(*clusters: TargetCluster) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in clusters:
+        found[each.name] = max(each.replicas, found.get(each.name, 0))
+    return found
+
+
+def _read_until(binding: ResourceBinding, said: Handover) -> float:
+    """Read when they go in any case; without a time that is now."""
+    try:
+        return parse_time(said.until) if said.until else 0.0
+    except TimeError as error:
+        raise ObjectError(
+            kind_of(binding), binding.metadata, field="spec.handover.until", reason=str(error)
+        ) from error

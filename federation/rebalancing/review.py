@@ -1,0 +1,158 @@
+"""A look at a rebalancer: what its status is to say, and which bindings are to be asked for afresh.
+
+A wish is made in two steps. First its time is written into the status, then into the binding. Whoever begins
+again after the first finds the time there and writes the same one; so no binding is asked twice for one wish.
+The result is read from the binding alone: its scheduler has been there since.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.api import (
+    ObservedWorkload,
+    RebalancerStatus,
+    ResourceBinding,
+    WorkloadRebalancer,
+    WorkloadReference,
+)
+from federation.rebalancing.entries import merge
+from federation.rebalancing.expiry import find_finish
+from federation.rebalancing.progress import (
+    Moment,
+    Waiting,
+    advance,
+    ask,
+    count_moving,
+    find_waiting,
+    hold,
+    trigger_of,
+)
+from federation.rebalancing.replicas import count_all
+from federation.rebalancing.triggers import check_times, is_triggered
+from reberth.values.object_error import ObjectError
+from reberth.values.timestamp import parse_time
+
+Find = Callable[[WorkloadReference], ResourceBinding | None]
+Bindings = dict[WorkloadReference, ResourceBinding | None]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How long old copies stay at most, None where they go at once; and how many replicas move at once."""
+
+    handover: int | None = None
+    patience: float = 600.0
+    most_moving: int | None = None
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """A binding that is to be asked for afresh, once the status says so."""
+
+    workload: WorkloadReference
+    binding: ResourceBinding
+    at: str
+
+
+class Review(msgspec.Struct, frozen=True):
+    """`look_again` is when a time alone makes a difference."""
+
+    status: RebalancerStatus
+    triggers: tuple[Trigger, ...]
+    waiting: Counter[Waiting]
+    look_again: float | None = None
+
+
+def set_limits(rebalancer: WorkloadRebalancer, *, timeout: float) -> Limits:
+    """Read how the rebalancer wants it; the time-out is for one that does not say."""
+    spec = rebalancer.spec
+    seconds = spec.handover_timeout_seconds or max(1, int(timeout))
+    return Limits(seconds if spec.make_before_break else None, seconds, spec.max_moving_replicas)
+
+
+def list_wanted(
+    rebalancer: WorkloadRebalancer, resolve: Callable[[WorkloadRebalancer], Iterable[WorkloadReference]]
+) -> list[WorkloadReference]:
+    """Give the workloads of the spec. Selectors are asked once for each generation of it, not ever again."""
+    named = list(rebalancer.spec.workloads or ())
+    if rebalancer.status.observed_generation != rebalancer.metadata.generation:
+        return [*named, *resolve(rebalancer)]
+    return [*named, *(entry.workload for entry in rebalancer.status.observed_workloads or ())]
+
+
+def review(
+    rebalancer: WorkloadRebalancer,
+    wanted: Iterable[WorkloadReference],
+    find: Find,
+    *,
+    limits: Limits,
+    now: float,
+) -> Review:
+    """Look at all workloads of a rebalancer. Raises ObjectError where its own times cannot be read."""
+    moment = Moment(parse_time(rebalancer.metadata.creation_timestamp or ""), now)
+    before = rebalancer.status
+    known = {entry.workload: entry for entry in merge(wanted, before.observed_workloads or ())}
+    bindings = {workload: find(workload) for workload in known}
+    looked = [_look(entry, bindings) for entry in known.values()]
+    entries, look_again = _give_turns(looked, bindings, limits, moment)
+    status = RebalancerStatus(entries, rebalancer.metadata.generation, find_finish(before, entries, now=now))
+    return Review(
+        status,
+        tuple(_list_triggers(entries, bindings)),
+        Counter(filter(None, (find_waiting(each, bindings[each.workload]) for each in entries))),
+        look_again,
+    )
+
+
+def _look(entry: ObservedWorkload, bindings: Bindings) -> ObservedWorkload:
+    """Bring one entry up to date. A binding that cannot be read is left alone, and the others are not."""
+    binding = bindings[entry.workload]
+    try:
+        if binding is not None:
+            check_times(binding)
+    except ObjectError as error:
+        bindings[entry.workload] = None
+        return replace(entry, message=str(error))
+    return advance(entry, binding)
+
+
+def _give_turns(
+    entries: Iterable[ObservedWorkload],
+    bindings: Bindings,
+    limits: Limits,
+    moment: Moment,
+) -> tuple[tuple[ObservedWorkload, ...], float | None]:
+    """Ask for as many workloads as may move at once, and tell when one of them has taken too long."""
+    entries = tuple(entries)
+    ends = [(each, _end_of(each, limits)) for each in entries]
+    moving = {each.workload: count_moving(each, until=end, now=moment.now) for each, end in ends}
+    under_way = sum(moving.values())
+    given: list[ObservedWorkload] = []
+    for entry in entries:
+        binding = bindings[entry.workload]
+        if binding is None or entry.result is not None or entry.triggered_at is not None:
+            given.append(entry)
+            continue
+        size = count_all(binding.spec.clusters or ())
+        if limits.most_moving is not None and under_way and under_way + size > limits.most_moving:
+            given.append(hold(entry))
+            continue
+        under_way += size
+        given.append(ask(entry, binding, moment))
+    is_held = any(each.result is None and each.triggered_at is None for each in given)
+    waits = [end for each, end in ends if moving[each.workload] and each.result is not None]
+    return tuple(given), min(waits) if is_held and waits else None
+
+
+def _end_of(entry: ObservedWorkload, limits: Limits) -> float:
+    return (trigger_of(entry) or 0.0) + limits.patience
+
+
+def _list_triggers(entries: Iterable[ObservedWorkload], bindings: Bindings) -> Iterator[Trigger]:
+    for entry in entries:
+        binding, trigger = bindings[entry.workload], trigger_of(entry)
+        if binding is None or trigger is None or entry.result is not None or entry.triggered_at is None:
+            continue
+        if not is_triggered(binding, trigger):
+            yield Trigger(entry.workload, binding, entry.triggered_at)

@@ -1,0 +1,85 @@
+"""Why a binding is to be scheduled at all: most of the time nothing has changed and it stays as it is."""
+
+from enum import StrEnum
+
+import msgspec
+
+from federation.api import APPLIED_PLACEMENT, ClusterAffinityTerm, Placement, ResourceBinding
+from federation.scheduling.demand import Demand, Strategy
+from federation.scheduling.fleet import Fleet
+from federation.scheduling.unheard_clusters import has_heard
+
+
+class Cause(StrEnum):
+    """What makes a scheduling necessary, the first that is true."""
+
+    WISH = "somebody wishes it"
+    NEW = "no placement has been applied to it yet"
+    PLACEMENT = "its placement has changed"
+    REPLICAS = "its clusters have not as many replicas as it wants"
+    ALWAYS = "what is not divided is always looked at"
+    EVICTED = "it is being evicted from one of its clusters"
+    LEAVING = "one of its clusters is being deleted"
+    KINDS = "a cluster says only now what it serves"
+
+
+class Rest(StrEnum):
+    """What makes a scheduling unnecessary."""
+
+    SUSPENDED = "Its scheduling is suspended."
+    FOLLOWS = "It goes where the bindings that require it go."
+    UNCHANGED = "Placement, replicas and clusters are as they were when it was scheduled."
+
+
+def find_cause(binding: ResourceBinding, demand: Demand, fleet: Fleet) -> Cause | Rest:
+    """Tell why the binding is to be scheduled, or why it is not."""
+    spec = binding.spec
+    if spec.suspension and spec.suspension.scheduling:
+        return Rest.SUSPENDED
+    if spec.placement is None and spec.required_by:
+        return Rest.FOLLOWS
+    return _find_change(binding, demand, fleet) or Rest.UNCHANGED
+
+
+def _find_change(binding: ResourceBinding, demand: Demand, fleet: Fleet) -> Cause | None:
+    causes = {
+        Cause.WISH: demand.fresh,
+        Cause.NEW: APPLIED_PLACEMENT not in (binding.metadata.annotations or {}),
+        Cause.PLACEMENT: has_new_placement(binding),
+        Cause.ALWAYS: demand.strategy is Strategy.DUPLICATED or not demand.is_workload,
+        Cause.REPLICAS: sum(demand.targets.values()) != demand.replicas,
+        Cause.EVICTED: not demand.evicting.isdisjoint(demand.targets),
+        Cause.LEAVING: any(map(fleet.is_leaving, demand.targets)),
+        Cause.KINDS: has_heard(binding, fleet),
+    }
+    return next((cause for cause, holds in causes.items() if holds), None)
+
+
+def has_new_placement(binding: ResourceBinding) -> bool:
+    """Compare with the placement that was last applied; of its groups only the one in use matters."""
+    new, old = binding.spec.placement or Placement(), _read_applied(binding)
+    if old is None:
+        return True
+    if new == old:
+        return False
+    if _without_groups(new) != _without_groups(old):
+        return True
+    name = binding.status.observed_affinity
+    term = _find_term(new, name)
+    return not name or term is None or term != _find_term(old, name)
+
+
+def _read_applied(binding: ResourceBinding) -> Placement | None:
+    text = (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT)
+    try:
+        return msgspec.json.decode(text, type=Placement) if text else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _without_groups(placement: Placement) -> Placement:
+    return msgspec.structs.replace(placement, cluster_affinities=None, workload_affinity=None)
+
+
+def _find_term(placement: Placement, name: str) -> ClusterAffinityTerm | None:
+    return next((term for term in placement.cluster_affinities or () if term.affinity_name == name), None)

@@ -1,0 +1,162 @@
+"""Where one workload goes among the clusters: filter, rank, select, assign, group by group.
+
+A decision is a function of the binding, the clusters and the time. The group in use is tried first. When it
+no longer works the walk begins at the first group again, so that a workload comes home before it goes
+further away.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from federation.api import ResourceBinding, TargetCluster
+from federation.scheduling.affinity import Group
+from federation.scheduling.assignment import assign
+from federation.scheduling.cause import Cause, Rest, find_cause
+from federation.scheduling.demand import Demand, read_demand
+from federation.scheduling.filters import Reasons, find_reasons, find_tiers, summarize
+from federation.scheduling.fleet import Fleet
+from federation.scheduling.outcome import Decision, Failure, Reason, Refusal, Verdict, judge, tell_success
+from federation.scheduling.ranking import Candidate, rank
+from federation.scheduling.scoring import score
+from federation.scheduling.selecting import select
+from federation.scheduling.steps import Step, Timed, untimed
+from federation.scheduling.unheard_clusters import list_unheard
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One group tried: what was said of each cluster, and the clusters that it gives or why it gives none."""
+
+    group: Group
+    verdicts: dict[str, Verdict]
+    clusters: tuple[TargetCluster, ...] = ()
+    refusal: Refusal | None = None
+
+
+def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed = untimed) -> Decision:
+    """Decide where the workload is to be. Raises ObjectError where the binding holds what cannot be read."""
+    demand = read_demand(binding)
+    cause = find_cause(binding, demand, fleet)
+    if isinstance(cause, Rest):
+        return _rest(demand, cause, fleet)
+    if cause is not Cause.KINDS:
+        return _schedule(demand, cause, fleet, now=now, timed=timed)
+    anew = _schedule(replace(demand, fresh=True), cause, fleet, now=now, timed=timed)
+    return anew if anew.reason is Reason.SUCCESS else _rest(demand, Rest.UNCHANGED, fleet)
+
+
+def _schedule(demand: Demand, cause: Cause, fleet: Fleet, *, now: float, timed: Timed) -> Decision:
+    """Try group after group."""
+    failed: list[Attempt] = []
+    for group in _walk(demand):
+        attempt = _try(group, demand, fleet, timed)
+        if attempt.refusal is None:
+            done = _succeed(demand, attempt, failed)
+            unheard = _list_unheard(demand, (*failed, attempt), fleet)
+            return replace(done, cause=cause, scheduled_at=max(now, demand.wished_at), unheard=unheard)
+        failed.append(attempt)
+    return replace(_fail(demand, failed), cause=cause)
+
+
+def _list_unheard(demand: Demand, tried: Iterable[Attempt], fleet: Fleet) -> tuple[str, ...] | None:
+    """A steady scheduling places nothing anew, with whomever it might."""
+    if demand.targets and not demand.fresh:
+        return None
+    return list_unheard((attempt.verdicts for attempt in tried), fleet)
+
+
+def _walk(demand: Demand) -> Iterator[Group]:
+    """Give the group in use, then all others from the first on; a fresh scheduling has none in use."""
+    in_use = [group for group in demand.groups if group.name == demand.observed and not demand.fresh]
+    yield from in_use
+    yield from (group for group in demand.groups if group not in in_use)
+
+
+def _try(group: Group, demand: Demand, fleet: Fleet, timed: Timed) -> Attempt:
+    with timed(Step.FILTER):
+        reasons = find_reasons(demand, group, fleet)
+    with timed(Step.SCORE):
+        verdicts = _judge_clusters(reasons, demand, fleet)
+    tiers = find_tiers(group, fleet)
+    passed = [
+        Candidate(
+            member, tier, sum(verdict.scores.values()), verdict.available, demand.targets.get(member.name, 0)
+        )
+        for member, tier, verdict in zip(fleet.members, tiers, verdicts.values(), strict=True)
+        if verdict.passed and tier is not None
+    ]
+    placed = _place(passed, demand, timed) if passed else summarize(reasons)
+    if isinstance(placed, Refusal):
+        return Attempt(group, verdicts, refusal=placed)
+    return Attempt(group, verdicts, placed)
+
+
+def _judge_clusters(reasons: Iterable[Reasons], demand: Demand, fleet: Fleet) -> dict[str, Verdict]:
+    # Without replicas there is nothing to make room for.
+    rooms = fleet.estimate(demand.request) if demand.replicas else (0,) * len(fleet.members)
+    return {
+        member.name: Verdict(not against, against, {} if against else score(demand, member.name), room)
+        for member, against, room in zip(fleet.members, reasons, rooms, strict=True)
+    }
+
+
+def _place(passed: Sequence[Candidate], demand: Demand, timed: Timed) -> tuple[TargetCluster, ...] | Refusal:
+    with timed(Step.SELECT):
+        selected = select(rank(passed), demand)
+    if isinstance(selected, Refusal):
+        return selected
+    with timed(Step.ASSIGN):
+        return assign(selected, demand)
+
+
+def _succeed(demand: Demand, attempt: Attempt, failed: Iterable[Attempt]) -> Decision:
+    return Decision(
+        clusters=attempt.clusters,
+        affinity_name=attempt.group.name,
+        reason=Reason.SUCCESS,
+        message=tell_success(attempt.clusters, is_namespaced=demand.is_namespaced),
+        verdicts=attempt.verdicts,
+        failures=_tell(demand, failed),
+    )
+
+
+def _fail(demand: Demand, failed: Sequence[Attempt]) -> Decision:
+    refusal, retry = judge([each.refusal for each in failed if each.refusal])
+    return Decision(
+        clusters=_keep(demand),
+        affinity_name=demand.observed,
+        reason=refusal.reason,
+        message=refusal.message,
+        verdicts=failed[0].verdicts,
+        failures=_tell(demand, failed),
+        retry=retry,
+    )
+
+
+def _rest(demand: Demand, rest: Rest, fleet: Fleet) -> Decision:
+    group = next(_walk(demand))
+    return Decision(
+        clusters=_keep(demand),
+        affinity_name=demand.observed,
+        reason=Reason.SUCCESS,
+        message=rest,
+        verdicts=_judge_clusters(find_reasons(demand, group, fleet), demand, fleet),
+    )
+
+
+def _keep(demand: Demand) -> tuple[TargetCluster, ...]:
+    return tuple(TargetCluster(name, demand.targets[name]) for name in sorted(demand.targets))
+
+
+def _tell(demand: Demand, failed: Iterable[Attempt]) -> tuple[Failure, ...]:
+    """Give the text of each named group's Event; without groups the message says it all."""
+    return tuple(
+        Failure(
+            each.group.name,
+            f"failed to schedule {demand.kind}({demand.name}) "
+            f"with clusterAffiliates index({each.group.index}): {each.refusal.message}",
+        )
+        for each in failed
+        if each.group.name and each.refusal
+    )

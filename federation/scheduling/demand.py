@@ -1,0 +1,198 @@
+"""What one binding demands, read once from its object into values that the steps of a decision compare."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum, auto
+
+import msgspec
+
+from federation.api import (
+    BindingSpec,
+    ClusterToleration,
+    DivisionPreference,
+    Placement,
+    ResourceBinding,
+    SchedulingType,
+    SpreadConstraint,
+    SpreadField,
+)
+from federation.scheduling.affinity import Affinity, FieldError, Group, compile_affinity, list_groups
+from federation.scheduling.estimating import Request, read_request
+from federation.scheduling.noting import read_note
+from federation.scheduling.rounding import prefers_last_name
+from reberth.values.object_error import ObjectError
+from reberth.values.quantity import QuantityError
+from reberth.values.timestamp import TimeError, parse_time
+
+NAMESPACED = "ResourceBinding"
+CLUSTER_SCOPED = "ClusterResourceBinding"
+_PLACEMENT = "spec.placement"
+
+
+class Strategy(Enum):
+    """How replicas are given to clusters: the same number to each, by fixed weights, by room, or to few."""
+
+    DUPLICATED = auto()
+    STATIC_WEIGHT = auto()
+    DYNAMIC_WEIGHT = auto()
+    AGGREGATED = auto()
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """How many of something there must be and may be; no `most` is no limit."""
+
+    least: int = 1
+    most: int | None = None
+
+
+class Demand(msgspec.Struct, frozen=True, eq=False):
+    """One binding. `fresh` is the wish to be scheduled as if it were nowhere yet, `wished_at` its time."""
+
+    kind: str
+    name: str
+    uid: str
+    api: tuple[str, str]
+    replicas: int
+    is_workload: bool
+    request: Request
+    targets: dict[str, int]
+    evicting: frozenset[str]
+    groups: tuple[Group, ...]
+    observed: str
+    fresh: bool
+    wished_at: float
+    tolerations: tuple[ClusterToleration, ...]
+    spread: dict[SpreadField | None, Bounds]
+    strategy: Strategy
+    weights: tuple[tuple[Affinity, int], ...]
+
+    @property
+    def is_namespaced(self) -> bool:
+        return self.kind == NAMESPACED
+
+    @property
+    def divides_by_room(self) -> bool:
+        return self.strategy in {Strategy.DYNAMIC_WEIGHT, Strategy.AGGREGATED}
+
+    @property
+    def last_name_first(self) -> bool:
+        return prefers_last_name(self.uid)
+
+
+def read_demand(binding: ResourceBinding) -> Demand:
+    """Read a binding. Raises ObjectError where it holds what cannot be read."""
+    with _naming(binding):
+        return _read(binding, binding.spec.placement or Placement())
+
+
+def kind_of(binding: ResourceBinding) -> str:
+    return NAMESPACED if binding.metadata.namespace else CLUSTER_SCOPED
+
+
+def name_of(binding: ResourceBinding) -> str:
+    """Give namespace/name, or the name alone where there is no namespace."""
+    return "/".join(filter(None, (binding.metadata.namespace, binding.metadata.name)))
+
+
+def is_due(binding: ResourceBinding) -> bool:
+    """Tell whether somebody wishes a fresh scheduling that has not been done since.
+
+    Both times are whole seconds. Of two equal ones the wish came second if the object has changed since the
+    scheduler looked at it, unless it is noted that this very wish was carried out.
+    """
+    trigger, last = binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time
+    if trigger is None or last is None:
+        return False
+    wished = _read_seconds(trigger, "spec.rescheduleTriggeredAt")
+    done = _read_seconds(last, "status.lastScheduledTime")
+    return wished > done or (wished == done and _is_unheard(binding, trigger))
+
+
+def _is_unheard(binding: ResourceBinding, trigger: str) -> bool:
+    """Tell of a wish that was made in the second of the last scheduling whether it came after it."""
+    generation, note = binding.metadata.generation, read_note(binding)
+    if note is not None and note.wish == trigger:
+        return False
+    return generation == 0 or generation > binding.status.scheduler_observed_generation
+
+
+def _read(binding: ResourceBinding, placement: Placement) -> Demand:
+    spec = binding.spec
+    one_part = len(spec.components or ()) <= 1
+    is_workload = one_part and (spec.replicas > 0 or spec.replica_requirements is not None)
+    strategy = _find_strategy(placement)
+    return Demand(
+        kind=kind_of(binding),
+        name=name_of(binding),
+        uid=spec.resource.uid,
+        api=(spec.resource.api_version, spec.resource.kind),
+        replicas=spec.replicas if one_part else 0,
+        is_workload=is_workload,
+        request=_read_request(spec),
+        targets={target.name: target.replicas for target in spec.clusters or ()},
+        evicting=frozenset(task.from_cluster for task in spec.graceful_eviction_tasks or ()),
+        groups=list_groups(placement, _PLACEMENT, with_overflow=is_workload),
+        observed=binding.status.observed_affinity,
+        fresh=is_due(binding),
+        wished_at=_read_wish(spec),
+        tolerations=placement.cluster_tolerations or (),
+        spread={each.spread_by_field: _read_bounds(each) for each in placement.spread_constraints or ()},
+        strategy=strategy,
+        weights=_read_weights(placement) if strategy is Strategy.STATIC_WEIGHT else (),
+    )
+
+
+def _find_strategy(placement: Placement) -> Strategy:
+    scheduling = placement.replica_scheduling
+    if scheduling is None or scheduling.replica_scheduling_type is SchedulingType.DUPLICATED:
+        return Strategy.DUPLICATED
+    if scheduling.replica_division_preference is DivisionPreference.AGGREGATED:
+        return Strategy.AGGREGATED
+    preference = scheduling.weight_preference
+    return Strategy.DYNAMIC_WEIGHT if preference and preference.dynamic_weight else Strategy.STATIC_WEIGHT
+
+
+def _read_bounds(constraint: SpreadConstraint) -> Bounds:
+    return Bounds(constraint.min_groups or 1, constraint.max_groups or None)
+
+
+def _read_weights(placement: Placement) -> tuple[tuple[Affinity, int], ...]:
+    scheduling = placement.replica_scheduling
+    preference = scheduling.weight_preference if scheduling else None
+    rules = (preference.static_weight_list if preference else None) or ()
+    path = f"{_PLACEMENT}.replicaScheduling.weightPreference.staticWeightList"
+    return tuple(
+        (compile_affinity(rule.target_cluster, f"{path}[{index}].targetCluster"), rule.weight)
+        for index, rule in enumerate(rules)
+    )
+
+
+def _read_request(spec: BindingSpec) -> Request:
+    needs = spec.replica_requirements
+    try:
+        return read_request(needs.resource_request if needs else None)
+    except QuantityError as error:
+        raise FieldError("spec.replicaRequirements.resourceRequest", str(error)) from error
+
+
+def _read_wish(spec: BindingSpec) -> float:
+    trigger = spec.reschedule_triggered_at
+    return 0.0 if trigger is None else _read_seconds(trigger, "spec.rescheduleTriggeredAt")
+
+
+def _read_seconds(text: str, field: str) -> float:
+    try:
+        return parse_time(text) // 1
+    except TimeError as error:
+        raise FieldError(field, str(error)) from error
+
+
+@contextmanager
+def _naming(binding: ResourceBinding) -> Iterator[None]:
+    """Say which binding it is that holds what cannot be read."""
+    try:
+        yield
+    except FieldError as error:
+        raise ObjectError(
+            kind_of(binding), binding.metadata, field=error.field, reason=error.reason
+        ) from error

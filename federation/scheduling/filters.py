@@ -1,0 +1,130 @@
+"""Which clusters are in question, and for each that is not, what every plugin has against it.
+
+A plugin says no with the words that users know from the condition and from events. Where a workload already
+is, neither a missing API nor a taint drives it away; a fresh scheduling knows no such mercy.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from federation.api import ClusterToleration, SpreadField
+from federation.scheduling.affinity import Group
+from federation.scheduling.demand import Demand
+from federation.scheduling.fleet import Fleet, Member
+from federation.scheduling.outcome import Reason, Refusal
+from reberth.records import Taint
+from reberth.selectors import find_untolerated
+
+Reasons = dict[str, str]
+
+API_ENABLEMENT = "APIEnablement"
+TAINT_TOLERATION = "TaintToleration"
+CLUSTER_AFFINITY = "ClusterAffinity"
+SPREAD_CONSTRAINT = "SpreadConstraint"
+CLUSTER_EVICTION = "ClusterEviction"
+TERMINATION = "ClusterTermination"
+
+_PROPERTIES = {SpreadField.PROVIDER: "provider", SpreadField.REGION: "region", SpreadField.ZONE: "zones"}
+_EVICTING = "cluster(s) is in the process of eviction"
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What many bindings ask alike: the terms that depend on nothing else of a binding."""
+
+    api: tuple[str, str]
+    tolerations: tuple[ClusterToleration, ...]
+    group: Group
+    spread: frozenset[SpreadField | None]
+
+
+def find_reasons(demand: Demand, group: Group, fleet: Fleet) -> list[Reasons]:
+    """Give for each cluster what speaks against it, by plugin."""
+    terms = Terms(demand.api, demand.tolerations, group, frozenset(demand.spread))
+    reasons = list(fleet.column(_refuse, terms))
+    for name in () if demand.fresh else demand.targets:
+        _change(reasons, fleet.places.get(name), _pardon)
+    for name in demand.evicting:
+        _change(reasons, fleet.places.get(name), _add_eviction)
+    return reasons
+
+
+def find_tiers(group: Group, fleet: Fleet) -> tuple[int | None, ...]:
+    """Give for each cluster the first tier of the group that it belongs to."""
+    return fleet.column(_find_tier, group)
+
+
+def summarize(reasons: Iterable[Reasons]) -> Refusal:
+    """Say of no cluster at all why: each counts once, by the first plugin that refuses it."""
+    counts = Counter(next(iter(each.values())) for each in reasons)
+    texts = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    message = f"0/{counts.total()} clusters are available: {texts or 'no cluster exists'}."
+    return Refusal(Reason.NO_CLUSTER_FIT, message)
+
+
+def _refuse(member: Member, terms: Terms) -> Reasons:
+    texts = {plugin: plugin_refuses(member, terms) for plugin, plugin_refuses in _PLUGINS.items()}
+    return {plugin: text for plugin, text in texts.items() if text}
+
+
+def _refuse_leaving(member: Member, _terms: Terms) -> str:
+    return "cluster(s) is being deleted" if member.is_leaving else ""
+
+
+def _refuse_without_api(member: Member, terms: Terms) -> str:
+    return "" if terms.api in member.apis else "cluster(s) did not have the API resource"
+
+
+def _refuse_tainted(member: Member, terms: Terms) -> str:
+    """What drives out after some time lets nobody come in that time."""
+    lasting = tuple(each for each in terms.tolerations if each.toleration_seconds is None)
+    taint = find_untolerated(member.taints, terms.tolerations) or find_untolerated(
+        (each for each in member.taints if each.effect == "NoExecute"), lasting
+    )
+    return f"cluster(s) had untolerated taint {{{_write(taint)}}}" if taint else ""
+
+
+def _refuse_outside(member: Member, terms: Terms) -> str:
+    if _find_tier(member, terms.group) is not None:
+        return ""
+    return "cluster(s) did not match the placement cluster affinity constraint"
+
+
+def _refuse_without_property(member: Member, terms: Terms) -> str:
+    for field, name in _PROPERTIES.items():
+        if field in terms.spread and not member.fields(field):
+            return f"cluster(s) did not have {name} property"
+    return ""
+
+
+_PLUGINS: dict[str, Callable[[Member, Terms], str]] = {
+    TERMINATION: _refuse_leaving,
+    API_ENABLEMENT: _refuse_without_api,
+    TAINT_TOLERATION: _refuse_tainted,
+    CLUSTER_AFFINITY: _refuse_outside,
+    SPREAD_CONSTRAINT: _refuse_without_property,
+}
+
+
+def _find_tier(member: Member, group: Group) -> int | None:
+    return next((tier for tier, affinity in enumerate(group.tiers) if affinity.matches(member)), None)
+
+
+def _change(reasons: list[Reasons], place: int | None, change: Callable[[Reasons], Reasons]) -> None:
+    if place is not None:
+        reasons[place] = change(reasons[place])
+
+
+def _pardon(reasons: Reasons) -> Reasons:
+    return {
+        plugin: text for plugin, text in reasons.items() if plugin not in {API_ENABLEMENT, TAINT_TOLERATION}
+    }
+
+
+def _add_eviction(reasons: Reasons) -> Reasons:
+    return {**reasons, CLUSTER_EVICTION: _EVICTING}
+
+
+def _write(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -1,0 +1,127 @@
+"""Which regions are taken, and which of their clusters.
+
+A combination of regions is sound as soon as it has enough regions and enough clusters; the one with the
+highest sum of scores is best, and of that one no more is taken than is needed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from federation.api import SpreadField
+from federation.scheduling.demand import Bounds, Demand, Strategy
+from federation.scheduling.outcome import Reason, Refusal
+from federation.scheduling.ranking import Candidate, rank
+
+_UNIT = 1000  # so that the scores of the clusters, at most 100, only break ties
+
+
+class Region(msgspec.Struct, frozen=True):
+    """A region, the number of its clusters in question, and its score."""
+
+    name: str
+    clusters: int
+    score: int
+
+
+Combination = tuple[int, ...]
+
+
+class Path(msgspec.Struct, frozen=True):
+    """A combination that is being put together, as places in the list of regions."""
+
+    score: int = 0
+    clusters: int = 0
+    places: Combination = ()
+
+    def merit(self) -> tuple[int, int, Combination]:
+        """Sort: the higher score, more clusters, and at last what is found first."""
+        return -self.score, -self.clusters, self.places
+
+
+def select_regions(ranked: Sequence[Candidate], demand: Demand) -> list[Candidate] | Refusal:
+    """Take the best cluster of each region, then the best of the others as far as clusters are allowed."""
+    bounds, of_clusters = demand.spread[SpreadField.REGION], demand.spread.get(SpreadField.CLUSTER, Bounds())
+    members = _group(ranked)
+    if len(members) < bounds.least:
+        message = "the number of feasible region is less than spreadConstraint.MinGroups"
+        return Refusal(Reason.SCHEDULER_ERROR, message)
+    regions = [Region(name, len(each), score_region(each, demand)) for name, each in members.items()]
+    chosen = combine(regions, _narrow(bounds, of_clusters), of_clusters.least)
+    if not chosen:
+        message = "the number of clusters is less than the cluster spreadConstraint.MinGroups"
+        return Refusal(Reason.SCHEDULER_ERROR, message)
+    best = [members[region.name][0] for region in chosen]
+    others = rank(each for region in chosen for each in members[region.name][1:])
+    most = len(ranked) if of_clusters.most is None else of_clusters.most
+    return best + others[: most - len(best)]
+
+
+def score_region(ranked: Sequence[Candidate], demand: Demand) -> int:
+    """Count the clusters, or the replicas, that the region has room for; its clusters' scores break ties."""
+    if demand.strategy is Strategy.DUPLICATED:
+        fitting = [each for each in ranked if each.room >= demand.replicas]
+        return _UNIT * len(fitting) + _mean(fitting)
+    of_clusters = demand.spread.get(SpreadField.CLUSTER, Bounds())
+    least = demand.spread[SpreadField.REGION].least
+    share = -(-demand.replicas // least)
+    room, count = 0, 0
+    for each in ranked:
+        room, count = room + each.room, count + 1
+        if room >= share and count >= max(least, of_clusters.least):
+            break
+    return _UNIT * min(share, room) + _mean(ranked[:count])
+
+
+def combine(regions: Iterable[Region], bounds: Bounds, clusters: int) -> list[Region]:
+    """Find the best combination with as many regions as the bounds allow and at least so many clusters."""
+    listed = sorted(regions, key=lambda each: (each.clusters, -each.score, each.name))
+    sound = _find_sound(listed, bounds, clusters)
+    if not sound:
+        return []
+    best = [listed[place] for place in min(sound, key=Path.merit).places]
+    return _shorten(sorted(best, key=lambda each: (-each.score, each.name)), bounds, clusters)
+
+
+def _find_sound(listed: Sequence[Region], bounds: Bounds, clusters: int) -> list[Path]:
+    """Add regions one by one, and keep of the unfinished paths with equal needs only the best."""
+    most = len(listed) if bounds.most is None else bounds.most
+    growing: dict[tuple[int, int], Path] = {(0, 0): Path()}
+    sound = []
+    for place, region in enumerate(listed):
+        for path in list(growing.values()):
+            longer = Path(path.score + region.score, path.clusters + region.clusters, (*path.places, place))
+            if len(longer.places) >= bounds.least and longer.clusters >= clusters:
+                sound.append(longer)
+            elif len(longer.places) < most:
+                _keep_better(growing, (len(longer.places), min(longer.clusters, clusters)), longer)
+    return sound
+
+
+def _keep_better(growing: dict[tuple[int, int], Path], needs: tuple[int, int], path: Path) -> None:
+    growing[needs] = min(growing.get(needs, path), path, key=Path.merit)
+
+
+def _shorten(best: list[Region], bounds: Bounds, clusters: int) -> list[Region]:
+    """Leave out the lowest scores as long as the rest is sound alone."""
+    for count in range(bounds.least, len(best)):
+        if sum(region.clusters for region in best[:count]) >= clusters:
+            return best[:count]
+    return best
+
+
+def _narrow(bounds: Bounds, of_clusters: Bounds) -> Bounds:
+    """More regions than clusters cannot be."""
+    limits = [most for most in (bounds.most, of_clusters.most) if most is not None]
+    return Bounds(bounds.least, min(limits, default=None))
+
+
+def _group(ranked: Sequence[Candidate]) -> dict[str, list[Candidate]]:
+    members: dict[str, list[Candidate]] = {}
+    for each in ranked:
+        members.setdefault(each.member.region, []).append(each)
+    return members
+
+
+def _mean(candidates: Sequence[Candidate]) -> int:
+    return sum(each.score for each in candidates) // len(candidates) if candidates else 0

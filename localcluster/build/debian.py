@@ -1,0 +1,66 @@
+"""Programs of Debian's packages, unpacked into the user's cache: nothing is installed, no root is needed."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from localcluster.build import download_cache
+from localcluster.errors import LocalClusterError
+
+
+class NoPackage(LocalClusterError):
+    """A package could not be had; the message says what to do."""
+
+
+def program(package: str, name: str) -> Path:
+    """Path of a program: on PATH, cached, or taken now from its package."""
+    on_path = shutil.which(name)
+    if on_path:
+        return Path(on_path)
+    folder = download_cache.cache_folder() / "programs" / f"debian-{package}"
+    with download_cache.locked(folder.with_suffix(".lock")):
+        if not folder.is_dir():
+            _unpack(package, folder)
+    return folder / "usr" / "bin" / name
+
+
+def _unpack(package: str, folder: Path) -> None:
+    print(f"localcluster: taking {package} from Debian", file=sys.stderr, flush=True)
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        content = unfinished / "content"
+        _run(
+            ["dpkg-deb", "--extract", str(_download(package, unfinished)), str(content)], package, unfinished
+        )
+        content.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _download(package: str, folder: Path) -> Path:
+    """Fetch the package as this machine's lists know it; with lists of our own where they know nothing."""
+    try:
+        _run(["apt-get", "download", package], package, folder)
+    except NoPackage:
+        own = [f"-oDir::State::Lists={folder / 'lists'}", f"-oDir::Cache={folder / 'cache'}"]
+        (folder / "lists" / "partial").mkdir(parents=True)
+        (folder / "cache" / "archives" / "partial").mkdir(parents=True)
+        _run(["apt-get", *own, "update"], package, folder)
+        _run(["apt-get", *own, "download", package], package, folder)
+    return next(folder.glob(f"{package}_*.deb"))
+
+
+def _run(command: Sequence[str], package: str, folder: Path) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise NoPackage(
+            f"{command[0]} is not here: install {package} by hand, so that it is on PATH"
+        ) from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise NoPackage(f"{package} cannot be had with {' '.join(command)}: {last}")

@@ -1,0 +1,74 @@
+"""What is built, at which versions: a pinned Go module per product, for their dependencies disagree."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MODULES = Path(__file__).parents[1] / "modules"
+KUBERNETES = "1.36.3"
+KUBERNETES_VERSIONS = (KUBERNETES, "1.35.4")
+
+_KUBERNETES_PROGRAMS = {
+    name: f"k8s.io/kubernetes/cmd/{name}"
+    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+}
+
+
+@dataclass(frozen=True)
+class Product:
+    name: str
+    version: str
+    module: str
+    programs: Mapping[str, str]
+    link: tuple[str, ...] = ()
+    minutes: int = 1
+    replaced: Mapping[str, str] | None = None
+    folder: Path | None = None
+    """Where its sources stand if they are our own, and not only a go.mod that names a published module."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version}"
+
+    @property
+    def sources(self) -> Path:
+        """The folder of its go.mod and go.sum."""
+        return self.folder or MODULES / f"{self.name}-{self.version}"
+
+
+def _say_version(version: str) -> tuple[str, ...]:
+    """Without these the programs call themselves v0.0.0-master, which misleads clients."""
+    major, minor, _ = version.split(".")
+    package = "k8s.io/component-base/version"
+    values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    return tuple(f"-X {package}.{name}={value}" for name, value in values.items())
+
+
+def kubernetes(version: str | None = None) -> Product:
+    """Kubernetes at the version asked for, at $KUBERNETES, or at the default."""
+    version = version or os.environ.get("KUBERNETES") or KUBERNETES
+    if version not in KUBERNETES_VERSIONS:
+        known = ", ".join(KUBERNETES_VERSIONS)
+        raise ValueError(f"Kubernetes {version} is not pinned here; known: {known}")
+    return Product(
+        name="kubernetes",
+        version=version,
+        module="k8s.io/kubernetes",
+        programs=_KUBERNETES_PROGRAMS,
+        link=_say_version(version),
+        minutes=5,
+    )
+
+
+ETCD = Product("etcd", "3.6.13", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"})
+KWOK = Product("kwok", "0.8.0", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, minutes=2)
+DESCHEDULER = Product(
+    "descheduler",
+    "0.36.0",
+    "sigs.k8s.io/descheduler",
+    {"descheduler": "sigs.k8s.io/descheduler/cmd/descheduler"},
+    minutes=2,
+    # Its own go.mod asks for a commit of kube-openapi that its client libraries no longer fit.
+    replaced={"k8s.io/kube-openapi": "k8s.io/kube-openapi v0.0.0-20260512234627-ef417d054102"},
+)

@@ -1,0 +1,241 @@
+"""One request on its way: the server asked or stood in for, its answer bent and passed on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Self
+
+import aiohttp
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+
+from localcluster.faults import body_filters, severing
+from localcluster.faults.body_filters import Bend, Finish, Hold, Pause, Step
+from localcluster.faults.effects import Answer, Delay, Ending, LoseAnswer, Replay, Reset, Stale, Stall
+from localcluster.faults.journal import Changes, Entry
+from localcluster.faults.link import Link
+from localcluster.faults.relay import Relayed, Upstream, UpstreamLost, end_to_end
+from localcluster.faults.rules import Act, Rule
+from localcluster.faults.status_bodies import Reply
+
+_WATCH_HEADERS = {"Cache-Control": "no-cache, private", "Content-Type": "application/json"}
+_BATCH = 256
+
+
+class Severed(Exception):
+    """The answer ends here, and in this way."""
+
+    def __init__(self, ending: Ending) -> None:
+        self.ending = ending
+
+
+@dataclass
+class Source:
+    """An answer before its bends; `body` gives its bytes as they come."""
+
+    status: int
+    headers: CIMultiDict[str]
+    body: AsyncIterator[bytes]
+    reason: str | None = None
+
+
+class Exchange:
+    def __init__(
+        self,
+        incoming: web.Request,
+        entry: Entry,
+        *,
+        acts: Sequence[Act],
+        link: Link,
+        upstream: Upstream,
+        changes: Changes,
+    ) -> None:
+        self._incoming = incoming
+        self._entry = entry
+        self._asked = entry.asked
+        self._acts = acts
+        self._link = link
+        self._upstream = upstream
+        self._changes = changes
+
+    async def run(self) -> web.StreamResponse:
+        """Answer, or break the client's connection. Cancelled when the client leaves, it leaves upstream."""
+        try:
+            return await self._answer()
+        except Severed as severed:
+            await self._sever(severed.ending)
+        except (aiohttp.ClientError, UpstreamLost, ConnectionError) as error:
+            # To the client an API server that is gone or breaks off is a connection that breaks.
+            self._entry.error = repr(error)
+            severing.reset(self._incoming.transport)
+        finally:
+            self._changes.announce()
+        return web.Response()  # to nobody
+
+    async def _answer(self) -> web.StreamResponse:
+        if self._link.is_cut:  # its TLS handshake was under way when the others were reset
+            raise Severed(Ending.RESET)
+        body = await self._incoming.content.read()
+        await self._link.until_passable()
+        await self._delay("request")
+        if (source := self._stand_in()) is not None:
+            return await self._respond(source)
+        return await self._pass_on(body)
+
+    async def _delay(self, of: str) -> None:
+        for act in self._acts:
+            match act.rule.effect:
+                case Delay(seconds, of=part) if part == of:
+                    act.happen()
+                    await asyncio.sleep(seconds)
+
+    def _stand_in(self) -> Source | None:
+        """The answer of the first rule that has one."""
+        for act in self._acts:
+            source: Source | None = None
+            match act.rule.effect:
+                case Reset():
+                    act.happen()
+                    raise Severed(Ending.RESET)
+                case Answer(status):
+                    source = _whole(status.reply(self._asked))
+                case Stale(memory) if (reply := memory.recall(self._asked)) is not None:
+                    source = _whole(reply)
+                case Replay():
+                    source = Source(200, CIMultiDict(_WATCH_HEADERS), self._replay(act, act.rule.effect))
+            if source is not None:
+                act.happen()
+                return source
+        return None
+
+    def _replay(self, act: Act, effect: Replay) -> "Paced":
+        at_end = partial(self._until_lifted, act.rule) if effect.hold else None
+        return Paced(map(_as_line, effect.lines), rate=effect.rate, at_end=at_end)
+
+    async def _pass_on(self, body: bytes) -> web.StreamResponse:
+        async with self._upstream.ask(self._incoming, body, plain=bool(self._acts)) as answer:
+            self._entry.upstream_status = answer.status
+            headers = end_to_end(answer.headers)
+            return await self._respond(
+                Source(answer.status, headers, answer.content.iter_any(), answer.reason)
+            )
+
+    async def _respond(self, source: Source) -> web.StreamResponse:
+        await self._delay("answer")
+        await self._withhold()
+        bends = self._bends(source)
+        answer = Relayed(source.status, source.reason, source.headers)
+        if bends:
+            answer.headers.popall(hdrs.CONTENT_LENGTH, None)
+            answer.enable_chunked_encoding()
+        await self._link.until_passable()
+        await answer.prepare(self._incoming)
+        self._entry.status = source.status
+        self._changes.announce()
+        try:
+            await self._send(answer, source.body, bends)
+        except Severed as severed:
+            if severed.ending is not Ending.CLEAN:
+                raise
+        await answer.write_eof()
+        return answer
+
+    async def _withhold(self) -> None:
+        for act in self._acts:
+            match act.rule.effect:
+                case LoseAnswer():
+                    act.happen()
+                    raise Severed(Ending.RESET)
+                case Stall(after=None):
+                    act.happen()
+                    await self._until_lifted(act.rule)
+
+    def _bends(self, source: Source) -> list[Bend]:
+        begun = Reply(source.status, dict(source.headers), b"")
+        bends = (body_filters.bend_by(act, self._asked, begun) for act in self._acts)
+        return [bend for bend in bends if bend is not None]
+
+    async def _send(
+        self, answer: web.StreamResponse, body: AsyncIterator[bytes], bends: Sequence[Bend]
+    ) -> None:
+        await self._do(body_filters.begin(bends), answer)
+        async for data in body:
+            await self._do(body_filters.feed(bends, data), answer)
+        await self._do(body_filters.flush(bends), answer)
+
+    async def _do(self, steps: Iterator[Step], answer: web.StreamResponse) -> None:
+        for step in steps:
+            match step:
+                case bytes():
+                    await self._link.until_passable()
+                    await answer.write(step)
+                case Pause(seconds):
+                    await asyncio.sleep(seconds)
+                case Hold(rule):
+                    await self._until_lifted(rule)
+                case Finish(ending):
+                    raise Severed(ending)
+
+    async def _until_lifted(self, rule: Rule) -> None:
+        await self._changes.until(lambda: rule.lifted)
+
+    async def _sever(self, ending: Ending) -> None:
+        transport = self._incoming.transport
+        await severing.until_sent(transport)
+        if ending is Ending.RESET:
+            severing.reset(transport)
+        elif transport is not None:
+            transport.abort()
+
+
+class Paced:
+    """Iterates over pieces that are due at a rate; those that are due together come together."""
+
+    def __init__(
+        self,
+        pieces: Iterable[bytes],
+        *,
+        rate: float | None = None,
+        at_end: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._pieces = iter(pieces)
+        self._rate = rate
+        self._at_end = at_end
+        self._clock = asyncio.get_running_loop().time
+        self._start = self._clock()
+        self._given = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        early = self._given / self._rate - self._elapsed() if self._rate else 0.0
+        await asyncio.sleep(max(0.0, early))
+        batch = list(islice(self._pieces, self._due()))
+        if not batch:
+            if self._at_end is not None:
+                await self._at_end()
+            raise StopAsyncIteration
+        self._given += len(batch)
+        return b"".join(batch)
+
+    def _elapsed(self) -> float:
+        return self._clock() - self._start
+
+    def _due(self) -> int:
+        if self._rate is None:
+            return _BATCH
+        return min(_BATCH, max(1, 1 + int(self._elapsed() * self._rate) - self._given))
+
+
+def _whole(reply: Reply) -> Source:
+    headers = CIMultiDict(reply.headers)
+    headers.popall(hdrs.DATE, None)  # a remembered answer is given now
+    headers[hdrs.CONTENT_LENGTH] = str(len(reply.body))
+    return Source(reply.code, headers, Paced([reply.body]))
+
+
+def _as_line(line: bytes) -> bytes:
+    return line if line.endswith(b"\n") else line + b"\n"

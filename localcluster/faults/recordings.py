@@ -1,0 +1,71 @@
+"""What passed through the proxy and was kept: the lines of a watch, the answers to lists and gets."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from localcluster.faults import status_bodies
+from localcluster.faults.request_info import Asked
+from localcluster.faults.status_bodies import Reply
+
+_SELECTORS = ("labelSelector", "fieldSelector")
+
+
+@dataclass(eq=False)
+class Tape:
+    """The lines of recorded watches, each with its line feed, to be replayed."""
+
+    lines: list[bytes] = field(default_factory=list)
+
+
+class Memory:
+    """The newest answer to each list and get that came by: what a cache that lags behind still answers."""
+
+    def __init__(self) -> None:
+        self._replies: dict[tuple[str, ...], tuple[int, Reply]] = {}
+
+    def __len__(self) -> int:
+        return len(self._replies)
+
+    def remember(self, asked: Asked, reply: Reply) -> bool:
+        """Keep an answer if it is one that a cache could give: a whole object or list, not a page of it."""
+        if asked.verb not in ("get", "list") or reply.code != 200:
+            return False
+        metadata = _metadata(reply.body)
+        version = metadata.get("resourceVersion", "")
+        if not version.isdecimal() or "continue" in metadata or "continue" in asked.query:
+            return False
+        self._replies[_key(asked)] = int(version), reply
+        return True
+
+    def recall(self, asked: Asked) -> Reply | None:
+        """Answer as the API server's cache at that time would; None for what goes to etcd or is not known."""
+        if not _may_be_cached(asked) or (kept := self._replies.get(_key(asked))) is None:
+            return None
+        version, reply = kept
+        least = int(asked.query["resourceVersion"])
+        if least > version:
+            return status_bodies.version_too_large(asked=least, current=version).reply(asked)
+        return reply
+
+
+def _key(asked: Asked) -> tuple[str, ...]:
+    return asked.verb, asked.path, *(asked.query.get(selector, "") for selector in _SELECTORS)
+
+
+def _may_be_cached(asked: Asked) -> bool:
+    """Not without a resourceVersion, which asks for the newest, not exactly, and by pages from "0" only."""
+    version = asked.query.get("resourceVersion", "")
+    if asked.verb not in ("get", "list") or not version.isdecimal() or "continue" in asked.query:
+        return False
+    match = asked.query.get("resourceVersionMatch", "")
+    paged = "limit" in asked.query and version != "0"
+    return match == "NotOlderThan" or not (match or paged)
+
+
+def _metadata(body: bytes) -> Mapping[str, str]:
+    try:
+        metadata = json.loads(body)["metadata"]
+    except (ValueError, LookupError, TypeError):
+        return {}
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,1 @@
+"""Processes and ports of this machine."""

@@ -1,0 +1,116 @@
+"""The folders that clusters stand in: laid out, read again, listed, removed.
+
+async with running(nodes=50) as cluster:
+    await cluster.stop("kube-scheduler")
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from localcluster import credentials, designs, kwok
+from localcluster.build import products
+from localcluster.cluster import Cluster, end_all
+from localcluster.components import ALL, ETCD, KWOK_FILE, Design
+from localcluster.errors import LocalClusterError
+from localcluster.host import ports
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def clusters_folder() -> Path:
+    """Where the clusters of this user stand: $LOCALCLUSTER_HOME, else the user's state folder."""
+    chosen = os.environ.get("LOCALCLUSTER_HOME")
+    if chosen:
+        return Path(chosen)
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "reberth" / "clusters"
+
+
+def folder_of(name: str) -> Path:
+    """Where the cluster of this name stands, or would."""
+    if not _NAME.fullmatch(name):
+        raise LocalClusterError(f"{name!r} is no name for a cluster: letters, digits, ., - and _ make one")
+    return clusters_folder() / name
+
+
+def create(
+    name: str,
+    *,
+    kubernetes: str | None = None,
+    without: Sequence[str] = (),
+    scheduler_configuration: Path | Mapping[str, Any] | None = None,
+    shares_etcd_of: Cluster | None = None,
+    flags: Mapping[str, Sequence[str]] | None = None,
+    dies_with_parent: bool = False,
+) -> Cluster:
+    """Lay out a new cluster's folder: ports, certificates, configurations. Nothing runs yet."""
+    unknown = sorted((set(without) | set(flags or ())) - set(ALL))
+    if unknown:
+        raise LocalClusterError(f"no such component: {', '.join(unknown)}; there are {', '.join(ALL)}")
+    folder, scheduling = folder_of(name), designs.read_scheduler_configuration(scheduler_configuration or {})
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise LocalClusterError(f"cluster {name} is there already ({folder}); take it down first") from None
+    skipped = {*without, ETCD} if shares_etcd_of else set(without)
+    design = Design(
+        folder=str(folder),
+        first_port=ports.claim(folder),
+        kubernetes=products.kubernetes(kubernetes).version,
+        components=tuple(component for component in ALL if component not in skipped),
+        etcd=shares_etcd_of.design.etcd_url if shares_etcd_of else None,
+        prefix=f"/{name}" if shares_etcd_of else "/registry",
+        flags={component: tuple(extra) for component, extra in (flags or {}).items()},
+    )
+    credentials.create(design)
+    design.path(KWOK_FILE).write_text(kwok.configuration())
+    designs.write_scheduler_configuration(design, scheduling)
+    designs.write(design)
+    return Cluster(design, dies_with_parent=dies_with_parent)
+
+
+def load(name: str) -> Cluster:
+    """A cluster that stands, whoever brought it up."""
+    folder = folder_of(name)
+    try:
+        return Cluster(designs.read(folder))
+    except FileNotFoundError:
+        raise LocalClusterError(f"there is no cluster {name} in {clusters_folder()}") from None
+    except (ValueError, KeyError, TypeError):  # of another version of this program, or cut off
+        raise LocalClusterError(f"cluster {name} cannot be read ({folder}); take it down") from None
+
+
+def names() -> list[str]:
+    """Clusters that have a folder, finished or not."""
+    home = clusters_folder()
+    folders = [entry.name for entry in home.iterdir() if entry.is_dir()] if home.is_dir() else []
+    return sorted(filter(_NAME.fullmatch, folders))
+
+
+async def remove(name: str) -> None:
+    """Take a cluster down, also one of which only a folder or only processes are left."""
+    folder = folder_of(name)
+    try:
+        await load(name).down()
+    except LocalClusterError:
+        await end_all(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def running(name: str | None = None, *, nodes: int = 0, **options: Any) -> AsyncIterator[Cluster]:
+    """A cluster for as long as the context; it dies with this process too."""
+    cluster = create(name or f"cluster-{secrets.token_hex(4)}", dies_with_parent=True, **options)
+    try:
+        await cluster.up()
+        if nodes:
+            await cluster.add_nodes(nodes)
+        yield cluster
+    finally:
+        await cluster.down()

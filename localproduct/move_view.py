@@ -1,0 +1,200 @@
+"""What a person sees of the cluster while pods are moved: nodes as bars, moves as lines. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.cluster.columns import Ints
+from reberth.cluster.kinds import HISTORY
+from reberth.cluster.snapshot import Snapshot
+from reberth.cluster.templates import RESOURCES
+from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
+
+LOW, HIGH = 0.30, 0.75
+_CPU = RESOURCES.index("cpu")
+_ZONE = "topology.kubernetes.io/zone"
+_RED, _GREEN, _BLUE = 31, 32, 34
+_LAST_MOVES = 8
+
+
+class Berth(NamedTuple):
+    """A node, and what parts of its cpu the pods that stay request, and those that are on their way."""
+
+    name: str
+    zone: str
+    share: float
+    leaving: float = 0.0
+
+
+class Moved(NamedTuple):
+    """A move as far as it has come; without an outcome it is under way."""
+
+    id: str
+    pod: str
+    source: str
+    destinations: tuple[str, ...]
+    reason: str
+    evicted: bool
+    outcome: Outcome | None = None
+    landed_on: str | None = None
+    time_to_ready: int | None = None
+
+
+class Sight(NamedTuple):
+    """Nodes by zone and name, and every move by its time."""
+
+    berths: tuple[Berth, ...]
+    moves: tuple[Moved, ...]
+
+    @property
+    def under_way(self) -> int:
+        return sum(move.outcome is None for move in self.moves)
+
+    @property
+    def landed(self) -> list[Moved]:
+        return [move for move in self.moves if move.landed_on]
+
+    @property
+    def astray(self) -> int:
+        """How many landed elsewhere than the forecast had said; of a few the forecast may be unknown."""
+        return sum(
+            bool(move.destinations) and move.landed_on not in move.destinations for move in self.landed
+        )
+
+    @property
+    def returned(self) -> int:
+        return sum(move.outcome == Outcome.RETURNED for move in self.moves)
+
+
+def look(snapshot: Snapshot, known: Iterable[Moved]) -> Sight:
+    """See nodes and moves. What was known of a move before stays: its end does not tell its destinations."""
+    leaving = _share_of_leaving(snapshot)
+    shares = snapshot.sums.requested.main[_CPU] / _offered(snapshot) - leaving
+    berths = [
+        Berth(node.metadata.name, (node.metadata.labels or {}).get(_ZONE, ""), *parts)
+        for node, *parts in zip(snapshot.nodes.records, shares.tolist(), leaving.tolist(), strict=True)
+    ]
+    moves = {move.id: move for move in known}
+    for history in snapshot.of(HISTORY):
+        for found in _read(history, moves):
+            moves[found.id] = found
+    return Sight(tuple(sorted(berths, key=lambda berth: (berth.zone, berth.name))), tuple(moves.values()))
+
+
+def draw(sight: Sight, width: int, *, color: bool = True) -> list[str]:
+    """Draw zones side by side with a bar for each node, and the last moves below."""
+    zones = sorted({berth.zone for berth in sight.berths})
+    room = max(width // max(len(zones), 1), 24)
+    columns = [[berth for berth in sight.berths if berth.zone == zone] for zone in zones]
+    rows = max(map(len, columns), default=0)
+    lines = ["".join(zone.ljust(room) for zone in zones).rstrip()]
+    for row in range(rows):
+        cells = (
+            _draw_bar(column[row], room, color) if row < len(column) else " " * room for column in columns
+        )
+        lines.append("".join(cells).rstrip())
+    lines += ["", summarize(sight)]
+    lines += [_shorten(tell(move), width) for move in sight.moves[-_LAST_MOVES:]]
+    return lines
+
+
+def summarize(sight: Sight) -> str:
+    """Say in one line how things are."""
+    hot = sum(berth.share > HIGH for berth in sight.berths)
+    cold = sum(berth.share <= LOW for berth in sight.berths)
+    return (
+        f"{hot} nodes above {HIGH:.0%} of cpu, {cold} at or below {LOW:.0%}; "
+        f"{sight.under_way} moves under way, {len(sight.landed)} landed, "
+        f"{sight.astray} not as forecast, {sight.returned} returned"
+    )
+
+
+def tell(move: Moved) -> str:
+    """Tell a move in one line."""
+    first = move.destinations[0] if move.destinations else "?"
+    others = len(move.destinations) - 1
+    more = f" (or {others} other{'s' * (others > 1)})" if others > 0 else ""
+    begun = f"{move.pod}: off {move.source} to {first}{more}"
+    if move.outcome is None:
+        return f"{begun}, {'evicted' if move.evicted else 'asking'}: {move.reason}"
+    if move.landed_on is None:
+        return f"{begun}: {move.outcome}"
+    how = (
+        " as forecast"
+        if move.landed_on in move.destinations
+        else " not as forecast"
+        if move.destinations
+        else ""
+    )
+    ready = "" if move.time_to_ready is None else f", Ready after {move.time_to_ready} s"
+    return f"{begun}: landed on {move.landed_on}{how}{ready}: {move.outcome}"
+
+
+def tell_news(before: Sight | None, after: Sight) -> list[str]:
+    """Tell which moves have begun or ended in between, one line each; at first also how things are."""
+    known = {move.id: move.outcome for move in before.moves} if before else {}
+    news = [tell(move) for move in after.moves if known.get(move.id, "") != move.outcome]
+    return news if before else [summarize(after), *news]
+
+
+def _offered(snapshot: Snapshot) -> Ints:
+    offered: Ints = np.maximum(snapshot.nodes.allocatable.main[_CPU], 1)
+    return offered
+
+
+def _share_of_leaving(snapshot: Snapshot) -> NDArray[np.float64]:
+    pods = snapshot.pods
+    leaving = np.flatnonzero(pods.counted & pods.terminating)
+    requested = snapshot.templates.requests.main[_CPU][pods.template[leaving]]
+    total = np.bincount(pods.node[leaving], weights=requested, minlength=len(snapshot.nodes.names))
+    return total / _offered(snapshot)
+
+
+def _read(history: EvictionHistory, known: dict[str, Moved]) -> Iterator[Moved]:
+    for past in history.status.past or ():
+        before = known.get(past.id)
+        if past.evicted_at is not None or before:
+            yield _end(past, history, before)
+    for move in history.status.open or ():
+        yield _begin(move, history)
+
+
+def _begin(move: OpenMove, history: EvictionHistory) -> Moved:
+    return Moved(
+        move.id,
+        f"{history.metadata.namespace}/{move.pod}",
+        move.from_,
+        move.destinations or (),
+        move.reason,
+        evicted=move.phase == Phase.EVICTED,
+    )
+
+
+def _end(past: PastMove, history: EvictionHistory, before: Moved | None) -> Moved:
+    return Moved(
+        past.id,
+        f"{history.metadata.namespace}/{past.pod}",
+        past.from_,
+        before.destinations if before else (),
+        past.reason,
+        evicted=past.evicted_at is not None,
+        outcome=past.outcome,
+        landed_on=past.landed_on,
+        time_to_ready=past.time_to_ready,
+    )
+
+
+def _draw_bar(berth: Berth, room: int, color: bool) -> str:  # noqa: FBT001 - it is handed on
+    length = max(room - 18, 4)
+    filled = min(round(berth.share * length), length)
+    going = min(round(berth.leaving * length), length - filled)
+    code = _RED if berth.share > HIGH else _BLUE if berth.share <= LOW else _GREEN
+    bar = "█" * filled + "▒" * going + "░" * (length - filled - going)
+    painted = f"\x1b[{code}m{bar}\x1b[0m" if color else bar
+    return f"{berth.name[-10:]} {painted}{berth.share:>5.0%}  "
+
+
+def _shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

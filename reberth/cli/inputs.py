@@ -1,0 +1,75 @@
+"""What a command is given: files, instants and versions, each refused by its name if it cannot be used."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from reberth.cluster.object_files import Reading, from_objects
+from reberth.cluster.pods.requests import Version, read_version
+from reberth.cluster.printouts import TextError
+from reberth.config import settings
+from reberth.forecast.state.profile import Scheduler, default_scheduler, parse_scheduler
+from reberth.values.errors import ConfigurationError
+from reberth.values.timestamp import TimeError, parse_time
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class UsageError(ConfigurationError):
+    """What was asked for cannot be answered from what was given."""
+
+
+def read_bytes(path: str) -> bytes:
+    """Give what a file holds; - is standard input."""
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_settings(path: str | None, default: S) -> S:
+    """Read settings of the default's kind; without a file the default holds."""
+    return default if path is None else settings.parse(read_bytes(path), type(default), source=path)
+
+
+def read_scheduler(path: str | None, version: Version) -> Scheduler:
+    """Read the scheduler's configuration; without a file it is an unconfigured one."""
+    if path is None:
+        return default_scheduler(version)
+    return parse_scheduler(read_bytes(path), version=version, source=path)
+
+
+def read_objects(
+    path: str, *, now: float, version: Version, annotations: frozenset[str] = frozenset()
+) -> Reading:
+    """Read what kubectl prints; of pods these annotations are kept, too.
+
+    Refuses objects of which none can be used: an answer would be about nothing.
+    """
+    try:
+        reading = from_objects(read_bytes(path), now=now, version=version, annotations=annotations)
+    except TextError as error:
+        raise UsageError(f"{path}: {error}") from None
+    if reading.is_useless:
+        raise UsageError(": ".join([path, "holds nothing that can be used", *map(str, reading.faults[:1])]))
+    return reading
+
+
+def read_now(text: str | None) -> float:
+    """Read an instant; without one it is now."""
+    try:
+        return time.time() if text is None else parse_time(text)
+    except TimeError as error:
+        raise UsageError(f"--now: {error}") from None
+
+
+def version_argument(text: str) -> Version:
+    """Read a version for argparse, which wants its own error."""
+    try:
+        return read_version(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,135 @@
+"""`python -m reberth landing`: where pods would land, from what `kubectl get -A -o json` prints."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from reberth.cli.inputs import (
+    UsageError,
+    read_now,
+    read_objects,
+    read_scheduler,
+    read_settings,
+    version_argument,
+)
+from reberth.cluster.object_files import Reading
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.rows import PodRow
+from reberth.forecast.extender import (
+    DEFAULTS,
+    Memory,
+    OwnExtender,
+    find_own,
+    list_foreign,
+)
+from reberth.forecast.forecast import Victim, forecast, forecast_next, forecast_rarely
+from reberth.forecast.output import NEXT, PENDING, Json, describe, tabulate
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import ask_pending
+from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.view import View, view
+from reberth.values.timestamp import write_time
+
+_PROVEN: tuple[Version, ...] = ((1, 35), (1, 36))
+
+
+class Question(NamedTuple):
+    """Everything that an answer depends on."""
+
+    seen: View
+    scheduler: Scheduler
+    advisers: tuple[OwnExtender, ...]
+    victim: Victim | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pods", nargs="*", metavar="POD", help="namespace/name; a mere name is in default")
+    parser.add_argument("--pending", action="store_true", help="ask for every pod that waits for a node")
+    parser.add_argument(
+        "--cluster", required=True, metavar="OBJECTS", help="all objects, as JSON or YAML; - reads stdin"
+    )
+    parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
+    parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
+    parser.add_argument(
+        "--kubernetes", default="1.36", metavar="VERSION", type=version_argument, help="default 1.36"
+    )
+    parser.add_argument(
+        "--victim",
+        choices=[each.value for each in Victim],
+        help="what the pod that is replaced does meanwhile; default: what its owner waits for",
+    )
+    parser.add_argument("--now", metavar="TIME", help="RFC 3339; default: the clock")
+    parser.add_argument("-o", "--output", choices=("json", "wide"), default="json", help="default json")
+
+
+def answer(arguments: argparse.Namespace) -> str:
+    """Give what is printed. Raises ConfigurationError."""
+    now = read_now(arguments.now)
+    version: Version = arguments.kubernetes
+    scheduler = read_scheduler(arguments.scheduler_config, version)
+    reading = read_objects(arguments.cluster, now=now, version=version)
+    _warn(reading, scheduler, version)
+    ground = Ground(reading.snapshot, version)
+    memory = Memory(ground, read_settings(arguments.extender_settings, DEFAULTS))
+    seen, advisers = view(ground), find_own(scheduler, memory)
+    places = list(_find_pods(seen, arguments.pods, pending=arguments.pending))
+    question = Question(seen, scheduler, advisers, arguments.victim and Victim(arguments.victim))
+    pods = dict(_describe(place, question) for place in places)
+    if arguments.output == "wide":
+        return tabulate(pods)
+    whole = {"now": write_time(now), "kubernetes": _write_version(version), "pods": pods}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+
+
+def _warn(reading: Reading, scheduler: Scheduler, version: Version) -> None:
+    """Say what the answer does without."""
+    if version not in _PROVEN:
+        proven = " and ".join(map(_write_version, _PROVEN))
+        sys.stderr.write(f"reberth: proven for Kubernetes {proven}, not for {_write_version(version)}\n")
+    for fault in reading.faults:
+        sys.stderr.write(f"reberth: passed over: {fault}\n")
+    if not len(reading.snapshot.nodes.names):
+        sys.stderr.write("reberth: there is no node among the objects\n")
+    for extender in list_foreign(scheduler):
+        sys.stderr.write(f"reberth: extender {extender} is not known here: taken to have no say\n")
+
+
+def _write_version(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _describe(place: int, question: Question) -> tuple[str, Json]:
+    """Forecast one pod alone, as if no other pod moved."""
+    seen, scheduler, advisers, victim = question
+    snapshot = seen.ground.snapshot
+    row = snapshot.pods.rows[place]
+    name = f"{row.namespace}/{row.name}"
+    if row.node is None:
+        found = forecast(ask_pending(seen.ground, place), seen, scheduler, advisers=advisers)
+        return name, describe(found, snapshot, state=PENDING)
+    found = forecast_next(place, seen, scheduler, victim=victim, advisers=advisers)
+    rare = () if victim else forecast_rarely(place, seen, scheduler, advisers=advisers)
+    return name, describe(found, snapshot, state=NEXT, rare=rare)
+
+
+def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:
+    pods = seen.ground.snapshot.pods
+    if not names and not pending:
+        raise UsageError("name a pod, or ask for all that wait with --pending")
+    for name in names:
+        namespace, _, own = name.rpartition("/")
+        place = pods.named(namespace or "default", own)
+        if place is None:
+            raise UsageError(f"there is no pod {namespace or 'default'}/{own} among the objects")
+        if pods.rows[place].is_finished:
+            raise UsageError(f"pod {namespace or 'default'}/{own} has finished: it lands nowhere")
+        yield place
+    if pending:
+        yield from (place for place, row in enumerate(pods.rows) if _waits(row))
+
+
+def _waits(row: PodRow) -> bool:
+    return row.node is None and not row.is_finished and not row.is_terminating

@@ -1,0 +1,152 @@
+"""How an API server is reached: kubeconfig or service account, tokens, certificates, proxies.
+
+kubernetes_asyncio knows all these ways and is used for nothing else. Its client renews an in-cluster token
+by itself; whatever else gives tokens (a file, a plugin) is asked again when the server answers 401.
+"""
+
+import asyncio
+import os
+from asyncio import sslproto
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import yaml
+
+from reberth.client import transport
+from reberth.values.errors import ConfigurationError
+
+_CONNECTIONS = 256
+# What the package meets in a file in which something else stands than it takes for granted.
+_OF_PYTHON = (TypeError, LookupError, AssertionError, AttributeError)
+
+# Each TLS connection has a buffer of this size, and all of it is in memory: with asyncio's own 256 KiB a
+# hundred watches take 20 MB more, and reading costs no less.
+sslproto.SSLProtocol.max_size = 2**16
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the way to the API server is written down.
+
+    Without a kubeconfig: $KUBECONFIG, then the service account of the pod, then ~/.kube/config.
+    """
+
+    kubeconfig: str | None = None
+    context: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The kubeconfig to read; None where the pod's service account is the way."""
+        given = self.kubeconfig or os.environ.get("KUBECONFIG")
+        if given:
+            return given
+        if os.environ.get("KUBERNETES_SERVICE_HOST"):
+            return None
+        return str(Path.home() / ".kube" / "config")
+
+    def __str__(self) -> str:
+        return self.file or "the pod's service account"
+
+
+class Connection:
+    """An open way to one API server; an async context. `renew` is safe to call from many tasks at once."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._configuration: Any = None
+        self._rest: Any = None
+        self._proxy: str | None = None
+        self._renewing = asyncio.Lock()
+        self.renewals = 0
+
+    async def __aenter__(self) -> Self:
+        self._configuration = await _load(self._access)
+        self._configuration.connection_pool_maxsize = _CONNECTIONS
+        try:
+            self._rest = transport.RESTClientObject(self._configuration)
+        except OSError as error:
+            raise ConfigurationError(f"{self._access}: its certificates cannot be used: {error}") from error
+        self._proxy = self._configuration.proxy or find_proxy(self.server)
+        pool = self._rest.pool_manager
+        # Else ~/.netrc is read before each request, and a password for the server's name spoils them all.
+        pool._trust_env = False  # noqa: SLF001 - there is no other way
+        # aiohttp sends a DELETE or PUT again when an old connection breaks under it, and tells nobody.
+        # Only the caller knows whether that is right.
+        pool._retry_connection = False  # noqa: SLF001 - likewise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._rest.close()
+
+    @property
+    def server(self) -> str:
+        return str(self._configuration.host)
+
+    async def send(
+        self, method: str, path: str, *, headers: dict[str, str], body: bytes | None = None
+    ) -> aiohttp.ClientResponse:
+        """Send a request; the head of its answer has come when this returns. The caller closes the answer."""
+        credentials = (await self._configuration.auth_settings()).values()
+        answer: aiohttp.ClientResponse = await self._rest.pool_manager.request(
+            method,
+            self.server + path,
+            headers={**headers, **{each["key"]: each["value"] for each in credentials}},
+            data=body,
+            proxy=self._proxy,
+            server_hostname=self._rest.server_hostname,
+            timeout=aiohttp.ClientTimeout(),  # deadlines are the caller's
+            allow_redirects=False,
+        )
+        return answer
+
+    async def renew(self, seen: int) -> None:
+        """Read the credentials again, once for all who saw the same `renewals` when they were refused."""
+        async with self._renewing:
+            if self.renewals == seen:
+                fresh = await _load(self._access)
+                self._configuration.api_key = fresh.api_key
+                self._configuration.refresh_api_key_hook = fresh.refresh_api_key_hook
+                self.renewals += 1
+
+
+def find_proxy(server: str) -> str | None:
+    """Give the proxy that the environment names for a server."""
+    url = urlsplit(server)
+    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
+
+
+def _is_there(files: str) -> bool:
+    """Tell whether any of the files is there that are named with colons between them."""
+    return any(each and Path(each).expanduser().exists() for each in files.split(os.pathsep))
+
+
+async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no types here
+    configuration = transport.Configuration()
+    if access.file is not None and not _is_there(access.file):
+        raise ConfigurationError(f"{access}: no way to the API server: there is no such kubeconfig")
+    try:
+        if access.file is None:
+            transport.load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
+        else:
+            await transport.load_kube_config(
+                config_file=access.file,
+                context=access.context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+    except (transport.ConfigException, yaml.YAMLError, OSError, ValueError, *_OF_PYTHON) as error:
+        # A file of any other content fails in any of these ways.
+        raise ConfigurationError(f"{access}: no way to the API server: {_say(error)}") from error
+    return configuration
+
+
+def _say(error: Exception) -> str:
+    """Put into one line what was wrong, and not what Python made of it."""
+    return "it is no kubeconfig" if isinstance(error, _OF_PYTHON) else " ".join(str(error).split())

@@ -1,0 +1,332 @@
+"""The API server, as few calls: bytes in, records out, every answer that is no success a typed error.
+
+Every call has a deadline and may be cancelled at any point: then nobody knows whether a write was carried
+out. A call is sent again only where that cannot do harm: reads, and what the server turned away before it
+looked at it (401 with credentials that are then read anew, 429 without a cause).
+"""
+
+import asyncio
+import copy
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+import msgspec
+from aiohttp.http_exceptions import HttpProcessingError
+
+from reberth.client.access import Access, Connection
+from reberth.client.body import Body
+from reberth.client.rate_limit import Throttle
+from reberth.cluster.resources import PODS, Resource
+from reberth.config.settings import AtLeastOne, Positive, Section
+from reberth.protocol import response
+from reberth.protocol.request import APPLY, JSON, MERGE, Request
+from reberth.protocol.response import BadObject, Line, Page, Reader
+from reberth.records import Record
+from reberth.runtime import metrics
+from reberth.values import errors
+from reberth.values.errors import ApiError
+
+T = TypeVar("T", bound=Record)
+
+# An object of the largest size that etcd takes, written twice over.
+_LONGEST_LINE = 2**22
+_READING = ("get", "list", "watch")
+_PASSING = (errors.Unreachable, errors.Unanswered, errors.ServerFault, errors.TooManyRequests)
+
+_HEADERS = {
+    "Accept": JSON,
+    "Accept-Encoding": "identity",  # in one data centre compressing costs more than sending
+    "User-Agent": "reberth",
+}
+
+
+class ApiSettings(Section, frozen=True):
+    """How a daemon uses the API server."""
+
+    requests_per_second: Positive = 50.0
+    burst: AtLeastOne = 100
+    deadline: Positive = 30.0
+    tries: AtLeastOne = 4
+    page_size: AtLeastOne = 500
+
+
+class Api:
+    """One API server; an async context. Any number of tasks may use it at once."""
+
+    def __init__(self, access: Access, settings: ApiSettings = ApiSettings()) -> None:  # noqa: B008 - frozen
+        self.settings = settings
+        self._connection = Connection(access)
+        self._readers: dict[type[Record], Reader[Any]] = {}
+        self._throttle: Throttle | None = None
+        self._check: Callable[[], None] = _allow
+
+    async def __aenter__(self) -> Self:
+        clock = asyncio.get_running_loop().time
+        settings = self.settings
+        self._throttle = Throttle(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
+        await self._connection.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._connection.__aexit__(kind, error, trace)
+
+    @property
+    def server(self) -> str:
+        """Its address."""
+        return self._connection.server
+
+    def guarded(self, check: Callable[[], None]) -> Self:
+        """The same client for somebody who may write only for a time: what the check raises stops a write.
+
+        It is asked right before each write leaves, after all waiting.
+        """
+        guarded = copy.copy(self)
+        guarded._check = check  # noqa: SLF001 - it is of this class
+        return guarded
+
+    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
+        request = Request("get", resource.name, resource.path(name, namespace=namespace))
+        return self._reader(resource).read(str(request), await self._read(request))
+
+    async def list_pages(
+        self, resource: Resource[T], *, namespace: str = "", **selection: str
+    ) -> AsyncIterator[Page[T]]:
+        """A consistent list, page by page; `Gone` where it took so long that the rest is lost."""
+        query = {**selection, "limit": str(self.settings.page_size)}
+        while True:
+            request = Request("list", resource.name, resource.path(namespace=namespace), query)
+            page = self._reader(resource).read_page(str(request), await self._read(request))
+            yield page
+            if not page.continues:
+                return
+            query = {**selection, "limit": str(self.settings.page_size), "continue": page.continues}
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        resource: Resource[T],
+        *,
+        since: str | None,
+        seconds: float,
+        namespace: str = "",
+        **selection: str,
+    ) -> AsyncIterator[AsyncIterator[Line[T] | BadObject]]:
+        """The events after a version; with `since` None all objects first, then what happens to them.
+
+        The server ends it after so many seconds. Leaving the context closes the connection.
+        """
+        query = {
+            **selection,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(int(seconds)),
+        }
+        if since is None:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        else:
+            query["resourceVersion"] = since
+        request = Request("watch", resource.name, resource.path(namespace=namespace), query)
+        async with self._deadline(request):
+            answer = await self._open(request)
+        async with answer:
+            yield self._lines(request, self._reader(resource), answer)
+
+    async def create(self, resource: Resource[T], body: T, *, namespace: str = "") -> T:
+        path = resource.path(namespace=namespace)
+        request = Request("create", resource.name, path, body=resource.encode(body))
+        return self._reader(resource).read(str(request), await self._write(request))
+
+    async def merge(
+        self,
+        resource: Resource[T],
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> T:
+        """Merge patch; `metadata.resourceVersion` in it makes it a precondition."""
+        path = resource.path(name, namespace=namespace, subresource=subresource)
+        request = Request("patch", resource.name, path, body=msgspec.json.encode(patch), content=MERGE)
+        return self._reader(resource).read(str(request), await self._write(request))
+
+    async def apply(
+        self, resource: Resource[T], name: str, body: T, *, manager: str, namespace: str = ""
+    ) -> T:
+        """Server-side apply of our fields; a field of somebody else is a `Conflict`."""
+        path, query = resource.path(name, namespace=namespace), {"fieldManager": manager}
+        request = Request("patch", resource.name, path, query, resource.encode(body), APPLY)
+        return self._reader(resource).read(str(request), await self._write(request))
+
+    async def replace(
+        self, resource: Resource[T], name: str, body: T, *, namespace: str = "", subresource: str = ""
+    ) -> T:
+        """PUT of the whole object, or of its status; its resourceVersion is the precondition."""
+        path = resource.path(name, namespace=namespace, subresource=subresource)
+        request = Request("update", resource.name, path, body=resource.encode(body))
+        return self._reader(resource).read(str(request), await self._write(request))
+
+    async def delete(self, resource: Resource[T], name: str, *, uid: str, namespace: str = "") -> None:
+        """Delete the object of this uid and no other of its name."""
+        options = msgspec.json.encode({"preconditions": {"uid": uid}})
+        await self._write(
+            Request("delete", resource.name, resource.path(name, namespace=namespace), body=options)
+        )
+
+    async def evict(
+        self,
+        name: str,
+        *,
+        namespace: str,
+        uid: str,
+        dry_run: bool = False,
+        annotations: dict[str, str] | None = None,
+    ) -> None:
+        """Evict the pod of this uid. A PDB's refusal is the error with the cause `DisruptionBudget`."""
+        options: dict[str, Any] = {"preconditions": {"uid": uid}}
+        if dry_run:
+            options["dryRun"] = ["All"]
+        metadata = {"name": name, "namespace": namespace, "annotations": annotations or {}}
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": metadata,
+            "deleteOptions": options,
+        }
+        path = PODS.path(name, namespace=namespace, subresource="eviction")
+        await self._write(Request("evict", PODS.name, path, body=msgspec.json.encode(eviction)))
+
+    async def version(self) -> str:
+        """The server's own, such as `1.36`."""
+        said = msgspec.json.decode(await self._read(Request("get", "version", "/version")))
+        return f"{said['major']}.{said['minor'].rstrip('+')}"
+
+    async def _read(self, request: Request) -> bytes:
+        """Send until there is an answer, tries are used up, or the deadline passes."""
+        async with self._deadline(request):
+            for attempt in range(1, self.settings.tries):
+                try:
+                    return await self._once(request)
+                except _PASSING as error:
+                    await self._pause(request, attempt, error)
+            return await self._once(request)
+
+    async def _write(self, request: Request) -> bytes:
+        """Send again only what the server has not looked at."""
+        async with self._deadline(request):
+            for attempt in range(1, self.settings.tries):
+                try:
+                    return await self._once(request)
+                except errors.TooManyRequests as error:
+                    if error.is_decided:
+                        raise
+                    await self._pause(request, attempt, error)
+            return await self._once(request)
+
+    async def _pause(self, request: Request, attempt: int, error: ApiError) -> None:
+        metrics.API_RETRIES.labels(request.verb, request.subject).inc()
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+        await asyncio.sleep(max(error.retry_after or 0.0, 0.2 * 2**attempt * jitter))
+
+    @asynccontextmanager
+    async def _deadline(self, request: Request) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self.settings.deadline):
+                yield
+        except TimeoutError as error:
+            raise errors.Unanswered(str(request), f"no answer within {self.settings.deadline:g} s") from error
+
+    async def _once(self, request: Request) -> bytes:
+        answer = await self._open(request)
+        with _breaking_off(request):
+            async with answer:
+                return await Body(answer).whole()
+
+    async def _open(self, request: Request) -> aiohttp.ClientResponse:
+        """A successful answer, of which the body is still to be read. Credentials are renewed once."""
+        seen = self._connection.renewals
+        try:
+            return await self._send(request)
+        except errors.Unauthorized:
+            await self._connection.renew(seen)
+        return await self._send(request)
+
+    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+        if self._throttle is None:
+            raise RuntimeError("the API is used outside of its context")
+        await self._throttle.take()
+        if request.verb not in _READING:
+            self._check()
+        started = time.monotonic()
+        code = metrics.UNANSWERED
+        try:
+            with _breaking_off(request):
+                answer = await self._connection.send(
+                    request.method,
+                    request.target,
+                    headers={**_HEADERS, "Content-Type": request.content},
+                    body=request.body,
+                )
+            code = metrics.bounded(str(answer.status), metrics.API_CODES)
+        finally:
+            metrics.API_REQUESTS.labels(request.verb, request.subject, code).inc()
+            seconds = metrics.API_REQUEST_DURATION.labels(request.verb, request.subject)
+            seconds.observe(time.monotonic() - started)
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise await _failure(request, answer)
+        return answer
+
+    async def _lines(
+        self, request: Request, reader: Reader[T], answer: aiohttp.ClientResponse
+    ) -> AsyncIterator[Line[T] | BadObject]:
+        with _breaking_off(request):
+            body, rest, named = Body(answer), b"", str(request)
+            while piece := await body.piece():  # a call for each line costs more than to read it
+                text, start = rest + piece, 0
+                while end := text.find(b"\n", start) + 1:  # it leaps to the end, `split` walks
+                    yield reader.read_line(named, text[start:end])
+                    start = end
+                rest = text[start:]
+                if len(rest) > _LONGEST_LINE:
+                    raise errors.Unreadable(named, f"a line of more than {_LONGEST_LINE} bytes")
+            if rest:
+                raise errors.Unanswered(named, "the watch broke off in the middle of a line")
+
+    def _reader(self, resource: Resource[T]) -> Reader[T]:
+        record = resource.record
+        if record not in self._readers:
+            self._readers[record] = Reader(record)
+        return self._readers[record]
+
+
+def _allow() -> None:
+    """Who is not guarded may write."""
+
+
+async def _failure(request: Request, answer: aiohttp.ClientResponse) -> ApiError:
+    with _breaking_off(request):
+        async with answer:
+            body = await answer.read()
+    return response.failure(str(request), answer.status, body, retry_after=answer.headers.get("Retry-After"))
+
+
+@contextmanager
+def _breaking_off(request: Request) -> Iterator[None]:
+    """The faults of a connection in our words: never sent, or sent and not answered."""
+    try:
+        yield
+    except aiohttp.ClientConnectorError as error:
+        raise errors.Unreachable(str(request), f"cannot connect: {error}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        text = str(error) or type(error).__name__
+        raise errors.Unanswered(str(request), f"the connection broke off: {text}") from error
+    except HttpProcessingError as error:  # what came is no HTTP
+        raise errors.Unreadable(str(request), str(error)) from error

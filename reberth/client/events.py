@@ -1,0 +1,208 @@
+"""What Reberth tells people through Events: recorded at once, written when there is time, never in the way.
+
+    async with recording(api, reporter="reberth.dev/rescheduler", instance=identity) as recorder:
+        recorder.record(pod, reason="Moving", note="...", action="Move")
+
+`record` never waits. What is said again of the same object in the same words becomes a series of the first
+Event, with a count, and is written at most once a minute. Both what waits and what is remembered are bounded;
+an Event that finds no room, or that the API server does not take, is lost and counted.
+"""
+
+import asyncio
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple
+
+from reberth.client.api import Api
+from reberth.cluster.kinds import plain
+from reberth.cluster.resources import Resource
+from reberth.records import Event, ObjectMeta, ObjectReference, Record
+from reberth.runtime.logs import Log
+from reberth.values import errors
+from reberth.values.errors import ApiError
+from reberth.values.timestamp import write_micro_time
+
+NORMAL, WARNING = "Normal", "Warning"
+MOST_WAITING = 1000
+MOST_REMEMBERED = 4000
+
+_SERIES_LIFE = 360.0
+_SERIES_PAUSE = 60.0
+_CLOSING_TIME = 2.0
+_LONGEST_NOTE = 1024
+# Events of what has no namespace stand here.
+_NAMESPACE_OF_CLUSTER = "default"
+
+log = Log(__name__)
+
+
+class EventSeries(Record, frozen=True):
+    count: int
+    last_observed_time: str
+
+
+class WrittenEvent(Event, frozen=True):
+    """An Event with what only its writer has to say."""
+
+    reporting_instance: str = ""
+    series: EventSeries | None = None
+
+
+EVENTS: Resource[WrittenEvent] = Resource(plain("Event", WrittenEvent, "events.k8s.io"), "events")
+
+
+class _Said(NamedTuple):
+    """What is said of which object: the same again is a repetition."""
+
+    regarding: ObjectReference
+    related: ObjectReference | None
+    reason: str
+    note: str
+    action: str
+    kind: str
+
+
+class _Series:
+    def __init__(self, said: _Said, now: float) -> None:
+        self.said = said
+        self.name = f"{said.regarding.name}.{uuid.uuid4().hex[:16]}"
+        self.first = self.last = now
+        self.count = 1
+        self.written = 0  # how many of them the API server knows
+        self.written_at = float("-inf")
+
+    def repeat(self, now: float) -> None:
+        self.count += 1
+        self.last = now
+
+
+class Recorder:
+    """Takes what is to be told. One task writes it."""
+
+    def __init__(self, api: Api, *, reporter: str, instance: str, clock: Callable[[], float]) -> None:
+        self.lost = 0
+        self._api = api
+        self._reporter = reporter
+        self._instance = instance
+        self._clock = clock
+        self._known: OrderedDict[_Said, _Series] = OrderedDict()
+        self._waiting: OrderedDict[_Said, _Series] = OrderedDict()
+        self._bell = asyncio.Event()
+        self._is_losing = False
+
+    def record(
+        self,
+        regarding: ObjectReference,
+        *,
+        reason: str,
+        note: str,
+        action: str,
+        kind: str = NORMAL,
+        related: ObjectReference | None = None,
+    ) -> None:
+        """Say something of an object: reason and action are few words, the note is for people."""
+        said = _Said(regarding, related, reason, note[:_LONGEST_NOTE], action, kind)
+        series = self._continue(said, self._clock())
+        if series.written and series.last < series.written_at + _SERIES_PAUSE:
+            return
+        if said not in self._waiting and len(self._waiting) >= MOST_WAITING:
+            self._lose(said, "too many Events wait")
+            return
+        self._waiting[said] = series
+        self._bell.set()
+
+    async def write_for_ever(self) -> None:
+        while True:
+            await self._bell.wait()
+            self._bell.clear()
+            await self._write_waiting()
+
+    async def close(self, *, within: float = _CLOSING_TIME) -> None:
+        """Write what still waits, and the counts of all series, as far as that goes quickly."""
+        for said, series in self._known.items():
+            if series.count > series.written:
+                self._waiting[said] = series
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._write_waiting()
+
+    def _continue(self, said: _Said, now: float) -> _Series:
+        series = self._known.get(said)
+        if series and now < series.last + _SERIES_LIFE:
+            series.repeat(now)
+        else:
+            series = self._known[said] = _Series(said, now)
+        self._known.move_to_end(said)
+        if len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+        return series
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            said, series = self._waiting.popitem(last=False)
+            try:
+                await self._write(series)
+            except ApiError as error:
+                self._lose(said, str(error))
+            else:
+                self._is_losing = False
+
+    async def _write(self, series: _Series) -> None:
+        count, namespace = series.count, series.said.regarding.namespace or _NAMESPACE_OF_CLUSTER
+        last = write_micro_time(series.last)
+        if series.written:
+            patch: dict[str, Any] = {"series": {"count": count, "lastObservedTime": last}}
+            await self._api.merge(EVENTS, series.name, patch, namespace=namespace)
+        else:
+            repeated = EventSeries(count, last) if count > 1 else None
+            with suppress(errors.AlreadyExists):
+                await self._api.create(EVENTS, self._compose(series, repeated), namespace=namespace)
+        series.written, series.written_at = count, self._clock()
+
+    def _compose(self, series: _Series, repeated: EventSeries | None) -> WrittenEvent:
+        said = series.said
+        return WrittenEvent(
+            ObjectMeta(name=series.name, namespace=said.regarding.namespace or _NAMESPACE_OF_CLUSTER),
+            reason=said.reason,
+            note=said.note,
+            type=said.kind,
+            action=said.action,
+            reporting_controller=self._reporter,
+            regarding=said.regarding,
+            related=said.related,
+            event_time=write_micro_time(series.first),
+            reporting_instance=self._instance,
+            series=repeated,
+        )
+
+    def _lose(self, said: _Said, why: str) -> None:
+        """Count it, and forget its series: the next one begins anew. Only the first in a row is logged."""
+        self.lost += 1
+        self._known.pop(said, None)
+        if not self._is_losing:
+            log.warning("event lost", reason=said.reason, object=said.regarding.name, why=why)
+        self._is_losing = True
+
+
+@asynccontextmanager
+async def recording(
+    api: Api,
+    *,
+    reporter: str,
+    instance: str,
+    clock: Callable[[], float] = time.time,
+    closing_time: float = _CLOSING_TIME,
+) -> AsyncIterator[Recorder]:
+    """Record while the context lasts; at its end what waits is written, as far as that goes quickly."""
+    recorder = Recorder(api, reporter=reporter, instance=instance, clock=clock)
+    writing = asyncio.create_task(recorder.write_for_ever())
+    try:
+        yield recorder
+    finally:
+        writing.cancel()
+        with suppress(asyncio.CancelledError):
+            await writing
+        await recorder.close(within=closing_time)

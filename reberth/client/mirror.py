@@ -1,0 +1,106 @@
+"""Several kinds of one cluster in one cache, and a bell that rings once for a burst of changes.
+
+async with mirroring(api, cache, resources.ALL) as mirror:
+    await mirror.synced()
+    while True:
+        change = await mirror.changed(since=change)
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from reberth.client.api import Api
+from reberth.client.watcher import Watcher, WatchSettings
+from reberth.cluster.cache import Cache
+from reberth.cluster.resources import Resource
+from reberth.runtime import metrics
+
+
+class Mirror:
+    """What is kept true of a cluster, and how true it is."""
+
+    def __init__(
+        self, api: Api, cache: Cache, resources: Iterable[Resource[Any]], settings: WatchSettings
+    ) -> None:
+        self.cache = cache
+        self._settings = settings
+        self._change = 0
+        self._bell = asyncio.Event()
+        self.watchers = {
+            resource.name: Watcher(api, cache, resource, settings=settings, on_change=self._ring)
+            for resource in resources
+        }
+
+    async def synced(self, *names: str) -> None:
+        """Wait until these kinds, or all, have been listed."""
+        for name in names or self.watchers:
+            await self.watchers[name].synced()
+
+    async def changed(self, *, since: int) -> int:
+        """Wait for a change after that one and for the end of its burst; gives the newest change.
+
+        Cancelling it loses nothing: the next call gives what this one would have.
+        """
+        while self._change <= since:
+            self._bell.clear()
+            await self._bell.wait()
+        await self._settle()
+        return self._change
+
+    def ages(self) -> dict[str, float]:
+        """Seconds since the server last said something, by kind."""
+        return {name: watcher.age for name, watcher in self.watchers.items()}
+
+    def troubles(self) -> dict[str, str | None]:
+        """Why a kind is not mirrored now, or None where it is."""
+        return {name: watcher.trouble for name, watcher in self.watchers.items()}
+
+    async def _settle(self) -> None:
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + self._settings.longest_burst
+        seen = -1
+        while seen != self._change and loop.time() < latest:
+            seen = self._change
+            await asyncio.sleep(self._settings.settle)
+
+    def _ring(self) -> None:
+        self._change += 1
+        self._bell.set()
+
+
+@asynccontextmanager
+async def mirroring(
+    api: Api,
+    cache: Cache,
+    resources: Iterable[Resource[Any]],
+    *,
+    settings: WatchSettings = WatchSettings(),  # noqa: B008 - frozen
+) -> AsyncIterator[Mirror]:
+    """Keep the kinds true while the context lasts. A fault of ours in one watcher ends the context."""
+    mirror = Mirror(api, cache, resources, settings)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(watcher.run()) for watcher in mirror.watchers.values()]
+        try:
+            for watcher in mirror.watchers.values():
+                _measure(watcher, cache)
+            yield mirror
+        finally:
+            for task in tasks:
+                task.cancel()
+            for watcher in mirror.watchers.values():
+                _forget(watcher)
+
+
+def _measure(watcher: Watcher[Any], cache: Cache) -> None:
+    """Gauges that are read when somebody asks, not written with every event."""
+    name, table = watcher.resource.name, cache.of(watcher.resource.kind)
+    metrics.WATCH_OBJECTS.labels(name).set_function(lambda: len(table))
+    metrics.WATCH_STALENESS.labels(name).set_function(lambda: watcher.age)
+    metrics.WATCH_SYNCED.labels(name).set_function(lambda: watcher.is_synced)
+
+
+def _forget(watcher: Watcher[Any]) -> None:
+    for gauge in (metrics.WATCH_OBJECTS, metrics.WATCH_STALENESS, metrics.WATCH_SYNCED):
+        gauge.remove(watcher.resource.name)

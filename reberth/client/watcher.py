@@ -1,0 +1,288 @@
+"""Keep one kind of a cache true: list it, watch it, and begin again where the server says so.
+
+A kind is listed by a watch that begins with the list, on servers that can do it, else in pages. A watch
+that ends is continued where it stopped; the kind is listed again when the server has forgotten that version,
+when it refuses, or when `resync` asks for it. A connection on which nothing comes for too long counts as
+dead: the server sends a bookmark at least every minute.
+
+A kind that is not installed, or that we may not read, is waited for; the others do not notice. An optional
+one that is not installed is waited for, too, and meanwhile there is none of it, which is no trouble.
+
+An object that cannot be read is counted and named; it stays as it was known.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from reberth.client.api import Api
+from reberth.cluster.cache import ADDED, BOOKMARK, Cache, Listing
+from reberth.cluster.resources import Resource
+from reberth.cluster.tables import meta_of
+from reberth.config.settings import NotNegative, Positive, Section
+from reberth.protocol import response
+from reberth.protocol.response import BadObject, Line
+from reberth.records import Record
+from reberth.runtime import metrics
+from reberth.runtime.logs import Log
+from reberth.values import errors
+from reberth.values.errors import ApiError
+from reberth.values.object_error import ObjectError
+
+T = TypeVar("T", bound=Record)
+log = Log(__name__)
+
+_LASTING = 5.0
+"""A watch that lived so many seconds was a good one: what follows is no repetition of a fault."""
+_MOST_DOUBLINGS = 30
+_PASSING_AT_MOST = 5
+_TIMER_STEP = 0.5
+_NO_STREAMED_LISTS = (400, 422, 500)
+_BAD_OBJECTS_NAMED = 1000
+_BEFORE_ALL = "0"
+"""A version that every other is newer than."""
+
+
+class WatchSettings(Section, frozen=True):
+    """How patiently a mirror is kept."""
+
+    seconds: Positive = 300.0
+    """The server is asked to end a watch after this time, so that no connection lives for ever."""
+    silence: Positive = 90.0
+    """A connection on which nothing came for so long is given up."""
+    first_pause: Positive = 0.5
+    longest_pause: Positive = 30.0
+    settle: NotNegative = 0.05
+    """A burst of changes that pause for less than this wakes a consumer once."""
+    longest_burst: NotNegative = 1.0
+    """A burst that does not end wakes it all the same."""
+
+
+class Watcher(Generic[T]):
+    """One kind of one cluster, kept true for as long as `run` runs; cancelling it is the way to stop."""
+
+    def __init__(
+        self,
+        api: Api,
+        cache: Cache,
+        resource: Resource[T],
+        *,
+        settings: WatchSettings,
+        on_change: Callable[[], None],
+    ) -> None:
+        self.resource = resource
+        self.trouble: str | None = "not listed yet"
+        self._api = api
+        self._cache = cache
+        self._settings = settings
+        self._on_change = on_change
+        self._loop = asyncio.get_running_loop()
+        self._fresh_at: float | None = None
+        self._synced = asyncio.Event()
+        self._answered = asyncio.Event()
+        self._version: str | None = None
+        self._can_stream_lists = True
+        self._patience: asyncio.Timeout | None = None
+        self._heard_at = float("-inf")
+        self._resync_asked = False
+        self._failures = 0
+        self._named: set[BadObject] = set()
+        self._events = metrics.WATCH_EVENTS.labels(resource.name)
+
+    @property
+    def is_synced(self) -> bool:
+        """The mirror has held the whole kind at least once."""
+        return self._synced.is_set()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the server last said something of this kind; endless before the first list."""
+        return float("inf") if self._fresh_at is None else self._loop.time() - self._fresh_at
+
+    async def synced(self) -> None:
+        await self._synced.wait()
+
+    async def answered(self) -> None:
+        """Wait for the first list, or for a "no" of the server that is no passing trouble."""
+        await self._answered.wait()
+
+    def resync(self) -> None:
+        """Have the kind listed anew at once; until then readers go on to see what is known."""
+        self._version = None
+        self._resync_asked = True
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(self._loop.time())
+
+    async def run(self) -> None:
+        while True:
+            started = self._loop.time()
+            cause = await self._follow_until_it_breaks()
+            metrics.WATCH_RESTARTS.labels(self.resource.name, cause).inc()
+            self._failures = 0 if self._loop.time() - started >= _LASTING else self._failures + 1
+            if self._failures:
+                await self._pause()
+
+    async def _pause(self) -> None:
+        doubled = self._settings.first_pause * 2.0 ** min(self._failures - 1, _MOST_DOUBLINGS)
+        longest = min(self._settings.longest_pause, doubled)
+        await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
+
+    async def _follow_until_it_breaks(self) -> str:
+        """One watch, after a list if there is need for it. Gives the cause of its end."""
+        try:
+            await self._follow()
+        except TimeoutError:
+            if self._resync_asked:
+                return "ended"
+            self._report(f"the server was silent for {self._settings.silence:g} s")
+            return "silent"
+        except errors.Gone:
+            self._version = None
+            return "gone"
+        except (errors.Unreachable, errors.Unanswered) as error:
+            self._report(str(error))
+            return "unreachable"
+        except (ApiError, ObjectError) as error:
+            self._refused(error)
+            return "refused"
+        finally:
+            self._patience = None
+        return "ended"
+
+    def _refused(self, error: ApiError | ObjectError) -> None:
+        """A passing fault of the server is no reason to doubt the version; any other refusal is."""
+        status = error.status if isinstance(error, ApiError) else 0
+        if self._version is None and self._can_stream_lists and status in _NO_STREAMED_LISTS:
+            self._can_stream_lists = False
+            log.info("lists cannot be streamed, they are read in pages", resource=self.resource.name)
+            return
+        absent = isinstance(error, errors.NotFound)
+        if absent and self.resource.is_optional:
+            self._take_for_none()
+            return
+        passing = isinstance(error, errors.ServerFault | errors.TooManyRequests)
+        if not passing or self._failures >= _PASSING_AT_MOST:
+            self._version = None
+        self._report("not installed in this cluster" if absent else str(error))
+        if not passing:
+            self._answered.set()
+
+    def _take_for_none(self) -> None:
+        """Of what is not installed there is nothing; what was known of it has gone with it."""
+        if self.trouble is not None:
+            log.info("not installed, taken for none", resource=self.resource.name)
+        self.trouble = None
+        self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL)
+        self._version = None
+
+    async def _follow(self) -> None:
+        async with asyncio.timeout(self._settings.silence) as self._patience:
+            if self._resync_asked:
+                self._version = None  # events may have come in since, before the watch was broken off
+            self._resync_asked = False
+            self._heard_at = float("-inf")
+            listing = await self._begin_list()
+            since = None if listing else self._version
+            async with self._api.watch(self.resource, since=since, seconds=self._settings.seconds) as lines:
+                if since is not None:
+                    self._recover()
+                async for line in lines:
+                    self._hear()
+                    self._events.inc()
+                    listing = self._take(line, listing)
+
+    async def _begin_list(self) -> Listing[T, Any] | None:
+        """A listing that the watch is to fill, or None where the watch continues what is known."""
+        if self._version is not None:
+            return None
+        listing = self._cache.relist(self.resource.kind)
+        if self._can_stream_lists:
+            return listing
+        version = ""
+        async for page in self._api.list_pages(self.resource):
+            self._hear()
+            version = version or page.resource_version
+            for each in page.found:
+                if isinstance(each, BadObject):
+                    self._name(each)
+                else:
+                    self._list(listing, ADDED, each)
+        self._finish(listing, version)
+        return None
+
+    def _hear(self) -> None:
+        """The server said something: patience begins anew. Moving the timer with every line would cost."""
+        now = self._loop.time()
+        if self._patience is not None and now >= self._heard_at + _TIMER_STEP:
+            self._heard_at = now
+            self._patience.reschedule(now + self._settings.silence + _TIMER_STEP)
+
+    def _take(self, line: Line[T] | BadObject, listing: Listing[T, Any] | None) -> Listing[T, Any] | None:
+        """Take an event into the listing while there is one, else into the cache."""
+        if isinstance(line, BadObject):
+            self._name(line)
+            return listing
+        subject: Any = line.object
+        if listing is not None:
+            if line.type == BOOKMARK and response.ends_the_list(subject.metadata):
+                self._finish(listing, subject.metadata.resource_version)
+                return None
+            self._list(listing, line.type, subject)
+            return listing
+        changed = self._change(line.type, subject)
+        self._version = subject.metadata.resource_version
+        self._fresh_at = self._loop.time()
+        if changed and line.type != BOOKMARK:
+            self._on_change()
+        return None
+
+    def _finish(self, listing: Listing[T, Any], version: str) -> None:
+        listing.finish(version)
+        self._version = version
+        self._fresh_at = self._loop.time()
+        self._recover()
+        self._synced.set()
+        self._answered.set()
+        self._on_change()
+
+    def _recover(self) -> None:
+        if self.trouble is not None:
+            log.info("mirrored", resource=self.resource.name)
+        self.trouble = None
+
+    def _list(self, listing: Listing[T, Any], event: str, subject: T) -> None:
+        try:
+            listing.apply(event, subject)
+        except ObjectError as error:
+            self._leave_out(subject, error)
+
+    def _change(self, event: str, subject: T) -> bool:
+        try:
+            return self._cache.apply(self.resource.kind, event, subject)
+        except ObjectError as error:
+            self._leave_out(subject, error)
+            return False
+
+    def _leave_out(self, subject: T, error: ObjectError) -> None:
+        """An object that cannot be used is named; the rest goes on."""
+        meta = meta_of(subject)
+        self._name(BadObject(meta.namespace, meta.name, str(error), meta.resource_version))
+
+    def _name(self, bad: BadObject) -> None:
+        """Count it, and log it once for each of its versions."""
+        metrics.WATCH_BAD_OBJECTS.labels(self.resource.name).inc()
+        if bad not in self._named and len(self._named) < _BAD_OBJECTS_NAMED:
+            self._named.add(bad)
+            log.warning(
+                "unreadable object",
+                resource=self.resource.name,
+                object=f"{bad.namespace}/{bad.name}",
+                reason=bad.reason,
+            )
+
+    def _report(self, trouble: str) -> None:
+        """Say what is wrong, once until it changes."""
+        if trouble != self.trouble:
+            log.warning("not mirrored", resource=self.resource.name, reason=trouble)
+        self.trouble = trouble

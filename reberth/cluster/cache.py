@@ -1,0 +1,179 @@
+"""The mirror of a cluster: rows of many kinds, kept true by lists and by the events that follow them.
+
+**One stream per kind.** A kind is fed by one list and the watch that continues it. There versions only rise,
+and versions are integers; so an event that is not newer than what the kind has seen is a duplicate or comes
+too late, and is dropped. A late event can therefore not bring back what is gone.
+
+**A new list is the truth.** `relist` collects it aside, in pages or from a stream, while readers go on to see
+the old state; `finish` puts it in place, between two steps of the event loop. No reader ever sees a kind half
+replaced, and a list that breaks off has changed nothing. What the list does not name is gone. It may be older
+than what was seen (an etcd that was restored): it still is the truth.
+
+**Rows never change.** An event puts a new row in the place of the old one. So `contents` is cheap and final:
+a snapshot can be made of it in another thread while the cache goes on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Generic
+
+from reberth.cluster.kinds import NODE, POD, Kept, Kind, Wire
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim
+from reberth.cluster.tables import Identity, Rows, Table, identify, meta_of
+from reberth.cluster.templates import Templates
+from reberth.records import ObjectMeta, Record
+from reberth.values.object_error import ObjectError
+
+ADDED = "ADDED"
+MODIFIED = "MODIFIED"
+DELETED = "DELETED"
+BOOKMARK = "BOOKMARK"
+
+Contents = Mapping[Kind[Any, Any], Rows[Any]]
+
+
+class _Mirror(Generic[Wire, Kept]):
+    """All objects of one kind, and the newest version that is known of it."""
+
+    def __init__(self, kind: str, keep: Callable[[Wire], Kept], identify: Callable[[Kept], Identity]) -> None:
+        self.kind = kind
+        self.keep = keep
+        self.identify = identify
+        self.table = Table(identify)
+        self.seen = 0
+        self.is_complete = False
+        self.is_outdated = False  # its rows lack what is to be kept from now on
+
+    def apply(self, event: str, subject: Wire) -> bool:
+        identity = _read_identity(self.kind, subject)
+        if identity.version <= self.seen:
+            return False
+        if event == DELETED:
+            self.table.remove(identity.uid)
+        elif event != BOOKMARK:
+            self.table.put(identity, self.keep(subject))
+        self.seen = identity.version
+        return True
+
+
+class Listing(Generic[Wire, Kept]):
+    """A new list on its way. Nobody sees it before it is finished, and it may be given up."""
+
+    def __init__(self, mirror: _Mirror[Wire, Kept]) -> None:
+        self._mirror = mirror
+        self._table = Table(mirror.identify)
+        self._is_anew = mirror.is_outdated
+
+    def apply(self, event: str, subject: Wire) -> None:
+        """Take an event of the stream that brings the list; an object of a page counts as ADDED.
+
+        What has not changed keeps its row, unless that lacks something. Raises ObjectError; then the object
+        stays as it was known.
+        """
+        if event == BOOKMARK:
+            return
+        identity = _read_identity(self._mirror.kind, subject)
+        if event == DELETED:
+            self._table.remove(identity.uid)
+            return
+        known = self._table.by_uid(identity.uid) or self._mirror.table.by_uid(identity.uid)
+        if known is not None:
+            self._table.put(identity, known)
+        if known is None or self._is_anew or self._mirror.identify(known) != identity:
+            self._table.put(identity, self._mirror.keep(subject))
+
+    def finish(self, resource_version: str) -> None:
+        """Put the list in the place of what was there."""
+        self._mirror.seen = _read_version(
+            self._mirror.kind, ObjectMeta("(list)", resource_version=resource_version)
+        )
+        self._mirror.is_complete = True
+        if self._is_anew:
+            self._mirror.is_outdated = False
+        self._mirror.table.become(self._table)
+
+
+class Cache:
+    """What is known of a cluster that runs this version of Kubernetes.
+
+    Of the annotations of pods those are kept that are read anywhere in Reberth, and these `annotations`.
+    """
+
+    def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
+        self.templates = Templates(version=version, annotations=annotations)
+        self._mirrors: dict[Kind[Any, Any], _Mirror[Any, Any]] = {
+            POD: _Mirror(POD.name, partial(make_pod_row, templates=self.templates), _identify_pod),
+            NODE: _Mirror(NODE.name, make_node_row, _identify_node),
+        }
+
+    def of(self, kind: Kind[Wire, Kept]) -> Table[Kept]:
+        """Give what is mirrored of a kind; the same table for the cache's whole life."""
+        return self._mirror(kind).table
+
+    def seen(self, kind: Kind[Any, Any]) -> int:
+        """Give the newest version of this kind that has been seen."""
+        return self._mirror(kind).seen
+
+    def is_complete(self, kind: Kind[Any, Any]) -> bool:
+        """Tell whether the kind has been listed."""
+        return self._mirror(kind).is_complete
+
+    def apply(self, kind: Kind[Wire, Any], event: str, subject: Wire) -> bool:
+        """Take an event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK. False for what is not new.
+
+        Raises ObjectError; then the object stays as it was known.
+        """
+        return self._mirror(kind).apply(event, subject)
+
+    def relist(self, kind: Kind[Wire, Kept]) -> Listing[Wire, Kept]:
+        """Begin a new list of the kind."""
+        return Listing(self._mirror(kind))
+
+    def keep_annotations(self, keys: frozenset[str]) -> bool:
+        """Keep these annotations of pods, too; tells whether that takes a new list of pods."""
+        if keys <= self.templates.annotations:
+            return False
+        self.templates.annotations |= keys
+        self._mirror(POD).is_outdated = True
+        return True
+
+    def keeps_annotations(self, keys: frozenset[str]) -> bool:
+        """Tell whether all pods are known with these annotations."""
+        return keys <= self.templates.annotations and not self._mirror(POD).is_outdated
+
+    def replace(self, kind: Kind[Wire, Any], listed: Iterable[Wire], resource_version: str) -> None:
+        """Take a list as a whole. Raises ObjectError; then nothing has changed."""
+        listing = self.relist(kind)
+        for each in listed:
+            listing.apply(ADDED, each)
+        listing.finish(resource_version)
+
+    def contents(self) -> Contents:
+        """Give all rows of all kinds as they are now, each kind sorted by namespace and name."""
+        return {kind: mirror.table.rows() for kind, mirror in self._mirrors.items()}
+
+    def _mirror(self, kind: Kind[Wire, Kept]) -> _Mirror[Wire, Kept]:
+        if kind not in self._mirrors:
+            self._mirrors[kind] = _Mirror(kind.name, trim, identify)
+        return self._mirrors[kind]
+
+
+def _identify_pod(row: PodRow) -> Identity:
+    return Identity(row.namespace, row.name, row.uid, row.version)
+
+
+def _identify_node(row: NodeRow) -> Identity:
+    return identify(row.record)
+
+
+def _read_identity(kind: str, subject: Record) -> Identity:
+    meta = meta_of(subject)
+    return Identity(meta.namespace, meta.name, meta.uid, _read_version(kind, meta))
+
+
+def _read_version(kind: str, meta: ObjectMeta) -> int:
+    version = meta.resource_version
+    if version.isdecimal() and version.isascii():
+        return int(version)
+    raise ObjectError(kind, meta, field="metadata.resourceVersion", reason=f"{version!r:.80} is no number")

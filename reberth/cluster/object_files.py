@@ -1,0 +1,148 @@
+"""A snapshot from what `kubectl get nodes,pods,... -A -o json` prints, or from YAML documents by hand.
+
+Lists are opened, and kinds that are not mirrored are passed over. An object that cannot be used is reported,
+and the rest goes on without it. What nobody writes by hand may be missing: a uid, a version, the namespace
+"default". Of two objects of one name the later counts.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from reberth.cluster import resources
+from reberth.cluster.cache import ADDED, Cache, Listing
+from reberth.cluster.kinds import Kind
+from reberth.cluster.pods.identity import group_of
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.printouts import Document, list_documents
+from reberth.cluster.resources import Resource
+from reberth.cluster.snapshot import Snapshot, take
+from reberth.cluster.tables import meta_of
+from reberth.records import ObjectMeta, Record
+from reberth.values.object_error import ObjectError
+
+T = TypeVar("T")
+Object = TypeVar("Object", bound=Record)
+
+_RESOURCES = {(each.kind.group, each.kind.name): each for each in resources.ALL}
+_LIST = "List"
+_ONLY_VERSION = "1"
+
+
+class Reading(NamedTuple):
+    """What was read, and what could not be used."""
+
+    snapshot: Snapshot
+    faults: tuple[ObjectError, ...]
+    is_useless: bool
+    """There was no object and no list in it, at least none that is sound."""
+
+
+def from_objects(
+    objects: bytes | Mapping[str, Any] | Iterable[Any],
+    *,
+    now: float,
+    version: Version,
+    annotations: frozenset[str] = frozenset(),
+) -> Reading:
+    """Read a text, or what was decoded from one; of pods these annotations are kept, too.
+
+    Raises TextError for what is neither JSON nor YAML.
+    """
+    reader = _Reader(Cache(version=version, annotations=annotations))
+    for document in list_documents(objects):
+        reader.read(document, _Head())
+    return Reading(take(reader.finish(), now=now), tuple(reader.faults), reader.is_useless)
+
+
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
+    """What tells a list from an object, and one kind from another."""
+
+    kind: str | None = None
+    api_version: str | None = None
+    items: Raw = Raw()
+
+
+class _Reader:
+    """Collects the objects, and the faults of those that cannot be used."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.faults: list[ObjectError] = []
+        self._cache = cache
+        self._listings: dict[Kind[Any, Any], Listing[Any, Any]] = {}
+        self._holders: dict[tuple[str, str], tuple[str, str]] = {}
+        self.is_useless = True
+
+    def read(self, document: Document, above: _Head) -> None:
+        """Read an object, or all objects of a list: they may leave it to the list to name their kind."""
+        try:
+            self._read(document, above)
+        except ObjectError as fault:
+            self.faults.append(fault)
+
+    def finish(self) -> Cache:
+        for listing in self._listings.values():
+            listing.finish(_ONLY_VERSION)
+        return self._cache
+
+    def _read(self, document: Document, above: _Head) -> None:
+        head = _decode(document, _Head, above.kind)
+        kind, api_version = head.kind or above.kind or "", head.api_version or above.api_version or ""
+        resource = _RESOURCES.get((group_of(api_version), kind))
+        if kind.endswith(_LIST) and bytes(head.items):
+            for item in _decode(head.items, list[Raw], kind, within="items"):
+                self.read(item, _Head(kind.removesuffix(_LIST), api_version))
+        elif not kind:
+            raise ObjectError("object", _read_name(document), field="kind", reason="is missing")
+        elif resource is not None:
+            self._add(resource, document)
+        self.is_useless = False
+
+    def _add(self, resource: Resource[Any], document: Document) -> None:
+        kind = resource.kind
+        record = _complete(_decode(document, kind.record, kind.name), resource)
+        meta = meta_of(record)
+        holder = self._holders.setdefault((resource.name, meta.uid), (meta.namespace, meta.name))
+        if holder != (meta.namespace, meta.name):
+            raise ObjectError(
+                kind.name, meta, field="metadata.uid", reason=f"is also that of {'/'.join(holder)}"
+            )
+        if kind not in self._listings:
+            self._listings[kind] = self._cache.relist(kind)
+        self._listings[kind].apply(ADDED, record)
+
+
+def _decode(document: Document, kind: type[T], name: str | None, *, within: str = "") -> T:
+    try:
+        return msgspec.json.decode(document, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason, _, place = str(error).partition(" - at `$")
+        field = f"{within}{place.rstrip('`')}".lstrip(".") or "all of it"
+        raise ObjectError(name or "object", _read_name(document), field=field, reason=reason) from error
+
+
+def _complete(record: Object, resource: Resource[Object]) -> Object:
+    """Add what the API server would have added."""
+    meta = meta_of(record)
+    if not meta.name:
+        raise ObjectError(resource.kind.name, meta, field="metadata.name", reason="is missing")
+    namespace = (meta.namespace or "default") if resource.namespaced else ""
+    uid = meta.uid or f"{resource.name}/{namespace}/{meta.name}"
+    version = meta.resource_version if _is_number(meta.resource_version) else _ONLY_VERSION
+    return replace(record, metadata=replace(meta, namespace=namespace, uid=uid, resource_version=version))
+
+
+def _read_name(document: Document) -> ObjectMeta:
+    """Name an object of which nothing else may be sound."""
+    try:
+        meta = msgspec.json.decode(document)["metadata"]
+        return ObjectMeta(str(meta["name"]), str(meta.get("namespace", "")))
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError):
+        return ObjectMeta()
+
+
+def _is_number(version: str) -> bool:
+    return version.isdecimal() and version.isascii()

@@ -1,0 +1,104 @@
+"""Who a pod is, across restarts and rollouts.
+
+A pod that is thrown out comes back under another name and uid. What stays is its controller, until a
+rollout replaces that too, and the root owner above it. Whatever is remembered is remembered of these two. A
+ReplicaSet leads to its Deployment and a Job to its CronJob by their mirrored metadata; of a ReplicaSet that
+is not mirrored yet, its own name and the pod's hash tell the Deployment's name, though not its uid. No step
+further up is taken: the answer must not depend on what else a reader happens to mirror.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+
+from reberth.records import ObjectMeta, OwnerReference, WorkloadIdentity
+from reberth.values.refusal import Refused
+
+BARE_POD = Refused("BarePod", "nothing would replace the pod")
+DAEMON_SET_POD = Refused("DaemonSetPod", "the pod belongs to its node")
+MIRROR_POD = Refused("MirrorPod", "the kubelet runs the pod from a file")
+
+_MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+_TEMPLATE_HASH_LABEL = "pod-template-hash"
+_OWNED_KINDS = frozenset({"ReplicaSet", "Job"})
+_LONGEST_HISTORY_NAME = 240
+
+
+class Signature(msgspec.Struct, frozen=True, gc=False):
+    """The owners of a pod; where nobody owns the controller it is its own root."""
+
+    namespace: str
+    controller: WorkloadIdentity
+    root: WorkloadIdentity  # without uid: known by name alone
+
+
+def sign_pod(pod: ObjectMeta, owners: Mapping[str, ObjectMeta]) -> Signature | Refused:
+    """Tell who a pod is; `owners` are the mirrored ReplicaSets and Jobs by uid.
+
+    Refused are the pods that are never noted and never moved.
+    """
+    controller = find_controller(pod)
+    if _is_mirror(pod):
+        return MIRROR_POD
+    if controller is None:
+        return BARE_POD
+    if controller.kind == "DaemonSet":
+        return DAEMON_SET_POD
+    return Signature(pod.namespace, controller, _find_root(pod, controller, owners))
+
+
+def find_controller(owned: ObjectMeta) -> WorkloadIdentity | None:
+    """Give the one owner that manages the object."""
+    for owner in owned.owner_references or ():
+        if owner.controller:
+            return _identify(owner)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def name_history(root: WorkloadIdentity) -> str:
+    """Give the name of the object that holds a workload's history; the same for every uid of that name."""
+    group = group_of(root.api_version)
+    digest = hashlib.sha256(f"{group}/{root.kind}/{root.name}".encode()).hexdigest()[:8]
+    return f"{_as_subdomain(f'{root.kind}-{root.name}')}-{digest}"
+
+
+def group_of(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _is_mirror(pod: ObjectMeta) -> bool:
+    owned_by_node = any(owner.kind == "Node" for owner in pod.owner_references or ())
+    return owned_by_node or _MIRROR_ANNOTATION in (pod.annotations or ())
+
+
+def _find_root(
+    pod: ObjectMeta, controller: WorkloadIdentity, owners: Mapping[str, ObjectMeta]
+) -> WorkloadIdentity:
+    if controller.kind not in _OWNED_KINDS:
+        return controller
+    mirrored = owners.get(controller.uid)
+    above = find_controller(mirrored) if mirrored else _guess_deployment(pod, controller)
+    return above or controller
+
+
+def _guess_deployment(pod: ObjectMeta, controller: WorkloadIdentity) -> WorkloadIdentity | None:
+    ending = "-" + (pod.labels or {}).get(_TEMPLATE_HASH_LABEL, "")
+    name = controller.name.removesuffix(ending)
+    if controller.kind != "ReplicaSet" or ending == "-" or name in ("", controller.name):
+        return None
+    return WorkloadIdentity(controller.api_version, "Deployment", name)
+
+
+def _identify(owner: OwnerReference) -> WorkloadIdentity:
+    return WorkloadIdentity(owner.api_version, owner.kind, owner.name, owner.uid)
+
+
+def _as_subdomain(text: str) -> str:
+    """Cut to what leaves room for the digest; the end must not be a dot or a dash, nor a label's start."""
+    allowed = re.sub(r"[^a-z0-9.-]+", "-", text.lower())
+    joined = re.sub(r"-*\.[.-]*", ".", allowed).strip(".-")
+    return joined[:_LONGEST_HISTORY_NAME].rstrip(".-")

@@ -1,0 +1,161 @@
+"""What the replicas of a workload have in common, and what each pod has of its own.
+
+Ten thousand replicas differ in their names, not in what a scheduler reads of them. `split` takes a pod
+apart: the common part is a Pod again, the same for all replicas, and `Own` is the rest. Nothing that
+decides about a placement is lost: `join_pairs` and `join_spec` put the parts together again.
+
+Left out for good are volumes that no decision reads (configMap, secret, projected: the token volume of
+every pod has a name of its own), annotations that nobody here knows, and those parts of the status that
+repeat the spec.
+"""
+
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from typing import NamedTuple, TypeVar, cast
+
+from msgspec.structs import replace
+
+from reberth.cluster.pods.daemonset_pin import pin, unpin
+from reberth.cluster.pods.resize import keep_differing
+from reberth.records import Labels, ObjectMeta, Pod, PodSpec, Volume
+
+Pairs = tuple[tuple[str, str], ...]
+Shared = TypeVar("Shared", bound=Hashable)
+
+# The annotations that are read by some part of Reberth or of Kubernetes' scheduling: prefixes or whole keys.
+KEPT_ANNOTATIONS = (
+    "reberth.dev/",
+    "autoscaling.cast.ai/",
+    "beta.evictor.cast.ai/disposable",
+    "cluster-autoscaler.kubernetes.io/",
+    "controller.kubernetes.io/pod-deletion-cost",
+    "delay-deletion.cluster-autoscaler.kubernetes.io/",
+    "descheduler.alpha.kubernetes.io/",
+    "eviction-autoscaler.azure.com/original-min-replicas",
+    "evictionSurgeReplicas",
+    "gang.scheduling.koordinator.sh/name",
+    "karpenter.sh/",
+    "kubernetes.io/config.mirror",
+    "kueue.x-k8s.io/pod-group-name",
+    "leaderworkerset.sigs.k8s.io/group-key",
+    "node-lifecycle.datadoghq.com/enabled",
+    "pod-group-name",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pv.kubernetes.io/",
+    "scheduler.alpha.kubernetes.io/",
+    "scheduling.k8s.io/group-name",
+    "scheduling.koordinator.sh/eviction-cost",
+    "scheduling.koordinator.sh/soft-eviction",
+    "scheduling.volcano.sh/group-name",
+    "scheduling.x-k8s.io/pod-group",
+    "storage.alpha.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
+    "volume.kubernetes.io/",
+    "yunikorn.apache.org/task-group-name",
+)
+# The labels and annotations that replicas of one workload have with different values, in order.
+OWN_LABELS = (
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/job-completion-index",
+    "statefulset.kubernetes.io/pod-name",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+)
+OWN_ANNOTATIONS = ("controller.kubernetes.io/pod-deletion-cost",)
+
+
+class Own(NamedTuple):
+    """What a pod does not share with its siblings."""
+
+    labels: Pairs = ()
+    annotations: Pairs = ()
+    claims: tuple[str, ...] = ()
+    pinned_to: str | None = None
+
+
+def split(pod: Pod, *, annotations: frozenset[str] = frozenset()) -> tuple[Pod, Own]:
+    """Part what a pod shares with its siblings from its own; these annotations are kept, too."""
+    meta, spec = pod.metadata, pod.spec
+    labels, own_labels = _set_apart(meta.labels, OWN_LABELS)
+    kept, own_annotations = _set_apart(keep_known(meta.annotations, annotations), OWN_ANNOTATIONS)
+    volumes, claims = _unname_claims(spec.volumes)
+    affinity, pinned_to = unpin(spec.affinity, meta)
+    common = Pod(
+        ObjectMeta(
+            namespace=meta.namespace,
+            labels=labels,
+            annotations=kept,
+            owner_references=meta.owner_references,
+        ),
+        replace(spec, node_name=None, affinity=affinity, volumes=volumes),
+        keep_differing(pod),
+    )
+    return common, Own(own_labels, own_annotations, claims, pinned_to)
+
+
+def join_pairs(common: Labels | None, own: Pairs) -> Labels:
+    """Give all labels, or all annotations, of a pod."""
+    return {**(common or {}), **dict(own)}
+
+
+def join_spec(common: PodSpec, own: Own, *, node: str | None) -> PodSpec:
+    """Give the spec of a pod as it was, except for volumes that nobody reads."""
+    return replace(
+        common,
+        node_name=node,
+        affinity=pin(common.affinity, own.pinned_to),
+        volumes=_name_claims(common.volumes, own.claims),
+    )
+
+
+def keep_known(annotations: Labels | None, others: frozenset[str] = frozenset()) -> Labels | None:
+    """Drop the annotations that nobody here reads, but for these others."""
+    if not annotations:
+        return None
+    return {key: text for key, text in annotations.items() if _is_known(key) or key in others} or None
+
+
+@lru_cache(maxsize=4096)
+def _is_known(annotation: str) -> bool:
+    return annotation.startswith(KEPT_ANNOTATIONS)
+
+
+@lru_cache(maxsize=8192)
+def _find_first(value: Hashable) -> Hashable:
+    return value
+
+
+def keep_one(value: Shared) -> Shared:
+    """Give one object for all equal ones, so that they stand in memory once; the rarely used are let go."""
+    return cast("Shared", _find_first(value))
+
+
+def _set_apart(labels: Labels | None, own_keys: tuple[str, ...]) -> tuple[Labels | None, Pairs]:
+    if not labels:
+        return None, ()
+    found = [key for key in own_keys if key in labels]
+    if not found:
+        return labels, ()
+    common = labels.copy()
+    own = tuple([(key, common.pop(key)) for key in found])
+    return common or None, own
+
+
+def _unname_claims(volumes: Iterable[Volume] | None) -> tuple[tuple[Volume, ...] | None, tuple[str, ...]]:
+    """Keep the volumes that count, and take the names of their claims out of them."""
+    kept = tuple([volume for volume in volumes or () if volume != Volume(volume.name)])
+    claims = [claim.claim_name for volume in kept if (claim := volume.persistent_volume_claim) is not None]
+    if not claims:
+        return kept or None, ()
+    return _name_claims(kept, [""] * len(claims)), tuple(claims)
+
+
+def _name_claims(volumes: tuple[Volume, ...] | None, names: Iterable[str]) -> tuple[Volume, ...] | None:
+    """Give the volumes with these names of claims, in their order."""
+    left = iter(names)
+    return volumes and tuple(
+        replace(volume, persistent_volume_claim=replace(claim, claim_name=next(left)))
+        if (claim := volume.persistent_volume_claim)
+        else volume
+        for volume in volumes
+    )

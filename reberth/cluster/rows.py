@@ -1,0 +1,180 @@
+"""What the mirror keeps of one pod and of one node.
+
+A pod's row is small: what it shares with its siblings stands in its template. A node's row is its record,
+without what nobody reads, and what it offers in numbers.
+"""
+
+from sys import intern
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from reberth.cluster.node_lifecycle import Leaving, Young, judge_node
+from reberth.cluster.pods.health import Ailment, find_ailment
+from reberth.cluster.pods.interning import Own, join_pairs, join_spec, keep_known, keep_one, split
+from reberth.cluster.pods.requests import Amounts, node_amounts
+from reberth.cluster.tables import meta_of
+from reberth.cluster.templates import PriorityError, Template, Templates, pack, part_amounts
+from reberth.records import Labels, Node, NodeStatus, Pod, PodCondition, PodSpec, Record
+from reberth.values.object_error import ObjectError, find_unreadable
+from reberth.values.quantity import QuantityError
+from reberth.values.timestamp import TimeError, parse_time
+
+Plain = TypeVar("Plain", bound=Record)
+
+# A pod's phase and flags in one small number, as a column has them.
+PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+PHASE_BITS, FINISHED, TERMINATING, READY = 7, 8, 16, 32
+_PHASE_MARKS = {
+    phase: number | (FINISHED if phase in ("Succeeded", "Failed") else 0)
+    for number, phase in enumerate(PHASES)
+}
+
+
+class PodRow(msgspec.Struct, frozen=True, gc=False):
+    """One pod. Times are seconds since the epoch."""
+
+    template: Template
+    own: Own
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    node: str | None
+    nominated_node: str | None
+    marks: int
+    created: float
+    started: float | None
+    deleted: float | None  # the end of the grace period, not its start
+    grace: int | None
+    ready_changed: float | None
+    ailment: Ailment | None
+
+    @property
+    def phase(self) -> str:
+        return PHASES[self.marks & PHASE_BITS]
+
+    @property
+    def is_finished(self) -> bool:
+        return bool(self.marks & FINISHED)
+
+    @property
+    def is_terminating(self) -> bool:
+        return bool(self.marks & TERMINATING)
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.marks & READY)
+
+    @property
+    def labels(self) -> Labels:
+        return join_pairs(self.template.labels, self.own.labels)
+
+    @property
+    def annotations(self) -> Labels:
+        """Give the annotations that are read somewhere; the others are not kept."""
+        return join_pairs(self.template.pod.metadata.annotations, self.own.annotations)
+
+    @property
+    def spec(self) -> PodSpec:
+        """Give the spec with what is the pod's own: its node, its claims, the node that it is made for."""
+        return join_spec(self.template.spec, self.own, node=self.node)
+
+
+class NodeRow(msgspec.Struct, frozen=True, gc=False):
+    """One node."""
+
+    record: Node
+    main: bytes  # what the node offers of RESOURCES, packed
+    extended: Amounts  # and of other resources
+    images: bytes  # which objects the images of the record are, packed: nodes share them
+    standing: Leaving | Young | None  # what keeps it from being a destination
+
+
+def make_pod_row(pod: Pod, templates: Templates) -> PodRow:
+    """Make the row of a pod. Raises ObjectError."""
+    try:
+        return _make_pod_row(pod, templates)
+    except (QuantityError, TimeError) as error:
+        raise ObjectError("Pod", pod.metadata, field=find_unreadable(pod), reason=str(error)) from error
+    except PriorityError as error:
+        raise ObjectError("Pod", pod.metadata, field="spec.priority", reason=str(error)) from error
+
+
+def make_node_row(node: Node) -> NodeRow:
+    """Make the row of a node. Raises ObjectError."""
+    try:
+        main, extended = part_amounts(node_amounts(node.status.allocatable))
+    except QuantityError as error:
+        raise ObjectError("Node", node.metadata, field=find_unreadable(node), reason=str(error)) from error
+    record = _trim_node(node)
+    images = pack(*map(id, record.status.images or ()))
+    return NodeRow(record, main, extended, images, judge_node(record))
+
+
+def trim(record: Plain) -> Plain:
+    """Keep any other object as it is, without the annotations that nobody reads."""
+    meta = meta_of(record)
+    if not meta.annotations:
+        return record
+    return replace(record, metadata=replace(meta, annotations=keep_known(meta.annotations)))
+
+
+def _make_pod_row(pod: Pod, templates: Templates) -> PodRow:
+    common, own = split(pod, annotations=templates.annotations)
+    meta, status, node = pod.metadata, pod.status, pod.spec.node_name
+    conditions = {condition.type: condition for condition in status.conditions or ()}
+    ready = conditions.get("Ready")
+    return PodRow(
+        template=templates.share(common),
+        own=keep_one(own),
+        namespace=intern(meta.namespace),
+        name=meta.name,
+        uid=meta.uid,
+        version=int(meta.resource_version),
+        node=intern(node) if node else None,
+        nominated_node=intern(status.nominated_node_name) if status.nominated_node_name else None,
+        marks=_mark(pod, ready),
+        created=_read_time(meta.creation_timestamp) or 0.0,
+        started=_read_time(status.start_time),
+        deleted=_read_time(meta.deletion_timestamp),
+        grace=meta.deletion_grace_period_seconds,
+        ready_changed=_read_time(ready.last_transition_time) if ready else None,
+        ailment=find_ailment(status, conditions),
+    )
+
+
+def _mark(pod: Pod, ready: PodCondition | None) -> int:
+    marks = _PHASE_MARKS.get(pod.status.phase or "Pending", _PHASE_MARKS["Unknown"])
+    if pod.metadata.deletion_timestamp:
+        marks |= TERMINATING
+    if ready is not None and ready.status == "True":
+        marks |= READY
+    return marks
+
+
+def _read_time(text: str | None) -> float | None:
+    return parse_time(text) if text else None
+
+
+def _trim_node(node: Node) -> Node:
+    """Keep one of what many nodes have, and nothing that changes with every heartbeat."""
+    meta = node.metadata
+    labels = {intern(key): intern(text) for key, text in (meta.labels or {}).items()}
+    return Node(
+        replace(meta, labels=labels or None, annotations=keep_known(meta.annotations)),
+        node.spec,
+        _trim_status(node.status),
+    )
+
+
+def _trim_status(status: NodeStatus) -> NodeStatus:
+    conditions = [keep_one(replace(condition, message=None)) for condition in status.conditions or ()]
+    return NodeStatus(
+        allocatable=status.allocatable,
+        capacity=status.capacity,
+        conditions=tuple(conditions) or None,
+        images=tuple(map(keep_one, status.images or ())) or None,
+        declared_features=status.declared_features,
+    )

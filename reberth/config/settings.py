@@ -1,0 +1,81 @@
+"""Settings: a YAML file becomes one frozen Struct, or one error that names everything wrong with it.
+
+A daemon declares what it takes as Structs that derive from `Section`; the outermost one's name is the `kind`
+that its file must state. Whatever a file holds that was not declared is refused, never ignored.
+"""
+
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from reberth.config.type_errors import find_faults
+from reberth.config.yaml_document import Node, read_document
+from reberth.records import REBERTH_API_VERSION
+from reberth.values.duration import convert
+from reberth.values.errors import Fault, SettingsError
+
+# What a ConfigMap can hold.
+_MOST_BYTES = 2**20
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A mapping of settings. What holds between its fields is checked in `__post_init__`, by a ValueError."""
+
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def load(path: Path, kind: type[S], *, api_version: str = REBERTH_API_VERSION) -> S:
+    """Read the settings in a file."""
+    return parse(_content(path), kind, source=str(path), api_version=api_version)
+
+
+def parse(
+    content: bytes, kind: type[S], *, source: str = "settings", api_version: str = REBERTH_API_VERSION
+) -> S:
+    """Read settings from what a file holds; errors call it by its source."""
+    document = read_document(content)
+    if document.root is None:
+        raise SettingsError(source, document.faults)
+    body = _without_header(document.root)
+    faults = [
+        *document.faults,
+        *(_faults_of_header(document.root, kind, api_version) or find_faults(body, kind)),
+    ]
+    if faults:
+        raise SettingsError(source, sorted(faults, key=attrgetter("line")))
+    settings: S = convert(body.value, kind)
+    return settings
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(str(path), [Fault(f"cannot be read: {error.strerror}")]) from None
+    if len(content) > _MOST_BYTES:
+        raise SettingsError(str(path), [Fault(f"is larger than {_MOST_BYTES} bytes")])
+    return content
+
+
+def _faults_of_header(root: Node, kind: type[S], api_version: str) -> list[Fault]:
+    """Give what is wrong with the file's own word of what it is; then nothing else in it is worth a look."""
+    header = [("apiVersion", Literal[api_version]), ("kind", Literal[kind.__name__])]
+    return find_faults(root, msgspec.defstruct("Header", header))
+
+
+def _without_header(root: Node) -> Node:
+    if not isinstance(root.parts, dict):
+        return root
+    parts = {name: part for name, part in root.parts.items() if name not in ("apiVersion", "kind")}
+    return msgspec.structs.replace(
+        root, value={name: part.value for name, part in parts.items()}, parts=parts
+    )

@@ -1,0 +1,178 @@
+"""One YAML document, read to plain values that know their lines.
+
+The reader knows the core types of YAML 1.2 alone: `off`, `no`, `12:30` and `2026-01-01` are text, `0o17` is a
+number, and what is no finite number stays the text it was. Two equal keys, other tags and a second document
+are faults. Aliases are allowed, up to a number of values that no honest file has.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import yaml
+
+from reberth.values.errors import Fault
+
+_MOST_VALUES = 100_000
+_PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*")
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A plain value, the line of its key or of itself, and its parts, each a node."""
+
+    value: Any
+    line: int
+    parts: dict[str, "Node"] | list["Node"] | None = None
+    size: int = 1
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A file's root, and what is wrong whatever the file is for; without a root it cannot be read at all."""
+
+    root: Node | None
+    faults: list[Fault]
+
+
+def read_document(content: bytes) -> Document:
+    """Read one document of UTF-8 text."""
+    try:
+        root = _compose(content.decode())
+        return _Builder().document(root) if root else _unreadable("is empty")
+    except UnicodeDecodeError as error:
+        return _unreadable("is not UTF-8 text", content.count(b"\n", 0, error.start) + 1)
+    except yaml.MarkedYAMLError as error:
+        return _unreadable(_complaint(error), error.problem_mark.line + 1 if error.problem_mark else 0)
+    except yaml.reader.ReaderError as error:
+        return _unreadable(f"holds the control character U+{error.character:04X}")
+    except RecursionError:
+        return _unreadable("is nested too deeply")
+
+
+def joined(path: str, key: str | int) -> str:
+    """Give the path of a part: `policies[2].threshold`, `labels["a.b/c"]`."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    if not _PLAIN_NAME.fullmatch(key):
+        return f"{path}[{quoted(key)}]"
+    return f"{path}.{key}" if path else key
+
+
+def quoted(value: object) -> str:
+    """Give a value as JSON, so that it stays on its line whatever it holds."""
+    return msgspec.json.encode(value).decode()
+
+
+def _unreadable(message: str, line: int = 0) -> Document:
+    return Document(None, [Fault(message, line=line)])
+
+
+def _complaint(error: yaml.MarkedYAMLError) -> str:
+    if "'\\t'" in (error.problem or ""):
+        return "is indented by a tab; YAML wants spaces"
+    return ", ".join(part for part in (error.context, error.problem) if part)
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own way
+
+
+def _resolve(tag: str, pattern: str, first: str) -> None:
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), [*first, ""])
+
+
+_resolve("null", r"~|null|Null|NULL|", "~nN")
+_resolve("bool", r"true|True|TRUE|false|False|FALSE", "tTfF")
+_resolve("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789")
+_resolve("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789")
+
+
+def _compose(text: str) -> yaml.Node | None:
+    loader = _Loader(text)
+    try:
+        return loader.get_single_node()
+    finally:
+        loader.dispose()
+
+
+def _whole_number(text: str) -> int:
+    return int(text, 0 if text[:2] in ("0o", "0x") else 10)
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+_SCALARS: dict[str, Callable[[str], object]] = {
+    "tag:yaml.org,2002:null": lambda _: None,
+    "tag:yaml.org,2002:bool": lambda text: {"true": True, "false": False}[text.lower()],
+    "tag:yaml.org,2002:int": _whole_number,
+    "tag:yaml.org,2002:float": _finite_number,
+    "tag:yaml.org,2002:str": str,
+}
+_TAGS = _SCALARS.keys() | {"tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
+
+
+class _Builder:
+    """Builds every node once, so that an alias costs nothing and its size is still known."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+        self._built: dict[yaml.Node, Node] = {}
+
+    def document(self, root: yaml.Node) -> Document:
+        built = self._node(root, "")
+        if built.size > _MOST_VALUES:
+            return _unreadable(f"holds more than {_MOST_VALUES} values")
+        return Document(built, self._faults)
+
+    def _node(self, node: yaml.Node, path: str) -> Node:
+        if node not in self._built:
+            self._built[node] = self._build(node, path)
+        return self._built[node]
+
+    def _build(self, node: yaml.Node, path: str) -> Node:
+        line = _line(node)
+        if node.tag not in _TAGS:
+            self._faults.append(Fault(f"has the tag {quoted(node.tag)}, which is not known here", path, line))
+        if isinstance(node, yaml.MappingNode):
+            entries = self._entries(node, path)
+            return Node(
+                {key: part.value for key, part in entries.items()}, line, entries, _size(entries.values())
+            )
+        if isinstance(node, yaml.SequenceNode):
+            parts = [self._node(part, joined(path, place)) for place, part in enumerate(node.value)]
+            return Node([part.value for part in parts], line, parts, _size(parts))
+        return Node(_scalar(node), line)
+
+    def _entries(self, node: yaml.MappingNode, path: str) -> dict[str, Node]:
+        entries: dict[str, Node] = {}
+        for key, part in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self._faults.append(Fault("has a key that is not text", path, _line(key)))
+                continue
+            place = joined(path, key.value)
+            if key.value in entries:
+                first = entries[key.value].line
+                self._faults.append(Fault(f"is given twice, first in line {first}", place, _line(key)))
+            entries[key.value] = msgspec.structs.replace(self._node(part, place), line=_line(key))
+        return entries
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _size(parts: Iterable[Node]) -> int:
+    return 1 + sum(part.size for part in parts)
+
+
+def _scalar(node: yaml.Node) -> object:
+    try:
+        return _SCALARS[node.tag](node.value)
+    except (ValueError, KeyError):
+        return node.value

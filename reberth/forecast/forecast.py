@@ -1,0 +1,194 @@
+"""Where a pod would land: the feasible nodes with their scores, the best of them, and the chance of each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property, partial
+from typing import Protocol
+
+import numpy as np
+
+from reberth.cluster.columns import Indices, Ints
+from reberth.cluster.pods.identity import BARE_POD
+from reberth.cluster.rows import PodRow
+from reberth.forecast.chances import Chances, count_wanted, find_chances
+from reberth.forecast.cycle import Feasibility, Scores, check, score
+from reberth.forecast.state.incoming_pod import Asked, ask_next
+from reberth.forecast.state.profile import DEFAULT_SCHEDULER, Profile, Scheduler
+from reberth.forecast.state.verdict import Refusal, Rejected, Unforeseeable
+from reberth.forecast.state.view import View
+
+
+class Victim(Enum):
+    """What kube-scheduler sees of a pod when it schedules the replacement, in the order in which it happens.
+
+    It hears of the two pods apart: rarely it is behind with the old one when it meets the new one.
+    """
+
+    UNNOTICED = "unnoticed"
+    TERMINATING = "terminating"
+    GONE = "gone"
+
+    @property
+    def earlier(self) -> tuple["Victim", ...]:
+        """Give what it may still see instead."""
+        order = tuple(Victim)
+        return order[: order.index(self)]
+
+
+class Adviser(Protocol):
+    """An extender that kube-scheduler asks, as far as it is known here."""
+
+    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
+        """Tell which of the nodes it refuses, and why."""
+
+    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+        """Give what it adds to the total of each of the nodes, if it is asked about all of them."""
+
+    def prefer(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+        """Give what puts the nodes in their order, whichever of them it is asked about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What kube-scheduler would do with a pod. All arrays stand by the feasible nodes."""
+
+    asked: Asked
+    feasible: Indices
+    scores: Scores | None  # none where at most one node is feasible: then nobody asks for scores
+    totals: Ints
+    refusals: tuple[Refusal, ...]
+    find_chances: Callable[[], Chances] = field(repr=False)
+    said: Mapping[Adviser, Ints] = field(default_factory=dict)  # what each adviser adds to the totals
+    rejected: str | None = None
+
+    @cached_property
+    def chances(self) -> Chances:
+        """Give the chance of each; not every asker wants to know."""
+        return self.find_chances()
+
+    @property
+    def best(self) -> Indices:
+        """Give the nodes that score most; if all are looked at, the pod lands on one of them."""
+        best: Indices = self.feasible[self.totals == self.totals.max(initial=0)]
+        return best
+
+    def chance_of(self, node: int) -> float:
+        return float(self.chances[self.feasible == node].sum())
+
+    def reasons(self, node: int) -> list[str]:
+        """Tell why a node is refused."""
+        return [refusal.reason for refusal in self.refusals if refusal.nodes[node]]
+
+
+def forecast(
+    asked: Asked, view: View, scheduler: Scheduler, *, advisers: Sequence[Adviser] = ()
+) -> Forecast | Unforeseeable:
+    """Tell where the pod would land if it were scheduled on the cluster as this view shows it."""
+    profile = profile_of(asked, scheduler)
+    if isinstance(profile, Unforeseeable):
+        return profile
+    found = check(asked, view, profile, among=scheduler.profiles)
+    if isinstance(found, Unforeseeable):
+        return found
+    if isinstance(found, Rejected):
+        return _nowhere(asked, view, (), found.reason)
+    passed = int(np.count_nonzero(found.fits))
+    found = _ask_advisers(asked, view, found, advisers)
+    feasible = _find_feasible(asked, view, found)
+    scores = score(asked, view, profile, feasible) if len(feasible) > 1 else None
+    if isinstance(scores, Rejected):
+        return _nowhere(asked, view, found.refusals, scores.reason)
+    said = {adviser: adviser.weigh(asked, view, feasible) for adviser in advisers if scores}
+    totals: Ints = sum(said.values(), scores.totals if scores else np.zeros(len(feasible), np.int64))
+    wanted = count_wanted(view.ground.size, profile.percentage)
+    order = partial(_prefer, asked, view, scores, advisers) if scores and wanted < passed else lambda: totals
+    refused = passed - int(np.count_nonzero(found.fits))
+    chances = partial(_find_chances, order, wanted, refused)
+    return Forecast(asked, feasible, scores, totals, found.refusals, chances, said)
+
+
+def forecast_next(
+    place: int,
+    view: View,
+    scheduler: Scheduler,
+    *,
+    victim: Victim | None = None,
+    advisers: Sequence[Adviser] = (),
+) -> Forecast | Unforeseeable:
+    """Tell where the next incarnation of a pod would land.
+
+    What the old one does meanwhile its owner decides, if nobody says it.
+    """
+    row = view.ground.snapshot.pods.rows[place]
+    if row.template.controller is None:
+        return Unforeseeable(BARE_POD.reason)
+    asked = ask_next(view.ground, place)
+    match victim or expect_victim(row):
+        case Victim.GONE:
+            view = view.without(place)
+        case Victim.TERMINATING:
+            view = view.with_leaving(place)
+    return forecast(asked, view, scheduler, advisers=advisers)
+
+
+def forecast_rarely(
+    place: int, view: View, scheduler: Scheduler, *, advisers: Sequence[Adviser] = ()
+) -> tuple[Forecast, ...]:
+    """Tell where it would land if kube-scheduler is behind with the end of the old pod, as it rarely is."""
+    row = view.ground.snapshot.pods.rows[place]
+    found = (
+        forecast_next(place, view, scheduler, victim=victim, advisers=advisers)
+        for victim in expect_victim(row).earlier
+    )
+    return tuple(one for one in found if isinstance(one, Forecast) and len(one.feasible))
+
+
+def expect_victim(row: PodRow) -> Victim:
+    """Tell what becomes of a pod before its replacement is scheduled.
+
+    A StatefulSet waits until it is gone. Others replace a pod at once; one without a grace period is quicker.
+    """
+    controller = row.template.controller
+    of_stateful_set = controller is not None and controller.kind == "StatefulSet"
+    is_gone = of_stateful_set or row.template.spec.termination_grace_period_seconds == 0
+    return Victim.GONE if is_gone else Victim.TERMINATING
+
+
+def profile_of(asked: Asked, scheduler: Scheduler) -> Profile | Unforeseeable:
+    """Give the profile that schedules the pod."""
+    name = asked.template.spec.scheduler_name or DEFAULT_SCHEDULER
+    profile = scheduler.profiles.get(name)
+    return profile or Unforeseeable(f"no profile of the scheduler is called {name}")
+
+
+def _ask_advisers(asked: Asked, view: View, found: Feasibility, advisers: Sequence[Adviser]) -> Feasibility:
+    for adviser in advisers:
+        for refusal in adviser.refuse(asked, view, np.flatnonzero(found.fits).astype(np.int32)):
+            found = Feasibility(found.fits & ~refusal.nodes, (*found.refusals, refusal))
+    return found
+
+
+def _find_feasible(asked: Asked, view: View, found: Feasibility) -> Indices:
+    """Give the feasible nodes; a node that the pod is nominated for is tried first, and alone."""
+    nominated = view.nodes.index.get(asked.nominated or "")
+    if nominated is not None and found.fits[nominated]:
+        return np.array([nominated], np.int32)
+    return np.flatnonzero(found.fits).astype(np.int32)
+
+
+def _prefer(asked: Asked, view: View, scores: Scores, advisers: Sequence[Adviser]) -> Ints:
+    """Order the nodes as they win, whichever of them kube-scheduler finds."""
+    return sum((adviser.prefer(asked, view, scores.nodes) for adviser in advisers), scores.totals)
+
+
+def _find_chances(order: Callable[[], Ints], wanted: int, refused: int) -> Chances:
+    return find_chances(order(), wanted, refused=refused)
+
+
+def _nowhere(asked: Asked, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:
+    """Nobody gets the pod: every node is refused for the one reason."""
+    nobody: Indices = np.zeros(0, np.int32)
+    everywhere = Refusal(reason, np.ones(view.ground.size, np.bool_))
+    none: Ints = np.zeros(0, np.int64)
+    return Forecast(asked, nobody, None, none, (*refusals, everywhere), lambda: np.zeros(0), rejected=reason)

@@ -1,0 +1,107 @@
+"""A forecast as plain values, for machines, and as a table, for people."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from reberth.cluster.snapshot import Snapshot
+from reberth.forecast.forecast import Forecast
+from reberth.forecast.state.verdict import Unforeseeable
+
+Json = dict[str, Any]
+
+PENDING, NEXT = "pending", "next"
+
+
+# So seldom is kube-scheduler behind with the end of the old pod when it meets the replacement.
+RARE_SHARE = 0.02
+
+
+def describe(
+    found: Forecast | Unforeseeable,
+    snapshot: Snapshot,
+    *,
+    state: str,
+    rare: Sequence[Forecast] = (),
+) -> Json:
+    """Give the feasible nodes with their scores, the refused ones with their reasons, and the chances.
+
+    `rare` are the forecasts for the rare cases that kube-scheduler is behind with the end of the old pod.
+    """
+    if isinstance(found, Unforeseeable):
+        return {"state": state, "unforeseeable": found.reason}
+    names = snapshot.nodes.names
+    feasible = {names[node]: _describe_node(found, at) for at, node in enumerate(found.feasible.tolist())}
+    refused = {name: found.reasons(node) for node, name in enumerate(names) if name not in feasible}
+    return {
+        "state": state,
+        "feasible": feasible,
+        "refused": {name: reasons for name, reasons in refused.items() if reasons},
+        "best": [
+            names[node] for node in sorted({node for one in (found, *rare) for node in one.best.tolist()})
+        ],
+        "chances": {names[node]: chance for node, chance in _mix(found, rare).items()},
+    }
+
+
+def _mix(found: Forecast, rare: Sequence[Forecast]) -> dict[int, float]:
+    """Give the chances of all cases together."""
+    chances = _list_chances(found, 1.0 - RARE_SHARE if rare else 1.0)
+    for one in rare:
+        for node, chance in _list_chances(one, RARE_SHARE / len(rare)).items():
+            chances[node] = chances.get(node, 0.0) + chance
+    return {node: round(chances[node], 6) for node in sorted(chances)}
+
+
+def _list_chances(found: Forecast, share: float) -> dict[int, float]:
+    pairs = zip(found.feasible.tolist(), found.chances.tolist(), strict=True)
+    return {node: share * chance for node, chance in pairs if share * chance > 0}
+
+
+def _describe_node(found: Forecast, at: int) -> Json:
+    if found.scores is None:
+        return {"total": None, "plugins": {}}
+    plugins = {name: int(scores[at]) for name, scores in found.scores.plugins.items()}
+    return {"total": int(found.totals[at]), "plugins": plugins}
+
+
+def tabulate(pods: Mapping[str, Json]) -> str:
+    """Write a table for each pod: its nodes by their chances, with each plugin's word, and the refusals."""
+    tables = ["\n".join(_tabulate_pod(name, found)) for name, found in pods.items()]
+    return "\n".join(tables) or "no pod waits for a node"
+
+
+def _tabulate_pod(name: str, found: Json) -> Iterable[str]:
+    yield f"{name} ({found['state']})"
+    if "unforeseeable" in found:
+        yield f"  cannot be forecast: {found['unforeseeable']}"
+        return
+    nodes: dict[str, Json] = found["feasible"]
+    plugins = list(dict.fromkeys(plugin for node in nodes.values() for plugin in node["plugins"]))
+    rows = [["NODE", "CHANCE", "TOTAL", *plugins]]
+    order = sorted(
+        nodes, key=lambda node: (-found["chances"].get(node, 0.0), -(nodes[node]["total"] or 0), node)
+    )
+    for node in order:
+        said = [str(nodes[node]["plugins"].get(plugin, "-")) for plugin in plugins]
+        total = nodes[node]["total"]
+        chance = f"{found['chances'].get(node, 0.0):.1%}"
+        rows.append([node, chance, "-" if total is None else str(total), *said])
+    yield from _align(rows) if nodes else ["  no node is feasible"]
+    yield from _count_refusals(found["refused"])
+
+
+def _count_refusals(refused: Mapping[str, list[str]]) -> Iterable[str]:
+    counts: dict[str, int] = {}
+    for reasons in refused.values():
+        for reason in reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"  refused on {count}: {reason}"
+
+
+def _align(rows: list[list[str]]) -> Iterable[str]:
+    widths = np.array([[len(cell) for cell in row] for row in rows]).max(axis=0).tolist()
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

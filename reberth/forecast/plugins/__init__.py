@@ -1,0 +1,1 @@
+"""kube-scheduler's plugins, one file each."""

@@ -1,0 +1,118 @@
+"""The terms of all pods that stand somewhere, to be asked which of them mean a pod.
+
+There are thousands, and few mean it: a term is looked at only if the pod has the rarest label that it
+demands.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from reberth.cluster.columns import Indices, Ints
+from reberth.cluster.tabulating import seal
+from reberth.cluster.templates import Template
+from reberth.forecast.plugins.affinity_terms import GROUPS, Terms, Weighty, compile_terms
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.label_index import Pair
+from reberth.records import Affinity, Labels
+from reberth.selectors import SelectorError
+
+# What a template demands is compiled once in its life: it outlives many snapshots.
+_COMPILED: WeakKeyDictionary[Template, Mapping[str, Terms]] = WeakKeyDictionary()
+
+
+class Weighed(NamedTuple):
+    """Pods, and what each weighs for the domain of this label that it stands in."""
+
+    topology_key: str
+    pods: Indices
+    weights: Ints
+
+
+class StandingTerms:
+    """The terms of some groups, each with the templates that have it, as often as they have it."""
+
+    def __init__(self, templates: Mapping[Weighty, tuple[int, ...]]) -> None:
+        self._templates = templates
+        self._by_pair = _group_by_pair(templates)
+        self._keys = frozenset(chain.from_iterable(each.term.selector.keys for each in templates))
+
+    def meaning(self, asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
+        """Give the pods of which some term means this one, by topology."""
+        own = tuple(pair for pair in asked.own.labels if pair[0] in self._keys)
+        return ground.once(("meaning", self, asked.template, own), lambda: self._find(asked, ground))
+
+    def _find(self, asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
+        found: dict[str, Counter[int]] = {}
+        for each in self._find_terms(asked, ground.snapshot.namespace_labels(asked.namespace)):
+            weights = found.setdefault(each.term.topology_key, Counter())
+            for template in self._templates[each]:
+                weights[template] += each.weight
+        return tuple(_weigh(ground, key, weights) for key, weights in found.items())
+
+    def _find_terms(self, asked: Asked, namespace_labels: Labels) -> Iterator[Weighty]:
+        for pair in (None, *asked.labels.items()):
+            for each in self._by_pair.get(pair, ()):
+                if each.term.matches(asked.namespace, asked.labels, namespace_labels=namespace_labels):
+                    yield each
+
+
+def standing_terms(ground: Ground, *groups: str) -> StandingTerms:
+    return ground.once(("standing terms", groups), lambda: StandingTerms(_collect(ground, groups)))
+
+
+def _collect(ground: Ground, groups: tuple[str, ...]) -> Mapping[Weighty, tuple[int, ...]]:
+    found: dict[Weighty, list[int]] = {}
+    for place, compiled in ground.once("terms of templates", lambda: _list_compiled(ground)):
+        for group in groups:
+            for each in compiled.get(group, ()):
+                found.setdefault(each, []).append(place)
+    return {each: tuple(places) for each, places in found.items()}
+
+
+def _list_compiled(ground: Ground) -> list[tuple[int, Mapping[str, Terms]]]:
+    templates = ground.snapshot.templates.all
+    places = ground.templates_where(_has_terms)
+    return [(place, _compile_sound(templates[place])) for place in places]
+
+
+def _has_terms(template: Template) -> bool:
+    affinity = template.spec.affinity
+    return affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
+
+
+def _compile_sound(template: Template) -> Mapping[str, Terms]:
+    """Compile the terms of a template, by group; a group that is spoilt or empty is absent."""
+    known = _COMPILED.get(template)
+    if known is None:
+        found = {group: _compile(template, group) for group in GROUPS}
+        known = _COMPILED[template] = {group: terms for group, terms in found.items() if terms}
+    return known
+
+
+def _compile(template: Template, group: str) -> Terms:
+    try:
+        return compile_terms(template.spec.affinity or Affinity(), template.namespace, group)
+    except SelectorError:
+        return ()
+
+
+def _group_by_pair(terms: Mapping[Weighty, tuple[int, ...]]) -> Mapping[Pair | None, list[Weighty]]:
+    """Group the terms by the rarest label that each demands; None for what demands no certain one."""
+    often = Counter(chain.from_iterable(each.term.selector.pairs for each in terms))
+    found: dict[Pair | None, list[Weighty]] = {}
+    for each in terms:
+        found.setdefault(min(each.term.selector.pairs, key=often.__getitem__, default=None), []).append(each)
+    return found
+
+
+def _weigh(ground: Ground, topology_key: str, weights: Mapping[int, int]) -> Weighed:
+    pods = ground.pods_of(weights)
+    column = np.zeros(len(ground.snapshot.templates.all), np.int64)
+    column[list(weights)] = list(weights.values())
+    return Weighed(topology_key, seal(pods), seal(column[ground.snapshot.pods.template[pods]]))

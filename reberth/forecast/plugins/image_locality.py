@@ -1,0 +1,111 @@
+"""Images that a node already has, so that a pod starts there sooner."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Indices, Ints
+from reberth.cluster.kinds import NODE
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.tabulating import seal
+from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.view import View
+from reberth.records import ContainerImage, ObjectMeta, PodSpec
+
+_MEBI = 1024**2
+_LEAST = 23 * _MEBI
+_MOST_OF_ONE = 1000 * _MEBI
+
+# An image's size, as the first node that has it gave it, and the nodes of each record that tells of it.
+Found = tuple[int, list[Indices]]
+
+
+class _Shared(NamedTuple):
+    """What some nodes say of an image in one record: which nodes, and at which places of all."""
+
+    image: ContainerImage
+    nodes: Indices
+    places: Ints
+
+
+def score_images(asked: Asked, view: View, feasible: Indices) -> Ints:
+    ground, spec = view.ground, asked.template.spec
+    known = ground.once("images", lambda: _list_images(ground))
+    names = tuple([name for name in map(_with_tag, _name_images(spec, ground.version)) if name in known])
+    containers = len(spec.init_containers or ()) + len(spec.containers or ())
+    key = ("images of", names, containers)
+    found = ground.once(
+        key, lambda: _score(ground.size, [_settle(known[name], ground) for name in names], containers)
+    )
+    return found.take(feasible)
+
+
+def _score(size: int, images: Iterable[Found], containers: int) -> Ints:
+    """Score every node; the score of one does not depend on which others are feasible."""
+    sums = np.zeros(size, np.int64)
+    for each, parts in images:
+        nodes = np.unique(np.concatenate(parts))
+        sums[nodes] += int(each * (len(nodes) / max(size, 1)))
+    highest = _MOST_OF_ONE * containers
+    return seal(MOST * (np.clip(sums, _LEAST, highest) - _LEAST) // (highest - _LEAST))
+
+
+def _name_images(spec: PodSpec, version: Version) -> Iterator[str]:
+    for container in (*(spec.init_containers or ()), *(spec.containers or ())):
+        yield container.image
+    if version >= (1, 36):
+        for volume in spec.volumes or ():
+            if volume.image is not None:
+                yield volume.image.reference or ""
+
+
+def _with_tag(name: str) -> str:
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _list_images(ground: Ground) -> dict[str, list[_Shared]]:
+    """Find who has each image. Nodes that have the same one mostly share its record."""
+    known: dict[str, list[_Shared]] = {}
+    for each in _list_shared(ground):
+        for name in each.image.names or ():
+            known.setdefault(name, []).append(each)
+    return known
+
+
+def _settle(shared: list[_Shared], ground: Ground) -> Found:
+    """Take the size that the first node gave, where records of one name differ."""
+    sizes = {each.image.size_bytes for each in shared}
+    first = shared[0] if len(sizes) == 1 else min(shared, key=partial(_come, ground))
+    return first.image.size_bytes, [each.nodes for each in shared]
+
+
+def _list_shared(ground: Ground) -> Iterator[_Shared]:
+    """Give each record with the nodes that share it."""
+    rows, records = ground.snapshot.of(NODE).all, ground.snapshot.nodes.records
+    objects = np.frombuffer(b"".join([row.images for row in rows]), np.int64)
+    counts = np.array([len(row.images) // objects.itemsize for row in rows], np.int64)
+    holders, begins = np.repeat(np.arange(len(rows), dtype=np.int32), counts), np.cumsum(counts) - counts
+    order = np.argsort(objects)
+    for places in np.split(order, np.flatnonzero(np.diff(objects[order], prepend=0)))[1:]:
+        node = int(holders[places[0]])
+        images = records[node].status.images or ()
+        yield _Shared(images[places[0] - begins[node]], holders[places], places)
+
+
+def _come(ground: Ground, shared: _Shared) -> tuple[tuple[int, str], int]:
+    """Tell when kube-scheduler came to know a record."""
+    records = ground.snapshot.nodes.records
+    pairs = zip(shared.nodes.tolist(), shared.places.tolist(), strict=True)
+    return min((_age(records[node].metadata), place) for node, place in pairs)
+
+
+def _age(meta: ObjectMeta) -> tuple[int, str]:
+    """Order nodes as kube-scheduler may have come to know them: it matters where they differ over a size.
+
+    What a node says of its images came with its version; nodes of one version are told by their birth.
+    """
+    return int(meta.resource_version), meta.creation_timestamp or ""

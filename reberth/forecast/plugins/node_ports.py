@@ -1,0 +1,57 @@
+"""Ports of the host that a pod needs, and those that other pods have taken."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.templates import Template
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.verdict import FITS, Verdict, refuse
+from reberth.forecast.state.view import View
+from reberth.records import PodSpec
+
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - it is what the objects say, nothing is bound here
+
+
+class HostPort(NamedTuple):
+    address: str
+    protocol: str
+    number: int
+
+
+def refuse_taken_ports(asked: Asked, view: View) -> Verdict:
+    wanted = find_host_ports(asked.template.spec)
+    if not wanted:
+        return FITS
+    ground, templates = view.ground, view.ground.snapshot.templates.all
+    holders = ground.templates_where(_has_host_ports)
+    rivals = [place for place in holders if _collide(wanted, find_host_ports(templates[place].spec))]
+    taken = view.node[view.counted_among(ground.pods_of(rivals))]
+    nodes = np.zeros(ground.size, np.bool_)
+    nodes[taken] = True
+    return refuse("node(s) didn't have free ports for the requested pod ports", nodes)
+
+
+def find_host_ports(spec: PodSpec) -> frozenset[HostPort]:
+    """Give the host ports of what runs as long as the pod: its containers and sidecars."""
+    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    return frozenset(
+        HostPort(port.host_ip or _ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+        for container in (*sidecars, *(spec.containers or ()))
+        for port in container.ports or ()
+        if port.host_port and port.host_port > 0
+    )
+
+
+def _has_host_ports(template: Template) -> bool:
+    return bool(find_host_ports(template.spec))
+
+
+def _collide(wanted: frozenset[HostPort], taken: frozenset[HostPort]) -> bool:
+    return any(
+        mine.number == theirs.number
+        and mine.protocol == theirs.protocol
+        and (mine.address == theirs.address or _ANY_ADDRESS in {mine.address, theirs.address})
+        for mine in wanted
+        for theirs in taken
+    )

@@ -1,0 +1,168 @@
+"""What a pod requests against what its node has left: whether it fits, and how well."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints
+from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts
+from reberth.cluster.templates import RESOURCES
+from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.plugin_args import FitArguments, ResourceWeight, ScoringStrategy, ShapePoint
+from reberth.forecast.state.verdict import Refusal, Verdict
+from reberth.forecast.state.view import View
+
+_LOAD = (CPU, MEMORY)
+# Scores of a shape stand between 0 and 10.
+_MOST_OF_SHAPE = 10
+
+
+# Scores up to 100, as they are kept.
+Small = NDArray[np.int8]
+
+
+class Uses(NamedTuple):
+    """What counts for a score on some nodes, as [resource, node]: what they offer, and what is used of it.
+
+    `after` is what would be used with the pod.
+    """
+
+    weights: Ints
+    offered: Ints
+    used: Ints
+    after: Ints
+
+
+def refuse_too_full(asked: Asked, view: View, arguments: FitArguments) -> Verdict:
+    return tuple(refusal for refusal in _check(asked, view, arguments) if refusal.nodes.any())
+
+
+def score_fit(asked: Asked, view: View, feasible: Indices, arguments: FitArguments) -> Ints:
+    """Score by the profile's strategy. It weighs loads and overlooks what is requested for the whole pod."""
+    load, strategy = asked.demand.load, arguments.scoring_strategy
+    key = ("fit", frozenset(load.items()), strategy)
+    return view.by_node(key, partial(_score, strategy=strategy, load=load), feasible).astype(np.int64)
+
+
+def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amounts) -> Small:
+    uses = find_uses(view, nodes, strategy.resources, load, by_load=True)
+    if strategy.requested_to_capacity_ratio:
+        scores = _rate_by_shape(uses, strategy.requested_to_capacity_ratio.shape)
+    else:
+        scores = _rate(uses, _PARTS[strategy.type])
+    return scores.astype(np.int8)
+
+
+def find_uses(
+    view: View, nodes: Indices, resources: tuple[ResourceWeight, ...], demand: Amounts, *, by_load: bool
+) -> Uses:
+    """Look at the resources that count for a score; of what few nodes have, only what the pod requests."""
+    weights, amounts, offered, used = [], [], [], []
+    for each in resources:
+        amount = demand.get(each.name, 0)
+        there = column(view.nodes.allocatable, each.name) if amount or each.name in RESOURCES else None
+        taken = _load(view, each.name) if by_load else column(view.requested, each.name)
+        if there is not None and taken is not None:
+            weights.append(each.weight)
+            amounts.append(amount)
+            offered.append(there.take(nodes))
+            used.append(taken.take(nodes))
+    size = (len(weights), len(nodes))
+    before = np.array(used, np.int64).reshape(size)
+    after = before + np.array(amounts, np.int64)[:, None]
+    return Uses(np.array(weights, np.int64), np.array(offered, np.int64).reshape(size), before, after)
+
+
+def column(amounts: AmountColumns, resource: str) -> Ints | None:
+    if resource in RESOURCES:
+        row: Ints = amounts.main[RESOURCES.index(resource)]
+        return row
+    return amounts.extended.get(resource)
+
+
+def _load(view: View, resource: str) -> Ints | None:
+    """Give what LeastAllocated weighs: of cpu and memory more than what is requested."""
+    if resource not in _LOAD:
+        return column(view.requested, resource)
+    row: Ints = view.load[_LOAD.index(resource)]
+    return row
+
+
+def _check(asked: Asked, view: View, arguments: FitArguments) -> Iterator[Refusal]:
+    offered, used = view.nodes.allocatable, view.requested
+    pods = RESOURCES.index(PODS)
+    yield Refusal("Too many pods", used.main[pods] + 1 > offered.main[pods])
+    for name, amount in _in_order(asked.demand.amounts):
+        if amount and not _is_ignored(name, arguments):
+            yield _compare(name, amount, column(offered, name), column(used, name))
+
+
+def _in_order(amounts: Amounts) -> list[tuple[str, int]]:
+    order = {CPU: 0, MEMORY: 1, STORAGE: 2}
+    return sorted(amounts.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
+
+
+def _is_ignored(name: str, arguments: FitArguments) -> bool:
+    """Extended resources may be left to others; Kubernetes' own may not."""
+    if "/" not in name or "kubernetes.io/" in name:
+        return False
+    return (
+        name in arguments.ignored_resources
+        or name.split("/", maxsplit=1)[0] in arguments.ignored_resource_groups
+    )
+
+
+def _compare(name: str, amount: int, offered: Ints | None, used: Ints | None) -> Refusal:
+    if offered is None or used is None:
+        raise AssertionError(f"no column of {name}, though a template requests it")
+    return Refusal(f"Insufficient {name}", amount > offered - used)
+
+
+def _free(uses: Uses) -> Ints:
+    return np.where(uses.after > uses.offered, 0, uses.offered - uses.after)
+
+
+def _filled(uses: Uses) -> Ints:
+    return np.minimum(uses.after, uses.offered)
+
+
+_PARTS: dict[str, Callable[[Uses], Ints]] = {"LeastAllocated": _free, "MostAllocated": _filled}
+
+
+def _rate(uses: Uses, part: Callable[[Uses], Ints]) -> Ints:
+    """Average the parts of what each node offers, in hundredths; what it does not offer drops out."""
+    there = uses.offered > 0
+    rated = np.where(there, part(uses) * MOST // np.maximum(uses.offered, 1), 0)
+    return _average(uses.weights, rated, there)
+
+
+def _rate_by_shape(uses: Uses, shape: tuple[ShapePoint, ...]) -> Ints:
+    """Rate each resource by the line of the shape; what rates 0 drops out of the average."""
+    there, offered = uses.offered > 0, np.maximum(uses.offered, 1)
+    share = np.where(uses.after > uses.offered, MOST, uses.after * MOST // offered)
+    rated = np.where(there, follow(shape, share), 0)
+    weights = uses.weights @ (rated > 0)
+    return np.floor(uses.weights @ rated / np.maximum(weights, 1) + 0.5).astype(np.int64)
+
+
+def _average(weights: Ints, rated: Ints, counted: Bools) -> Ints:
+    total, weight = (weights[:, None] * rated).sum(axis=0), (weights[:, None] * counted).sum(axis=0)
+    average: Ints = total // np.maximum(weight, 1)
+    return average
+
+
+def follow(shape: tuple[ShapePoint, ...], share: Ints) -> Ints:
+    """Follow the broken line through the points, dividing as Go does: towards zero."""
+    step = MOST // _MOST_OF_SHAPE
+    line = np.full(share.shape, shape[-1].score * step, np.int64)
+    for before, point in reversed(list(pairwise(shape))):
+        rise = (point.score - before.score) * step * (share - before.utilization)
+        run = point.utilization - before.utilization
+        between = before.score * step + np.sign(rise) * (np.abs(rise) // run)
+        line = np.where(share <= point.utilization, between, line)
+    return np.where(share <= shape[0].utilization, shape[0].score * step, line)

@@ -1,0 +1,133 @@
+"""What topology spread asks of a pod: its own constraints, or the profile's for a pod that has none.
+
+The profile's constraints count the pods that the pod's Services and its owner select. Where they are
+kube-scheduler's own defaults, a node may lack a label: it then has no term for it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from reberth.cluster.kinds import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.plugin_args import SpreadArguments
+from reberth.records import Labels, LabelSelector, Service, TopologySpreadConstraint
+from reberth.selectors import (
+    EVERYTHING,
+    NOTHING,
+    Selector,
+    SelectorError,
+    combine,
+    compile_labels,
+    compile_selector,
+)
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+
+_SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+)
+_OWNERS = {("apps/v1", "ReplicaSet"): REPLICA_SET, ("apps/v1", "StatefulSet"): STATEFUL_SET}
+_CONTROLLER = ("v1", "ReplicationController")
+
+
+class Constraint(NamedTuple):
+    """A constraint as it is for one pod. `own` is what the pod itself adds to its domain: 1 or 0."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    own: int
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+
+
+def constraints_of(
+    asked: Asked, ground: Ground, arguments: SpreadArguments, *, action: str
+) -> tuple[Constraint, ...]:
+    """Give the constraints with this whenUnsatisfiable. Raises SelectorError if one is malformed."""
+    key = ("constraints", asked.template, asked.own.labels, arguments, action)
+    return ground.once(key, lambda: _compile(asked, ground, arguments, action))
+
+
+def needs_all_labels(asked: Asked, arguments: SpreadArguments) -> bool:
+    """Tell if nodes that lack one of the labels are left out of counts and scores."""
+    return bool(asked.template.spec.topology_spread_constraints) or not _is_system(arguments)
+
+
+def _is_system(arguments: SpreadArguments) -> bool:
+    return arguments.defaulting_type == "System"
+
+
+def _compile(asked: Asked, ground: Ground, arguments: SpreadArguments, action: str) -> tuple[Constraint, ...]:
+    given = asked.template.spec.topology_spread_constraints
+    if given:
+        return tuple(
+            _read(each, asked.labels, _own_selector(each, asked.labels)) for each in _of(given, action)
+        )
+    defaults = _of(_SYSTEM_DEFAULTS if _is_system(arguments) else arguments.default_constraints, action)
+    selector = _default_selector(asked, ground) if defaults else EVERYTHING
+    return tuple(_read(each, asked.labels, selector) for each in defaults if selector != EVERYTHING)
+
+
+def _of(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:
+    return [each for each in constraints if each.when_unsatisfiable == action]
+
+
+def _read(constraint: TopologySpreadConstraint, labels: Labels, selector: Selector) -> Constraint:
+    return Constraint(
+        max_skew=constraint.max_skew,
+        topology_key=constraint.topology_key,
+        selector=selector,
+        own=int(selector.matches(labels)),
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        honors_affinity=constraint.node_affinity_policy in {None, "Honor"},
+        honors_taints=constraint.node_taints_policy == "Honor",
+    )
+
+
+def _own_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Selector:
+    """Demand what the selector does, and the pod's own values of matchLabelKeys."""
+    shared = {key: labels[key] for key in constraint.match_label_keys or () if key in labels}
+    return combine((compile_labels(shared), compile_selector(constraint.label_selector)))
+
+
+def _default_selector(asked: Asked, ground: Ground) -> Selector:
+    """Demand what all Services of the pod and its owner do."""
+    shared: Labels = {}
+    for selector in _services_in(ground, asked.namespace):
+        if selector.items() <= asked.labels.items():
+            shared |= selector
+    owner = asked.controller
+    if owner is None:
+        return compile_labels(shared)
+    kind = (owner.api_version, owner.kind)
+    if kind == _CONTROLLER:
+        above = ground.snapshot.of(REPLICATION_CONTROLLER).named(asked.namespace, owner.name)
+        return compile_labels(shared | ((above and above.spec.selector) or {}))
+    replicated = kind in _OWNERS and ground.snapshot.of(_OWNERS[kind]).named(asked.namespace, owner.name)
+    return combine(_demanded(shared, replicated.spec.selector if replicated else None))
+
+
+def _services_in(ground: Ground, namespace: str) -> tuple[Labels, ...]:
+    """Give the selectors of a namespace's Services, as far as they have one."""
+    return ground.snapshot.of(SERVICE).part(namespace).read(_list_selectors)
+
+
+def _list_selectors(services: Iterable[Service]) -> tuple[Labels, ...]:
+    return tuple(each.spec.selector for each in services if each.spec.selector)
+
+
+def _demanded(shared: Labels, selector: LabelSelector | None) -> Iterator[Selector]:
+    """Give both selectors; an owner's that is missing or malformed demands nothing."""
+    yield compile_labels(shared)
+    try:
+        compiled = compile_selector(selector)
+    except SelectorError:
+        return
+    if compiled != NOTHING:
+        yield compiled

@@ -1,0 +1,209 @@
+"""PodTopologySpread: how evenly the pods of a kind stand in zones, on nodes, in whatever has a label.
+
+A hard constraint refuses a node if its domain would have too many more than the emptiest. A soft one
+counts against a node what its domain has already, and more so the more domains there are. Pods that are
+leaving do not count.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.tabulating import seal
+from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.plugins.spread_constraints import (
+    HARD,
+    HOSTNAME,
+    SOFT,
+    Constraint,
+    constraints_of,
+    needs_all_labels,
+)
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.label_index import pods_meant
+from reberth.forecast.state.plugin_args import SpreadArguments
+from reberth.forecast.state.verdict import FITS, Rejected, Verdict, refuse
+from reberth.forecast.state.view import View
+from reberth.records import Toleration
+from reberth.selectors import (
+    EVERYTHING,
+    NodeRule,
+    Selector,
+    SelectorError,
+    compile_node_rule,
+    find_untolerated,
+)
+
+_NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
+_NO_LABEL = f"{_NOT_MATCHED} (missing required label)"
+
+
+class Domains(NamedTuple):
+    """One label as it parts the nodes into `size` domains at most.
+
+    `of` gives the domain of each node; one that lacks the label is in that of the empty value. Pods count on
+    `counting` nodes alone, and `known` are the domains that have any of these.
+    """
+
+    of: Indices
+    size: int
+    lacking: Bools
+    counting: Bools
+    known: Indices
+
+
+def refuse_spread(asked: Asked, view: View, arguments: SpreadArguments) -> Verdict:
+    try:
+        constraints = constraints_of(asked, view.ground, arguments, action=HARD)
+    except SelectorError as error:
+        return Rejected(
+            'running PreFilter plugin "PodTopologySpread": get constraints from pod: '
+            f"obtaining pod's hard topology spread constraints: {error}"
+        )
+    if not constraints:
+        return FITS
+    where = _find_places(asked, view, constraints)
+    keys = _keys(constraints)
+    lacking, skewed = np.zeros((2, view.ground.size), np.bool_)
+    for constraint in constraints:
+        domains = _part(asked, view.ground, constraint, keys)
+        passed = ~(lacking | skewed)
+        lacking |= passed & domains.lacking
+        skewed |= passed & ~domains.lacking & _is_skewed(constraint, domains, where[constraint.selector])
+    return refuse(_NO_LABEL, lacking, final=True) + refuse(_NOT_MATCHED, skewed)
+
+
+def score_spread(
+    asked: Asked, view: View, feasible: Indices, arguments: SpreadArguments
+) -> Ints | Rejected | None:
+    try:
+        constraints = constraints_of(asked, view.ground, arguments, action=SOFT)
+    except SelectorError as error:
+        return Rejected(
+            'running PreScore plugin "PodTopologySpread": calculating preScoreState: '
+            f"obtaining pod's soft topology spread constraints: {error}"
+        )
+    if not constraints:
+        return None
+    keys = _keys(constraints) if needs_all_labels(asked, arguments) else ()
+    lacking, where = _lacks_any(view.ground, keys), _find_places(asked, view, constraints)
+    compared = feasible[~lacking[feasible]] if lacking.any() else feasible
+    costs = np.zeros(view.ground.size)
+    for constraint in constraints:
+        domains = _part(asked, view.ground, constraint, keys)
+        costs += _find_costs(constraint, domains, where[constraint.selector], compared)
+    scores = _normalise(_round(costs.take(compared)))
+    if len(compared) == len(feasible):
+        return scores
+    found = np.zeros(len(feasible), np.int64)  # what lacks a label is not scored, either
+    found[~lacking[feasible]] = scores
+    return found
+
+
+def _keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(constraint.topology_key for constraint in constraints))
+
+
+def _find_places(asked: Asked, view: View, constraints: Iterable[Constraint]) -> Mapping[Selector, Indices]:
+    """Give the node of each pod that a constraint counts."""
+    selectors = {constraint.selector for constraint in constraints}
+    return {selector: _find_place(asked, view, selector) for selector in selectors}
+
+
+def _find_place(asked: Asked, view: View, selector: Selector) -> Indices:
+    if selector == EVERYTHING:
+        return np.zeros(0, np.int32)  # of all pods none are counted
+    pods = view.counted_among(pods_meant(view.ground, selector, frozenset((asked.namespace,))))
+    return view.node[pods[~view.terminating[pods]]]
+
+
+def _is_skewed(constraint: Constraint, domains: Domains, where: Indices) -> Bools:
+    counts = _count(domains, where)
+    enough = len(domains.known) >= max(constraint.min_domains, 1)
+    least = counts[domains.known].min() if enough else 0
+    skewed: Bools = counts + constraint.own - least > constraint.max_skew
+    return skewed[domains.of]
+
+
+def _count(domains: Domains, where: Indices) -> Ints:
+    """Count the pods on these nodes by domain."""
+    return np.bincount(domains.of[where[domains.counting[where]]], minlength=domains.size)
+
+
+def _find_costs(
+    constraint: Constraint, domains: Domains, where: Indices, compared: Indices
+) -> NDArray[np.float64]:
+    """Give what stands against each node of the cluster, if these are compared."""
+    of_nodes = constraint.topology_key == HOSTNAME
+    counts = np.bincount(where, minlength=len(domains.of)) if of_nodes else _count(domains, where)
+    size = len(compared) if of_nodes else _count_domains(domains, compared)
+    costs = np.asarray(counts * math.log(size + 2) + float(constraint.max_skew - 1), np.float64)
+    costs = costs if of_nodes else costs.take(domains.of)
+    if domains.lacking.any():
+        costs[domains.lacking] = 0.0
+    return costs
+
+
+def _count_domains(domains: Domains, nodes: Indices) -> int:
+    """Count those that have any of the nodes."""
+    has_any = np.zeros(domains.size, np.bool_)
+    has_any[domains.of.take(nodes)] = True
+    return int(np.count_nonzero(has_any))
+
+
+def _round(costs: NDArray[np.float64]) -> Ints:
+    """Round to the nearest, halves up; adding a half first would round what is just below one up, too."""
+    whole = np.floor(costs)
+    return (whole + (costs - whole >= 0.5)).astype(np.int64)
+
+
+def _normalise(costs: Ints) -> Ints:
+    """Give the cheapest the most."""
+    least, most = (int(costs.min()), int(costs.max())) if len(costs) else (0, 0)
+    return MOST * (most + least - costs) // most if most else np.full(len(costs), MOST)
+
+
+def _part(asked: Asked, ground: Ground, constraint: Constraint, keys: tuple[str, ...]) -> Domains:
+    """Part the nodes by the constraint's label; only those that have all the keys count."""
+    rule = compile_node_rule(asked.spec) if constraint.honors_affinity else NodeRule()
+    tolerations = (asked.spec.tolerations or ()) if constraint.honors_taints else None
+    key = ("domains", constraint.topology_key, keys, rule, tolerations)
+    return ground.once(
+        key,
+        lambda: _find_domains(ground, constraint.topology_key, _counting(ground, keys, rule, tolerations)),
+    )
+
+
+def _find_domains(ground: Ground, key: str, counting: Bools) -> Domains:
+    column = ground.label(key)
+    lacking = column.codes < 0
+    values = (*column.values, "")
+    of = np.where(lacking, values.index(""), column.codes).astype(np.int32)
+    known = np.flatnonzero(np.bincount(of[counting], minlength=len(values))).astype(np.int32)
+    return Domains(seal(of), len(values), seal(lacking), seal(counting), seal(known))
+
+
+def _counting(
+    ground: Ground, keys: tuple[str, ...], rule: NodeRule, tolerations: tuple[Toleration, ...] | None
+) -> Bools:
+    counting = ground.matching(rule) & ~_lacks_any(ground, keys)
+    if tolerations is None:
+        return counting
+    records = ground.snapshot.nodes.records
+    return counting & [find_untolerated(each.spec.taints, tolerations) is None for each in records]
+
+
+def _lacks_any(ground: Ground, keys: tuple[str, ...]) -> Bools:
+    return ground.once(("lacks any", keys), lambda: seal(_find_lacking(ground, keys)))
+
+
+def _find_lacking(ground: Ground, keys: tuple[str, ...]) -> Bools:
+    lacking = np.zeros(ground.size, np.bool_)
+    for key in keys:
+        lacking |= ground.label(key).codes < 0
+    return lacking

@@ -1,0 +1,38 @@
+"""Which pods a label selector means, found through the templates that have the labels.
+
+A selector nearly always demands some label of a certain value. Of a namespace, then, only the templates
+with that value are asked, and of many such labels the rarest decides.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+
+from reberth.cluster.columns import Indices
+from reberth.cluster.pods.interning import OWN_LABELS
+from reberth.cluster.tabulating import seal
+from reberth.forecast.state.facts import Ground
+from reberth.selectors import Selector
+
+Pair = tuple[str, str]
+
+
+def pods_meant(ground: Ground, selector: Selector, namespaces: frozenset[str]) -> Indices:
+    """Give the pods of these namespaces that a selector matches, bound or not, whatever their phase."""
+    return ground.once(("pods", selector, namespaces), lambda: seal(_find_pods(ground, selector, namespaces)))
+
+
+def _find_pods(ground: Ground, selector: Selector, namespaces: Iterable[str]) -> Indices:
+    if not selector.keys.isdisjoint(OWN_LABELS):
+        parts = [ground.snapshot.select(selector, namespace) for namespace in namespaces]
+        return np.concatenate([np.zeros(0, np.int32), *parts])
+    templates = ground.snapshot.templates.all
+    asked = chain.from_iterable(_candidates(ground, namespace, selector.pairs) for namespace in namespaces)
+    return ground.pods_of(each for each in asked if selector.matches(templates[each].labels))
+
+
+def _candidates(ground: Ground, namespace: str, pairs: Iterable[Pair]) -> Sequence[int]:
+    """Give the templates that have the rarest of these labels; all of the namespace if there are none."""
+    found = (ground.snapshot.templates_with(namespace, *pair) for pair in pairs)
+    return min(found, key=len, default=ground.snapshot.templates_in(namespace))

@@ -1,0 +1,103 @@
+"""What a profile may tell its plugins, as KubeSchedulerConfiguration spells it, with Kubernetes' defaults."""
+
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from reberth.config.settings import Section
+from reberth.records import NodeAffinity, TopologySpreadConstraint
+from reberth.selectors import SelectorError, compile_preferences
+
+Percent = Annotated[int, Meta(ge=0, le=100)]
+
+
+class Arguments(Section, frozen=True):
+    """The arguments of one plugin; a file may say in each of them what they are."""
+
+    api_version: str | None = None
+    kind: str | None = None
+
+
+class ResourceWeight(Section, frozen=True):
+    """How much a resource counts in a score."""
+
+    name: str
+    weight: Annotated[int, Meta(ge=1, le=100)] = 1
+
+
+class ShapePoint(Section, frozen=True):
+    """A point of the line that RequestedToCapacityRatio scores by."""
+
+    utilization: Percent
+    score: Annotated[int, Meta(ge=0, le=10)]
+
+
+Shape = Annotated[tuple[ShapePoint, ...], Meta(min_length=1)]
+
+
+class ToCapacityRatio(Section, frozen=True):
+    shape: Shape
+
+    def __post_init__(self) -> None:
+        if any(one.utilization >= next_.utilization for one, next_ in pairwise(self.shape)):
+            raise ValueError("shape must rise in utilization from point to point")
+
+
+_CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
+
+
+class ScoringStrategy(Section, frozen=True):
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
+    resources: tuple[ResourceWeight, ...] = _CPU_AND_MEMORY
+    requested_to_capacity_ratio: ToCapacityRatio | None = None
+
+    def __post_init__(self) -> None:
+        if (self.type == "RequestedToCapacityRatio") is (self.requested_to_capacity_ratio is None):
+            raise ValueError("requestedToCapacityRatio belongs to the type of that name, and to no other")
+
+
+class FitArguments(Arguments, frozen=True):
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+
+class BalanceArguments(Arguments, frozen=True):
+    resources: tuple[ResourceWeight, ...] = _CPU_AND_MEMORY
+
+    def __post_init__(self) -> None:
+        if any(each.weight != 1 for each in self.resources):
+            raise ValueError("every weight of resources must be 1")
+
+
+class NodeAffinityArguments(Arguments, frozen=True):
+    added_affinity: NodeAffinity | None = None
+
+    def __post_init__(self) -> None:
+        added = self.added_affinity
+        try:
+            compile_preferences((added and added.preferred_during_scheduling_ignored_during_execution) or ())
+        except SelectorError as error:
+            raise ValueError(f"addedAffinity: {error}") from error
+
+
+class SpreadArguments(Arguments, frozen=True):
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: Literal["System", "List"] = "System"
+
+    def __post_init__(self) -> None:
+        if self.defaulting_type == "System" and self.default_constraints:
+            raise ValueError("defaultConstraints need defaultingType List")
+        if any(each.label_selector is not None for each in self.default_constraints):
+            raise ValueError("defaultConstraints must not have a labelSelector: each pod has its own")
+
+
+class PodAffinityArguments(Arguments, frozen=True):
+    hard_pod_affinity_weight: Percent = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class VolumeBindingArguments(Arguments, frozen=True):
+    bind_timeout_seconds: Annotated[int, Meta(ge=0)] = 600
+    shape: tuple[ShapePoint, ...] = ()

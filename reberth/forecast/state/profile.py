@@ -1,0 +1,331 @@
+"""The user's scheduler: which plugins judge a pod, in which order, and what each of them counts.
+
+Read from the KubeSchedulerConfiguration that the scheduler itself was given. Its plugins are enabled in two
+ways, at `multiPoint` and at single points, each with its own list of what is disabled; what comes out of both
+is found in the same steps as in kube-scheduler.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from reberth.cluster.pods.requests import Version
+from reberth.config import settings
+from reberth.config.settings import Section
+from reberth.forecast.state.plugin_args import (
+    Arguments,
+    BalanceArguments,
+    FitArguments,
+    NodeAffinityArguments,
+    Percent,
+    PodAffinityArguments,
+    SpreadArguments,
+    VolumeBindingArguments,
+)
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+DEFAULT_SCHEDULER = "default-scheduler"
+
+# kube-scheduler's own plugins, in its order.
+PluginName = Literal[
+    "SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity",
+    "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
+    "PodTopologySpread", "InterPodAffinity", "DynamicResources", "DefaultPreemption",
+    "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultBinder", "NodeDeclaredFeatures",
+    "GangScheduling",
+]  # fmt: skip
+_WEIGHTS = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DynamicResources": 2,
+}
+_OFF_BY_DEFAULT = ("GangScheduling",)
+_SINCE: dict[str, Version] = {"NodeDeclaredFeatures": (1, 36)}
+
+_CHECKING_FIRST = (
+    "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits",
+    "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources",
+    "NodeDeclaredFeatures",
+)  # fmt: skip
+_FILTERING = ("NodeUnschedulable", "NodeName", "TaintToleration", *_CHECKING_FIRST)
+_SCORING = (
+    "TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread",
+    "InterPodAffinity", "DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality",
+)  # fmt: skip
+_SCORING_FIRST = tuple(name for name in _SCORING if name != "ImageLocality")
+
+_ALL = "*"
+
+
+class Plugin(Section, frozen=True):
+    name: PluginName
+    weight: Annotated[int, Meta(ge=0)] | None = None
+
+
+class DisabledPlugin(Section, frozen=True):
+    name: PluginName | Literal["*"]
+
+
+class PluginSet(Section, frozen=True):
+    enabled: tuple[Plugin, ...] = ()
+    disabled: tuple[DisabledPlugin, ...] = ()
+
+
+_NONE = PluginSet()
+
+
+class Plugins(Section, frozen=True):
+    multi_point: PluginSet = _NONE
+    pre_enqueue: PluginSet = _NONE
+    queue_sort: PluginSet = _NONE
+    pre_filter: PluginSet = _NONE
+    filter: PluginSet = _NONE
+    post_filter: PluginSet = _NONE
+    pre_score: PluginSet = _NONE
+    score: PluginSet = _NONE
+    reserve: PluginSet = _NONE
+    permit: PluginSet = _NONE
+    pre_bind: PluginSet = _NONE
+    bind: PluginSet = _NONE
+    post_bind: PluginSet = _NONE
+
+
+class PluginConfig(Section, frozen=True, tag_field="name"):
+    """The arguments of a plugin; its name tells which it takes."""
+
+
+class FitConfig(PluginConfig, frozen=True, tag="NodeResourcesFit"):
+    args: FitArguments = FitArguments()
+
+
+class BalanceConfig(PluginConfig, frozen=True, tag="NodeResourcesBalancedAllocation"):
+    args: BalanceArguments = BalanceArguments()
+
+
+class NodeAffinityConfig(PluginConfig, frozen=True, tag="NodeAffinity"):
+    args: NodeAffinityArguments = NodeAffinityArguments()
+
+
+class SpreadConfig(PluginConfig, frozen=True, tag="PodTopologySpread"):
+    args: SpreadArguments = SpreadArguments()
+
+
+class PodAffinityConfig(PluginConfig, frozen=True, tag="InterPodAffinity"):
+    args: PodAffinityArguments = PodAffinityArguments()
+
+
+class VolumeBindingConfig(PluginConfig, frozen=True, tag="VolumeBinding"):
+    args: VolumeBindingArguments = VolumeBindingArguments()
+
+
+class PreemptionConfig(PluginConfig, frozen=True, tag="DefaultPreemption"):
+    args: dict[str, Any] | None = None
+
+
+class DynamicResourcesConfig(PluginConfig, frozen=True, tag="DynamicResources"):
+    args: dict[str, Any] | None = None
+
+
+AnyPluginConfig = (
+    FitConfig
+    | BalanceConfig
+    | NodeAffinityConfig
+    | SpreadConfig
+    | PodAffinityConfig
+    | VolumeBindingConfig
+    | PreemptionConfig
+    | DynamicResourcesConfig
+)
+
+
+class SchedulerProfile(Section, frozen=True):
+    scheduler_name: Annotated[str, Meta(min_length=1)] = DEFAULT_SCHEDULER
+    percentage_of_nodes_to_score: Percent | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[AnyPluginConfig, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [type(each) for each in self.plugin_config]
+        if len(set(names)) < len(names):
+            raise ValueError("pluginConfig names a plugin twice")
+
+
+class ManagedResource(Section, frozen=True):
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+class Extender(Section, frozen=True):
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: int = 0
+    bind_verb: str = ""
+    enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
+    tls_config: dict[str, Any] | None = None
+    http_timeout: str | None = None
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    ignorable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.prioritize_verb and self.weight <= 0:
+            raise ValueError("an extender with a prioritizeVerb needs a positive weight")
+
+
+class KubeSchedulerConfiguration(Section, frozen=True):
+    """As the scheduler reads it. What no landing depends on may be anything."""
+
+    profiles: Annotated[tuple[SchedulerProfile, ...], Meta(min_length=1)] = (SchedulerProfile(),)
+    extenders: tuple[Extender, ...] = ()
+    percentage_of_nodes_to_score: Percent | None = None
+    parallelism: Annotated[int, Meta(ge=1)] = 16
+    leader_election: dict[str, Any] | None = None
+    client_connection: dict[str, Any] | None = None
+    enable_profiling: bool | None = None
+    enable_contention_profiling: bool | None = None
+    pod_initial_backoff_seconds: int | None = None
+    pod_max_backoff_seconds: int | None = None
+    delay_cache_until_active: bool = False
+
+    def __post_init__(self) -> None:
+        names = [profile.scheduler_name for profile in self.profiles]
+        if len(set(names)) < len(names):
+            raise ValueError("two profiles have the same schedulerName")
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What judges the pods that ask for one scheduler, each list in its order."""
+
+    name: str
+    checks: tuple[str, ...]  # these may turn the pod away before any node is looked at
+    filters: tuple[str, ...]
+    scores: tuple[tuple[str, int], ...]
+    arguments: Mapping[str, Arguments]
+    percentage: int
+
+
+class Scheduler(msgspec.Struct, frozen=True):
+    """All profiles of a scheduler, and the extenders that it asks for each of them."""
+
+    profiles: Mapping[str, Profile]
+    extenders: tuple[Extender, ...] = ()
+    parallelism: int = 16
+
+
+def parse_scheduler(content: bytes, *, version: Version, source: str = "scheduler") -> Scheduler:
+    """Read the configuration of a scheduler, which errors call by its source. Raises SettingsError."""
+    configuration = settings.parse(
+        content, KubeSchedulerConfiguration, source=source, api_version=API_VERSION
+    )
+    return arrange(configuration, version=version)
+
+
+def arrange(configuration: KubeSchedulerConfiguration, *, version: Version) -> Scheduler:
+    """Find out which plugins run in which order."""
+    profiles = [_arrange_profile(each, configuration, version) for each in configuration.profiles]
+    return Scheduler(
+        MappingProxyType({profile.name: profile for profile in profiles}),
+        configuration.extenders,
+        configuration.parallelism,
+    )
+
+
+def default_scheduler(version: Version) -> Scheduler:
+    """Give a scheduler that nobody has configured."""
+    return arrange(KubeSchedulerConfiguration(), version=version)
+
+
+def _arrange_profile(
+    given: SchedulerProfile, configuration: KubeSchedulerConfiguration, version: Version
+) -> Profile:
+    plugins = given.plugins
+    everywhere = _merge(_default_plugins(version), plugins.multi_point)
+    percentage = given.percentage_of_nodes_to_score
+    if percentage is None:
+        percentage = configuration.percentage_of_nodes_to_score
+    weights = _weigh((*plugins.score.enabled, *everywhere))
+    return Profile(
+        name=given.scheduler_name,
+        checks=_expand(plugins.pre_filter, everywhere, _CHECKING_FIRST),
+        filters=_expand(plugins.filter, everywhere, _FILTERING),
+        scores=tuple((name, weights[name]) for name in _expand(plugins.score, everywhere, _SCORING)),
+        arguments=_gather_arguments(given, configuration.extenders),
+        percentage=percentage or 0,
+    )
+
+
+def _default_plugins(version: Version) -> list[Plugin]:
+    return [
+        Plugin(name, _WEIGHTS.get(name))
+        for name in get_args(PluginName)
+        if name not in _OFF_BY_DEFAULT and version >= _SINCE.get(name, (1, 0))
+    ]
+
+
+def _merge(defaults: list[Plugin], given: PluginSet) -> tuple[Plugin, ...]:
+    """Replace the defaults that are given anew in their places, leave out what is disabled, add the rest."""
+    disabled = {each.name for each in given.disabled}
+    anew = {each.name: each for each in given.enabled}
+    kept = [] if _ALL in disabled else [each for each in defaults if each.name not in disabled]
+    replaced = {each.name for each in kept}
+    return (
+        *(anew.get(each.name, each) for each in kept),
+        *(each for each in given.enabled if each.name not in replaced),
+    )
+
+
+def _expand(point: PluginSet, everywhere: Iterable[Plugin], able: tuple[str, ...]) -> tuple[str, ...]:
+    """List who runs at a point: first those named here and everywhere, then everywhere's, then the others."""
+    named = [each.name for each in point.enabled]
+    disabled = {each.name for each in point.disabled}
+    if _ALL in disabled:
+        return tuple(named)
+    general = [each.name for each in everywhere if each.name in able and each.name not in disabled]
+    return tuple(
+        dict.fromkeys(
+            [
+                *(name for name in named if name in general),
+                *(name for name in general if name not in named),
+                *named,
+            ]
+        )
+    )
+
+
+def _weigh(plugins: Iterable[Plugin]) -> dict[str, int]:
+    """The first word counts; a plugin without a weight counts once."""
+    weights: dict[str, int] = {}
+    for plugin in plugins:
+        weights.setdefault(plugin.name, plugin.weight or 1)
+    return weights
+
+
+def _gather_arguments(given: SchedulerProfile, extenders: Iterable[Extender]) -> Mapping[str, Arguments]:
+    found: dict[str, Arguments] = {
+        "NodeResourcesFit": FitArguments(),
+        "NodeResourcesBalancedAllocation": BalanceArguments(),
+        "NodeAffinity": NodeAffinityArguments(),
+        "PodTopologySpread": SpreadArguments(),
+        "InterPodAffinity": PodAffinityArguments(),
+        "VolumeBinding": VolumeBindingArguments(),
+    }
+    for each in given.plugin_config:
+        if isinstance(each.args, Arguments):
+            found[str(each.__struct_config__.tag)] = each.args
+    return MappingProxyType(found | {"NodeResourcesFit": _leave_to_extenders(found, extenders)})
+
+
+def _leave_to_extenders(found: Mapping[str, Arguments], extenders: Iterable[Extender]) -> Arguments:
+    """Let the resources that an extender manages alone be ignored, as kube-scheduler does."""
+    fit = found["NodeResourcesFit"]
+    managed = [each.name for one in extenders for each in one.managed_resources if each.ignored_by_scheduler]
+    if not managed or not isinstance(fit, FitArguments):
+        return fit
+    return msgspec.structs.replace(fit, ignored_resources=(*fit.ignored_resources, *managed))

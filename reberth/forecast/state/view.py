@@ -1,0 +1,146 @@
+"""The cluster as a forecast sees it: the snapshot, with some pods taken away, leaving or already elsewhere.
+
+A view is never changed: each step gives a new one, which copies the few columns that differ. So a plan may
+try a move, look at what follows, and go back for nothing.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints, NodeColumns
+from reberth.cluster.tabulating import seal
+from reberth.forecast.state.facts import Ground
+
+Column = TypeVar("Column", Indices, Bools, NDArray[np.int8], NDArray[np.float64])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Where each pod is, whether it counts there and whether it is leaving; and each node's sums of them."""
+
+    ground: Ground
+    node: Indices  # of each pod; -1: on none
+    counted: Bools  # takes something from its node
+    terminating: Bools
+    requested: AmountColumns
+    load: Ints
+    changed: frozenset[int] = frozenset()  # the nodes whose sums differ from the snapshot's
+
+    @property
+    def nodes(self) -> NodeColumns:
+        return self.ground.snapshot.nodes
+
+    @property
+    def is_unmoved(self) -> bool:
+        """Tell whether every pod is where the snapshot has it; some may be leaving."""
+        pods = self.ground.snapshot.pods
+        return self.node is pods.node and self.counted is pods.counted
+
+    def without(self, pod: int) -> "View":
+        """See the cluster as if this pod were gone."""
+        return self._move(pod, -1)
+
+    def with_leaving(self, pod: int) -> "View":
+        """See the pod still on its node, and terminating."""
+        return replace(self, terminating=_put(self.terminating, pod, value=True))
+
+    def with_pod_on(self, pod: int, node: int) -> "View":
+        """See the pod, which may be another's replacement, on this node and there to stay."""
+        moved = self._move(pod, node)
+        return replace(moved, terminating=_put(self.terminating, pod, value=False))
+
+    def counts_on_nodes(self, pods: Indices) -> Ints:
+        """Count these pods, as far as they are counted, node by node."""
+        where = self.node[pods[self.counted[pods]]]
+        return np.bincount(where, minlength=self.ground.size).astype(np.int64)
+
+    def counted_among(self, pods: Indices) -> Indices:
+        """Give those of the pods that take something from their nodes."""
+        return pods[self.counted[pods]]
+
+    def by_node(self, key: Hashable, find: Callable[["View", Indices], Column], nodes: Indices) -> Column:
+        """Give what is found of nodes by their sums alone: once for the snapshot, anew where they differ."""
+        if len(nodes) <= len(self.changed):
+            return find(self, nodes)
+        ground = self.ground
+        answers = ground.once(key, lambda: seal(find(view(ground), np.arange(ground.size, dtype=np.int32))))
+        if self.changed:
+            changed = np.fromiter(self.changed, np.int32, len(self.changed))
+            answers = answers.copy()
+            answers[changed] = find(self, changed)
+        return answers.take(nodes)
+
+    @cached_property
+    def nominated(self) -> Mapping[int, tuple[int, ...]]:
+        """Give the pods that wait and are nominated for a node, by node."""
+        found: dict[int, list[int]] = {}
+        snapshot = self.ground.snapshot
+        for pod in self.ground.once("waiting and nominated", self._list_nominated):
+            if self.node[pod] < 0:
+                node = snapshot.nodes.index[snapshot.pods.rows[pod].nominated_node or ""]
+                found.setdefault(node, []).append(pod)
+        return {node: tuple(pods) for node, pods in found.items()}
+
+    def _list_nominated(self) -> tuple[int, ...]:
+        pods, index = self.ground.snapshot.pods, self.ground.snapshot.nodes.index
+        nowhere = [(place, pods.rows[place]) for place in np.flatnonzero(pods.node < 0).tolist()]
+        return tuple(
+            place
+            for place, row in nowhere
+            if row.nominated_node in index and not row.node and not row.is_finished
+        )
+
+    def _move(self, pod: int, node: int) -> "View":
+        """Take the pod from where it counts to where it will; -1 is nowhere."""
+        template = int(self.ground.snapshot.pods.template[pod])
+        changes = [(int(self.node[pod]), -1)] if self.counted[pod] else []
+        changes += [(node, 1)] if node >= 0 else []
+        templates = self.ground.snapshot.templates
+        return replace(
+            self,
+            node=_put(self.node, pod, value=node),
+            counted=_put(self.counted, pod, value=node >= 0),
+            requested=_shift_amounts(self.requested, templates.requests, template, changes),
+            load=_shift(self.load, templates.load[:, template], changes),
+            changed=self.changed.union(each for each, _ in changes),
+        )
+
+
+def view(ground: Ground) -> View:
+    """See the snapshot as it is."""
+    snapshot = ground.snapshot
+    pods, sums = snapshot.pods, snapshot.sums
+    return View(ground, pods.node, pods.counted, pods.terminating, sums.requested, sums.load)
+
+
+def _put(column: Column, place: int, *, value: int) -> Column:
+    if column[place] == value:
+        return column
+    changed = column.copy()
+    changed[place] = value
+    return seal(changed)
+
+
+def _shift(columns: Ints, amounts: Ints, changes: Iterable[tuple[int, int]]) -> Ints:
+    changed = columns.copy()
+    for node, sign in changes:
+        changed[:, node] += sign * amounts
+    return seal(changed)
+
+
+def _shift_amounts(
+    sums: AmountColumns, requests: AmountColumns, template: int, changes: list[tuple[int, int]]
+) -> AmountColumns:
+    asked = {name: amounts[template] for name, amounts in requests.extended.items() if amounts[template]}
+    extended = {
+        name: _shift(sums.extended[name][None], np.array([amount]), changes)[0]
+        for name, amount in asked.items()
+    }
+    main = _shift(sums.main, requests.main[:, template], changes)
+    return AmountColumns(main, MappingProxyType({**sums.extended, **extended}) if extended else sums.extended)

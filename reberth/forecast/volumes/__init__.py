@@ -1,0 +1,1 @@
+"""VolumeBinding, VolumeZone, NodeVolumeLimits and VolumeRestrictions."""

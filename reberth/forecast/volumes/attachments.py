@@ -1,0 +1,222 @@
+"""Which volumes are attached to which nodes: those that pods have there, and those that are not let go yet.
+
+A volume is known by its driver and what the driver calls it. One that is still to be provisioned is known
+by its claim.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.kinds import ATTACHMENT, CLAIM
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.tabulating import seal
+from reberth.cluster.templates import Template
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.view import View
+from reberth.forecast.state.view import view as see
+from reberth.forecast.volumes.claims import class_of_claim, find_class, find_volume, name_claims
+from reberth.forecast.volumes.csi_migration import (
+    OLD_DRIVERS,
+    PORTWORX,
+    UNCOUNTED,
+    Moved,
+    OldDriver,
+    find_migrated,
+    find_moved,
+)
+from reberth.records import PersistentVolumeClaim, PodSpec
+
+# Since then the volumes of this old driver, too, are counted wherever a node has a CSINode at all.
+_LAST_MIGRATED: Version = (1, 36)
+
+
+class Attachable(NamedTuple):
+    """A volume that a node must attach; `old` is the driver that it was made for."""
+
+    driver: str
+    handle: tuple[str, ...]
+    old: OldDriver | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Uses:
+    """The volumes of one driver: which pod uses which, and which is attached to which node."""
+
+    ground: Ground
+    numbers: Mapping[tuple[str, ...], int]
+    volume: Indices  # of each use by a pod, in order
+    pod: Indices
+    old: tuple[tuple[OldDriver, Bools], ...]  # the uses of volumes that old drivers made
+    attached: Indices
+    attached_to: Indices
+
+    def count(self, view: View) -> Ints:
+        """Count the volumes on each node: as in the snapshot, and what is different in the view."""
+        used, (at_first, counts) = self._locate(view, slice(None)), self._begin
+        moved = np.zeros(len(self.numbers), np.bool_)
+        moved[self.volume[used != at_first]] = True
+        if not moved.any():
+            return counts
+        return counts - self._tally(at_first, moved) + self._tally(used, moved)
+
+    def using(self, view: View, handle: tuple[str, ...]) -> Bools:
+        """Tell on which nodes a pod uses this volume."""
+        nodes = np.zeros(view.ground.size, np.bool_)
+        number = self.numbers.get(handle)
+        if number is not None:
+            first, last = np.searchsorted(self.volume, [number, number + 1])
+            used = self._locate(view, slice(first, last))
+            nodes[used[used >= 0]] = True
+        return nodes
+
+    @cached_property
+    def _begin(self) -> tuple[Indices, Ints]:
+        """Find where the uses are in the snapshot, and how many volumes are on each node."""
+        used = self._locate(see(self.ground), slice(None))
+        return used, seal(self._tally(used, np.ones(len(self.numbers), np.bool_)))
+
+    def _locate(self, view: View, uses: slice) -> Indices:
+        """Give the node of each use; -1 where it does not count."""
+        pods = self.pod[uses]
+        nodes = np.where(view.counted[pods], view.node[pods], np.int32(-1))
+        for driver, marks in self.old:
+            nodes[marks[uses] & ~counts_migrated(view.ground, driver)[nodes]] = -1
+        return nodes
+
+    def _tally(self, used: Indices, among: Bools) -> Ints:
+        """Count some of the volumes on each node: each once, however many pods use it."""
+        uses, attached = (used >= 0) & among[self.volume], among[self.attached]
+        volumes = np.concatenate([self.volume[uses], self.attached[attached]]).astype(np.int64)
+        nodes = np.concatenate([used[uses], self.attached_to[attached]])
+        different = np.unique(volumes * self.ground.size + nodes)
+        return np.bincount(different % max(self.ground.size, 1), minlength=self.ground.size)
+
+
+def find_uses(ground: Ground, driver: str) -> Uses:
+    collected = ground.once("volumes in use", lambda: _collect(ground))
+    return ground.once(("uses", driver), lambda: _tabulate(ground, collected[driver]))
+
+
+def list_attachables(
+    ground: Ground, spec: PodSpec, claims: Iterable[PersistentVolumeClaim]
+) -> Iterator[Attachable]:
+    """Give the volumes of a pod that count for some driver."""
+    yield from _list_claimed(ground, claims)
+    yield from _list_inline(spec)
+
+
+def _list_claimed(ground: Ground, claims: Iterable[PersistentVolumeClaim]) -> Iterator[Attachable]:
+    return filter(None, (_find_attachable(ground, claim) for claim in claims))
+
+
+def _list_inline(spec: PodSpec) -> Iterator[Attachable]:
+    """Give the volumes that the pod names itself."""
+    for volume in spec.volumes or ():
+        if (moved := find_moved(volume)) and moved.handle:
+            yield _by_successor(moved, moved.handle)
+
+
+def counts_migrated(ground: Ground, driver: OldDriver) -> Bools:
+    """Tell where the volumes of an old driver count for its successor, if that has a limit there."""
+    if ground.version >= _LAST_MIGRATED or driver is not PORTWORX:
+        return ground.once("everywhere", lambda: np.ones(ground.size, np.bool_))
+    return find_migrated(ground, driver)
+
+
+class _Entry(NamedTuple):
+    number: int
+    place: int
+    old: OldDriver | None
+
+
+class _Collected:
+    """The uses of one driver, while they are gathered."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, ...], int] = {}
+        self.used: list[_Entry] = []
+        self.attached: list[_Entry] = []
+
+    def number(self, handle: tuple[str, ...]) -> int:
+        return self.numbers.setdefault(handle, len(self.numbers))
+
+
+def _collect(ground: Ground) -> defaultdict[str, _Collected]:
+    found: defaultdict[str, _Collected] = defaultdict(_Collected)
+    templates = ground.snapshot.templates.all
+    for place in ground.templates_where(_may_attach):
+        spec = templates[place].spec
+        inline = tuple(_list_inline(spec))
+        for pod in ground.pods_of([place]).tolist():
+            for each in (*inline, *_list_claimed(ground, _look_up_claims(ground, spec, pod))):
+                driver = found[each.driver]
+                driver.used.append(_Entry(driver.number(each.handle), pod, each.old))
+    _collect_attached(ground, found)
+    return found
+
+
+def _look_up_claims(ground: Ground, spec: PodSpec, pod: int) -> Iterator[PersistentVolumeClaim]:
+    row, claims = ground.snapshot.pods.rows[pod], ground.snapshot.of(CLAIM)
+    names = name_claims(spec, row.own.claims, row.name)
+    return filter(None, (claims.named(row.namespace, name) for name, _ in names))
+
+
+def _collect_attached(ground: Ground, found: defaultdict[str, _Collected]) -> None:
+    index = ground.snapshot.nodes.index
+    for record in ground.snapshot.of(ATTACHMENT):
+        node, driver = index.get(record.spec.node_name), record.spec.attacher
+        volume = find_volume(ground, record.spec.source.persistent_volume_name)
+        if node is not None and driver and volume and volume.spec.csi:
+            number = found[driver].number((volume.spec.csi.volume_handle,))
+            found[driver].attached.append(_Entry(number, node, None))
+
+
+def _tabulate(ground: Ground, collected: _Collected) -> Uses:
+    used = sorted(collected.used, key=lambda entry: entry.number)
+    drivers = dict.fromkeys(entry.old for entry in used if entry.old)
+    return Uses(
+        ground=ground,
+        numbers=collected.numbers,
+        volume=np.array([entry.number for entry in used], np.int32),
+        pod=np.array([entry.place for entry in used], np.int32),
+        old=tuple((old, np.array([entry.old == old for entry in used], np.bool_)) for old in drivers),
+        attached=np.array([entry.number for entry in collected.attached], np.int32),
+        attached_to=np.array([entry.place for entry in collected.attached], np.int32),
+    )
+
+
+def _may_attach(template: Template) -> bool:
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None or find_moved(volume)
+        for volume in template.spec.volumes or ()
+    )
+
+
+def _find_attachable(ground: Ground, claim: PersistentVolumeClaim) -> Attachable | None:
+    volume = find_volume(ground, claim.spec.volume_name)
+    if volume is None:
+        return _foresee_attachable(ground, claim)
+    if csi := volume.spec.csi:
+        return Attachable(csi.driver, (csi.volume_handle,)) if csi.driver and csi.volume_handle else None
+    moved = find_moved(volume.spec, volume.metadata.labels)
+    return _by_successor(moved, moved.handle) if moved and moved.handle else None
+
+
+def _foresee_attachable(ground: Ground, claim: PersistentVolumeClaim) -> Attachable | None:
+    """Give the volume that will be provisioned for a claim."""
+    found = find_class(ground, class_of_claim(claim))
+    if found is None or not found.provisioner or found.provisioner in UNCOUNTED:
+        return None
+    handle = (claim.metadata.namespace, claim.metadata.name)
+    old = OLD_DRIVERS.get(found.provisioner)
+    return Attachable(old.successor if old else found.provisioner, handle, old)
+
+
+def _by_successor(moved: Moved, handle: str) -> Attachable:
+    return Attachable(moved.driver.successor, (handle,), moved.driver)

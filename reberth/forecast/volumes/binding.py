@@ -1,0 +1,167 @@
+"""The claims of a pod: whether each node can reach, find or make the volumes for them."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.pods.requests import Version
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.plugin_args import ShapePoint, VolumeBindingArguments
+from reberth.forecast.state.verdict import FITS, Refusal, Rejected, Unforeseeable, Verdict, refuse
+from reberth.forecast.state.view import View
+from reberth.forecast.volumes.capacity_score import rate_sources
+from reberth.forecast.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PodClaim,
+    class_of_claim,
+    find_class,
+    find_volume,
+    is_bound,
+    list_claims,
+)
+from reberth.forecast.volumes.csi_migration import find_migrated, find_moved, migrate_affinity
+from reberth.forecast.volumes.reachability import reachable, read_alternatives
+from reberth.forecast.volumes.volume_sources import find_sources
+from reberth.records import OwnerReference, PersistentVolume, PersistentVolumeClaim
+from reberth.selectors import SelectorError
+from reberth.values.quantity import QuantityError
+
+_SCORES_CAPACITY: Version = (1, 37)
+_EMPTIER_IS_BETTER = (ShapePoint(0, 10), ShapePoint(100, 0))
+
+
+class Claims(NamedTuple):
+    """The claims that have a volume, and those that wait for their pod."""
+
+    bound: list[PersistentVolumeClaim]
+    waiting: list[PersistentVolumeClaim]
+
+
+def refuse_unbound_volumes(asked: Asked, view: View, _arguments: VolumeBindingArguments) -> Verdict:
+    """Refuse what cannot be bound. The arguments speak of other things: time-outs and scores."""
+    claims = list_claims(asked, view.ground)
+    if not claims:
+        return FITS
+    parted = _check_all(asked, view.ground, claims) or _part(view.ground, claims)
+    if not isinstance(parted, Claims):
+        return parted
+    try:
+        return tuple(_refuse(view.ground, parted))
+    except (QuantityError, SelectorError) as error:
+        return Unforeseeable(f"a volume or claim in question is malformed: {error}")
+
+
+def score_volumes(
+    asked: Asked, view: View, feasible: Indices, arguments: VolumeBindingArguments
+) -> Ints | None:
+    """Score the room for the pod's volumes, from 1.37 on.
+
+    Not proven against a running 1.37: the rules are those of the same feature in 1.36, where it is off. Among
+    several pools, or several equally large volumes, kube-scheduler takes any.
+    """
+    claims = list_claims(asked, view.ground) if view.ground.version >= _SCORES_CAPACITY else ()
+    parted = _part(view.ground, claims)
+    if not claims or not isinstance(parted, Claims):
+        return None
+    sources = find_sources(view.ground, parted.waiting)
+    return rate_sources(view.ground, sources, feasible, arguments.shape or _EMPTIER_IS_BETTER)
+
+
+def _check_all(asked: Asked, ground: Ground, claims: Iterable[PodClaim]) -> Rejected | Unforeseeable | None:
+    checks = (_check(asked, ground, claim) for claim in claims)
+    return next((verdict for verdict in checks if verdict), None)
+
+
+def _check(asked: Asked, ground: Ground, claim: PodClaim) -> Rejected | Unforeseeable | None:
+    name, record = claim.name, claim.record
+    if record is None:
+        return Rejected(_miss(claim))
+    if record.status.phase == "Lost":
+        volume = record.spec.volume_name or ""
+        return Rejected(f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"')
+    if record.metadata.deletion_timestamp:
+        return Rejected(f'persistentvolumeclaim "{name}" is being deleted')
+    if claim.is_foreseen:
+        return _check_foreseen(ground, record)
+    if claim.is_ephemeral and not _is_controlled(record.metadata.owner_references or (), asked.uid):
+        namespace = asked.namespace
+        return Rejected(
+            f"PVC {namespace}/{name} was not created for pod {namespace}/{asked.name} (pod is not owner)"
+        )
+    return None
+
+
+def _miss(claim: PodClaim) -> str:
+    if claim.is_ephemeral:
+        return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{claim.name}"'
+    return f'persistentvolumeclaim "{claim.name}" not found'
+
+
+def _check_foreseen(ground: Ground, claim: PersistentVolumeClaim) -> Unforeseeable | None:
+    """Where a claim that is not made yet will get its volume is known only if it waits for its pod."""
+    found = find_class(ground, class_of_claim(claim))
+    if found and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+        return None
+    return Unforeseeable(
+        f"ephemeral volume with claim {claim.metadata.name} cannot be forecast: the claim is not made yet,"
+        " and its class does not wait for the pod"
+    )
+
+
+def _is_controlled(owners: Iterable[OwnerReference], uid: str) -> bool:
+    return any(owner.controller and owner.uid == uid for owner in owners)
+
+
+def _part(ground: Ground, claims: Iterable[PodClaim]) -> Claims | Rejected:
+    parted, is_late = Claims([], []), False
+    for claim in (each.record for each in claims if each.record):
+        found = find_class(ground, class_of_claim(claim))
+        if is_bound(claim):
+            parted.bound.append(claim)
+        elif found and found.volume_binding_mode is None:
+            return Rejected(
+                'running PreFilter plugin "VolumeBinding": VolumeBindingMode not set for StorageClass'
+                f' "{found.metadata.name}"'
+            )
+        elif found and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and not claim.spec.volume_name:
+            parted.waiting.append(claim)
+        else:
+            is_late = True
+    return Rejected("pod has unbound immediate PersistentVolumeClaims") if is_late else parted
+
+
+def _refuse(ground: Ground, claims: Claims) -> Iterator[Refusal]:
+    far, gone = _check_bound(ground, claims.bound)
+    yield from refuse("node(s) didn't match PersistentVolume's node affinity", far, final=True)
+    if claims.waiting:
+        sources = find_sources(ground, claims.waiting)
+        lacks = "node(s) didn't find available persistent volumes to bind"
+        yield from refuse(lacks, sources.lacks_volume, final=True)
+        yield from refuse("node(s) did not have enough free storage", sources.lacks_room, final=True)
+    missing = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+    yield from refuse(missing, gone, final=True)
+
+
+def _check_bound(ground: Ground, claims: Iterable[PersistentVolumeClaim]) -> tuple[Bools, Bools]:
+    """Tell which nodes cannot reach a volume, and which come upon one that is not there before that."""
+    far = np.zeros(ground.size, np.bool_)
+    for claim in claims:
+        volume = find_volume(ground, claim.spec.volume_name)
+        if volume is None:
+            return far, ~far
+        far |= ~_find_near(ground, volume)
+    return far, np.zeros(ground.size, np.bool_)
+
+
+def _find_near(ground: Ground, volume: PersistentVolume) -> Bools:
+    """Tell which nodes can reach a volume; some ask the driver that took over from its old one."""
+    affinity = volume.spec.node_affinity
+    near = reachable(ground, read_alternatives(affinity.required if affinity else None))
+    moved = None if volume.spec.csi else find_moved(volume.spec, volume.metadata.labels)
+    if not moved or not moved.driver.zone:
+        return near
+    migrated = read_alternatives(migrate_affinity(volume, moved.driver.zone))
+    return np.where(find_migrated(ground, moved.driver), reachable(ground, migrated), near)

@@ -1,0 +1,96 @@
+"""How full the storage of a node would be with the volumes of a pod."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.kinds import VOLUME
+from reberth.forecast.plugins.node_resources import follow
+from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.plugin_args import ShapePoint
+from reberth.forecast.volumes.claims import ask_size, class_of_claim, offer_size
+from reberth.forecast.volumes.sources import NO_VOLUME
+from reberth.forecast.volumes.volume_sources import Existing, New, Sources
+from reberth.records import PersistentVolumeClaim
+from reberth.values.quantity import UNIT, round_up
+
+
+class Use(NamedTuple):
+    """What a pod requests of the storage of one class, and what is there."""
+
+    requested: Ints
+    offered: Ints
+    counts: Bools
+
+
+def rate_sources(ground: Ground, sources: Sources, feasible: Indices, shape: tuple[ShapePoint, ...]) -> Ints:
+    """Average over the classes: of the existing volumes where a node takes any, of the new ones elsewhere."""
+    existing = _sum_existing(ground, sources.existing, feasible)
+    taken = np.logical_or.reduce([np.zeros(len(feasible), np.bool_), *(use.counts for use in existing)])
+    new = [use._replace(counts=use.counts & ~taken) for use in _sum_new(sources.new, feasible)]
+    scores, classes = np.zeros((2, len(feasible)), np.int64)
+    for use in existing + new:
+        scores += np.where(use.counts, _rate(use, shape), 0)
+        classes += use.counts
+    average: Ints = np.floor(scores / np.where(classes, classes, 1) + 0.5).astype(np.int64)
+    return average
+
+
+def _sum_existing(ground: Ground, existing: tuple[Existing, ...], feasible: Indices) -> list[Use]:
+    """Sum up the volumes that are chosen, by the classes that they say they have."""
+    uses: dict[str, Use] = {}
+    for claim, chosen in existing:
+        places, which = np.unique(chosen[feasible], return_inverse=True)
+        offered, classes = ground.once(("offered", places.tobytes()), partial(_read_offers, ground, places))
+        for name, its in classes.items():
+            counts = its[which]
+            use = uses.setdefault(name, _start(len(feasible)))
+            use.requested[counts] += _request(claim)
+            use.offered[counts] += offered[which][counts]
+            use.counts[counts] = True
+    return list(uses.values())
+
+
+def _read_offers(ground: Ground, places: Indices) -> tuple[Ints, Mapping[str, Bools]]:
+    """Read the sizes of some volumes, and which of them are of which class; a place may be NO_VOLUME."""
+    volumes = ground.snapshot.of(VOLUME).all
+    offered = np.zeros(len(places), np.int64)
+    classes: defaultdict[str, Bools] = defaultdict(lambda: np.zeros(len(places), np.bool_))
+    for number, place in enumerate(places.tolist()):
+        if place != NO_VOLUME:
+            offered[number] = round_up(offer_size(volumes[place]), UNIT)
+            name = volumes[place].spec.storage_class_name or ""
+            classes[name][number] = True
+    return offered, classes
+
+
+def _sum_new(new: tuple[New, ...], feasible: Indices) -> list[Use]:
+    """Sum up the volumes to be made. They come from the same room, of which the last claim tells."""
+    uses: dict[str, Use] = {}
+    for claim, nodes, room in new:
+        if room is not None:
+            counts = nodes[feasible]
+            use = uses.setdefault(class_of_claim(claim), _start(len(feasible)))
+            use.requested[counts] += _request(claim)
+            use.offered[counts] = room[feasible][counts]
+            use.counts[counts] = True
+    return list(uses.values())
+
+
+def _start(size: int) -> Use:
+    return Use(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_))
+
+
+def _request(claim: PersistentVolumeClaim) -> int:
+    return round_up(ask_size(claim.spec) or 0, UNIT)
+
+
+def _rate(use: Use, shape: tuple[ShapePoint, ...]) -> Ints:
+    is_full = (use.offered == 0) | (use.requested > use.offered)
+    share = np.where(is_full, MOST, use.requested * MOST // np.where(is_full, 1, use.offered))
+    return follow(shape, share)

@@ -1,0 +1,105 @@
+"""The claims of a pod: those that it names, and those that are made for its ephemeral volumes."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from reberth.cluster.kinds import CLAIM, STORAGE_CLASS, VOLUME
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.records import (
+    ClaimSpec,
+    Labels,
+    ObjectMeta,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodSpec,
+    Quantities,
+    StorageClass,
+    Volume,
+)
+from reberth.values.quantity import nanos
+
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+# What names the class is the annotation, where there is one, rather than the field.
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+
+
+class PodClaim(NamedTuple):
+    """A claim as a pod names it. Its record is None where there is no such claim.
+
+    A foreseen one belongs to a pod that is not made yet: its record is what its template says.
+    """
+
+    name: str
+    record: PersistentVolumeClaim | None
+    is_ephemeral: bool = False
+    is_foreseen: bool = False
+
+
+def list_claims(asked: Asked, ground: Ground) -> tuple[PodClaim, ...]:
+    """Give the claims of the pod that asks, in the order of its volumes."""
+    if not asked.template.spec.volumes:
+        return ()
+    named = name_claims(asked.template.spec, asked.own.claims, asked.name)
+    return tuple([_look_up(asked, ground, name, volume) for name, volume in named])
+
+
+def name_claims(spec: PodSpec, claims: Iterable[str], pod: str) -> Iterator[tuple[str, Volume]]:
+    """Name the claims behind the volumes of a template, given what its pod has of its own."""
+    left = iter(claims)
+    for volume in spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield next(left), volume
+        elif volume.ephemeral is not None:
+            yield f"{pod}-{volume.name}", volume
+
+
+def find_volume(ground: Ground, name: str | None) -> PersistentVolume | None:
+    return ground.snapshot.of(VOLUME).named("", name) if name else None
+
+
+def find_class(ground: Ground, name: str) -> StorageClass | None:
+    return ground.snapshot.of(STORAGE_CLASS).named("", name)
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    return _class_of(claim.metadata.annotations, claim.spec.storage_class_name)
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    return _class_of(volume.metadata.annotations, volume.spec.storage_class_name)
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Tell whether both sides of the binding are done."""
+    return bool(claim.spec.volume_name) and _BIND_COMPLETED in (claim.metadata.annotations or {})
+
+
+def ask_size(spec: ClaimSpec) -> int | None:
+    """Give the nanos of storage that a claim requests, if it does."""
+    requests = spec.resources.requests if spec.resources else None
+    return _read_storage(requests)
+
+
+def offer_size(volume: PersistentVolume) -> int:
+    return _read_storage(volume.spec.capacity) or 0
+
+
+def _read_storage(amounts: Quantities | None) -> int | None:
+    return nanos(amounts["storage"]) if amounts and "storage" in amounts else None
+
+
+def _class_of(annotations: Labels | None, field: str | None) -> str:
+    return (annotations or {}).get(_CLASS_ANNOTATION, field or "")
+
+
+def _look_up(asked: Asked, ground: Ground, name: str, volume: Volume) -> PodClaim:
+    if volume.ephemeral is not None and asked.is_next:
+        template = volume.ephemeral.volume_claim_template
+        meta = ObjectMeta(name=name, namespace=asked.namespace)
+        record = PersistentVolumeClaim(meta, template.spec if template else ClaimSpec())
+        return PodClaim(name, record, is_ephemeral=True, is_foreseen=True)
+    found = ground.snapshot.of(CLAIM).named(asked.namespace, name)
+    return PodClaim(name, found, is_ephemeral=volume.ephemeral is not None)

@@ -1,0 +1,112 @@
+"""Which nodes a new volume could be made for: where its class allows it, and where there is room for it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.kinds import CSI_CAPACITY, CSI_DRIVER
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.volumes.claims import ask_size, class_of_claim, find_class
+from reberth.forecast.volumes.reachability import reach, reachable, read_alternatives
+from reberth.records import (
+    CSIStorageCapacity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolumeClaim,
+    Quantity,
+    StorageClass,
+)
+from reberth.selectors import SelectorError, compile_selector
+from reberth.values.quantity import UNIT, round_up, value
+
+NO_ROOM = -1
+
+_BY_HAND = "kubernetes.io/no-provisioner"
+
+
+class Pool(NamedTuple):
+    """Room for volumes of a class: what is left, the largest volume that it takes, and the nodes near it."""
+
+    room: int
+    largest: int
+    nodes: Indices
+
+
+def allow(ground: Ground, claim: PersistentVolumeClaim) -> Bools:
+    """Tell for which nodes the class of a claim makes volumes."""
+    found = find_class(ground, class_of_claim(claim))
+    if found is None or not found.provisioner or found.provisioner == _BY_HAND:
+        return np.zeros(ground.size, np.bool_)
+    return reachable(ground, read_alternatives(_read_topologies(found)))
+
+
+def make_room(ground: Ground, claim: PersistentVolumeClaim) -> Ints | None:
+    """Give the room of the pool that each node would take, NO_ROOM for none; None if nobody asks for room.
+
+    A pool must be large enough. Of several kube-scheduler takes any: here it is the first by name.
+    """
+    size = ask_size(claim.spec)
+    name = class_of_claim(claim)
+    if size is None or not _asks_for_room(ground, name):
+        return None
+    needed = round_up(size, UNIT)
+    return ground.once(("room", name, needed), lambda: _find_room(ground, name, needed))
+
+
+def _read_topologies(found: StorageClass) -> NodeSelector | None:
+    if not found.allowed_topologies:
+        return None
+    return NodeSelector(
+        tuple(
+            NodeSelectorTerm(
+                tuple(
+                    NodeSelectorRequirement(each.key, "In", each.values)
+                    for each in term.match_label_expressions or ()
+                )
+            )
+            for term in found.allowed_topologies
+        )
+    )
+
+
+def _asks_for_room(ground: Ground, class_name: str) -> bool:
+    found = find_class(ground, class_name)
+    driver = ground.snapshot.of(CSI_DRIVER).named("", found.provisioner) if found else None
+    return bool(driver and driver.spec.storage_capacity)
+
+
+def _find_room(ground: Ground, class_name: str, needed: int) -> Ints:
+    room = np.full(ground.size, NO_ROOM, np.int64)
+    for pool in reversed(_pools(ground).get(class_name, ())):
+        if pool.largest >= needed:
+            room[pool.nodes] = pool.room
+    return room
+
+
+def _pools(ground: Ground) -> Mapping[str, list[Pool]]:
+    return ground.once("pools", lambda: _list_pools(ground))
+
+
+def _list_pools(ground: Ground) -> Mapping[str, list[Pool]]:
+    found: defaultdict[str, list[Pool]] = defaultdict(list)
+    for record in ground.snapshot.of(CSI_CAPACITY):
+        largest = _read(record.maximum_volume_size, _read(record.capacity, NO_ROOM))
+        pool = Pool(_read(record.capacity, 0), largest, _find_near(ground, record))
+        found[record.storage_class_name].append(pool)
+    return found
+
+
+def _read(quantity: Quantity | None, otherwise: int) -> int:
+    return otherwise if quantity is None else value(quantity)
+
+
+def _find_near(ground: Ground, record: CSIStorageCapacity) -> Indices:
+    """Find the nodes near a pool: none, if it does not say well which."""
+    try:
+        return reach(ground, (compile_selector(record.node_topology),))
+    except SelectorError:
+        return np.zeros(0, np.int32)

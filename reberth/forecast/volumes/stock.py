@@ -1,0 +1,134 @@
+"""The existing volumes that claims may still get: the free ones, and those made for a certain claim."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from reberth.cluster.kinds import VOLUME
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.volumes.claims import ask_size, class_of_claim, class_of_volume, offer_size
+from reberth.forecast.volumes.reachability import Alternatives, read_alternatives
+from reberth.records import PersistentVolume, PersistentVolumeClaim
+from reberth.selectors import EVERYTHING, Selector, compile_selector
+
+_FILESYSTEM = "Filesystem"
+
+
+class Wish(NamedTuple):
+    """What a volume must have to do for a claim."""
+
+    storage_class: str
+    size: int
+    mode: str
+    attributes: str
+    access: frozenset[str]
+    selector: Selector
+
+
+class Offer(NamedTuple):
+    """A volume, and its place in the snapshot."""
+
+    place: int
+    volume: PersistentVolume
+    size: int
+
+    @property
+    def near(self) -> Alternatives:
+        affinity = self.volume.spec.node_affinity
+        return read_alternatives(affinity.required if affinity else None)
+
+
+class Stock(NamedTuple):
+    """Free volumes by class, and the others by the claim that they are for: places in the snapshot."""
+
+    free: Mapping[str, list[int]]
+    made_for: Mapping[tuple[str | None, str | None], list[int]]
+
+
+def read_wish(claim: PersistentVolumeClaim) -> Wish:
+    spec = claim.spec
+    return Wish(
+        class_of_claim(claim),
+        ask_size(spec) or 0,
+        spec.volume_mode or _FILESYSTEM,
+        spec.volume_attributes_class_name or "",
+        frozenset(spec.access_modes or ()),
+        EVERYTHING if spec.selector is None else compile_selector(spec.selector),
+    )
+
+
+def list_free(ground: Ground, wish: Wish, *, at_most: int) -> Iterator[tuple[Offer, Alternatives]]:
+    """Give the free volumes that would do, the best first, and the nodes near each.
+
+    Of volumes that are alike there are no more than so many.
+    """
+    alike: defaultdict[Alternatives, int] = defaultdict(int)
+    for offer in _sort_free(ground, wish.storage_class):
+        if _would_do(offer, wish) and _suits(offer.volume, wish):
+            near = offer.near
+            alike[near] += 1
+            if alike[near] <= at_most:
+                yield offer, near
+
+
+def list_made_for(ground: Ground, claim: PersistentVolumeClaim, wish: Wish) -> list[Offer]:
+    """Give the volumes that were made for this claim. They need not suit it in all, but be large enough."""
+    meta = claim.metadata
+    return [
+        offer
+        for place in _take_stock(ground).made_for.get((meta.namespace, meta.name), ())
+        if _is_for(offer := _offer(ground, place), meta.uid)
+        and class_of_volume(offer.volume) == wish.storage_class
+        and _would_do(offer, wish)
+    ]
+
+
+def _sort_free(ground: Ground, storage_class: str) -> list[Offer]:
+    """Put the free volumes of a class in order: the smallest first, those of a size by name."""
+    places = _take_stock(ground).free.get(storage_class, ())
+    return ground.once(
+        ("free volumes of", storage_class),
+        lambda: sorted((_offer(ground, place) for place in places), key=lambda offer: offer.size),
+    )
+
+
+def _offer(ground: Ground, place: int) -> Offer:
+    volume = ground.snapshot.of(VOLUME).all[place]
+    return Offer(place, volume, offer_size(volume))
+
+
+def _take_stock(ground: Ground) -> Stock:
+    return ground.once("stock of volumes", lambda: _part(ground.snapshot.of(VOLUME).all))
+
+
+def _part(volumes: tuple[PersistentVolume, ...]) -> Stock:
+    stock = Stock(defaultdict(list), defaultdict(list))
+    for place, volume in enumerate(volumes):
+        owner = volume.spec.claim_ref
+        if volume.metadata.deletion_timestamp:
+            continue
+        if owner:
+            stock.made_for[owner.namespace, owner.name].append(place)
+        elif volume.status.phase == "Available":
+            stock.free[class_of_volume(volume)].append(place)
+    return stock
+
+
+def _would_do(offer: Offer, wish: Wish) -> bool:
+    spec = offer.volume.spec
+    return (
+        offer.size >= wish.size
+        and (spec.volume_mode or _FILESYSTEM) == wish.mode
+        and (spec.volume_attributes_class_name or "") == wish.attributes
+    )
+
+
+def _suits(volume: PersistentVolume, wish: Wish) -> bool:
+    return wish.selector.matches(volume.metadata.labels) and wish.access.issubset(
+        volume.spec.access_modes or ()
+    )
+
+
+def _is_for(offer: Offer, uid: str) -> bool:
+    owner = offer.volume.spec.claim_ref
+    return owner is not None and owner.uid in {None, "", uid}

@@ -1,0 +1,98 @@
+"""Volumes that say by labels of their own in which zone or region they are."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Bools
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.verdict import FITS, Rejected, Verdict, refuse
+from reberth.forecast.state.view import View
+from reberth.forecast.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PodClaim,
+    class_of_claim,
+    find_class,
+    find_volume,
+    list_claims,
+)
+from reberth.records import PersistentVolume, PersistentVolumeClaim
+
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+# Each label of a volume, and the one that may stand for it on a node.
+_NEWER = {
+    "failure-domain.beta.kubernetes.io/zone": _ZONE,
+    "failure-domain.beta.kubernetes.io/region": _REGION,
+    _ZONE: _ZONE,
+    _REGION: _REGION,
+}
+
+
+class Place(NamedTuple):
+    """Where a volume is: a label, and the values of which a node must have one."""
+
+    key: str
+    values: frozenset[str]
+
+
+def refuse_volume_zones(asked: Asked, view: View) -> Verdict:
+    claims = [claim for claim in list_claims(asked, view.ground) if not claim.is_ephemeral]
+    places: list[Place] = []
+    for claim in claims:
+        found = _find_places(view.ground, claim)
+        if isinstance(found, Rejected):
+            return found
+        places += found
+    if not places:
+        return FITS
+    mismatch = ~np.logical_and.reduce([_is_there(view.ground, place) for place in places])
+    return refuse("node(s) had no available volume zone", mismatch & _is_zoned(view.ground), final=True)
+
+
+def _find_places(ground: Ground, claim: PodClaim) -> list[Place] | Rejected:
+    if claim.record is None:
+        return Rejected(f'persistentvolumeclaim "{claim.name}" not found')
+    name = claim.record.spec.volume_name
+    if not name:
+        return _judge_unbound(ground, claim.record)
+    volume = find_volume(ground, name)
+    return Rejected(f'persistentvolume "{name}" not found') if volume is None else list(_read(volume))
+
+
+def _judge_unbound(ground: Ground, claim: PersistentVolumeClaim) -> list[Place] | Rejected:
+    """An unbound claim says nothing of a place, if it is one that waits for its pod."""
+    name = class_of_claim(claim)
+    if not name:
+        return Rejected("PersistentVolumeClaim had no pv name and storageClass name")
+    found = find_class(ground, name)
+    if found is None:
+        return Rejected(f'storageclass.storage.k8s.io "{name}" not found')
+    if found.volume_binding_mode is None:
+        return Rejected(f'VolumeBindingMode not set for StorageClass "{name}"')
+    if found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+        return []
+    return Rejected("PersistentVolume had no name")
+
+
+def _read(volume: PersistentVolume) -> Iterator[Place]:
+    """Read the labels; one with an empty value among its values is passed over."""
+    labels = volume.metadata.labels or {}
+    for key in _NEWER:
+        values = frozenset(value.strip() for value in labels.get(key, "").split("__"))
+        if "" not in values:
+            yield Place(key, values)
+
+
+def _is_there(ground: Ground, place: Place) -> Bools:
+    own = ground.label(place.key).ask(lambda value: value in place.values)
+    newer = ground.label(_NEWER[place.key]).ask(lambda value: value in place.values)
+    return np.where(ground.label(place.key).codes >= 0, own, newer)
+
+
+def _is_zoned(ground: Ground) -> Bools:
+    """Tell which nodes say anything of a zone; the others take every volume."""
+    return ground.once(
+        "zoned", lambda: np.logical_or.reduce([ground.label(key).codes >= 0 for key in _NEWER])
+    )

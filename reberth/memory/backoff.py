@@ -1,0 +1,135 @@
+"""How long a workload is left alone after moves that brought nothing.
+
+A move is *fruitless* if a pod was thrown out and no gain was shown for it: Same, Worse, Returned, Pending,
+NotReady, and Unknown, since a gain that nobody saw must not be paid for again at the full rate. Better is
+fruitful. Gone is not fruitless (nobody wanted a replacement), nor is Refused, nor any move that ended before
+its eviction: nothing was disrupted.
+
+After a fruitless move the node that the pod was thrown out of may not lose another pod of this workload for
+a while, no node may for a shorter while, and both whiles double with every fruitless move of the last two
+days; after the third one the workload is given up for a day. All this counts from the moments at which the
+moves were closed, for only then it is known what they brought.
+
+A time that cannot be read, which the API server lets nobody write, counts as long past.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import msgspec
+
+from reberth.records import HistoryStatus, Outcome, PastMove
+from reberth.values.duration import Duration
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import parse_time, write_time
+
+_FRUITLESS = frozenset(
+    {
+        Outcome.SAME,
+        Outcome.WORSE,
+        Outcome.RETURNED,
+        Outcome.PENDING,
+        Outcome.NOT_READY,
+        Outcome.UNKNOWN,
+    }
+)
+
+
+class BackOff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The first and the longest whiles, and when to give up."""
+
+    pair: Duration = Duration(30 * 60)
+    """After a fruitless move no pod of the workload leaves that node for so long; doubled each time."""
+    longest_pair: Duration = Duration(24 * 3600)
+    """It never becomes longer than this."""
+    workload: Duration = Duration(15 * 60)
+    """After a fruitless move the workload loses no pod at all for so long; doubled each time."""
+    longest_workload: Duration = Duration(6 * 3600)
+    """It never becomes longer than this."""
+    counted_over: Duration = Duration(48 * 3600)
+    """Fruitless moves that are older are forgotten."""
+    moves: Annotated[int, msgspec.Meta(ge=1)] = 3
+    """After so many fruitless moves a workload is given up."""
+    given_up_for: Duration = Duration(24 * 3600)
+    """A workload that is given up is left alone for so long."""
+
+
+DEFAULT_BACK_OFF = BackOff()
+
+
+def is_fruitless(move: PastMove) -> bool:
+    return move.evicted_at is not None and move.outcome in _FRUITLESS
+
+
+def closing_time(move: PastMove) -> float:
+    """Tell when the move's end was known; an entry that does not say so ended with the eviction."""
+    return instant(move.closed_at or move.evicted_at)
+
+
+def instant(time: str | None) -> float:
+    """Read a time of a history as seconds since the epoch."""
+    try:
+        return parse_time(time or "")
+    except ValueError:
+        return -math.inf
+
+
+def end_block(move: PastMove, past: Iterable[PastMove], back_off: BackOff) -> float:
+    """Tell until when a fruitless move, itself among the past, keeps its workload on the node it left."""
+    count = _count_up_to(move, [one for one in past if one.from_ == move.from_], back_off)
+    return closing_time(move) + min(back_off.pair * 2.0 ** (count - 1), back_off.longest_pair)
+
+
+def end_patience(past: Iterable[PastMove], now: float, back_off: BackOff) -> float | None:
+    """Tell until when the workload is given up, if by now too many moves have been fruitless."""
+    count = sum(_is_counted(move, now, back_off) for move in past)
+    return now + back_off.given_up_for if count >= back_off.moves else None
+
+
+def still_counts(move: PastMove, now: float, back_off: BackOff) -> bool:
+    """Tell whether a past move may still make a block, or lengthen the next one."""
+    return _is_counted(move, now, back_off) or instant(move.block_until) > now
+
+
+def find_block(
+    status: HistoryStatus,
+    now: float,
+    *,
+    node: str | None = None,
+    back_off: BackOff = DEFAULT_BACK_OFF,
+) -> Refused | None:
+    """Tell why, and until when, the workload may lose no pod: at all, or on a node."""
+    blocks = [block for block in _blocks(status, node, back_off) if block[0] > now]
+    if not blocks:
+        return None
+    until, rule, reason = max(blocks)
+    return Refused(rule, f"{reason}: the pod stays until {write_time(until)}", until)
+
+
+def _blocks(status: HistoryStatus, node: str | None, back_off: BackOff) -> Iterator[tuple[float, str, str]]:
+    past = status.past or ()
+    yield instant(status.given_up_until), "GivenUp", "too many moves of the workload brought nothing"
+    for move in past:
+        if is_fruitless(move):
+            until = _end_block_of_workload(move, past, back_off)
+            yield until, "WorkloadBackOff", "a move of the workload brought nothing"
+        if move.from_ == node:
+            until = instant(move.block_until)
+            yield until, "PairBackOff", "a move of the workload off this node brought nothing"
+
+
+def _end_block_of_workload(move: PastMove, past: Iterable[PastMove], back_off: BackOff) -> float:
+    count = _count_up_to(move, past, back_off)
+    return closing_time(move) + min(back_off.workload * 2.0 ** (count - 1), back_off.longest_workload)
+
+
+def _count_up_to(move: PastMove, past: Iterable[PastMove], back_off: BackOff) -> int:
+    """Count the fruitless moves that were closed no later than this one, and not too long before it."""
+    end = closing_time(move)
+    return sum(_is_counted(one, end, back_off) and closing_time(one) <= end for one in past)
+
+
+def _is_counted(move: PastMove, now: float, back_off: BackOff) -> bool:
+    """What a clock ahead of ours has closed counts too."""
+    return is_fruitless(move) and closing_time(move) > now - back_off.counted_over

@@ -1,0 +1,263 @@
+"""What a workload has been through: its open moves, how the past ones ended, and what followed from it.
+
+An open move goes Planned -> Noted -> Evicted and is closed with an outcome. What a fruitless one entails is
+told in `backoff`. Every function takes a history and gives the next one, so that a write that met a conflict
+is done again on the history as it then stands; done twice, it changes nothing the second time.
+"""
+
+import math
+from collections.abc import Iterable
+from statistics import median
+from typing import TypeVar
+
+import msgspec
+
+from reberth.cluster.pods.identity import Signature, name_history
+from reberth.memory.backoff import (
+    DEFAULT_BACK_OFF,
+    BackOff,
+    closing_time,
+    end_block,
+    end_patience,
+    instant,
+    is_fruitless,
+    still_counts,
+)
+from reberth.records import (
+    REBERTH_API_VERSION,
+    Condition,
+    EvictionHistory,
+    HistorySpec,
+    HistoryStatus,
+    ObjectMeta,
+    OpenMove,
+    Outcome,
+    OwnerReference,
+    PastMove,
+    Phase,
+    Pod,
+    WorkloadIdentity,
+)
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_micro_time, write_time
+
+MOST_PAST = 20
+MOST_OPEN = 32
+MOST_DESTINATIONS = 64
+VERIFYING_TIME = 300.0
+DEFAULT_GRACE_PERIOD = 30
+
+MOVES_FULL = Refused("MovesFull", "the workload has as many open moves as its history holds")
+NO_SUCH_MOVE = Refused("NoSuchMove", "the workload's history holds no such open move")
+PHASE_PASSED = Refused("PhasePassed", "the move has come further already")
+
+_BAD = frozenset({Outcome.RETURNED, Outcome.PENDING, Outcome.NOT_READY})
+_GIVEN_UP = "GivenUp"
+_FRUITLESS = ("FruitlessMoves", "too many moves of the workload brought nothing; it is left alone for now")
+_OVER = ("TimeOver", "the workload may be moved again")
+_PHASES = tuple(Phase)
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a move came to its end."""
+
+    outcome: Outcome
+    landed_on: str | None = None
+    score_before: int | None = None
+    score_after: int | None = None
+    time_to_ready: float | None = None
+
+    @property
+    def is_well(self) -> bool:
+        """Nothing is known to be worse for the move."""
+        return self.outcome not in _BAD
+
+    def __str__(self) -> str:
+        landed = f", landed on {self.landed_on}" if self.landed_on else ""
+        ready = "" if self.time_to_ready is None else f", Ready after {self.time_to_ready:.0f} s"
+        return f"{self.outcome}{landed}{ready}"
+
+
+def start_history(signature: Signature) -> EvictionHistory:
+    """Make the empty history of a pod's workload; it goes when the workload goes."""
+    root = signature.root
+    owner = OwnerReference(root.api_version, root.kind, root.name, root.uid, block_owner_deletion=False)
+    return EvictionHistory(
+        ObjectMeta(
+            name=name_history(root),
+            namespace=signature.namespace,
+            owner_references=(owner,) if root.uid else None,
+        ),
+        REBERTH_API_VERSION,
+        "EvictionHistory",
+        HistorySpec(root),
+    )
+
+
+def is_history_of(history: EvictionHistory, workload: WorkloadIdentity) -> bool:
+    """Tell it from the history of an earlier workload of the same name."""
+    uid = history.spec.workload.uid
+    return not uid or not workload.uid or uid == workload.uid
+
+
+def draft_move(
+    pod: Pod,
+    signature: Signature,
+    *,
+    move: str,
+    destinations: tuple[str, ...],
+    policy: str,
+    reason: str,
+    now: float,
+) -> OpenMove:
+    """Describe the move of a pod off its node, as planned now."""
+    grace_period = pod.spec.termination_grace_period_seconds
+    if grace_period is None:
+        grace_period = DEFAULT_GRACE_PERIOD
+    return OpenMove(
+        id=move,
+        pod=pod.metadata.name,
+        pod_uid=pod.metadata.uid,
+        controller_uid=signature.controller.uid,
+        from_=pod.spec.node_name or "",
+        planned_at=write_micro_time(now),
+        expires_at=write_time(now + grace_period + VERIFYING_TIME),
+        phase=Phase.PLANNED,
+        destinations=destinations[:MOST_DESTINATIONS],
+        policy=policy,
+        reason=reason,
+    )
+
+
+def open_move(history: EvictionHistory, move: OpenMove) -> EvictionHistory | Refused:
+    """Add an open move; one with its id may be there already."""
+    opened, past = _moves(history)
+    if _find(opened, move.id):
+        return history
+    if _find(past, move.id):
+        return PHASE_PASSED
+    if len(opened) >= MOST_OPEN:
+        return MOVES_FULL
+    return _with_status(history, open=(*opened, move))
+
+
+def advance_move(
+    history: EvictionHistory, move_id: str, phase: Phase, *, now: float
+) -> EvictionHistory | Refused:
+    """Take an open move forward to a phase; it may be there already."""
+    opened, _ = _moves(history)
+    move = _find(opened, move_id)
+    if move is None:
+        return NO_SUCH_MOVE
+    if phase == move.phase:
+        return history
+    if _PHASES.index(phase) < _PHASES.index(move.phase):
+        return PHASE_PASSED
+    evicted_at = write_micro_time(now) if phase == Phase.EVICTED else None
+    advanced = msgspec.structs.replace(move, phase=phase, evicted_at=evicted_at)
+    return _with_status(history, open=tuple(advanced if one is move else one for one in opened))
+
+
+def close_move(
+    history: EvictionHistory,
+    move_id: str,
+    ending: Ending,
+    *,
+    now: float,
+    back_off: BackOff = DEFAULT_BACK_OFF,
+) -> EvictionHistory | Refused:
+    """Take an open move to the past ones, where it may be already, and draw the consequences."""
+    opened, past = _moves(history)
+    move = _find(opened, move_id)
+    if move is None:
+        return history if _find(past, move_id) else NO_SUCH_MOVE
+    closed = _as_past(move, ending, now)
+    if is_fruitless(closed):
+        until = end_block(closed, [*past, closed], back_off)
+        closed = msgspec.structs.replace(closed, block_until=write_time(until))
+        history = _give_up(history, end_patience([*past, closed], now, back_off))
+    still_open = tuple(one for one in opened if one is not move)
+    return review(_with_status(history, open=still_open, past=(*past, closed)), now, back_off=back_off)
+
+
+def review(history: EvictionHistory, now: float, *, back_off: BackOff = DEFAULT_BACK_OFF) -> EvictionHistory:
+    """Bound the past moves, end a giving-up whose time is over, and say what holds as a condition."""
+    status = history.status
+    given_up = instant(status.given_up_until) > now
+    return _with_status(
+        history,
+        past=_bound(status.past or (), now, back_off),
+        given_up_until=status.given_up_until if given_up else None,
+        conditions=_conditions(status, now, given_up=given_up),
+    )
+
+
+def is_expired(move: OpenMove, now: float) -> bool:
+    return instant(move.expires_at) <= now
+
+
+def learn_cost(history: EvictionHistory) -> float | None:
+    """Give what a move costs this workload: the median of the seconds until its replacements were Ready."""
+    times = [move.time_to_ready for move in history.status.past or () if move.time_to_ready is not None]
+    return median(times) if times else None
+
+
+def _moves(history: EvictionHistory) -> tuple[tuple[OpenMove, ...], tuple[PastMove, ...]]:
+    return history.status.open or (), history.status.past or ()
+
+
+_Move = TypeVar("_Move", OpenMove, PastMove)
+
+
+def _find(moves: Iterable[_Move], move_id: str) -> _Move | None:
+    return next((move for move in moves if move.id == move_id), None)
+
+
+def _with_status(history: EvictionHistory, **changes: object) -> EvictionHistory:
+    status = msgspec.structs.replace(history.status, **changes)
+    return msgspec.structs.replace(history, status=status)
+
+
+def _as_past(move: OpenMove, ending: Ending, now: float) -> PastMove:
+    time_to_ready = ending.time_to_ready
+    return PastMove(
+        id=move.id,
+        pod=move.pod,
+        pod_uid=move.pod_uid,
+        from_=move.from_,
+        outcome=ending.outcome,
+        policy=move.policy,
+        reason=move.reason,
+        landed_on=ending.landed_on,
+        evicted_at=move.evicted_at,
+        closed_at=write_micro_time(now),
+        score_before=ending.score_before,
+        score_after=ending.score_after,
+        time_to_ready=None if time_to_ready is None else math.ceil(time_to_ready),
+    )
+
+
+def _give_up(history: EvictionHistory, until: float | None) -> EvictionHistory:
+    if until is None or until <= instant(history.status.given_up_until):
+        return history
+    return _with_status(history, given_up_until=write_time(until))
+
+
+def _bound(past: tuple[PastMove, ...], now: float, back_off: BackOff) -> tuple[PastMove, ...]:
+    """Keep the newest, oldest first; but no hail of refused moves may wash out what still counts."""
+    by_worth = sorted(past, key=lambda move: (still_counts(move, now, back_off), *_age(move)))
+    return tuple(sorted(by_worth[-MOST_PAST:], key=_age))
+
+
+def _age(move: PastMove) -> tuple[float, str]:
+    return closing_time(move), move.id
+
+
+def _conditions(status: HistoryStatus, now: float, *, given_up: bool) -> tuple[Condition, ...] | None:
+    before = next((one.status for one in status.conditions or () if one.type == _GIVEN_UP), "False")
+    truth = "True" if given_up else "False"
+    if before == truth:
+        return status.conditions
+    others = tuple(one for one in status.conditions or () if one.type != _GIVEN_UP)
+    reason, message = _FRUITLESS if given_up else _OVER
+    return (*others, Condition(_GIVEN_UP, truth, reason, message, write_time(now)))

@@ -1,0 +1,225 @@
+"""How many disruptions we may still cause: rates over windows of time, counted from one ledger of debits.
+
+Before an eviction a debit is entered as Tentative; after it, marked as Spent. A rate of "10 per 10m" lets no
+window of ten minutes, wherever it begins, hold more than ten disruptions of our making, whichever leader made
+them:
+
+* a debit counts from the moment it is entered, and a Tentative one for as long as it stands, since its
+  eviction may happen at any time, or may have happened with its answer lost;
+* a Spent one counts from the moment it was marked, when the termination had begun, for the period and for
+  as long as the clocks of two leaders may differ;
+* the time is never before the newest debit: a clock that is behind cannot enter one into the past.
+
+A debit whose time cannot be read counts for ever.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Self
+
+import msgspec
+
+from reberth.records import REBERTH_API_VERSION, Debit, DebitState, LedgerStatus, MoveLedger, ObjectMeta
+from reberth.values.duration import Duration, Measure
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import parse_time, write_micro_time
+
+LEDGER_NAME = "default"
+MOST_DEBITS = 2000
+
+NO_DEBIT = Refused("NoDebit", "the ledger holds no debit of this move")
+ALREADY_SPENT = Refused("AlreadySpent", "the disruption has happened and cannot be taken back")
+
+_RATE = re.compile(r"([0-9]{1,6}) per (\S+)")
+
+
+class Rate(Measure, tuple[int, float]):
+    """So many in any period of so many seconds."""
+
+    __slots__ = ()
+    expected = "a rate such as 10 per 10m"
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        found = _RATE.fullmatch(text)
+        period = Duration.from_text(found[2]) if found else None
+        return cls((int(found[1]), float(period))) if found and period else None
+
+    @property
+    def limit(self) -> int:
+        return self[0]
+
+    @property
+    def period(self) -> float:
+        return self[1]
+
+    def __str__(self) -> str:
+        return f"{self.limit} per {self.period:g}s"
+
+
+class DisruptionLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The rates for the cluster, for each namespace and for each workload; all of them must be kept."""
+
+    cluster: tuple[Rate, ...] = (Rate((10, 600.0)),)
+    """So many disruptions in the whole cluster in any such time; each of several rates must be kept."""
+    namespace: tuple[Rate, ...] = ()
+    """So many in each namespace."""
+    workload: tuple[Rate, ...] = ()
+    """So many of each workload."""
+    clock_skew: Duration = Duration(5)
+    """The clocks of two leaders may differ by so much: every time is longer by that."""
+
+
+class Disruption(msgspec.Struct, frozen=True):
+    """Whose pod a move would disrupt."""
+
+    move: str
+    namespace: str
+    workload_uid: str
+
+
+class Window(msgspec.Struct, frozen=True):
+    """How far a rate is used up, and when it allows one more: None if that is not a matter of time."""
+
+    rule: str
+    rate: Rate
+    used: int
+    opens_at: float | None
+
+    @property
+    def left(self) -> int:
+        return max(0, self.rate.limit - self.used)
+
+
+def start_ledger() -> MoveLedger:
+    return MoveLedger(ObjectMeta(name=LEDGER_NAME), REBERTH_API_VERSION, "MoveLedger")
+
+
+def list_windows(
+    ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
+) -> list[Window]:
+    """Give the state of every rate that a disruption would fall under."""
+    debits, time = _debits(ledger), _time_of(ledger, now)
+    in_namespace = [debit for debit in debits if debit.namespace == disruption.namespace]
+    of_workload = [debit for debit in debits if debit.workload_uid == disruption.workload_uid]
+    scopes = (
+        ("ClusterRate", limits.cluster, debits),
+        ("NamespaceRate", limits.namespace, in_namespace),
+        ("WorkloadRate", limits.workload, of_workload),
+    )
+    return [
+        _measure(rule, rate, counted, time, limits.clock_skew)
+        for rule, rates, counted in scopes
+        for rate in rates
+    ]
+
+
+def refuse_disruption(
+    ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
+) -> Refused | None:
+    """Tell which rule forbids one more disruption, and until when: the one that does for longest."""
+    windows = list_windows(ledger, limits, disruption, now=now)
+    closed = [window for window in windows if not window.left]
+    if not closed:
+        return None
+    last = max(closed, key=lambda window: math.inf if window.opens_at is None else window.opens_at)
+    return Refused(last.rule, f"no more than {last.rate}", last.opens_at)
+
+
+def add_debit(
+    ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
+) -> MoveLedger | Refused:
+    """Enter a Tentative debit if every rate allows it; one of this move may be there already."""
+    if _find(ledger, disruption.move):
+        return ledger
+    refused = refuse_disruption(ledger, limits, disruption, now=now)
+    if refused:
+        return refused
+    pruned = prune_debits(ledger, limits, now=now)
+    debits = _debits(pruned)
+    if len(debits) >= MOST_DEBITS:
+        return Refused("LedgerFull", f"no more than {MOST_DEBITS} debits", _first_end(debits, limits))
+    debit = Debit(
+        disruption.move,
+        write_micro_time(_time_of(ledger, now)),
+        DebitState.TENTATIVE,
+        disruption.namespace,
+        disruption.workload_uid,
+    )
+    return _with_debits(pruned, [*debits, debit])
+
+
+def mark_spent(ledger: MoveLedger, move: str, *, now: float) -> MoveLedger | Refused:
+    """Say that the termination has begun, not later than now; it may have been said already."""
+    debit = _find(ledger, move)
+    if debit is None:
+        return NO_DEBIT
+    if debit.state == DebitState.SPENT:
+        return ledger
+    time = write_micro_time(_time_of(ledger, now))
+    spent = msgspec.structs.replace(debit, state=DebitState.SPENT, time=time)
+    return _with_debits(ledger, [spent if one is debit else one for one in _debits(ledger)])
+
+
+def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
+    """Take a Tentative debit back, after a look has shown the pod alive and not terminating."""
+    debit = _find(ledger, move)
+    if debit and debit.state == DebitState.SPENT:
+        return ALREADY_SPENT
+    return _with_debits(ledger, [one for one in _debits(ledger) if one is not debit])
+
+
+def prune_debits(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> MoveLedger:
+    """Drop the Spent debits that no rate counts any more."""
+    time, longest = _time_of(ledger, now), _longest_period(limits)
+    kept = [debit for debit in _debits(ledger) if _counted_until(debit, longest) > time]
+    return _with_debits(ledger, kept)
+
+
+def _debits(ledger: MoveLedger) -> tuple[Debit, ...]:
+    return ledger.status.debits or ()
+
+
+def _find(ledger: MoveLedger, move: str) -> Debit | None:
+    return next((debit for debit in _debits(ledger) if debit.move == move), None)
+
+
+def _with_debits(ledger: MoveLedger, debits: Iterable[Debit]) -> MoveLedger:
+    return msgspec.structs.replace(ledger, status=LedgerStatus(tuple(debits) or None))
+
+
+def _time_of(ledger: MoveLedger, now: float) -> float:
+    """The clock of an earlier leader may be ahead of ours: time does not run back."""
+    entered = (_entry_time(debit) for debit in _debits(ledger))
+    return max([now, *(time for time in entered if time is not None)])
+
+
+def _entry_time(debit: Debit) -> float | None:
+    try:
+        return parse_time(debit.time)
+    except ValueError:
+        return None
+
+
+def _counted_until(debit: Debit, period: float) -> float:
+    time = _entry_time(debit)
+    return math.inf if time is None or debit.state == DebitState.TENTATIVE else time + period
+
+
+def _measure(rule: str, rate: Rate, debits: Iterable[Debit], time: float, clock_skew: float) -> Window:
+    ends = sorted(_counted_until(debit, rate.period + clock_skew) for debit in debits)
+    counted = [end for end in ends if end > time]
+    surplus = len(counted) - rate.limit
+    opens_at = time if surplus < 0 else counted[surplus] if surplus < len(counted) else math.inf
+    return Window(rule, rate, len(counted), opens_at if math.isfinite(opens_at) else None)
+
+
+def _longest_period(limits: DisruptionLimits) -> float:
+    rates = (*limits.cluster, *limits.namespace, *limits.workload)
+    return max((rate.period for rate in rates), default=0.0) + limits.clock_skew
+
+
+def _first_end(debits: Iterable[Debit], limits: DisruptionLimits) -> float | None:
+    first = min(_counted_until(debit, _longest_period(limits)) for debit in debits)
+    return first if math.isfinite(first) else None

@@ -1,0 +1,1 @@
+"""The Kubernetes API as bytes, without I/O: requests out, responses in."""

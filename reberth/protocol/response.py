@@ -1,0 +1,173 @@
+"""What the API server's answers mean: bytes in; records, or an error with the server's own reason, out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from reberth import records
+from reberth.records import ListMeta, ObjectMeta, PartialObject, Record, Status
+from reberth.values import errors
+from reberth.values.errors import ApiError
+
+T = TypeVar("T", bound=Record)
+
+_BY_STATUS: dict[int, type[ApiError]] = {
+    400: errors.BadRequest,
+    401: errors.Unauthorized,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    410: errors.Gone,
+    422: errors.Invalid,
+    429: errors.TooManyRequests,
+}
+_LONGEST_TEXT = 300
+_ERROR_LINE = b'{"type":"ERROR"'
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+_status = msgspec.json.Decoder(Status)
+_partial = msgspec.json.Decoder(PartialObject)
+
+
+class _Page(Record, frozen=True):
+    items: list[msgspec.Raw] | None = None
+    metadata: ListMeta = ListMeta()
+
+
+class _ErrorLine(Record, frozen=True):
+    object: Status = Status()
+
+
+class _AnyLine(Record, frozen=True):
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Line(Record, Generic[T], frozen=True):
+    """One event of a watch."""
+
+    type: str
+    object: T
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """Part of a list: its objects, and in the place of those that could not be read, why."""
+
+    found: Iterable["T | BadObject"]
+    resource_version: str
+    continues: str
+
+    @property
+    def objects(self) -> list[T]:
+        return [each for each in self.found if not isinstance(each, BadObject)]
+
+
+class BadObject(msgspec.Struct, frozen=True):
+    """An object that does not have the form of its kind. One such object spoils nothing but itself."""
+
+    namespace: str
+    name: str
+    reason: str
+    resource_version: str = ""
+
+
+def failure(request: str, status: int, body: bytes, *, retry_after: str | None = None) -> ApiError:
+    """The error of an answer that is not a success. Not every server in between writes a Status."""
+    said = _read_status(body)
+    details = said.details or records.StatusDetails()
+    kind = _BY_STATUS.get(status, errors.ServerFault if status >= 500 else ApiError)
+    if said.reason == "AlreadyExists":
+        kind = errors.AlreadyExists
+    return kind(
+        request,
+        said.message or body[:_LONGEST_TEXT].decode(errors="replace").strip() or f"code {status}",
+        status=status,
+        reason=said.reason or "",
+        causes=[(c.reason or "", c.message or "", c.field or "") for c in details.causes or ()],
+        retry_after=_seconds(retry_after, details.retry_after_seconds),
+    )
+
+
+def _read_status(body: bytes) -> Status:
+    try:
+        return _status.decode(body)
+    except msgspec.MsgspecError:
+        return Status()
+
+
+def _seconds(header: str | None, said: int | None) -> float | None:
+    if header and header.isascii() and header.isdigit():
+        return float(header)
+    return None if said is None else float(said)
+
+
+class _Found(Generic[T]):
+    """The objects of a page, each read when it is asked for: five hundred at once cost half as much again."""
+
+    def __init__(self, raws: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T]) -> None:
+        self._raws = raws
+        self._decode = decoder.decode
+
+    def __iter__(self) -> Iterator[T | BadObject]:
+        for raw in self._raws:
+            try:
+                yield self._decode(raw)
+            except msgspec.MsgspecError as error:
+                yield _describe(bytes(raw), error)
+
+
+class Reader(Generic[T]):
+    """Reads objects, pages and watch lines of one kind."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._object = msgspec.json.Decoder(kind)
+        self._line: msgspec.json.Decoder[Line[T]] = msgspec.json.Decoder(Line[kind])  # type: ignore[valid-type] # known only here
+        self._page = msgspec.json.Decoder(_Page)
+        self._any_line = msgspec.json.Decoder(_AnyLine)
+
+    def read(self, request: str, body: bytes) -> T:
+        try:
+            return self._object.decode(body)
+        except msgspec.MsgspecError as error:
+            raise errors.Unreadable(request, str(error)) from error
+
+    def read_page(self, request: str, body: bytes) -> Page[T]:
+        try:
+            page = self._page.decode(body)
+        except msgspec.MsgspecError as error:
+            raise errors.Unreadable(request, str(error)) from error
+        found = _Found(page.items or (), self._object)
+        return Page(found, page.metadata.resource_version, page.metadata.continue_ or "")
+
+    def read_line(self, request: str, line: bytes) -> Line[T] | BadObject:
+        """An event of a watch. An event of type ERROR is raised as what it says."""
+        if line.startswith(_ERROR_LINE):
+            raise _error_of(request, line)
+        try:
+            return self._line.decode(line)
+        except msgspec.ValidationError as error:
+            return _describe(bytes(self._any_line.decode(line).object), error)
+        except msgspec.MsgspecError as error:
+            raise errors.Unreadable(request, f"a line of the watch: {error}") from error
+
+
+def _error_of(request: str, line: bytes) -> ApiError:
+    try:
+        status = msgspec.json.decode(line, type=_ErrorLine).object
+    except msgspec.MsgspecError:
+        status = Status()
+    return failure(request, status.code or 500, msgspec.json.encode(status))
+
+
+def _describe(body: bytes, error: msgspec.MsgspecError) -> BadObject:
+    try:
+        meta = _partial.decode(body).metadata
+    except msgspec.MsgspecError:
+        meta = ObjectMeta()
+    return BadObject(meta.namespace, meta.name, str(error), meta.resource_version)
+
+
+def ends_the_list(meta: ObjectMeta) -> bool:
+    """Whether this bookmark says that a watch which began with a list has now brought all of it."""
+    return (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true"

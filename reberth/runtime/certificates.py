@@ -1,0 +1,147 @@
+"""The server's certificate, renewed without a restart.
+
+A handshake takes the context that is in force when it begins, so a renewal touches no open connection and
+changes everything at once: certificate, key and the CA that client certificates must come from. No session of
+an older context can be resumed in a new one.
+"""
+
+import asyncio
+import ssl
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from reberth.config.settings import Section
+from reberth.runtime import live_files, logs, metrics
+from reberth.values.errors import ServingError
+
+log = logs.Log(__name__)
+
+# How OpenSSL calls a key of the right and of another type that is not the certificate's.
+_STRANGERS = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+
+
+class CertificateFiles(Section, frozen=True):
+    """PEM files: the certificate with its chain, its key, and the CA whose certificates clients must show."""
+
+    cert_file: str
+    key_file: str
+    client_ca_file: str | None = msgspec.field(default=None, name="clientCAFile")
+
+    def paths(self) -> list[Path]:
+        return [Path(name) for name in (self.cert_file, self.key_file, self.client_ca_file) if name]
+
+
+class LiveCertificate:
+    """A server's TLS context that follows its files; bad ones are said and counted, the last good ones stay.
+
+    Opening it raises a ServingError if the files are bad from the start.
+    """
+
+    def __init__(self, files: CertificateFiles) -> None:
+        self._files = files
+        # Looked at before they are read: what changes in between is a change.
+        self._seen = live_files.look(files.paths())
+        self.context = _RenewedContext(ssl.PROTOCOL_TLS_SERVER)
+        self._take(server_context(files))
+
+    async def follow(self, interval: float = live_files.LOOK_INTERVAL) -> NoReturn:
+        """Take every good change of the files.
+
+        Runs until cancelled, which is safe at any moment: the certificate is the old one or the new one.
+        """
+        await live_files.follow(self._files.paths(), self._reload, seen=self._seen, interval=interval)
+
+    async def _reload(self) -> None:
+        try:
+            fresh = await asyncio.to_thread(server_context, self._files)
+        except ServingError as refusal:
+            self._refuse(refusal)
+        else:
+            self._take(fresh)
+            log.info("certificate reloaded", file=self._files.cert_file)
+
+    def _refuse(self, refusal: ServingError) -> None:
+        metrics.CERTIFICATE_VALID.labels(self._files.cert_file).set(0)
+        metrics.CERTIFICATE_RELOAD_FAILURES.labels(self._files.cert_file).inc()
+        log.error("certificate refused, the last good one stays", error=str(refusal))
+
+    def _take(self, fresh: ssl.SSLContext) -> None:
+        self.context.current = fresh
+        metrics.CERTIFICATE_VALID.labels(self._files.cert_file).set(1)
+        metrics.CERTIFICATE_LAST_RELOAD_SUCCESS.labels(self._files.cert_file).set(time.time())
+
+
+class _RenewedContext(ssl.SSLContext):
+    """Hands every handshake to the context that is in force; asyncio begins each one with `wrap_bio`."""
+
+    current: ssl.SSLContext
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *_: object, **__: object
+    ) -> ssl.SSLObject:
+        return self.current.wrap_bio(incoming, outgoing, server_side=True)
+
+
+class _ToldHandshake(ssl.SSLObject):
+    """Says why a handshake was refused; asyncio drops the connection without a word to either side."""
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            log.warning("handshake refused", reason=_words(error))
+            raise
+
+
+def server_context(files: CertificateFiles) -> ssl.SSLContext:
+    """Make a context for TLS 1.2 and above and HTTP/1.1; a ServingError names the file at fault."""
+    for path in files.paths():
+        _check_readable(path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _ToldHandshake
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    _load_pair(context, files)
+    if files.client_ca_file:
+        _load_authorities(context, files.client_ca_file)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise ServingError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _load_pair(context: ssl.SSLContext, files: CertificateFiles) -> None:
+    # A context of its own tells a bad certificate from a bad key, for which OpenSSL has the same words.
+    _load_authorities(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), files.cert_file)
+    try:
+        # Without a password OpenSSL would ask for that of an encrypted key, at the terminal, and wait.
+        context.load_cert_chain(files.cert_file, files.key_file, password="")
+    except ssl.SSLError as error:
+        if error.reason in _STRANGERS:
+            raise ServingError(f"{files.key_file}: is not the key of {files.cert_file}") from None
+        if error.reason:
+            raise ServingError(f"{files.cert_file}: {_words(error)}") from None
+        raise ServingError(f"{files.key_file}: holds no key that can be read without a password") from None
+
+
+def _load_authorities(context: ssl.SSLContext, name: str) -> None:
+    try:
+        context.load_verify_locations(name)
+    except ssl.SSLError:
+        raise ServingError(f"{name}: holds no certificate that can be read") from None
+
+
+def _words(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return str(error.reason).lower().replace("_", " ")

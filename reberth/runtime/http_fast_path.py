@@ -1,0 +1,229 @@
+"""One port, two ways: plain calls are answered at once, all else goes the way of aiohttp.
+
+kube-scheduler waits for its extenders with every pod, so a call must cost little. It writes all of its calls
+alike: a POST with a length, over one connection that it keeps. Such a call is read and answered here, within
+the very step of the event loop in which its last byte came, by one write. The first thing of another kind
+that comes, be it only strange, is handed to aiohttp together with its connection, for good.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import NamedTuple, cast
+
+from reberth.runtime import logs, metrics
+
+log = logs.Log(__name__)
+
+# Headers that change nothing of how a call is read; with any other one it is not plain.
+_HARMLESS = rb"(?:(?:Host|User-Agent|Content-Type|Accept|Accept-Encoding): [\x20-\x7e]*\r\n)*"
+_PLAIN = re.compile(
+    rb"POST (/[!-~]*) HTTP/1\.1\r\n%bContent-Length: ([0-9]{1,10})\r\n%b\r\n" % (_HARMLESS, _HARMLESS)
+)
+_LINES = {status: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
+
+
+class Reply(NamedTuple):
+    """What a call is answered."""
+
+    status: HTTPStatus
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    is_last: bool = False
+    """The connection is closed after it."""
+    then: Callable[[], None] | None = None
+    """Is done once it is on its way, after the calls that have come meanwhile."""
+
+
+class Call(NamedTuple):
+    """What is asked by a POST to a path of its own, and answered without waiting for anything."""
+
+    answer: Callable[[bytes, float], Reply]
+    """Of the body, and of when the head came by `time.perf_counter`."""
+    give_up: Callable[[float], Reply]
+    """Where the body does not come; of when the head came."""
+    most_bytes: int
+    seconds: float
+    """For which the body is waited for."""
+
+
+class Switchboard:
+    """The connections of a server: a factory of their protocols, and what becomes of them at its end."""
+
+    def __init__(
+        self,
+        calls: Mapping[str, Call],
+        others: Callable[[], asyncio.Protocol],
+        *,
+        keep_alive: float,
+        on_pending: Callable[[int], None],
+    ) -> None:
+        self.calls = {path.encode(): (path, call) for path, call in calls.items()}
+        self.others = others
+        self.keep_alive = keep_alive
+        self.on_pending = on_pending
+        """Told of each call that waits for its body by 1, and by -1 when it does not any more."""
+        self.is_stopping = False
+        self._lines: set[Line] = set()
+        self._all_gone = asyncio.Event()
+
+    def __call__(self) -> asyncio.Protocol:
+        return Line(self) if self.calls else self.others()
+
+    def enter(self, line: "Line") -> None:
+        self._lines.add(line)
+
+    def leave(self, line: "Line") -> None:
+        self._lines.discard(line)
+        if not self._lines:
+            self._all_gone.set()
+
+    async def close(self, within: float) -> None:
+        """Close all connections as soon as what was answered on them is on its way."""
+        if not self._lines:
+            return
+        self._all_gone.clear()
+        for line in tuple(self._lines):
+            line.transport.close()
+        try:
+            async with asyncio.timeout(within):
+                await self._all_gone.wait()
+        except TimeoutError:
+            log.warning("answers were not taken", connections=len(self._lines))
+        finally:
+            for line in tuple(self._lines):
+                line.transport.abort()
+
+
+class _Pending(NamedTuple):
+    """A call of which the head has come."""
+
+    path: str
+    call: Call
+    begin: int
+    """Where the body begins in what was received, and where it ends."""
+    end: int
+    since: float
+
+
+class Line(asyncio.Protocol):
+    """A connection that has carried nothing but plain calls so far."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, board: Switchboard) -> None:
+        self._board = board
+        self._loop = asyncio.get_running_loop()
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._pending: _Pending | None = None
+        self._patience: asyncio.TimerHandle | None = None
+        self._last_heard = self._loop.time()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._idleness = self._loop.call_later(self._board.keep_alive, self._close_if_idle)
+        self._board.enter(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._leave()
+
+    def pause_writing(self) -> None:
+        """Hear nothing more from somebody who does not take what was answered."""
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self._last_heard = self._loop.time()
+        self._chunks.append(data)
+        self._size += len(data)
+        pending = self._pending or self._begin(data)
+        if pending is None or self._size > pending.end:
+            self._hand_over()
+        elif self._size == pending.end:
+            self._answer(pending)
+        elif self._pending is None:
+            self._wait(pending)
+
+    def _begin(self, data: bytes) -> _Pending | None:
+        head = _PLAIN.match(data)
+        path, call = self._board.calls.get(head[1], ("", None)) if head else ("", None)
+        if head is None or call is None or int(head[2]) > call.most_bytes:
+            return None
+        return _Pending(path, call, head.end(), head.end() + int(head[2]), time.perf_counter())
+
+    def _wait(self, pending: _Pending) -> None:
+        self._pending = pending
+        self._patience = self._loop.call_later(pending.call.seconds, self._give_up, pending)
+        self._board.on_pending(1)
+
+    def _answer(self, pending: _Pending) -> None:
+        body = b"".join(self._forget())[pending.begin :]
+        try:
+            reply = pending.call.answer(body, pending.since)
+        except Exception:
+            log.exception("request failed", route=pending.path)
+            reply = Reply(HTTPStatus.INTERNAL_SERVER_ERROR, b"internal error\n")
+        self._send(pending, reply)
+
+    def _give_up(self, pending: _Pending) -> None:
+        self._forget()
+        self._send(pending, pending.call.give_up(pending.since))
+
+    def _send(self, pending: _Pending, reply: Reply) -> None:
+        is_last = reply.is_last or self._board.is_stopping
+        head = b"%bContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n" % (
+            _LINES[reply.status],
+            reply.content_type.encode(),
+            len(reply.body),
+            b"Connection: close\r\n" if is_last else b"",
+        )
+        self.transport.write(head + reply.body)
+        if is_last:
+            self.transport.close()
+        self._loop.call_soon(_finish, pending, reply, time.perf_counter() - pending.since)
+
+    def _hand_over(self) -> None:
+        """Let aiohttp have the connection, and what came of a call that is not plain."""
+        other = self._board.others()
+        chunks = self._leave()
+        self.transport.set_protocol(other)
+        other.connection_made(self.transport)
+        for chunk in chunks:
+            other.data_received(chunk)
+
+    def _leave(self) -> list[bytes]:
+        self._board.leave(self)
+        self._idleness.cancel()
+        return self._forget()
+
+    def _forget(self) -> list[bytes]:
+        """Wait for another call; give what had come of the last one."""
+        if self._pending:
+            self._board.on_pending(-1)
+        if self._patience:
+            self._patience.cancel()
+        chunks, self._chunks = self._chunks, []
+        self._size, self._pending, self._patience = 0, None, None
+        return chunks
+
+    def _close_if_idle(self) -> None:
+        rest = self._last_heard + self._board.keep_alive - self._loop.time()
+        if rest > 0:
+            self._idleness = self._loop.call_later(rest, self._close_if_idle)
+        else:
+            self.transport.close()
+
+
+def _finish(pending: _Pending, reply: Reply, seconds: float) -> None:
+    metrics.HTTP_REQUESTS.by_labels[pending.path, str(int(reply.status))].value += 1
+    metrics.HTTP_REQUEST_DURATION.by_labels[pending.path,].observe(seconds)
+    if reply.then:
+        try:
+            reply.then()
+        except Exception:
+            log.exception("fault after an answer", route=pending.path)

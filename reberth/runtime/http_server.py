@@ -1,0 +1,243 @@
+"""The HTTP server of a daemon: its own routes, /healthz, /readyz and /metrics, over TLS or on loopback.
+
+It stops in an order that loses no call: ready no more, no new connection, requests in flight are answered,
+and only then the idle connections are closed. HTTP/1.1 alone is spoken, and idle connections live longer
+than kube-scheduler keeps its own (90 s), so that it never writes to one that was just closed here.
+"""
+
+import asyncio
+import ipaddress
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MappingProxyType, TracebackType
+from typing import Annotated, Self, cast
+
+from aiohttp import web
+from msgspec import Meta
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from reberth.config.settings import Section
+from reberth.runtime import live_files, logs, metrics
+from reberth.runtime.certificates import CertificateFiles, LiveCertificate
+from reberth.runtime.http_fast_path import Call, Switchboard
+from reberth.values.duration import Duration
+from reberth.values.errors import ServingError
+
+log = logs.Log(__name__)
+
+# None if all is well, else the reason why it is not.
+Check = Callable[[], str | None]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_SCHEDULER_KEEPS_SECONDS = 90
+# For a request that was on its way when the listener closed, and for an answer that only has to be written.
+_ARRIVAL_SECONDS = 0.1
+_WRITE_SECONDS = 1.0
+# What others say too of a call that nobody waits for any more; it is only counted.
+_CALLER_GONE = 499
+
+
+class ServerSettings(Section, frozen=True):
+    """Where and how to serve. Plain HTTP is for loopback, unless `allowPlain` says that more is meant."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8443
+    tls: CertificateFiles | None = None
+    allow_plain: bool = False
+    keep_alive: Duration = Duration(3630)
+    stop_within: Duration = Duration(20)
+    body_limit_bytes: Annotated[int, Meta(ge=1)] = 2**20
+    read_buffer_bytes: Annotated[int, Meta(ge=2**10)] = 2**16
+
+    def __post_init__(self) -> None:
+        if self.keep_alive <= _SCHEDULER_KEEPS_SECONDS:
+            raise ValueError(f"keepAlive must be above {_SCHEDULER_KEEPS_SECONDS}s")
+        if not (self.tls or self.allow_plain or _is_loopback(self.host)):
+            raise ValueError(
+                f"plain HTTP on {self.host or 'all addresses'} needs allowPlain: true, else give tls"
+            )
+
+
+class Server:
+    """A server from entering to leaving its `async with`.
+
+    Entering raises a ServingError if the address or the certificate cannot be used. Leaving stops gracefully,
+    also when the block is cancelled. Below the checks /readyz has remarks: what is worth a look, and is no
+    reason to send calls elsewhere. A second cancellation, while stopping, gives up the requests in flight;
+    the sockets are closed in any case.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        routes: Iterable[web.RouteDef] = (),
+        calls: Mapping[str, Call] = MappingProxyType({}),
+        checks: Mapping[str, Check] | None = None,
+        remarks: Callable[[], Iterable[str]] = tuple,
+        look_interval: float = live_files.LOOK_INTERVAL,
+    ) -> None:
+        self.port = settings.port
+        """The port that is listened on, once entered also if the settings leave the choice to the system."""
+        self._settings = settings
+        self._checks = checks or {}
+        self._remarks = remarks
+        self._look_interval = look_interval
+        self._certificate = LiveCertificate(settings.tls) if settings.tls else None
+        self._renewal: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._in_flight = 0
+        self._all_answered = asyncio.Event()
+        self._all_answered.set()
+        self._runner = self._make_runner([*self._own_routes(), *routes])
+        self._listener: asyncio.Server | None = None
+        self._board = Switchboard(
+            calls,
+            self._make_line,
+            keep_alive=settings.keep_alive,
+            on_pending=self._count_in_flight,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        try:
+            await self._listen()
+        except BaseException:
+            await self._runner.cleanup()
+            raise
+        if self._certificate:
+            self._renewal = asyncio.create_task(self._certificate.follow(self._look_interval))
+        log.info("serving", host=self._settings.host, port=self.port, tls=self._certificate is not None)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping = self._board.is_stopping = True
+        if self._renewal:
+            self._renewal.cancel()
+        try:
+            await self._finish_requests()
+        finally:
+            try:
+                await self._board.close(_WRITE_SECONDS)
+            finally:
+                await self._runner.cleanup()
+
+    async def _listen(self) -> None:
+        host, port = self._settings.host, self._settings.port
+        context = self._certificate.context if self._certificate else None
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(self._board, host, port, ssl=context)
+        except (OSError, UnicodeError) as error:
+            raise ServingError(f"cannot listen on {host}:{port}: {_reason(error)}") from None
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def _finish_requests(self) -> None:
+        if self._listener:
+            self._listener.close()
+        await asyncio.sleep(_ARRIVAL_SECONDS)
+        try:
+            async with asyncio.timeout(self._settings.stop_within):
+                await self._all_answered.wait()
+        except TimeoutError:
+            log.warning("requests cut off by the stop", requests=self._in_flight)
+
+    def _make_runner(self, routes: Iterable[web.RouteDef]) -> web.AppRunner:
+        app = web.Application(middlewares=[self._attend], client_max_size=self._settings.body_limit_bytes)
+        app.add_routes(routes)
+        return web.AppRunner(
+            app,
+            access_log=None,
+            keepalive_timeout=self._settings.keep_alive,
+            read_bufsize=self._settings.read_buffer_bytes,
+            shutdown_timeout=_WRITE_SECONDS,
+        )
+
+    def _make_line(self) -> asyncio.Protocol:
+        """Give what serves a connection; the runner is set up before anybody connects."""
+        return cast(web.Server, self._runner.server)()
+
+    def _own_routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/healthz", _tell_health),
+            web.get("/readyz", self._tell_readiness),
+            web.get("/metrics", _tell_metrics),
+        ]
+
+    async def _tell_readiness(self, _: web.Request) -> web.Response:
+        reasons = {name: check() for name, check in self._checks.items()}
+        reasons["serving"] = "stopping" if self._stopping else None
+        ready = all(reason is None for reason in reasons.values())
+        lines = [f"{name}: {'ok' if reason is None else reason}\n" for name, reason in reasons.items()]
+        remarks = [f"{remark}\n" for remark in self._remarks()]
+        return web.Response(status=200 if ready else 503, text="".join([*lines, *remarks]))
+
+    def _count_in_flight(self, change: int) -> None:
+        self._in_flight += change
+        if self._in_flight:
+            self._all_answered.clear()
+        else:
+            self._all_answered.set()
+
+    @web.middleware
+    async def _attend(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Count and time a request; while stopping, its answer is the last on its connection."""
+        started, code = time.perf_counter(), "cut_off"
+        self._count_in_flight(1)
+        try:
+            response = await _answer(request, handler)
+            code = str(response.status)
+        finally:
+            self._count_in_flight(-1)
+            metrics.HTTP_REQUESTS.labels(_route(request), code).inc()
+            metrics.HTTP_REQUEST_DURATION.labels(_route(request)).observe(time.perf_counter() - started)
+        if self._stopping:
+            response.force_close()
+        return response
+
+
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPException as refusal:
+        return web.Response(status=refusal.status, headers=refusal.headers, text=refusal.text)
+    except Exception as failure:
+        if isinstance(failure, ConnectionError) and request.transport is None:
+            return web.Response(status=_CALLER_GONE)
+        log.exception("request failed", route=_route(request))
+        return web.Response(status=500, text="internal error\n")
+
+
+async def _tell_health(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+async def _tell_metrics(_: web.Request) -> web.Response:
+    return web.Response(
+        body=generate_latest(metrics.REGISTRY), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
+    )
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    """Say why an address cannot be had; asyncio's own text would name the address again."""
+    if isinstance(error, UnicodeError):
+        return "no name of a host"
+    return str(error.strerror) if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+
+
+def _route(request: web.Request) -> str:
+    """Give the route as it was declared, which bounds the label whatever is asked for."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else "unmatched"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

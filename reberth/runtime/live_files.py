@@ -1,0 +1,120 @@
+"""Files that may change under a running daemon: what they held last and was good stays in force.
+
+A look at a file is a hash of all that it holds. That follows the swap of a mounted ConfigMap's or Secret's
+symbolic links, an editor that replaces the file and one that writes into it, on any file system. A change is
+taken once two looks in a row agree, so that a half-written file is not taken for a bad one.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Generic, NoReturn, TypeVar
+
+import msgspec
+
+from reberth.config.settings import load
+from reberth.runtime import logs, metrics
+from reberth.values.errors import SettingsError
+
+LOOK_INTERVAL = 1.0
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+log = logs.Log(__name__)
+
+
+def look(paths: Sequence[Path]) -> list[str]:
+    """Give a hash of each file's content, or why it cannot be read."""
+    return [_look_at(path) for path in paths]
+
+
+def _look_at(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        return str(error)
+
+
+async def follow(
+    paths: Sequence[Path],
+    reload: Callable[[], Awaitable[None]],
+    *,
+    seen: list[str],
+    interval: float = LOOK_INTERVAL,
+) -> NoReturn:
+    """Reload whenever the files hold something else than what was last seen.
+
+    Runs until cancelled, which is safe at any moment; a reload that is under way is cancelled with it.
+    """
+    last = seen
+    while True:
+        await asyncio.sleep(interval)
+        found = await asyncio.to_thread(look, paths)
+        if found == last != seen:
+            seen = found
+            await reload()
+        last = found
+
+
+class LiveSettings(Generic[S]):
+    """Settings that follow their file; a bad file is said and counted, and the last good ones stay.
+
+    Opening them raises a SettingsError if the file is bad from the start.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: type[S],
+        *,
+        on_change: Callable[[S], None] = lambda _: None,
+        on_refusal: Callable[[SettingsError], None] = lambda _: None,
+    ) -> None:
+        self._path = path
+        self._kind = kind
+        self._name = kind.__name__
+        self._on_change = on_change
+        self._on_refusal = on_refusal
+        # Looked at before it is read: what changes in between is a change.
+        self._seen = look([path])
+        self.current = load(path, kind)
+        self.refusal: SettingsError | None = None
+        """Why the file as it is now is not in force."""
+        metrics.SETTINGS_RELOAD_FAILURES.labels(self._name)  # stands at 0 before the first
+        self._say_valid()
+
+    async def follow(self, interval: float = LOOK_INTERVAL) -> NoReturn:
+        """Take every good change of the file and call `on_change` if the settings differ.
+
+        Runs until cancelled, which is safe at any moment: the settings are the old ones or the new ones.
+        """
+        await follow([self._path], self._reload, seen=self._seen, interval=interval)
+
+    async def _reload(self) -> None:
+        try:
+            fresh = await asyncio.to_thread(load, self._path, self._kind)
+        except SettingsError as refusal:
+            self._refuse(refusal)
+        else:
+            self._take(fresh)
+
+    def _refuse(self, refusal: SettingsError) -> None:
+        self.refusal = refusal
+        metrics.SETTINGS_VALID.labels(self._name).set(0)
+        metrics.SETTINGS_RELOAD_FAILURES.labels(self._name).inc()
+        log.error("settings refused, the last good ones stay", error=str(refusal))
+        self._on_refusal(refusal)
+
+    def _take(self, fresh: S) -> None:
+        self._say_valid()
+        log.info("settings reloaded", file=str(self._path), changed=fresh != self.current)
+        if fresh != self.current:
+            self.current = fresh
+            self._on_change(fresh)
+
+    def _say_valid(self) -> None:
+        self.refusal = None
+        metrics.SETTINGS_VALID.labels(self._name).set(1)
+        metrics.SETTINGS_LAST_RELOAD_SUCCESS.labels(self._name).set(time.time())

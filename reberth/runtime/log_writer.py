@@ -1,0 +1,87 @@
+"""Lines that never hold up the process: written at once or lost, and a loss is counted and said.
+
+Nothing is buffered, so a full disk leaves nothing behind that fails later. A pipe that nobody reads is waited
+for once, briefly; from then on lines are dropped until it takes one again.
+"""
+
+import errno
+import logging
+import os
+import select
+from contextlib import suppress
+
+from reberth.runtime import metrics
+
+_CAUSES = {
+    errno.ENOSPC: "no_space",
+    errno.EDQUOT: "no_space",
+    errno.EPIPE: "closed",
+    errno.EBADF: "closed",
+    errno.EAGAIN: "stalled",
+}
+_PATIENCE_MS = 50
+
+
+class LineWriter(logging.Handler):
+    """Writes each record as one line to a file descriptor; the first of several losses is said on another."""
+
+    def __init__(self, out: int, other: int) -> None:
+        super().__init__()
+        self._out = out
+        self._other = other
+        self._lost = 0
+        self._torn = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._write(self.format(record))
+        except Exception:  # noqa: BLE001 - a line that cannot be made must not stop what it tells of
+            metrics.LOGS_DROPPED.labels("unprintable").inc()
+
+    def _write(self, line: str) -> None:
+        try:
+            self._send(line)
+        except OSError as error:
+            self._lose(error)
+        else:
+            if self._lost:
+                self._say_lost()
+
+    def _send(self, line: str) -> None:
+        rest = (b"\n" if self._torn else b"") + _encoded(line)
+        whole = len(rest)
+        try:
+            while rest:
+                rest = rest[_send_some(self._out, rest, 0 if self._lost else _PATIENCE_MS) :]
+        finally:
+            self._torn = self._torn if len(rest) == whole else bool(rest)
+
+    def _lose(self, error: OSError) -> None:
+        metrics.LOGS_DROPPED.labels(_CAUSES.get(error.errno or 0, metrics.OTHER)).inc()
+        self._lost += 1
+        if self._lost == 1:
+            with suppress(OSError):
+                _send_some(self._other, _encoded(f"reberth: logs are being lost: {error.strerror}"), 0)
+
+    def _say_lost(self) -> None:
+        lost, self._lost = self._lost, 0
+        said = {
+            "name": __name__,
+            "levelno": logging.WARNING,
+            "levelname": "WARNING",
+            "msg": "log lines were lost",
+        }
+        self._write(self.format(logging.makeLogRecord({**said, "fields": {"lines": lost}})))
+
+
+def _encoded(line: str) -> bytes:
+    return line.encode(errors="backslashreplace") + b"\n"
+
+
+def _send_some(out: int, data: bytes, patience_ms: int) -> int:
+    """Write as much as can be written without waiting: a pipe that is ready takes PIPE_BUF bytes."""
+    ready = select.poll()
+    ready.register(out, select.POLLOUT)
+    if not ready.poll(patience_ms):
+        raise BlockingIOError(errno.EAGAIN, "nobody reads them")
+    return os.write(out, data[: select.PIPE_BUF])

@@ -1,0 +1,120 @@
+"""Logs: an event in a few constant words, then its fields, on one line of JSON or for a person's eye.
+
+The standard library's logging carries them, so what other packages log comes out in the same shape.
+"""
+
+import json
+import logging
+import os
+import re
+import traceback
+from datetime import UTC, datetime
+from typing import Literal
+
+from reberth.config.settings import Section
+from reberth.runtime.log_writer import LineWriter
+from reberth.values.redaction import plain, redact
+
+_BARE = re.compile(r"[\w./:@%+-]+")
+
+
+class LogSettings(Section, frozen=True):
+    """How logs look and how much they say; `auto` is for a person on a terminal, else JSON."""
+
+    style: Literal["auto", "json", "console"] = "auto"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Log:
+    """A module's log. The fields go by keyword: `log.info("pod evicted", pod="shop/web-1", node="n1")`."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def debug(self, event: str, /, **fields: object) -> None:
+        self._logger.debug(event, extra={"fields": fields})
+
+    def info(self, event: str, /, **fields: object) -> None:
+        self._logger.info(event, extra={"fields": fields})
+
+    def warning(self, event: str, /, **fields: object) -> None:
+        self._logger.warning(event, extra={"fields": fields})
+
+    def error(self, event: str, /, **fields: object) -> None:
+        self._logger.error(event, extra={"fields": fields})
+
+    def exception(self, event: str, /, **fields: object) -> None:
+        """Log an error with the traceback of the exception that is being handled."""
+        self._logger.log(logging.ERROR, event, exc_info=True, extra={"fields": fields})
+
+
+def setup(settings: LogSettings, *, out: int = 2, other: int = 1) -> None:
+    """Send all logs of the process to one file descriptor; the other one hears of it when that fails."""
+    console = settings.style == "console" or (settings.style == "auto" and os.isatty(out))
+    writer = LineWriter(out, other)
+    writer.setFormatter(ConsoleLines() if console else JsonLines())
+    logging.basicConfig(level=settings.level.upper(), handlers=[writer], force=True)
+    logging.captureWarnings(capture=True)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps({**_head(record), **_fields(record), **_failure(record)})
+
+
+class ConsoleLines(logging.Formatter):
+    """One line an event; the traceback of a failure follows it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        head, failure = _head(record), _failure(record)
+        trace = failure.pop("traceback", "").splitlines()
+        fields = [f"{name}={_shown(value)}" for name, value in {**_fields(record), **failure}.items()]
+        line = [head["time"], f"{head['level']:<7}", f"{head['logger']}:", head["event"], *fields]
+        return "\n".join(map(_printable, [" ".join(line), *(f"  {step}" for step in trace)]))
+
+
+def _head(record: logging.LogRecord) -> dict[str, str]:
+    time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return {
+        "time": time.replace("+00:00", "Z"),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "event": redact(_message(record)),
+    }
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError):
+        # Arguments that do not fit their format are another package's slip, and still worth reading.
+        return f"{record.msg} {record.args}"
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """Give the fields; one that has the name of something else on the line gets an underscore."""
+    taken = ("time", "level", "logger", "event", "failure", "traceback")
+    fields: dict[str, object] = getattr(record, "fields", {})
+    return {f"{name}_" if name in taken else name: plain(value, name) for name, value in fields.items()}
+
+
+def _failure(record: logging.LogRecord) -> dict[str, str]:
+    failure = record.exc_info[1] if record.exc_info else None
+    if failure is None:
+        return {}
+    return {
+        "failure": redact("".join(traceback.format_exception_only(failure)).strip()),
+        "traceback": redact("".join(traceback.format_exception(failure)).strip()),
+    }
+
+
+def _shown(value: object) -> str:
+    bare = isinstance(value, str) and _BARE.fullmatch(value)
+    return str(value) if bare else json.dumps(value, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    """Escape what would break the line or play with the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,1 @@
+"""Small values: quantities, durations, times, a refusal, errors."""

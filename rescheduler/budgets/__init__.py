@@ -1,0 +1,1 @@
+"""BUDGET: PodDisruptionBudgets, rates, moves in flight, quotas, brakes."""

@@ -1,0 +1,170 @@
+"""What a move uses up: of disruption budgets, of rates, of quotas, and of what may be under way at once.
+
+Each of these is a number that is left, under a key. Whoever adds up what moves take under each key sees when
+one more would be too many.
+"""
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from reberth.cluster.rows import PodRow
+from reberth.memory.ledger import Disruption, DisruptionLimits, Window, list_windows
+from reberth.records import WorkloadIdentity
+from reberth.values.quantity import QuantityError
+from reberth.values.refusal import Refused
+from rescheduler.observe.cluster import Budget, Context
+from rescheduler.protections.workloads import Need, list_needs
+
+_SPARING = "AlwaysAllow"
+_BUDGET_POLICIES = (None, "IfHealthyBudget", _SPARING)
+# Evictions of pods in these phases ask no budget.
+_UNBUDGETED = ("Pending", "Succeeded", "Failed")
+# The rules of the rates, and where the rates of each stand.
+_RATES = {"ClusterRate": "cluster", "NamespaceRate": "namespace", "WorkloadRate": "workload"}
+
+
+_NODE, _ONTO = "NodeInFlight", "onto"
+
+
+class Flight(NamedTuple):
+    """A move that may be under way: whose it is, off which node, and onto which if that is chosen."""
+
+    namespace: str
+    workload: WorkloadIdentity
+    source: int | None
+    destination: int | None = None
+
+
+class Toll(NamedTuple):
+    """What a move takes under a key, and how much there was before anybody took of it."""
+
+    rule: str
+    key: Hashable
+    left: float
+    reason: str
+    until: float | None = None
+    amount: int = 1
+
+
+def ask_budgets(place: int, context: Context) -> Refused | Toll | None:
+    """Tell what an eviction takes of the pod's PodDisruptionBudget, or why it would be refused."""
+    row = context.row(place)
+    budgets = () if row.phase in _UNBUDGETED else context.budgets_of(row)
+    if len(budgets) > 1:
+        names = ", ".join(sorted(budget.record.metadata.name for budget in budgets))
+        return Refused("SeveralBudgets", f"more than one PodDisruptionBudget selects the pod: {names}")
+    return _ask_budget(row, budgets[0], context) if budgets else None
+
+
+def list_in_flight(flight: Flight, context: Context) -> Iterator[Toll]:
+    """Give what a move takes for as long as it is under way."""
+    limits, workload = context.limits, flight.workload
+    whose = (flight.namespace, workload.kind, workload.name)
+    yield from _count("WorkloadInFlight", "perWorkload", limits.per_workload, whose)
+    yield from _count("NamespaceInFlight", "perNamespace", limits.per_namespace, flight.namespace)
+    if flight.source is not None:
+        yield from _count(_NODE, "perNode", limits.per_node, ("off", flight.source))
+    if flight.destination is not None:
+        yield from _count(_NODE, "perNode", limits.per_node, (_ONTO, flight.destination))
+
+
+def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
+    """List the nodes that as many moves go to as may at once."""
+    found = (
+        key[1] for key, count in taken.items() if count >= most and isinstance(key, tuple) and key[0] == _NODE
+    )
+    return [node for way, node in found if way == _ONTO]
+
+
+def list_of_cycle(context: Context) -> Iterator[Toll]:
+    """Give what each move of a plan takes, whatever it is."""
+    yield from _count("Limit", "perCycle", context.limits.per_cycle, "cycle")
+
+
+def list_ready(place: int, context: Context) -> Iterator[Toll]:
+    """Give what a move takes of its workload's Ready replicas: one of them is to stay."""
+    if context.protections.last_ready and context.row(place).is_ready:
+        workload = int(context.workload_of[context.template_of(place)])
+        left = int(context.ready_replicas[workload]) - 1
+        yield Toll("LastReady", ("LastReady", workload), left, "no other replica would be Ready")
+
+
+def list_rates(place: int, context: Context) -> Iterator[Toll]:
+    """Give what a disruption takes of the rates of the cluster, of its namespace and of its workload."""
+    scopes = ("", context.row(place).namespace, context.identify(place).uid)
+    for rule, scope in zip(_RATES, scopes, strict=True):
+        yield from context.once((rule, scope), partial(_find_rates, rule, scope, context))
+
+
+def list_quotas(place: int, context: Context) -> Iterator[Toll]:
+    """Give what a replacement takes of quotas."""
+    template = context.template_of(place)
+    namespace = context.template(template).namespace
+    for need in context.once(("needs", template), partial(_find_needs, template, context)):
+        reason = f"ResourceQuota {need.quota} has no room for one more replacement: {need.resource}"
+        key = ("Quota", namespace, need.quota, need.resource)
+        yield Toll("Quota", key, need.room, reason, amount=need.amount)
+
+
+def _ask_budget(row: PodRow, budget: Budget, context: Context) -> Refused | Toll | None:
+    meta, spec, status = budget.record.metadata, budget.record.spec, budget.record.status
+    policy = spec.unhealthy_pod_eviction_policy
+    if policy not in _BUDGET_POLICIES:
+        return Refused("PDB", f"PDB {meta.name}: unhealthyPodEvictionPolicy {policy:.60} is not known")
+    if not row.is_ready and _spares_unready(budget):
+        return None
+    if status.observed_generation < meta.generation:
+        return Refused("BudgetUnobserved", f"PDB {meta.name} has not been looked at by its controller yet")
+    reserved = math.floor(max(0, status.disruptions_allowed) * context.limits.budget_reserve)
+    kept = f", of which {reserved} are left to others" if reserved else ""
+    need = f"needs {status.desired_healthy} healthy pods and has {status.current_healthy}"
+    reason = f"PDB {meta.name} allows {status.disruptions_allowed}{kept}: it {need}"
+    key = ("PDB", row.namespace, meta.name)
+    return Toll("PDB", key, status.disruptions_allowed - reserved, reason)
+
+
+def _spares_unready(budget: Budget) -> bool:
+    """Tell whether a pod that is not Ready goes without using the budget up."""
+    status = budget.record.status
+    is_sparing = budget.record.spec.unhealthy_pod_eviction_policy == _SPARING
+    return is_sparing or status.current_healthy >= status.desired_healthy > 0
+
+
+def _count(rule: str, setting: str, most: int | None, key: Hashable) -> Iterator[Toll]:
+    if most is not None:
+        yield Toll(rule, (rule, key), most, f"no more than {setting} {most}")
+
+
+def _find_rates(rule: str, scope: str, context: Context) -> tuple[Toll, ...]:
+    """Measure the rates of one scope."""
+    alone = _narrow(context.limits.rates, rule)
+    disruption = Disruption("", namespace=scope, workload_uid=scope)
+    windows = list_windows(context.ledger, alone, disruption, now=context.now) if alone else ()
+    return tuple(_as_toll(window, (rule, scope, place), context) for place, window in enumerate(windows))
+
+
+def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:
+    """Leave the rates of one scope alone, if it has any; then the ledger is read for nothing else."""
+    kept = getattr(rates, _RATES[rule])
+    others = {name: () for name in _RATES.values() if name != _RATES[rule]}
+    return replace(rates, **others) if kept else None
+
+
+def _as_toll(window: Window, key: Hashable, context: Context) -> Toll:
+    reserved = math.floor(window.rate.limit * context.limits.rate_reserve)
+    kept = f", of which {reserved} are left in reserve" if reserved else ""
+    closed_for = window.rate.period + context.limits.rates.clock_skew
+    until = context.now + closed_for if window.left else window.opens_at
+    return Toll(window.rule, key, window.left - reserved, f"no more than {window.rate}{kept}", until)
+
+
+def _find_needs(template: int, context: Context) -> tuple[Need, ...]:
+    """What cannot be read is refused by the protection that asks it first."""
+    try:
+        return tuple(list_needs(template, context)) if context.protections.quotas else ()
+    except QuantityError:
+        return ()

@@ -1,0 +1,163 @@
+"""When nothing is moved at all, and when nothing is moved for the sake of balance.
+
+A brake says that what we see, or what we have done, is not as it should be. It stops every policy; a pause
+stops those that only balance, while repairs go on.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from reberth.cluster.kinds import HISTORY
+from reberth.memory.backoff import closing_time, instant
+from reberth.memory.draw import Replica, list_untaken, replica_of
+from reberth.records import EvictionHistory, Node, Outcome, PastMove, Phase
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import TimeError, parse_time
+from rescheduler.model.guardrails import BrakeSettings
+from rescheduler.observe.cluster import Context
+
+__all__ = ["BrakeSettings", "find_brakes", "find_pauses"]
+
+_DRAINING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
+# Landings as forecast, and others; any other outcome tells nothing of the forecast.
+_AS_FORECAST = {
+    Outcome.BETTER: True,
+    Outcome.SAME: True,
+    Outcome.WORSE: False,
+    Outcome.RETURNED: False,
+}
+
+
+def find_brakes(
+    context: Context, *, ages: Mapping[str, float] | None = None, landings: Sequence[bool] | None = None
+) -> tuple[Refused, ...]:
+    """Give all brakes that are on.
+
+    `ages` tells by kind how many seconds old the mirror is. `landings` tells of the last landings, oldest
+    first, whether they were inside the forecast; without it, their outcomes tell.
+    """
+    known = _read_landings(context) if landings is None else landings
+    found = (
+        _find_not_ready(context),
+        _find_stale(ages or {}, context),
+        _find_pending(context),
+        _find_astray(known, context),
+    )
+    return tuple(refused for refused in found if refused)
+
+
+def find_pauses(context: Context) -> tuple[Refused, ...]:
+    """Give all reasons to balance nothing for now."""
+    found = _find_draining(context), _find_scale_up(context)
+    return tuple(refused for refused in found if refused)
+
+
+def _find_not_ready(context: Context) -> Refused | None:
+    nodes, most = context.snapshot.nodes.records, context.brakes.not_ready_nodes
+    count = sum(_is_not_ready(node) for node in nodes)
+    if count <= most * len(nodes):
+        return None
+    return Refused("NodesNotReady", f"{count} of {len(nodes)} nodes are not Ready, more than {most:.0%}")
+
+
+def _find_stale(ages: Mapping[str, float], context: Context) -> Refused | None:
+    most = context.brakes.mirror_age
+    old = {kind: age for kind, age in ages.items() if age > most}
+    if not old:
+        return None
+    kind = max(sorted(old), key=old.__getitem__)
+    return Refused("StaleMirror", f"the mirror of {kind} is {old[kind]:.0f} s old, more than {most:g} s")
+
+
+def _find_pending(context: Context) -> Refused | None:
+    """Look for a replacement of ours that has been waiting for too long, until it is bound or gone."""
+    pods, most = context.snapshot.pods, context.brakes.pending_replacement
+    waiting = (pods.node < 0) & ~pods.terminating & ~context.finished & (pods.created < context.now - most)
+    for place in np.flatnonzero(waiting).tolist():
+        row, history = context.row(place), context.history(context.template_of(place))
+        if history and row.node is None and _is_replacement(place, history, context):
+            waited = context.now - row.created
+            said = f"{row.namespace}/{row.name} has been waiting for a node for {waited:.0f} s"
+            return Refused("PendingReplacement", f"{said}, more than {most:g} s")
+    return None
+
+
+def _find_astray(landings: Sequence[bool], context: Context) -> Refused | None:
+    settings = context.brakes
+    last = landings[-settings.landings :]
+    count = sum(last)
+    if len(last) < settings.fewest_landings or count >= settings.inside_forecast * len(last):
+        return None
+    least = f"fewer than {settings.inside_forecast:.0%}"
+    return Refused("ForecastAstray", f"{count} of the last {len(last)} landings were as forecast, {least}")
+
+
+def _find_draining(context: Context) -> Refused | None:
+    names = sorted(node.metadata.name for node in context.snapshot.nodes.records if _is_drained(node))
+    if not names or not context.brakes.pause_while_draining:
+        return None
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return Refused("AutoscalerDrains", f"an autoscaler takes node {names[0]}{more} away")
+
+
+def _find_scale_up(context: Context) -> Refused | None:
+    """Look for young nodes among old ones: where all are young, the cluster is."""
+    settling = context.brakes.settling
+    births = [_read_birth(node) for node in context.snapshot.nodes.records]
+    young = [birth for birth in births if birth > context.now - settling]
+    if not young or len(young) == len(births):
+        return None
+    end = max(young) + settling
+    return Refused("ScaleUp", f"{len(young)} nodes are younger than {settling:g} s", end)
+
+
+def _is_not_ready(node: Node) -> bool:
+    conditions = node.status.conditions or ()
+    return any(each.type == "Ready" and each.status != "True" for each in conditions)
+
+
+def _is_drained(node: Node) -> bool:
+    return any(taint.key in _DRAINING_TAINTS for taint in node.spec.taints or ())
+
+
+def _read_birth(node: Node) -> float:
+    try:
+        return parse_time(node.metadata.creation_timestamp or "")
+    except TimeError:
+        return -math.inf
+
+
+def _is_replacement(place: int, history: EvictionHistory, context: Context) -> bool:
+    """Tell whether a pod waits in the place of one that we have thrown out."""
+    created = context.row(place).created
+    controller = context.row(place).template.controller
+    left_waiting = (move for move in history.status.past or () if move.outcome == Outcome.PENDING)
+    if any(instant(move.evicted_at) - 1 < created <= closing_time(move) for move in left_waiting):
+        return True
+    moves = [
+        move for move in history.status.open or () if controller and move.controller_uid == controller.uid
+    ]
+    untaken = list_untaken(moves, _list_replicas(place, context), now=context.now) if moves else []
+    return any(move.phase == Phase.EVICTED and instant(move.planned_at) - 1 < created for move in untaken)
+
+
+def _list_replicas(place: int, context: Context) -> list[Replica]:
+    """Give all pods of a pod's controller."""
+    pods = context.snapshot.pods
+    workloads = context.workload_of[pods.template]
+    alike = np.flatnonzero(workloads == workloads[place]).tolist()
+    return [replica_of(pods.rows[other]) for other in alike]
+
+
+def _read_landings(context: Context) -> list[bool]:
+    """Tell of all landings that are not too old whether they were as forecast, oldest first."""
+    since = context.now - context.brakes.landings_within
+    past = (move for history in context.snapshot.of(HISTORY) for move in history.status.past or ())
+    judged = [move for move in past if move.outcome in _AS_FORECAST and closing_time(move) > since]
+    return [_AS_FORECAST[move.outcome] for move in sorted(judged, key=_age)]
+
+
+def _age(move: PastMove) -> tuple[float, str]:
+    return closing_time(move), move.id

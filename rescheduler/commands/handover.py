@@ -1,0 +1,155 @@
+"""The command's side of a move that is handed over: ask whoever leads, and wait for the answer.
+
+Until it is answered, the request can be withdrawn. From then on the move is the daemon's.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from msgspec.structs import replace
+
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.lease import LEASES, LeaseSettings
+from reberth.cluster.resources import PODS
+from reberth.memory.history import MOST_DESTINATIONS, Ending
+from reberth.values.errors import NotFound, ReberthError
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+from rescheduler.commands.progress import Onlooker
+from rescheduler.execution.orders import NO_SUCH_POD
+from rescheduler.execution.store import rewrite_lease
+from rescheduler.moves.handover_request import LIFE, Answer, Request, find_answer, place, prolong, withdraw
+from rescheduler.settings import ReschedulerSettings
+
+_LOOK_EVERY = 0.25
+_PATIENCE = 10.0  # while another one's request waits
+_LEAVING_TIME = 2.0
+
+
+async def hand_over(
+    access: Access,
+    settings: ReschedulerSettings,
+    pod: tuple[str, str],
+    *,
+    held: Refused,
+    to: tuple[str, ...],
+    reason: str,
+    tell: Callable[[str], None],
+) -> Ending | Refused:
+    """Have a pod (namespace, name) moved by whoever holds the lease, and give what came of it.
+
+    `held` says who that is; it is the answer where nobody there takes requests. Raises ReberthError.
+    """
+    async with Api(access, settings.api) as api:
+        uid = await _find_uid(api, pod)
+        if uid is None:
+            return replace(NO_SUCH_POD, reason=f"there is no pod {'/'.join(pod)}")
+        request = _draft(pod, uid, to, reason)
+        return await Customer(api, settings.lease, request, tell=tell).get_served(held)
+
+
+def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str) -> Request:
+    made = uuid.uuid4().hex[:12]
+    return Request(made, *pod, uid, to[:MOST_DESTINATIONS], reason, write_time(time.time()))
+
+
+async def _find_uid(api: Api, pod: tuple[str, str]) -> str | None:
+    try:
+        found = await api.get(PODS, pod[1], namespace=pod[0])
+    except NotFound:
+        return None
+    return found.metadata.uid
+
+
+class Customer:
+    """One who asks for one move."""
+
+    def __init__(
+        self,
+        api: Api,
+        lease: LeaseSettings,
+        request: Request,
+        *,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._api = api
+        self._lease = lease
+        self._request = request
+        self._tell = tell
+        self._clock = clock
+
+    async def get_served(self, held: Refused) -> Ending | Refused:
+        try:
+            answer = await self._place() or await self._hear_answer()
+            if answer is None:
+                return replace(held, reason=f"{held.reason}, and nobody took the move within {LIFE:g} s")
+            if isinstance(answer, Refused) or answer.refused:
+                return answer if isinstance(answer, Refused) else answer.refused or held
+            self._tell(f"handed over to {answer.by}")
+            return await self._follow(answer)
+        except asyncio.CancelledError:
+            await self._leave()
+            raise
+
+    async def _place(self) -> Refused | None:
+        """Put the request on the lease; wait a little while another one's stands there."""
+        until = self._clock() + _PATIENCE
+        while True:
+            now = self._clock()
+            self._request = prolong(self._request, now)
+            change = partial(place, request=self._request, now=now)
+            placed = await rewrite_lease(self._api, self._lease, change)
+            if not isinstance(placed, Refused):
+                return None
+            if now >= until:
+                return placed
+            await asyncio.sleep(_LOOK_EVERY)
+
+    async def _hear_answer(self) -> Answer | None:
+        while not self._request.is_over(self._clock()):
+            answer = await self._find_answer()
+            if answer:
+                return answer
+            await asyncio.sleep(_LOOK_EVERY)
+        return await self._withdraw()
+
+    async def _find_answer(self) -> Answer | None:
+        lease = await self._api.get(LEASES, self._lease.name, namespace=self._lease.namespace)
+        return find_answer(lease.metadata.annotations, self._request.id)
+
+    async def _withdraw(self) -> Answer | None:
+        """Take the request back; if the answer was quicker, give it."""
+        change = partial(withdraw, request=self._request.id)
+        lease = await rewrite_lease(self._api, self._lease, change)
+        return (
+            None if isinstance(lease, Refused) else find_answer(lease.metadata.annotations, self._request.id)
+        )
+
+    async def _follow(self, answer: Answer) -> Ending | Refused:
+        onlooker = Onlooker(
+            self._api,
+            self._request.namespace,
+            answer,
+            tell=self._tell,
+            clock=self._clock,
+            find_refusal=self._find_refusal,
+        )
+        return await onlooker.follow()
+
+    async def _find_refusal(self) -> Refused | None:
+        answer = await self._find_answer()
+        return answer.refused if answer else None
+
+    async def _leave(self) -> None:
+        """End before the end of the move: what is not taken is withdrawn, what is goes on without us."""
+        answer, left = None, f"the request holds until {self._request.until}"
+        with suppress(ReberthError, TimeoutError):
+            async with asyncio.timeout(_LEAVING_TIME):
+                answer, left = await self._withdraw(), "the request is withdrawn"
+        self._tell(f"{answer.move} goes on: {answer.by} carries it out" if answer else left)

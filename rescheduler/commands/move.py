@@ -1,0 +1,164 @@
+"""What a person has done at once: a move from its plan to its outcome, under the lease for that time."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.events import recording
+from reberth.client.lease import Leadership, leading, name_holder
+from reberth.client.mirror import Mirror, mirroring
+from reberth.cluster import kinds
+from reberth.cluster.cache import Cache
+from reberth.cluster.pods.identity import name_history
+from reberth.cluster.pods.requests import Version, read_version
+from reberth.cluster.resources import ALL
+from reberth.values.errors import ReberthError
+from reberth.values.refusal import Refused
+from rescheduler.execution.context import Equipment, Forecast
+from rescheduler.execution.executor import Executor
+from rescheduler.execution.extenders import asking
+from rescheduler.execution.orders import compose_order
+from rescheduler.execution.recovery import Unfinished, resume
+from rescheduler.execution.store import Store
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.settings import ReschedulerSettings
+from rescheduler.telemetry.events import REPORTER, Report
+
+SYNCING_TIME = 30.0
+
+_NEEDED_KINDS = (
+    kinds.POD,
+    kinds.NODE,
+    kinds.REPLICA_SET,
+    kinds.STATEFUL_SET,
+    kinds.REPLICATION_CONTROLLER,
+)
+
+# Makes the forecast for the version of Kubernetes that the API server says.
+Foresee = Callable[[Version], Forecast]
+
+
+class NotMirrored(ReberthError):
+    """What a move needs to see cannot be read."""
+
+
+async def perform_move(
+    access: Access,
+    settings: ReschedulerSettings,
+    pod: tuple[str, str],
+    *,
+    policy: ReschedulerPolicy = ReschedulerPolicy(),  # noqa: B008 - frozen
+    to: tuple[str, ...] = (),
+    reason: str = "asked for by hand",
+    tell: Callable[[str], None],
+    foresee: Foresee | None = None,
+) -> Report | Refused:
+    """Move a pod (namespace, name) and give what came of it.
+
+    Whatever a dead leader left is settled before. Raises ReberthError: then what was begun stands in the
+    workload's history, and the next leader takes it on. So it does after a cancellation.
+    """
+    async with Api(access, settings.api) as api, leading_by_hand(api, settings) as leadership:
+        if isinstance(leadership, Refused):
+            return leadership
+        async with equipping(
+            api, settings, leadership, policy=policy, tell=tell, foresee=foresee
+        ) as equipment:
+            return await _perform(equipment, *pod, to=to, reason=reason)
+
+
+@asynccontextmanager
+async def leading_by_hand(api: Api, settings: ReschedulerSettings) -> AsyncIterator[Leadership | Refused]:
+    """Lead, unless somebody else does; a daemon takes a move over (`handing_over`)."""
+    async with leading(api, settings.lease, identity=name_holder(), give_way=True) as leadership:
+        yield leadership
+
+
+@asynccontextmanager
+async def equipping(
+    api: Api,
+    settings: ReschedulerSettings,
+    leadership: Leadership,
+    *,
+    policy: ReschedulerPolicy,
+    tell: Callable[[str], None],
+    foresee: Foresee | None,
+) -> AsyncIterator[Equipment]:
+    """Mirror what a move needs to see, and have all else at hand."""
+    version = read_version(await api.version())
+    cache = Cache(version=version, annotations=policy.protections.annotation_keys)
+    forecast = foresee(version) if foresee else None
+    needed = [one for one in ALL if forecast or one.kind in _NEEDED_KINDS]
+    identity = leadership.identity
+    try:
+        async with (
+            recording(api, reporter=REPORTER, instance=identity) as recorder,
+            asking(api, settings.extender_access) as asker,
+            mirroring(api, cache, needed) as mirror,
+        ):
+            await _sync(mirror)
+            store = Store(api, leadership)
+            yield Equipment(
+                api,
+                store,
+                mirror,
+                asker,
+                recorder,
+                settings=lambda: settings,
+                policy=lambda: policy,
+                clock=time.time,
+                tell=tell,
+                forecast=forecast,
+            )
+    except ExceptionGroup as group:
+        # The mirror's tasks and its body end together; what went wrong first says why.
+        raise group.exceptions[0] from group
+
+
+async def _sync(mirror: Mirror) -> None:
+    try:
+        async with asyncio.timeout(SYNCING_TIME):
+            await mirror.synced()
+    except TimeoutError:
+        troubles = {name: trouble for name, trouble in mirror.troubles().items() if trouble}
+        said = "; ".join(f"{name}: {trouble}" for name, trouble in sorted(troubles.items()))
+        raise NotMirrored(f"not mirrored within {SYNCING_TIME:g} s: {said}") from None
+
+
+async def _perform(
+    equipment: Equipment, namespace: str, name: str, *, to: tuple[str, ...], reason: str
+) -> Report | Refused:
+    """Settle what was left, then move; a move of this very pod that was left is taken to its end instead."""
+    executor = Executor(equipment)
+    unfinished = (await resume(equipment, executor)).unfinished
+    for one in unfinished:
+        if (one.case.namespace, one.entry.pod) == (namespace, name):
+            return await executor.follow(one.case, one.entry)
+    async with _following(executor, unfinished) as followed:
+        order = await compose_order(equipment, namespace, name, to=to, reason=reason)
+        if isinstance(order, Refused):
+            return order
+        await asyncio.gather(*followed(namespace, name_history(order.signature.root)))
+        return await executor.move(order)
+
+
+@asynccontextmanager
+async def _following(
+    executor: Executor, unfinished: Iterable[Unfinished]
+) -> AsyncIterator[Callable[[str, str], list[asyncio.Task[Report]]]]:
+    """Follow the moves of others meanwhile; what has not ended then stays open for the next leader.
+
+    Gives the tasks that belong to a history.
+    """
+    tasks = [(one.case, asyncio.create_task(executor.follow(one.case, one.entry))) for one in unfinished]
+    try:
+        yield lambda namespace, history: [
+            task for case, task in tasks if (case.namespace, case.history) == (namespace, history)
+        ]
+    finally:
+        for _, task in tasks:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in tasks), return_exceptions=True)

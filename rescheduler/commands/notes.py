@@ -1,0 +1,67 @@
+"""What a person may do with the notes on nodes: see them, and clear them away."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from reberth.client.api import Api
+from reberth.cluster.resources import NODES
+from reberth.memory.notes import ANNOTATION, Note, Notes, read_notes
+from reberth.records import Node
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+from rescheduler.execution.store import Store
+
+
+class Carried(NamedTuple):
+    """What one node carries; refused where its annotation cannot be read."""
+
+    node: str
+    notes: Notes | Refused
+
+
+async def list_notes(api: Api, node: str | None) -> list[Carried]:
+    """Give the notes of one node, or of all that carry an annotation."""
+    return [
+        Carried(found.metadata.name, read_notes(found.metadata.annotations[ANNOTATION]))
+        async for found in _find_nodes(api, node)
+        if found.metadata.annotations and ANNOTATION in found.metadata.annotations
+    ]
+
+
+async def clear_notes(api: Api, store: Store, node: str | None, *, tell: Callable[[str], None]) -> bool:
+    """Remove all our notes of one node or of all; false if an annotation could not be read."""
+    is_clear = True
+    for carried in await list_notes(api, node):
+        notes = carried.notes
+        if not isinstance(notes, Refused) and not notes.ours:
+            continue
+        cleared = await store.change_notes(carried.node, lambda notes: replace(notes, ours=()))
+        if isinstance(cleared, Refused):
+            is_clear = False
+            tell(f"{carried.node}: {cleared.rule}: {cleared.reason}")
+        elif not isinstance(notes, Refused):
+            tell(f"{carried.node}: {len(notes.ours)} removed")
+    return is_clear
+
+
+def describe_note(note: Note) -> str:
+    """Say whose note it is, until when it holds, and why."""
+    until = write_time(note.expires_at)
+    mark = note.mark
+    if mark is None:
+        return f"foreign          until {until}  controller {note.controller_uid}  {note.reason}"
+    root = f"  {mark.root.kind} {mark.root.name}" if mark.root else ""
+    strict = "  strict" if mark.strict else ""
+    whom = f"{mark.namespace}{root}  controller {note.controller_uid}"
+    return f"{mark.id:<16} until {until}  {whom}{strict}  {mark.policy}: {note.reason}"
+
+
+async def _find_nodes(api: Api, node: str | None) -> AsyncIterator[Node]:
+    if node is not None:
+        yield await api.get(NODES, node)
+        return
+    async for page in api.list_pages(NODES):
+        for found in page.objects:
+            yield found

@@ -1,0 +1,200 @@
+"""`python -m rescheduler plan`: which pods would move where and why, from a file or from the live cluster."""
+
+import argparse
+import asyncio
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from reberth.cli.inputs import (
+    UsageError,
+    read_bytes,
+    read_now,
+    read_objects,
+    read_scheduler,
+    read_settings,
+    version_argument,
+)
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.mirror import Mirror, mirroring
+from reberth.cluster.cache import Cache
+from reberth.cluster.pods.requests import Version, read_version
+from reberth.cluster.resources import ALL
+from reberth.cluster.snapshot import Snapshot, take
+from reberth.forecast.extender import DEFAULTS
+from reberth.values.errors import ReberthError
+from rescheduler.commands.spinner import telling
+from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.planning.cycle import World
+from rescheduler.planning.explain import Why, explain_pod
+from rescheduler.planning.output import write_json, write_table, write_text, write_words, write_yaml
+from rescheduler.planning.planner import plan
+from rescheduler.planning.policy_file import ReschedulerPolicy
+
+DESCRIPTION = "Say which pods would move where and why, and what keeps the others where they are."
+
+_SYNCING_TIME = 60.0
+_DEFAULT_VERSION = (1, 36)
+_NEEDED = ("nodes", "pods")
+
+
+class Asked(NamedTuple):
+    """Everything that a plan depends on."""
+
+    snapshot: Snapshot
+    policy: ReschedulerPolicy
+    memory: PlanMemory | None
+    world: World
+
+    def describe(self) -> str:
+        pods, nodes = self.snapshot.pods.rows, self.snapshot.nodes.names
+        return f"planning for {len(pods):,} pods on {len(nodes):,} nodes"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster",
+        metavar="OBJECTS",
+        help="all objects, as JSON or YAML; - reads stdin; default: the live cluster",
+    )
+    parser.add_argument("--policy", metavar="FILE", help="a ReschedulerPolicy; default: all defaults")
+    parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
+    parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
+    parser.add_argument(
+        "--kubernetes", metavar="VERSION", type=version_argument, help="default: that of the cluster, or 1.36"
+    )
+    parser.add_argument("--memory", metavar="FILE", help="what the last plan has remembered")
+    parser.add_argument("--remember", metavar="FILE", help="write there what the next plan should know")
+    parser.add_argument("--now", metavar="TIME", help="RFC 3339; default: the clock")
+    parser.add_argument("--why", metavar="POD", help="what everybody says of NAMESPACE/NAME")
+    parser.add_argument(
+        "-o", "--output", choices=("json", "yaml", "table"), default="table", help="default table"
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="of the live cluster")
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+
+
+async def answer(arguments: argparse.Namespace) -> str:
+    """Give what is printed. Raises ConfigurationError, or ReberthError for a cluster that cannot be read."""
+    asked = await _ask(arguments)
+    width = shutil.get_terminal_size((160, 0)).columns
+    if arguments.why:
+        place = _find_pod(asked.snapshot, arguments.why)
+        with telling(asked.describe):
+            why = explain_pod(place, asked.snapshot, asked.policy, asked.memory, world=asked.world)
+        return _write_why(why, arguments.output, width)
+    with telling(asked.describe):
+        made, memory = plan(asked.snapshot, asked.policy, asked.memory, world=asked.world)
+    if arguments.remember:
+        _write(arguments.remember, msgspec.json.encode(memory, order="deterministic"))
+    if arguments.output == "table":
+        return write_table(made, width=width)
+    return write_json(made) if arguments.output == "json" else write_yaml(made)
+
+
+async def _ask(arguments: argparse.Namespace) -> Asked:
+    policy = read_settings(arguments.policy, ReschedulerPolicy())
+    extender = read_settings(arguments.extender_settings, DEFAULTS)
+    memory = None if arguments.memory is None else _read_memory(arguments.memory)
+    now = read_now(arguments.now)
+    snapshot, version = await _read_cluster(arguments, now, policy.protections.annotation_keys)
+    world = World(version, read_scheduler(arguments.scheduler_config, version), extender)
+    return Asked(snapshot, policy, memory, world)
+
+
+async def _read_cluster(
+    arguments: argparse.Namespace, now: float, annotations: frozenset[str]
+) -> tuple[Snapshot, Version]:
+    if arguments.cluster is None:
+        access = Access(arguments.kubeconfig, arguments.context)
+        return await _look(access, now, arguments.kubernetes, annotations)
+    version: Version = arguments.kubernetes or _DEFAULT_VERSION
+    with telling(lambda: f"reading {arguments.cluster}"):
+        reading = read_objects(arguments.cluster, now=now, version=version, annotations=annotations)
+    for fault in reading.faults:
+        sys.stderr.write(f"rescheduler: passed over: {fault}\n")
+    if not reading.snapshot.nodes.names:
+        sys.stderr.write("rescheduler: there is no node among the objects: nothing can be moved\n")
+    return reading.snapshot, version
+
+
+async def _look(
+    access: Access, now: float, asked: Version | None, annotations: frozenset[str]
+) -> tuple[Snapshot, Version]:
+    """Mirror everything once; kinds of ours may not be installed."""
+    async with Api(access) as api:
+        version = asked or read_version(await api.version())
+        cache = Cache(version=version, annotations=annotations)
+        async with mirroring(api, cache, ALL) as mirror:
+            is_read = await _wait(mirror)
+            snapshot, troubles = take(cache, now=now), mirror.troubles()
+    if not is_read:
+        raise ReberthError(f"the cluster was not read within {_SYNCING_TIME:g} s")
+    _tell_troubles({name: trouble for name, trouble in sorted(troubles.items()) if trouble})
+    return snapshot, version
+
+
+async def _wait(mirror: Mirror) -> bool:
+    """Wait until every kind is there or has said why not."""
+    left = set(mirror.watchers)
+
+    async def wait(name: str) -> None:
+        await mirror.watchers[name].answered()
+        left.discard(name)
+
+    try:
+        with telling(lambda: f"reading the cluster: {', '.join(sorted(left))} to come"):
+            async with asyncio.timeout(_SYNCING_TIME):
+                await asyncio.gather(*map(wait, mirror.watchers))
+    except TimeoutError:
+        return False
+    return True
+
+
+def _tell_troubles(troubles: Mapping[str, str]) -> None:
+    """Say what the plan does without; without nodes and pods there is none."""
+    for name in _NEEDED:
+        if name in troubles:
+            raise ReberthError(f"{name} cannot be read: {troubles[name]}")
+    for name, trouble in troubles.items():
+        sys.stderr.write(f"rescheduler: planned without {name}: {trouble}\n")
+
+
+def _find_pod(snapshot: Snapshot, name: str) -> int:
+    namespace, _, own = name.rpartition("/")
+    place = snapshot.pods.named(namespace or "default", own)
+    if place is None:
+        raise UsageError(f"--why: there is no pod {namespace or 'default'}/{own}")
+    return place
+
+
+def _write_why(why: Why, output: str, width: int) -> str:
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(why), indent=2).decode()
+    if output == "yaml":
+        return msgspec.yaml.encode(why).decode().rstrip()
+    parts = (("policies:", why.policies), ("rules:", why.rules), ("plan:", why.plan))
+    lines = write_text(f"{why.pod} on {why.node or 'no node'}: {why.verdict}", width=width, rest="    ")
+    for title, words in parts:
+        rows = [(f"{'!' if word.against else ' '} {word.who}", word.says) for word in words]
+        lines += write_words(title, rows, width=width)
+    return "\n".join(lines)
+
+
+def _read_memory(path: str) -> PlanMemory:
+    try:
+        return msgspec.json.decode(read_bytes(path), type=PlanMemory)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no memory of a plan: {error}") from None
+
+
+def _write(path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""The process that leads: lease, loop, monitors."""

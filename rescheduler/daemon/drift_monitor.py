@@ -1,0 +1,81 @@
+"""Compares what the running scheduler does with the forecast: a few pods a minute, as they are bound."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
+
+from reberth.cluster.cache import Cache, Contents
+from reberth.cluster.rows import PodRow
+from reberth.cluster.snapshot import build
+from reberth.runtime.logs import Log
+from reberth.values.refusal import Refused
+from rescheduler.execution.worker_thread import Think
+from rescheduler.planning.cycle import World
+from rescheduler.planning.drift import Agreement, Binding, DriftSettings, Sampler, judge_binding
+from rescheduler.telemetry import metrics
+
+_MOST_WAITING = 20
+
+log = Log(__name__)
+
+
+class Comparer:
+    """Judges one binding after the other; those that come while too many wait are passed over."""
+
+    def __init__(
+        self, cache: Cache, *, world: Callable[[], World], settings: Callable[[], DriftSettings],
+        clock: Callable[[], float],
+        think: Think,
+    ) -> None:  # fmt: skip
+        self.agreement = Agreement()
+        self._cache = cache
+        self._world = world
+        self._settings = settings
+        self._clock = clock
+        self._think = think
+        self._sampler = Sampler()
+        self._waiting: asyncio.Queue[tuple[Binding, Contents]] = asyncio.Queue(_MOST_WAITING)
+
+    def note(self, pod: PodRow, node: str) -> None:
+        """Take the moment before a binding down, if this one is to be compared."""
+        now = self._clock()
+        if self._waiting.full() or not self._sampler.admit(now, self._settings().per_minute):
+            return
+        self._waiting.put_nowait((Binding(pod.uid, node), self._cache.contents()))
+
+    def find_drift(self) -> Refused | None:
+        return self.agreement.find_drift(self._settings())
+
+    async def compare_for_ever(self) -> NoReturn:
+        while True:
+            binding, contents = await self._waiting.get()
+            before = self.find_drift()
+            self._enter(await self._judge(binding, contents))
+            if (self.find_drift() is None) != (before is None):
+                self._tell(self.find_drift())
+
+    async def _judge(self, binding: Binding, contents: Contents) -> bool | None:
+        world, now = self._world(), self._clock()
+        try:
+            return await self._think(partial(_judge, binding, contents, world, now))
+        except Exception:
+            log.exception("binding not compared", uid=binding.uid)
+            return None
+
+    def _enter(self, agreed: bool | None) -> None:  # noqa: FBT001 - it is a fact, not a flag
+        said = {True: "hit", False: "miss", None: "unknown"}[agreed]
+        metrics.BINDINGS.labels(said).inc()
+        if agreed is not None:
+            self.agreement.enter(agreed, self._settings())
+            metrics.AGREEMENT.set(self.agreement.share or 0.0)
+
+    def _tell(self, drift: Refused | None) -> None:
+        if drift:
+            log.warning("scheduler drift", reason=drift.reason)
+        else:
+            log.info("the scheduler does as forecast again")
+
+
+def _judge(binding: Binding, contents: Contents, world: World, now: float) -> bool | None:
+    return judge_binding(binding, build(contents, now=now), world)

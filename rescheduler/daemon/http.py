@@ -1,0 +1,89 @@
+"""What people and tools ask the daemon: the last plan, the moves, and why a pod is where it is."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from reberth.cluster.tables import Table
+from reberth.memory.backoff import closing_time
+from reberth.records import EvictionHistory
+from rescheduler.daemon.loop import Made
+from rescheduler.execution.worker_thread import think
+from rescheduler.planning.explain import Why, explain_pod
+from rescheduler.planning.output import write_json
+
+_MOST_PAST = 100
+_NO_PLAN = "no plan has been made here yet: another process leads, or the mirror is not filled\n"
+
+
+class Window:
+    """Lets others look at what is known here."""
+
+    def __init__(
+        self, *, last: Callable[[], Made | None], histories: Callable[[], Table[EvictionHistory]]
+    ) -> None:
+        self._last = last
+        self._histories = histories
+        self._one_at_a_time = asyncio.Lock()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/plan", self._show_plan),
+            web.get("/moves", self._show_moves),
+            web.get("/why", self._explain),
+        ]
+
+    async def _show_plan(self, _: web.Request) -> web.Response:
+        made = self._last()
+        if made is None:
+            return web.Response(status=404, text=_NO_PLAN)
+        return web.Response(text=write_json(made.plan), content_type="application/json")
+
+    async def _show_moves(self, _: web.Request) -> web.Response:
+        return _json(list_moves(self._histories().rows()))
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        namespace, _, name = request.query.get("pod", "").rpartition("/")
+        made = self._last()
+        if made is None:
+            return web.Response(status=404, text=_NO_PLAN)
+        place = made.cycle.context.snapshot.pods.named(namespace or "default", name)
+        if place is None:
+            return web.Response(
+                status=404, text="no such pod in the last plan; ask with pod=NAMESPACE/NAME\n"
+            )
+        async with self._one_at_a_time:  # it takes as long as a plan
+            return _json(await think(lambda: _ask(made, place)))
+
+
+def list_moves(histories: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401 - rows or a list
+    """Give all open moves, and the last of those that have ended, the newest first."""
+    found = list(histories)
+    opened = [_place(each, move) for each in found for move in each.status.open or ()]
+    ended = [(closing_time(move), move.id, _place(each, move)) for each, move in _list_past(found)]
+    last = sorted(ended, key=lambda one: one[:2], reverse=True)[:_MOST_PAST]
+    return {"open": opened, "past": [each for _, _, each in last]}
+
+
+def _list_past(histories: list[EvictionHistory]) -> Iterator[tuple[EvictionHistory, Any]]:
+    for each in histories:
+        for move in each.status.past or ():
+            yield each, move
+
+
+def _place(history: EvictionHistory, move: msgspec.Struct) -> dict[str, Any]:
+    workload = history.spec.workload
+    whose = {"namespace": history.metadata.namespace, "workload": f"{workload.kind}/{workload.name}"}
+    return {**whose, **msgspec.to_builtins(move)}
+
+
+def _ask(made: Made, place: int) -> Why:
+    cycle = made.cycle
+    return explain_pod(place, cycle.context.snapshot, cycle.settings, cycle.memory, world=made.world)
+
+
+def _json(body: object) -> web.Response:
+    return web.Response(body=msgspec.json.encode(body), content_type="application/json")

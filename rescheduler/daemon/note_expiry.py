@@ -1,0 +1,41 @@
+"""Notes whose time is over: removed soon, a strict one at once, since pods wait for its end."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NoReturn
+
+from reberth.cluster.kinds import NODE
+from reberth.cluster.rows import NodeRow
+from reberth.cluster.tables import Table
+from reberth.memory.notes import ANNOTATION, drop_expired, read_notes
+from reberth.runtime.logs import Log
+from reberth.values.errors import ApiError
+from reberth.values.refusal import Refused
+from rescheduler.execution.context import Equipment
+
+_LOOK_EVERY = 1.0
+
+log = Log(__name__)
+
+
+async def tidy_notes(equipment: Equipment) -> NoReturn:
+    """Remove our expired notes for as long as this leads."""
+    while True:
+        for node in list(find_expired(equipment.sight.cache.of(NODE), equipment.clock)):
+            try:
+                await equipment.store.change_notes(node, partial(drop_expired, now=equipment.clock()))
+            except ApiError as error:
+                log.warning("notes not removed", node=node, reason=str(error))
+        await asyncio.sleep(_LOOK_EVERY)
+
+
+def find_expired(nodes: Table[NodeRow], clock: Callable[[], float]) -> Iterator[str]:
+    """Name the nodes that carry a note of ours that has expired."""
+    now = clock()
+    for row in nodes.rows():
+        node = row.record
+        annotation = (node.metadata.annotations or {}).get(ANNOTATION)
+        notes = read_notes(annotation) if annotation else None
+        if notes and not isinstance(notes, Refused) and drop_expired(notes, now) != notes:
+            yield node.metadata.name

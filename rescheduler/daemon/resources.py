@@ -1,0 +1,142 @@
+"""What a daemon has from its start to its stop, whoever leads."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.client.events import WARNING, Recorder, recording
+from reberth.client.lease import name_holder
+from reberth.client.mirror import Mirror, mirroring
+from reberth.cluster.pods.requests import Version, read_version
+from reberth.cluster.resources import ALL
+from reberth.records import ObjectReference
+from reberth.values.refusal import Refused
+from rescheduler.daemon.extender_health import Reach
+from rescheduler.daemon.pause import Pause
+from rescheduler.execution.extenders import Asker, asking
+from rescheduler.model.promises import list_promises_missing
+from rescheduler.observe.cache import NoticingCache
+from rescheduler.observe.forecaster import Foreseeing
+from rescheduler.planning.cycle import World
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.settings import ReschedulerSettings
+from rescheduler.telemetry.events import REPORTER
+
+# Without these nothing is planned or moved.
+NEEDED = ("nodes", "pods", "replicasets", "evictionhistories", "moveledgers", "poddisruptionbudgets")
+_NOT_INSTALLED = "not installed in this cluster"
+
+
+@dataclass(frozen=True)
+class Outfit:
+    """The way to the cluster, its mirror, and the settings as they are now."""
+
+    api: Api
+    lease_api: Api  # with a rate limit of its own: nothing holds the lease up
+    cache: NoticingCache
+    mirror: Mirror
+    asker: Asker
+    pause: Pause
+    reach: Reach
+    recorder: Recorder
+    foresight: Foreseeing
+    identity: str
+    settings: Callable[[], ReschedulerSettings]
+    policy: Callable[[], ReschedulerPolicy]
+
+    async def mirrored(self) -> None:
+        """Wait until all is known that is needed, and of the rest that it is there or why not."""
+        await self.mirror.synced(*NEEDED)
+        for watcher in self.mirror.watchers.values():
+            await watcher.answered()
+
+    def list_missing(self) -> Iterator[str]:
+        """Say what is not mirrored yet and must be."""
+        for name in NEEDED:
+            watcher = self.mirror.watchers[name]
+            if not watcher.is_synced:
+                yield f"{name}: {watcher.trouble}"
+
+    def find_ages(self) -> dict[str, float]:
+        """Tell how old the mirrors are that have lost their way to the server; silence alone is no age."""
+        watchers = self.mirror.watchers.items()
+        return {
+            name: watcher.age if watcher.trouble else 0.0 for name, watcher in watchers if watcher.is_synced
+        }
+
+    def find_unread(self) -> Refused | None:
+        """Tell that the mirror lacks an annotation by which the policy protects pods."""
+        keys = self.policy().protections.annotation_keys
+        if self.cache.keeps_annotations(keys):
+            return None
+        return Refused("StaleMirror", f"pods are read anew, with the annotations {', '.join(sorted(keys))}")
+
+    def keep_annotations(self) -> None:
+        """Read the pods anew if the policy protects them by an annotation that was not kept."""
+        if self.cache.keep_annotations(self.policy().protections.annotation_keys):
+            self.mirror.watchers["pods"].resync()
+
+    def describe_world(self, *, landings: tuple[bool, ...] = (), brakes: tuple[Refused, ...] = ()) -> World:
+        known = self.foresight
+        return World(
+            known.version,
+            known.scheduler,
+            known.extender,
+            ages=self.find_ages(),
+            landings=landings,
+            brakes=brakes,
+        )
+
+    def list_warnings(self) -> Iterator[str]:
+        """Say what cannot be promised, and what is planned without."""
+        yield from list_promises_missing(self.settings().extender)
+        yield from self.pause.list_warnings()
+        if self.reach.refused:
+            yield f"{self.reach.refused.rule}: {self.reach.refused.reason}"
+        for name, watcher in sorted(self.mirror.watchers.items()):
+            if not watcher.is_synced and name not in NEEDED and watcher.trouble != _NOT_INSTALLED:
+                yield f"planned without {name}: {watcher.trouble}"
+
+    def announce_refusal(self, why: str) -> None:
+        """Say as an Event that a changed file is not taken."""
+        lease = self.settings().lease
+        regarding = ObjectReference("coordination.k8s.io/v1", "Lease", lease.namespace, lease.name)
+        self.recorder.record(regarding, reason="SettingsRefused", note=why, action="Reload", kind=WARNING)
+
+
+@asynccontextmanager
+async def outfitting(
+    access: Access,
+    settings: Callable[[], ReschedulerSettings],
+    policy: Callable[[], ReschedulerPolicy],
+    foresee: Callable[[Version], Foreseeing],
+    *,
+    wake: Callable[[str], None],
+) -> AsyncIterator[Outfit]:
+    """Have everything for as long as the context lasts; `wake` hears of what calls for a cycle."""
+    first, identity = settings(), name_holder()
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        lease_api = await enter(Api(access, first.api))
+        api = await enter(Api(access, first.api))
+        version = read_version(await api.version())
+        cache = NoticingCache(version=version, annotations=policy().protections.annotation_keys)
+        recorder = await enter(recording(api, reporter=REPORTER, instance=identity, clock=time.time))
+        asker = await enter(asking(api, first.extender_access))
+        yield Outfit(
+            api=api,
+            lease_api=lease_api,
+            cache=cache,
+            asker=asker,
+            pause=Pause(api, first.lease, on_end=lambda: wake("pause")),
+            reach=Reach(asker, cache, settings=settings, on_change=lambda: wake("extenders")),
+            mirror=await enter(mirroring(api, cache, ALL, settings=first.watch)),
+            recorder=recorder,
+            foresight=foresee(version),
+            identity=identity,
+            settings=settings,
+            policy=policy,
+        )

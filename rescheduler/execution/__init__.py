@@ -1,0 +1,1 @@
+"""MOVE, done: carries moves out, resumes them, watches their replacements."""

@@ -1,0 +1,209 @@
+"""The moves in hand: each a task of its own, from the plan or from an earlier leader, to its outcome."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+
+from reberth.client.lease import LeaseLost
+from reberth.cluster.kinds import HISTORY
+from reberth.memory.history import Ending
+from reberth.records import Outcome
+from reberth.runtime.logs import Log
+from reberth.values.errors import ReberthError
+from reberth.values.refusal import Refused
+from rescheduler.execution.context import Equipment
+from rescheduler.execution.executor import Executor, Order
+from rescheduler.execution.node_order import Turn, Turns
+from rescheduler.execution.orders import compose_planned
+from rescheduler.execution.recovery import Unfinished, resume
+from rescheduler.model.plan import PlannedMove
+from rescheduler.moves.landings import UNDRAWN, judge_landing
+from rescheduler.telemetry.events import Report
+from rescheduler.telemetry.recording import count_end, count_refusal
+
+MOST_LANDINGS = 1000
+_PATIENCE = 30.0
+PLAN_OLD = Refused("PlanOld", "the moves before it in the plan have not landed in time")
+
+log = Log(__name__)
+
+
+class Carrier:
+    """Carries moves out until the group that its tasks belong to ends.
+
+    `on_end` hears of each planned move that has ended, and whether a pod was evicted for it.
+    """
+
+    def __init__(
+        self,
+        equipment: Equipment,
+        group: asyncio.TaskGroup,
+        *,
+        on_end: Callable[[PlannedMove | None, bool], None],
+    ) -> None:
+        self.executor = Executor(equipment)
+        self.failed = False  # some move has not come to an end that is known
+        self.is_well = True
+        self.landings: deque[bool] = deque(maxlen=MOST_LANDINGS)
+        """Of the last moves whether they landed as forecast, oldest first."""
+        self._equipment = equipment
+        self._group = group
+        self._on_end = on_end
+        self._pods: dict[str, asyncio.Task[None]] = {}
+        self._workloads: Counter[tuple[str, str]] = Counter()
+        self._turns = Turns()
+
+    @property
+    def waiting(self) -> int:
+        """Count the moves that have begun and wait for those before them."""
+        return self._turns.waiting
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def begin(self, planned: PlannedMove) -> bool:
+        """Begin a planned move, unless its pod or too many of its workload are being moved."""
+        most = self._equipment.policy().limits.per_workload
+        if self.is_moving(planned.uid) or (most is not None and self._workloads[_whose(planned)] >= most):
+            return False
+        self._workloads[_whose(planned)] += 1
+        turn = self._turns.take((planned.from_, planned.destinations[0].node))
+        self._put(planned.uid, planned, partial(self._move, planned, turn))
+        return True
+
+    def is_moving(self, uid: str) -> bool:
+        """Tell whether the pod of this uid is being moved here."""
+        return uid in self._pods
+
+    def begin_order(self, order: Order, hear: Callable[[Report], Awaitable[None]]) -> bool:
+        """Begin a move that a person has asked for, unless its pod is being moved; it waits for no turn."""
+        uid = order.pod.metadata.uid
+        if self.is_moving(uid):
+            return False
+        self._put(uid, None, partial(self._carry, order, hear))
+        return True
+
+    async def resume(self) -> None:
+        """Settle what others have left; what is evicted is followed from here."""
+        resumed = await resume(self._equipment, self.executor)
+        for report in resumed.reports:
+            self._tell(None, report)
+        for one in resumed.unfinished:
+            self._put(one.entry.pod_uid, None, partial(self._follow, one))
+
+    def has_orphans(self) -> bool:
+        """Tell whether a move stands open that nobody here works on."""
+        histories = self._equipment.sight.cache.of(HISTORY).rows()
+        opened = (move.id for history in histories for move in history.status.open or ())
+        return any(move not in self.executor.held for move in opened)
+
+    async def finished(self) -> None:
+        """Wait for the moves that are in hand now."""
+        await asyncio.gather(*self._pods.values())
+
+    def _put(self, uid: str, planned: PlannedMove | None, work: Callable[[], Awaitable[bool]]) -> None:
+        task = self._group.create_task(self._watch(planned, work))
+        self._pods[uid] = task
+        task.add_done_callback(lambda _: self._drop(uid, task))
+
+    def _drop(self, uid: str, task: asyncio.Task[None]) -> None:
+        if self._pods.get(uid) is task:
+            del self._pods[uid]
+
+    async def _watch(self, planned: PlannedMove | None, work: Callable[[], Awaitable[bool]]) -> None:
+        """Survive the end of one move, whatever it is; losing the lease ends all."""
+        evicted = False
+        try:
+            evicted = await work()
+        except LeaseLost:
+            raise
+        except ReberthError as error:
+            self.failed, self.is_well = True, False
+            log.warning("move interrupted", pod=planned.pod if planned else None, reason=str(error))
+        except Exception:
+            self.failed, self.is_well = True, False
+            log.exception("move failed", pod=planned.pod if planned else None)
+        finally:
+            self._workloads.subtract([_whose(planned)] if planned else [])
+        self._on_end(planned, evicted)
+
+    async def _move(self, planned: PlannedMove, turn: Turn) -> bool:
+        try:
+            order = await self._compose(planned, turn)
+            if isinstance(order, Refused):
+                count_refusal(planned.policy, order)
+                log.info("move dropped", pod=planned.pod, policy=planned.policy, **_describe_refusal(order))
+                return False
+            return self._tell(planned, await self.executor.move(order, on_landing=turn.pass_on))
+        finally:
+            turn.pass_on()
+
+    async def _carry(self, order: Order, hear: Callable[[Report], Awaitable[None]]) -> bool:
+        report = await self.executor.move(order)
+        evicted = self._tell(None, report)
+        await hear(report)
+        return evicted
+
+    async def _compose(self, planned: PlannedMove, turn: Turn) -> Order | Refused:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await turn.come()
+        except TimeoutError:
+            return PLAN_OLD
+        return self._equipment.halt(planned.policy) or await compose_planned(self._equipment, planned)
+
+    async def _follow(self, one: Unfinished) -> bool:
+        with self.executor.holding(one.entry.id):
+            return self._tell(None, await self.executor.follow(one.case, one.entry))
+
+    def _tell(self, planned: PlannedMove | None, report: Report) -> bool:
+        """Say in one line all that is known of a move, and count it."""
+        equipment = self._equipment
+        landing = judge_landing(
+            report.entry, report.ending, extender=equipment.settings().extender, find=equipment.find_node
+        )
+        count_end(report, landing)
+        if landing and landing.cause != UNDRAWN:
+            self.landings.append(landing.as_forecast)
+        said = _describe(report.entry.id, report.ending)
+        if report.refused:
+            said |= _describe_refusal(report.refused)
+        if landing:
+            said |= {"as_forecast": landing.as_forecast, "explained_by": landing.cause}
+        entry = report.entry
+        log.info(
+            "move ended",
+            pod=planned.pod if planned else entry.pod,
+            left=entry.from_,
+            destinations=list(entry.destinations or ()),
+            policy=entry.policy,
+            reason=entry.reason,
+            **(_describe_plan(planned) if planned else {}),
+            **said,
+        )
+        self.is_well = self.is_well and report.is_well
+        return report.refused is None and report.ending.outcome is not Outcome.REFUSED
+
+
+def _whose(planned: PlannedMove) -> tuple[str, str]:
+    return planned.pod.partition("/")[0], planned.workload
+
+
+def _describe_plan(planned: PlannedMove) -> dict[str, object]:
+    figures = {name: getattr(planned, name) for name in ("gain", "cost", "risk", "worth")}
+    chance = sum(each.chance for each in planned.destinations)
+    said = {"workload": planned.workload, "of_level": planned.level, "chance": round(chance, 4)}
+    return said | figures
+
+
+def _describe(move: str, ending: Ending) -> dict[str, object]:
+    values: dict[str, object] = msgspec.structs.asdict(ending)
+    known = {name: value for name, value in values.items() if value is not None}
+    return {"move": move, **known, "outcome": str(ending.outcome)}
+
+
+def _describe_refusal(refused: Refused) -> dict[str, object]:
+    return {"refused": refused.rule, "refusal": refused.reason}

@@ -1,0 +1,248 @@
+"""One move, from its plan to its outcome: does what `moving` says, step after step.
+
+Nothing that matters stands in this process alone. It may be cancelled or killed at any point: whoever leads
+next finds the move in its workload's history and takes it on (`resuming`).
+"""
+
+import asyncio
+import dataclasses
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+
+import msgspec
+from msgspec.structs import replace
+
+from reberth.cluster.kinds import POD
+from reberth.cluster.pods.identity import Signature
+from reberth.memory.history import Ending, advance_move, close_move, draft_move, open_move
+from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
+from reberth.memory.notes import Notes, add_note, compose_note, remove_move
+from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase, Pod
+from reberth.values.refusal import Refused
+from rescheduler.execution.context import Case, Equipment, make_case
+from rescheduler.execution.eviction import Evictor
+from rescheduler.execution.replacement import Follower
+from rescheduler.execution.store import HISTORY_GONE
+from rescheduler.moves.lifecycle import PodState, Situation, Step, next_step, why_undone
+from rescheduler.telemetry.events import Report
+
+_BIRTH = 1.05  # births are cut to the second; and a little for clocks that are not read at one instant
+_LONGEST_WAIT_FOR_BIRTHS = 2.0  # where the API server's clock is ahead of ours
+MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not come to its end")
+
+
+def name_move() -> str:
+    """Make a name that no other move has."""
+    return f"m-{uuid.uuid4().hex[:12]}"
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A decision: this pod is to be moved to one of these nodes, best first."""
+
+    pod: Pod
+    signature: Signature
+    destinations: tuple[str, ...]
+    policy: str
+    reason: str
+    move: str = msgspec.field(default_factory=name_move)
+
+
+class Executor:
+    """Carries out moves, any number at once, one of a workload at a time."""
+
+    def __init__(self, equipment: Equipment) -> None:
+        self.open: set[str] = set()
+        """The moves that hold their notes; `resuming` adds those that are found."""
+        self.held: set[str] = set()
+        """The moves that somebody works on here."""
+        self._equipment = equipment
+
+    async def move(self, order: Order, *, on_landing: Callable[[], None] = lambda: None) -> Report:
+        """Carry a new move out, to its outcome; `on_landing` hears that the replacement has a node."""
+        await self._outlive_births(order)
+        entry = self._draft(order)
+        with self.holding(entry.id):
+            return await self._move(order, entry, on_landing)
+
+    @contextmanager
+    def holding(self, move: str) -> Iterator[None]:
+        """Work on a move: nobody else here takes it for one that was left."""
+        self.held.add(move)
+        try:
+            yield
+        finally:
+            self.held.discard(move)
+
+    async def _move(self, order: Order, entry: OpenMove, on_landing: Callable[[], None]) -> Report:
+        most = self._equipment.policy().limits.per_workload
+        start = partial(_open_one, entry=entry, most=most)
+        history = await self._equipment.store.start_history(order.signature, start)
+        if isinstance(history, Refused):
+            report = Report(entry, Ending(Outcome.REFUSED), history)
+            self._equipment.tell(f"{entry.id}: {report}")
+            return report
+        case = dataclasses.replace(self._make_case(order, entry, history), on_landing=on_landing)
+        case.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
+        settled = await self.settle(case, Situation(entry, None, noted=False, pod=PodState.ALIVE))
+        return settled if isinstance(settled, Report) else await self.follow(case, settled)
+
+    async def settle(self, case: Case, seen: Situation) -> Report | OpenMove:
+        """Take a move on until its pod is evicted and the debit spent, or it is closed."""
+        self.open.add(seen.entry.id)
+        doings = self._doings()
+        while True:
+            step = next_step(seen, now=self._equipment.clock())
+            if step is Step.VERIFY:
+                return seen.entry
+            if step is Step.FORGET:
+                return self._forget(case, seen)
+            if step is Step.CLOSE:
+                refused = why_undone(seen, now=self._equipment.clock())
+                return await self._close(case, seen.entry, Ending(Outcome.REFUSED), refused)
+            case.reporter.tell(step.value)
+            seen = await doings[step](case, seen)
+
+    async def follow(self, case: Case, entry: OpenMove) -> Report:
+        """Wait for the outcome of a move whose pod is evicted, and write it down."""
+        case.reporter.tell("waiting for the replacement")
+        ending = await Follower(self._equipment, case).follow(entry)
+        return await self._close(case, entry, ending, None)
+
+    async def _outlive_births(self, order: Order) -> None:
+        """Wait until none of the pods that are there can be taken for the replacement."""
+        pods = self._equipment.sight.cache.of(POD).within(order.signature.namespace)
+        births = [pod.created for pod in pods if pod.template.controller == order.signature.controller]
+        left = max(births, default=0.0) + _BIRTH - self._equipment.clock()
+        await asyncio.sleep(min(max(left, 0.0), _LONGEST_WAIT_FOR_BIRTHS))
+
+    def _draft(self, order: Order) -> OpenMove:
+        return draft_move(
+            order.pod,
+            order.signature,
+            move=order.move,
+            destinations=order.destinations,
+            policy=order.policy,
+            reason=order.reason,
+            now=self._equipment.clock(),
+        )
+
+    def _make_case(self, order: Order, entry: OpenMove, history: EvictionHistory) -> Case:
+        note = compose_note(
+            order.signature,
+            entry.id,
+            policy=order.policy,
+            reason=order.reason,
+            now=self._equipment.clock(),
+            life=self._equipment.settings().note_life,
+        )
+        return dataclasses.replace(make_case(self._equipment, history), note=note)
+
+    def _doings(self) -> Mapping[Step, Callable[[Case, Situation], Awaitable[Situation]]]:
+        return {
+            Step.ENTER_DEBIT: self._enter_debit,
+            Step.WRITE_NOTE: self._write_note,
+            Step.ADVANCE_TO_NOTED: partial(self._advance, phase=Phase.NOTED),
+            Step.EVICT: self._evict,
+            Step.ADVANCE_TO_EVICTED: partial(self._advance, phase=Phase.EVICTED),
+            Step.SPEND_DEBIT: self._spend_debit,
+            Step.REMOVE_NOTE: self._remove_note,
+            Step.RETURN_DEBIT: self._return_debit,
+        }
+
+    async def _enter_debit(self, case: Case, seen: Situation) -> Situation:
+        disruption = Disruption(seen.entry.id, case.namespace, case.workload.uid)
+        limits, now = self._equipment.policy().limits.rates, self._equipment.clock()
+        return await self._change_ledger(
+            seen, partial(add_debit, limits=limits, disruption=disruption, now=now)
+        )
+
+    async def _spend_debit(self, _case: Case, seen: Situation) -> Situation:
+        return await self._change_ledger(
+            seen, partial(mark_spent, move=seen.entry.id, now=self._equipment.clock())
+        )
+
+    async def _return_debit(self, _case: Case, seen: Situation) -> Situation:
+        return await self._change_ledger(seen, partial(return_debit, move=seen.entry.id))
+
+    async def _change_ledger(
+        self, seen: Situation, change: Callable[[MoveLedger], MoveLedger | Refused]
+    ) -> Situation:
+        ledger = await self._equipment.store.change_ledger(change)
+        if isinstance(ledger, Refused):
+            return replace(seen, debit=None, refused=seen.refused or ledger)
+        return replace(seen, debit=find_debit(ledger, seen.entry.id))
+
+    async def _write_note(self, case: Case, seen: Situation) -> Situation:
+        now = self._equipment.clock()
+
+        def add(notes: Notes) -> Notes | Refused:
+            return notes if case.note is None else add_note(notes, case.note, now=now, open_moves=self.open)
+
+        node = await self._equipment.store.change_notes(seen.entry.from_, add)
+        if isinstance(node, Refused):
+            return replace(seen, refused=node)
+        return replace(seen, noted=True, node_version=node.metadata.resource_version)
+
+    async def _remove_note(self, _case: Case, seen: Situation) -> Situation:
+        """Remove the note. Where the node is gone, or somebody has spoilt its annotation, there is none."""
+        remove = partial(remove_move, move=seen.entry.id)
+        await self._equipment.store.change_notes(seen.entry.from_, remove)
+        return replace(seen, noted=False, refused=why_undone(seen, now=self._equipment.clock()))
+
+    async def _evict(self, case: Case, seen: Situation) -> Situation:
+        return await Evictor(self._equipment, case).evict(seen)
+
+    async def _advance(self, case: Case, seen: Situation, *, phase: Phase) -> Situation:
+        change = partial(advance_move, move_id=seen.entry.id, phase=phase, now=self._equipment.clock())
+        history = await self._equipment.store.change_history(case.namespace, case.history, change)
+        entry = None if isinstance(history, Refused) else find_open(history, seen.entry.id)
+        if isinstance(history, Refused) or entry is None:
+            return replace(seen, lost=True)
+        if phase == Phase.EVICTED:
+            case.reporter.evicted(entry)
+        return replace(seen, entry=entry, history_version=history.metadata.resource_version)
+
+    async def _close(self, case: Case, entry: OpenMove, ending: Ending, refused: Refused | None) -> Report:
+        """Write the outcome down. A history that is gone has nothing to remember any more."""
+        back_off, before = self._equipment.policy().limits.back_off, ""
+
+        def close(history: EvictionHistory) -> EvictionHistory | Refused:
+            nonlocal before
+            before = history.status.given_up_until or ""
+            return close_move(history, entry.id, ending, now=self._equipment.clock(), back_off=back_off)
+
+        history = await self._equipment.store.change_history(case.namespace, case.history, close)
+        given_up = "" if isinstance(history, Refused) else history.status.given_up_until or ""
+        if given_up > before:
+            case.reporter.given_up(given_up)
+        return self._finish(case, Report(entry, ending, refused))
+
+    def _forget(self, case: Case, seen: Situation) -> Report:
+        """End a move that nobody remembers: its workload is gone."""
+        if seen.pod == PodState.ALIVE:
+            return self._finish(case, Report(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
+        return self._finish(case, Report(seen.entry, Ending(Outcome.GONE)))
+
+    def _finish(self, case: Case, report: Report) -> Report:
+        self.open.discard(report.move)
+        case.reporter.ended(report)
+        case.reporter.tell(f"{report.move}: {report}")
+        return report
+
+
+def find_open(history: EvictionHistory, move: str) -> OpenMove | None:
+    return next((one for one in history.status.open or () if one.id == move), None)
+
+
+def find_debit(ledger: MoveLedger, move: str) -> Debit | None:
+    return next((one for one in ledger.status.debits or () if one.move == move), None)
+
+
+def _open_one(history: EvictionHistory, *, entry: OpenMove, most: int | None) -> EvictionHistory | Refused:
+    """Open a move if no others of the workload are under way, or fewer than may be."""
+    others = [one for one in history.status.open or () if one.id != entry.id]
+    if most is not None and len(others) >= max(most, 1):
+        return MOVE_UNDER_WAY
+    return open_move(history, entry)

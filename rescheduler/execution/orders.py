@@ -1,0 +1,102 @@
+"""A move that a person asks for: which pod, where to, and whether the rules allow it."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from reberth.client.api import Api
+from reberth.cluster import kinds
+from reberth.cluster.pods.identity import Signature, find_controller, sign_pod
+from reberth.cluster.resources import ALL
+from reberth.cluster.snapshot import build
+from reberth.records import ObjectMeta, Pod, WorkloadIdentity
+from reberth.values.errors import NotFound
+from reberth.values.refusal import Refused
+from rescheduler.execution.context import Equipment
+from rescheduler.execution.executor import Order
+from rescheduler.model.plan import PlannedMove
+from rescheduler.moves.lifecycle import MANUAL
+from rescheduler.moves.revalidation import choose_usable, refuse_by_budgets, refuse_pod
+
+NO_SUCH_POD = Refused("NoSuchPod", "there is no such pod")
+NO_FORECAST = Refused("NoFeasibleDestination", "nobody can forecast where the pod fits: name nodes with --to")
+
+_OWNED = {one.kind.name: one for one in ALL if one.kind in (kinds.REPLICA_SET, kinds.JOB)}
+
+
+async def compose_order(
+    equipment: Equipment, namespace: str, name: str, *, to: tuple[str, ...], reason: str
+) -> Order | Refused:
+    """Make an order of a wish; refused with the rule that forbids it."""
+    pod = await equipment.look_up(namespace, name)
+    if pod is None:
+        return replace(NO_SUCH_POD, reason=f"there is no pod {namespace}/{name}")
+    signature = sign_pod(pod.metadata, await _find_owners(equipment.api, pod))
+    if isinstance(signature, Refused):
+        return signature
+    refused = refuse_pod(pod) or await _refuse_by_budgets(equipment, pod)
+    destinations = refused or await _choose_destinations(equipment, pod, signature, to)
+    if isinstance(destinations, Refused):
+        return destinations
+    return Order(pod, signature, destinations, MANUAL, reason)
+
+
+async def compose_planned(equipment: Equipment, planned: PlannedMove) -> Order | Refused:
+    """Make an order of a planned move, if the pod is still the one that the plan has seen."""
+    namespace, _, name = planned.pod.partition("/")
+    pod = await equipment.look_up(namespace, name)
+    if pod is None or pod.metadata.uid != planned.uid:
+        return NO_SUCH_POD
+    controller = find_controller(pod.metadata)
+    tables = (equipment.sight.cache.of(one.kind) for one in _OWNED.values())
+    found = (table.by_uid(controller.uid) for table in tables) if controller else ()
+    owner = next(filter(None, found), None)
+    signature = sign_pod(pod.metadata, {owner.metadata.uid: owner.metadata} if owner else {})
+    if isinstance(signature, Refused):
+        return signature
+    destinations = tuple(each.node for each in planned.destinations)
+    return Order(pod, signature, destinations, planned.policy, planned.reason)
+
+
+async def _find_owners(api: Api, pod: Pod) -> Mapping[str, ObjectMeta]:
+    """Give the metadata of the pod's controller if it may have an owner itself."""
+    controller = find_controller(pod.metadata)
+    found = await _find_owner(api, pod.metadata.namespace, controller) if controller else None
+    return {found.uid: found} if found else {}
+
+
+async def _find_owner(api: Api, namespace: str, controller: WorkloadIdentity) -> ObjectMeta | None:
+    resource = _OWNED.get(controller.kind)
+    if resource is None or resource.api_version != controller.api_version:
+        return None
+    try:
+        owner = await api.get(resource, controller.name, namespace=namespace)
+    except NotFound:
+        return None
+    meta: ObjectMeta = owner.metadata
+    return meta
+
+
+async def _refuse_by_budgets(equipment: Equipment, pod: Pod) -> Refused | None:
+    budgets = await equipment.list_budgets(pod.metadata.namespace)
+    contents, now = equipment.sight.cache.contents(), equipment.clock()
+    uid = pod.metadata.uid
+    return await equipment.think(lambda: refuse_by_budgets(uid, build(contents, now=now), budgets))
+
+
+async def _choose_destinations(
+    equipment: Equipment, pod: Pod, who: Signature, to: tuple[str, ...]
+) -> tuple[str, ...] | Refused:
+    """Take the nodes that were named, those that will not do left out, or else those of the forecast."""
+    forecast, contents, now = equipment.forecast, equipment.sight.cache.contents(), equipment.clock()
+    if not to:
+        if forecast is None:
+            return NO_FORECAST
+        return await equipment.think(lambda: forecast.find_destinations(build(contents, now=now), pod))
+    usable = choose_usable(to, source=pod.spec.node_name or "", who=who, find=equipment.find_node, now=now)
+    if isinstance(usable, Refused) or forecast is None:
+        return usable
+    refused = await equipment.think(
+        lambda: forecast.refuse_destinations(build(contents, now=now), pod, usable)
+    )
+    return refused or usable

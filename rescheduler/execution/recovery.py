@@ -1,0 +1,102 @@
+"""What a dead leader left behind: found in one consistent list, and taken on before anything new is planned.
+
+Moves that had not been noted are undone; those whose eviction may have been sent are settled by a look at
+the pod; those that are evicted wait for their replacement. A debit without a move (its workload was deleted
+with its history) counts as spent, since nobody can tell any more that it was not.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+from reberth.cluster.resources import HISTORIES, NODES
+from reberth.memory.ledger import mark_spent
+from reberth.memory.notes import ANNOTATION, read_notes
+from reberth.records import DebitState, EvictionHistory, MoveLedger, Node, OpenMove
+from reberth.values.errors import NotFound
+from reberth.values.refusal import Refused
+from rescheduler.execution.context import Case, Equipment, make_case
+from rescheduler.execution.executor import Executor, find_debit
+from rescheduler.moves.lifecycle import Situation, judge_pod
+from rescheduler.telemetry import metrics
+from rescheduler.telemetry.events import Report
+
+
+class Unfinished(NamedTuple):
+    """A move whose replacement is still awaited."""
+
+    case: Case
+    entry: OpenMove
+
+
+class Resumed(NamedTuple):
+    """What came of the moves that were found."""
+
+    reports: list[Report]
+    unfinished: list[Unfinished]
+
+
+async def resume(equipment: Equipment, executor: Executor) -> Resumed:
+    """Settle all open moves that nobody here works on.
+
+    Those that are evicted are given back, to be followed to their outcome.
+    """
+    held = frozenset(executor.held)  # before the list: who ends meanwhile was held
+    pages = equipment.api.list_pages(HISTORIES)
+    histories = [history async for page in pages for history in page.objects]
+    ledger = await equipment.store.read_ledger()
+    await _spend_orphans(equipment, histories, ledger, held=held)
+    executor.open.update(move.id for history in histories for move in history.status.open or ())
+    resumed = Resumed([], [])
+    for history in histories:
+        case = make_case(equipment, history)
+        for entry in history.status.open or ():
+            if entry.id in held:
+                continue
+            metrics.MOVES_RESUMED.inc()
+            equipment.tell(f"resuming {entry.id}: {entry.pod} off {entry.from_}, {entry.phase}")
+            seen = await _look(equipment, history, entry, ledger)
+            with executor.holding(entry.id):
+                settled = await executor.settle(case, seen)
+            if isinstance(settled, Report):
+                resumed.reports.append(settled)
+            else:
+                resumed.unfinished.append(Unfinished(case, settled))
+    return resumed
+
+
+async def _spend_orphans(
+    equipment: Equipment, histories: Iterable[EvictionHistory], ledger: MoveLedger, *, held: frozenset[str]
+) -> None:
+    remembered = {move.id for history in histories for move in history.status.open or ()}
+    for debit in ledger.status.debits or ():
+        if debit.state == DebitState.TENTATIVE and debit.move not in remembered | held:
+            await equipment.store.change_ledger(partial(mark_spent, move=debit.move, now=equipment.clock()))
+
+
+async def _look(
+    equipment: Equipment, history: EvictionHistory, entry: OpenMove, ledger: MoveLedger
+) -> Situation:
+    pod = await equipment.look_up(history.metadata.namespace, entry.pod)
+    node = await _find_node(equipment, entry.from_)
+    return Situation(
+        entry,
+        find_debit(ledger, entry.id),
+        noted=node is not None and _carries_note(node, entry.id),
+        pod=judge_pod(pod, entry.pod_uid),
+        resumed=True,
+        node_version=node.metadata.resource_version if node else "",
+        history_version=history.metadata.resource_version,
+    )
+
+
+async def _find_node(equipment: Equipment, name: str) -> Node | None:
+    try:
+        return await equipment.api.get(NODES, name)
+    except NotFound:
+        return None
+
+
+def _carries_note(node: Node, move: str) -> bool:
+    notes = read_notes((node.metadata.annotations or {}).get(ANNOTATION))
+    return not isinstance(notes, Refused) and any(note.mark and note.mark.id == move for note in notes.ours)

@@ -1,0 +1,82 @@
+"""After the eviction: wait for the replacement, until it is Ready or the move's time is over."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from reberth.cluster.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
+from reberth.cluster.rows import PodRow
+from reberth.cluster.snapshot import build
+from reberth.memory.backoff import instant
+from reberth.memory.history import Ending
+from reberth.records import OpenMove, Owner, ReplicationController
+from rescheduler.execution.context import Case, Equipment
+from rescheduler.model.plan import LandingScores
+from rescheduler.moves.outcome import find_replacement, judge_replacement, see
+
+_KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
+    REPLICA_SET,
+    STATEFUL_SET,
+    REPLICATION_CONTROLLER,
+)
+_PAUSE = 0.1
+
+
+class Follower:
+    """Watches what comes of one move."""
+
+    def __init__(self, equipment: Equipment, case: Case) -> None:
+        self._equipment = equipment
+        self._case = case
+        self._had_owner = False
+        self._landed = ""  # uid of the replacement that was scored
+        self._scores: LandingScores | None = None
+
+    async def follow(self, move: OpenMove) -> Ending:
+        change = 0
+        while True:
+            ending = await self._judge(move)
+            if ending:
+                return ending
+            change = await self._wait(move, change)
+
+    async def _wait(self, move: OpenMove, change: int) -> int:
+        """Wait for news, or for the end of the move's time."""
+        left = instant(move.expires_at) - self._equipment.clock()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, left)):
+                change = await self._equipment.sight.changed(since=change)
+                await asyncio.sleep(_PAUSE)  # many may follow at once, and each looks at all pods
+        return change
+
+    async def _judge(self, move: OpenMove) -> Ending | None:
+        pods = self._equipment.sight.cache.of(POD).within(self._case.namespace)
+        owner = self._find_owner(move)
+        sighting = see(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
+        self._had_owner = self._had_owner or owner is not None
+        replacement = find_replacement(move, self._case.others, sighting.pods)
+        scores = await self._score(move, replacement)
+        return judge_replacement(move, replacement, sighting, scores=scores, now=self._equipment.clock())
+
+    def _find_owner(self, move: OpenMove) -> Owner | ReplicationController | None:
+        cache = self._equipment.sight.cache
+        tables = map(cache.of, _KINDS_WITH_REPLICAS)
+        return next(filter(None, (table.by_uid(move.controller_uid) for table in tables)), None)
+
+    async def _score(self, move: OpenMove, replacement: PodRow | None) -> LandingScores | None:
+        """Score a landing once, as soon as it is seen: that is closest to what the scheduler saw."""
+        if replacement is None or replacement.node is None:
+            return None
+        if replacement.uid != self._landed:
+            self._landed = replacement.uid
+            self._case.on_landing()
+            self._case.reporter.tell(f"{replacement.name} landed on {replacement.node}")
+            self._scores = await self._ask_forecast(move, replacement.node)
+        return self._scores
+
+    async def _ask_forecast(self, move: OpenMove, node: str) -> LandingScores | None:
+        equipment, forecast = self._equipment, self._equipment.forecast
+        if forecast is None:
+            return None
+        contents, now = equipment.sight.cache.contents(), equipment.clock()
+        return await equipment.think(lambda: forecast.score_landing(build(contents, now=now), move, node))

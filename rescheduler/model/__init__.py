@@ -1,0 +1,1 @@
+"""Values that every step shares: the plan, its memory, guardrails, quiet hours."""

@@ -1,0 +1,124 @@
+"""What an operator may set of all that keeps moves safe: protections, limits and brakes.
+
+The defaults are the safe choice. What is None is not limited.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from reberth.config.settings import Section
+from reberth.memory.backoff import BackOff
+from reberth.memory.ledger import DisruptionLimits
+from reberth.selectors import is_qualified_name, parse_selector
+from reberth.values.duration import Duration, Percentage
+from rescheduler.model.quiet_hours import QuietHours, find_zone
+
+AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class ProtectionSettings(Section, frozen=True):
+    """Which pods no policy moves. What concerns mirror, DaemonSet and leaving pods cannot be switched off."""
+
+    critical: bool = True
+    """Protect pods that are critical to the system, by their priority."""
+    job_pods: bool = True
+    """Protect the pods of Jobs: an eviction counts as a failure towards the backoffLimit."""
+    local_storage: bool = True
+    """Protect pods whose data stays behind or goes with them: emptyDir, hostPath, ephemeral volumes."""
+    movable_access_modes: tuple[AccessMode, ...] = ("ReadOnlyMany", "ReadWriteMany")
+    """A pod with claims is moved only if each of them has one of these access modes."""
+    resource_claims: bool = True
+    """Protect pods with claims for devices."""
+    gangs: bool = True
+    """Protect the members of groups that are scheduled together."""
+    eviction_responders: bool = True
+    """Protect pods whose eviction somebody else wants to prepare."""
+    rollouts: bool = True
+    """Protect the pods of a workload that is paused, or in the middle of a rollout."""
+    quotas: bool = True
+    """Protect pods whose replacement would find no room in a ResourceQuota."""
+    last_ready: bool = True
+    """Protect the last Ready replica of a workload."""
+    min_replicas: Count = 1
+    """Protect the pods of workloads with fewer replicas."""
+    min_age: Duration = Duration(5 * 60)
+    """Protect pods that are younger."""
+    system_namespaces: tuple[str, ...] = ("kube-node-lease", "kube-public", "kube-system")
+    """Protect the pods of these namespaces unless they are marked as movable."""
+    excluded_namespaces: tuple[str, ...] = ()
+    """Protect the pods of these namespaces."""
+    namespaces: tuple[str, ...] = ()
+    """Protect the pods of all other namespaces; none named means no others."""
+    namespace_selector: str = ""
+    """Protect the pods of namespaces whose labels it does not match, as in `kubectl -l`."""
+    pod_selector: str = ""
+    """Protect the pods whose labels it does not match, as in `kubectl -l`."""
+    protected_pod_annotations: tuple[str, ...] = ()
+    """Protect the pods with one of these annotations: KEY, or KEY=VALUE."""
+    prefer_no_eviction: Literal["no", "price"] = "no"
+    """What the descheduler's annotation prefer-no-eviction means."""
+
+    @property
+    def annotation_keys(self) -> frozenset[str]:
+        """The keys of protectedPodAnnotations: the mirror keeps them for these settings alone."""
+        return frozenset(each.partition("=")[0] for each in self.protected_pod_annotations)
+
+    def __post_init__(self) -> None:
+        for selector in (self.namespace_selector, self.pod_selector):
+            parse_selector(selector)
+        for annotation in self.protected_pod_annotations:
+            if not is_qualified_name(annotation.partition("=")[0]):
+                raise ValueError(f"protectedPodAnnotations: {annotation!r:.60} has no key of an annotation")
+
+
+class LimitSettings(Section, frozen=True):
+    """How much may be moved: in one cycle, at once, and over time."""
+
+    per_cycle: Count | None = 100
+    """Moves that one plan may hold."""
+    per_node: Count | None = 10
+    """Moves at once off a node, and as many onto one."""
+    per_namespace: Count | None = None
+    """Moves at once of a namespace's pods."""
+    per_workload: Count | None = 1
+    """Moves at once of a workload's pods."""
+    rates: DisruptionLimits = DisruptionLimits()
+    """Disruptions over time."""
+    budget_reserve: Percentage = Percentage(0)
+    """So much of what a PodDisruptionBudget allows is left to others, rounded down."""
+    rate_reserve: Percentage = Percentage(0)
+    """So much of each rate is left unused, rounded down."""
+    back_off: BackOff = BackOff()
+    """How long a workload is left alone after moves that brought nothing."""
+    quiet_hours: tuple[QuietHours, ...] = ()
+    """When which policies move nothing."""
+    time_zone: str = "UTC"
+    """Where the quiet hours' clock hangs, such as Europe/Berlin."""
+
+    def __post_init__(self) -> None:
+        find_zone(self.time_zone)
+
+
+class BrakeSettings(Section, frozen=True):
+    """When nothing is moved at all, and when nothing is moved for the sake of balance."""
+
+    not_ready_nodes: Percentage = Percentage(0.1)
+    """Stop if a larger share of the nodes is not Ready."""
+    mirror_age: Duration = Duration(30)
+    """Stop if what is known of the cluster is older."""
+    pending_replacement: Duration = Duration(2 * 60)
+    """Stop while a replacement of ours has been waiting for a node for longer."""
+    landings: Annotated[int, Meta(ge=1)] = 50
+    """Judge the forecast by so many of the last landings."""
+    fewest_landings: Annotated[int, Meta(ge=1)] = 10
+    """Judge it by no fewer."""
+    landings_within: Duration = Duration(24 * 3600)
+    """Judge it by no older ones: so a brake that nobody looks at comes off."""
+    inside_forecast: Percentage = Percentage(0.9)
+    """Stop if a smaller share of the landings was as forecast."""
+    settling: Duration = Duration(10 * 60)
+    """Balance nothing so long after nodes were added to a cluster."""
+    pause_while_draining: bool = True
+    """Balance nothing while an autoscaler takes a node away."""

@@ -1,0 +1,68 @@
+"""What a plan must know of earlier ones, and what the next plan must know of it.
+
+It may be lost: then nodes count as over-utilised from now on, and moves of before are known from the
+histories of their workloads alone.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+
+import msgspec
+
+from reberth.cluster.rows import PodRow
+
+
+class Moved(msgspec.Struct, frozen=True, rename="camel"):
+    """A move that was planned.
+
+    The controller's next pod stays on its destination until the move is paid back. None of its pods is sent
+    back to the node that it left until that is forgotten.
+    """
+
+    controller: str
+    left: str
+    destinations: tuple[str, ...]
+    since: float
+    paid_back: float
+    forgotten: float
+
+
+class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
+    """Plain values: how long nodes have been over-utilised, what was moved where, what was looked at."""
+
+    hot: dict[str, int] = {}
+    moved: tuple[Moved, ...] = ()
+    looked_at: frozenset[str] = (
+        frozenset()
+    )  # in vain, by a plan that could not look at all: others come first
+
+    def expire(self, now: float) -> "PlanMemory":
+        moved = tuple(each for each in self.moved if each.forgotten > now)
+        return msgspec.structs.replace(self, moved=moved)
+
+    def remember(self, moves: Iterable[Moved]) -> "PlanMemory":
+        return msgspec.structs.replace(self, moved=(*self.moved, *moves))
+
+    def moves_of(self, controller: str) -> tuple[Moved, ...]:
+        """Give the moves of a controller's pods."""
+        return self._by_controller.get(controller, ())
+
+    def find_rest(self, row: PodRow) -> float | None:
+        """Tell until when a pod stays that a plan has placed where it is."""
+        controller = row.template.controller
+        if controller is None:
+            return None
+        ends = (each.paid_back for each in self.moves_of(controller.uid) if _has_placed(each, row))
+        return max(ends, default=None)
+
+    @cached_property
+    def _by_controller(self) -> dict[str, tuple[Moved, ...]]:
+        found: defaultdict[str, list[Moved]] = defaultdict(list)
+        for each in self.moved:
+            found[each.controller].append(each)
+        return {controller: tuple(moves) for controller, moves in found.items()}
+
+
+def _has_placed(moved: Moved, row: PodRow) -> bool:
+    return row.node in moved.destinations and row.created >= moved.since - 1

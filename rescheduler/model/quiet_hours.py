@@ -1,0 +1,86 @@
+"""Quiet hours: when which policies leave all pods where they are.
+
+They are hours of the wall clock in a time zone of the operator's choice. An end that is not after the start
+lies on the next day, and the days named are those on which the hours begin.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from reberth.config.settings import Section
+from reberth.values.duration import Measure
+from reberth.values.refusal import Refused
+from rescheduler.model.plan import PolicyName
+
+_FORM = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+
+
+class TimeOfDay(Measure, int):
+    """A time on the wall clock, as minutes since midnight."""
+
+    expected = "a time of day such as 06:30 or 22:00"
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        found = _FORM.fullmatch(text)
+        return cls(int(found[1]) * 60 + int(found[2])) if found else None
+
+    @property
+    def time(self) -> time:
+        return time(*divmod(self, 60))
+
+
+class QuietHours(Section, frozen=True):
+    """From start to end these policies move nothing."""
+
+    start: TimeOfDay
+    """When the hours begin."""
+    end: TimeOfDay
+    """When they end; on the next day if that is not after the start."""
+    days: tuple[Day, ...] = ()
+    """The days on which they begin; none named means all."""
+    policies: tuple[PolicyName, ...] = ()
+    """Who rests; none named means all policies."""
+
+
+def find_zone(name: str) -> tzinfo:
+    """Give a time zone by its name, such as Europe/Berlin. Raises ValueError for one that nobody knows."""
+    if name == "UTC":  # known everywhere, even where no time zones are installed
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"timeZone {name!r:.60} is not known on this machine") from None
+
+
+def find_quiet(hours: Iterable[QuietHours], policy: str, *, zone: tzinfo, now: float) -> Refused | None:
+    """Tell until when a policy rests, if it does now."""
+    ends = [
+        end
+        for each in hours
+        if not each.policies or policy in each.policies
+        for begin, end in _spans(each, zone, now)
+        if begin <= now < end.timestamp()
+    ]
+    if not ends:
+        return None
+    last = max(ends)
+    return Refused("QuietHours", f"policy {policy} rests until {last:%H:%M} ({zone})", last.timestamp())
+
+
+def _spans(hours: QuietHours, zone: tzinfo, now: float) -> Iterator[tuple[float, datetime]]:
+    """Give what may hold now: the hours that begin today, and those that began yesterday."""
+    today = datetime.fromtimestamp(now, zone).date()
+    for day in (today, today - timedelta(days=1)):
+        if not hours.days or DAYS[day.weekday()] in hours.days:
+            last_day = day if hours.start < hours.end else day + timedelta(days=1)
+            yield _at(day, hours.start, zone).timestamp(), _at(last_day, hours.end, zone)
+
+
+def _at(day: date, moment: TimeOfDay, zone: tzinfo) -> datetime:
+    return datetime.combine(day, moment.time, zone)

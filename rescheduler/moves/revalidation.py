@@ -1,0 +1,164 @@
+"""What forbids a move, asked of the newest state right before the eviction.
+
+A move of the plan is asked by all rules of the plan again. One that a person asks for is asked who owns the
+pod (told by its signature), whether it is on its way out, what its budgets allow, and where it could go.
+"""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from reberth.cluster.kinds import BUDGET, HISTORY, LEDGER
+from reberth.cluster.node_lifecycle import judge_node
+from reberth.cluster.pods.identity import Signature
+from reberth.cluster.snapshot import Snapshot
+from reberth.cluster.tables import Part, Rows, identify
+from reberth.memory.notes import ANNOTATION, matches, read_notes
+from reberth.records import (
+    EvictionHistory,
+    LedgerStatus,
+    MoveLedger,
+    Node,
+    OpenMove,
+    Pod,
+    PodDisruptionBudget,
+)
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+from rescheduler.budgets.allowances import Toll, ask_budgets
+from rescheduler.budgets.brakes import find_brakes
+from rescheduler.budgets.limits import Spending, begin_limits
+from rescheduler.observe.cluster import Context
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.protections import protect
+
+TERMINATING = Refused("Terminating", "the pod is on its way out already")
+FINISHED = Refused("Finished", "the pod has ended")
+NOT_BOUND = Refused("NotBound", "the pod is on no node yet")
+NOT_MIRRORED = Refused("NotMirrored", "the pod or a node of the move has not been seen yet")
+POD_MOVED = Refused("PodMoved", "the pod is not on the node of the plan")
+
+
+def refuse_pod(pod: Pod) -> Refused | None:
+    """Tell why a pod in this state is not moved."""
+    if pod.metadata.deletion_timestamp:
+        return TERMINATING
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return FINISHED
+    return None if pod.spec.node_name else NOT_BOUND
+
+
+class Fresh(NamedTuple):
+    """What was just read: the budgets of the pod's namespace, and the ledger if there is a debit in it."""
+
+    budgets: tuple[PodDisruptionBudget, ...]
+    ledger: MoveLedger | None = None
+
+
+def refuse_by_budgets(
+    uid: str, snapshot: Snapshot, budgets: tuple[PodDisruptionBudget, ...]
+) -> Refused | None:
+    """Tell which budget forbids an eviction that a person asks for."""
+    place = snapshot.pods.by_uid(uid)
+    if place is None:
+        return NOT_MIRRORED
+    asked = ask_budgets(place, Context(_freshen(snapshot, Fresh(budgets), without="")))
+    return _close(asked) if isinstance(asked, Toll) else asked
+
+
+def refuse_by_rules(
+    move: OpenMove,
+    destination: str,
+    snapshot: Snapshot,
+    fresh: Fresh,
+    *,
+    policy: ReschedulerPolicy,
+    schedulers: frozenset[str],
+) -> Refused | None:
+    """Ask the rules of the plan about an open move once more; what it takes itself does not count."""
+    place, nodes = snapshot.pods.by_uid(move.pod_uid), snapshot.nodes.index
+    if place is None or move.from_ not in nodes or destination not in nodes:
+        return NOT_MIRRORED
+    limits, seen = policy.limits_with_buffer(), _freshen(snapshot, fresh, without=move.id)
+    context = Context(seen, policy.protections, limits, policy.brakes, schedulers)
+    spending = Spending(place, nodes[move.from_], move.policy, nodes[destination])
+    return (
+        next(iter(find_brakes(context)), None)
+        or protect(place, context)
+        or begin_limits(context).refuse(spending)
+    )
+
+
+def choose_usable(
+    names: Iterable[str],
+    *,
+    source: str,
+    who: Signature,
+    find: Callable[[str], Node | None],
+    now: float,
+) -> tuple[str, ...] | Refused:
+    """Keep, in their order, the nodes that a pod may be moved to; refused if there is none.
+
+    The extender draws nobody to a node that is leaving or young, or that the workload should avoid.
+    """
+    verdicts = {
+        name: "the pod is there" if name == source else _judge(find(name), who, now) for name in names
+    }
+    usable = tuple(name for name, verdict in verdicts.items() if verdict is None)
+    if usable:
+        return usable
+    said = "; ".join(f"{name}: {verdict}" for name, verdict in verdicts.items())
+    return Refused("NoFeasibleDestination", said or "no node to go to")
+
+
+def _close(toll: Toll) -> Refused | None:
+    return Refused(toll.rule, toll.reason, toll.until) if toll.left < toll.amount else None
+
+
+def _freshen(snapshot: Snapshot, fresh: Fresh, *, without: str) -> Snapshot:
+    """Put in what was just read, and leave out a move with its debit."""
+    histories = [_forget_move(history, without) for history in snapshot.of(HISTORY)]
+    contents = {**snapshot.contents, BUDGET: _as_rows(fresh.budgets), HISTORY: _as_rows(histories)}
+    if fresh.ledger:
+        debits = tuple(debit for debit in fresh.ledger.status.debits or () if debit.move != without)
+        contents[LEDGER] = _as_rows([replace(fresh.ledger, status=LedgerStatus(debits))])
+    return dataclasses.replace(snapshot, contents=contents)
+
+
+def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:
+    opened = history.status.open or ()
+    others = tuple(one for one in opened if one.id != move)
+    return (
+        history
+        if len(others) == len(opened)
+        else replace(history, status=replace(history.status, open=others))
+    )
+
+
+def _as_rows(records: Iterable[Any]) -> Rows[Any]:
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for record in records:
+        found[record.metadata.namespace].append(record)
+    return Rows((Part(namespace, tuple(found[namespace])) for namespace in sorted(found)), identify)
+
+
+def _judge(node: Node | None, who: Signature, now: float) -> str | None:
+    if node is None:
+        return "no such node"
+    standing = judge_node(node)
+    if standing:
+        return f"{type(standing).__name__.lower()} ({standing.sign})"
+    until = _find_end_of_notes(node, who, now)
+    return f"a note keeps the workload away until {write_time(until)}" if until else None
+
+
+def _find_end_of_notes(node: Node, who: Signature, now: float) -> float | None:
+    """Tell until when the node's notes hold for the pod; what cannot be read keeps nobody away."""
+    notes = read_notes((node.metadata.annotations or {}).get(ANNOTATION))
+    if isinstance(notes, Refused):
+        return None
+    ends = (note.expires_at for note in notes if note.holds(now) and matches(note, who))
+    return max(ends, default=None)

@@ -1,0 +1,1 @@
+"""OBSERVE: the cluster as rules and policies see it, and forecasts of one pod."""

@@ -1,0 +1,209 @@
+"""What the rules are asked about: a snapshot, the settings, and what was found out about both only once.
+
+Nothing is looked up before somebody asks. What pods have in common is asked of their template; so 137,500
+pods cost as much as their few thousand templates.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain, count
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.kinds import (
+    BUDGET,
+    DEPLOYMENT,
+    HISTORY,
+    JOB,
+    LEDGER,
+    NAMESPACE,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    Kind,
+)
+from reberth.cluster.pods.identity import Signature, group_of, name_history, sign_pod
+from reberth.cluster.rows import PHASES, PodRow
+from reberth.cluster.snapshot import Snapshot
+from reberth.cluster.tables import Part
+from reberth.cluster.tabulating import read_pods, seal
+from reberth.cluster.templates import Template
+from reberth.forecast.state.profile import DEFAULT_SCHEDULER
+from reberth.memory.history import is_history_of
+from reberth.memory.ledger import LEDGER_NAME, start_ledger
+from reberth.records import (
+    EvictionHistory,
+    MoveLedger,
+    Namespace,
+    Owner,
+    PodDisruptionBudget,
+    ReplicationController,
+    WorkloadIdentity,
+)
+from reberth.selectors import NOTHING, Selector, SelectorError, compile_selector
+from reberth.values.refusal import Refused
+from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings
+
+T = TypeVar("T")
+Workload = Owner | ReplicationController
+
+WORKLOAD_KINDS = (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET)
+_KINDS: dict[tuple[str, str], Kind[Any, Any]] = {(kind.group, kind.name): kind for kind in WORKLOAD_KINDS}
+_FINISHED_PHASES = [PHASES.index(phase) for phase in ("Succeeded", "Failed")]
+
+
+class Budget(NamedTuple):
+    """A PodDisruptionBudget, and whom it selects."""
+
+    record: PodDisruptionBudget
+    selector: Selector
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A cluster as the rules see it. `schedulers` are the names that the forecast has a profile for."""
+
+    snapshot: Snapshot
+    protections: ProtectionSettings = field(default_factory=ProtectionSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    brakes: BrakeSettings = field(default_factory=BrakeSettings)
+    schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
+    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def now(self) -> float:
+        return self.snapshot.now
+
+    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Give what was found under this key, or find it. The key names all that the answer depends on."""
+        if key not in self._known:
+            self._known[key] = find()
+        found: T = self._known[key]
+        return found
+
+    def row(self, place: int) -> PodRow:
+        return self.snapshot.pods.rows[place]
+
+    def template_of(self, place: int) -> int:
+        return int(self.snapshot.pods.template[place])
+
+    def template(self, number: int) -> Template:
+        return self.snapshot.templates.all[number]
+
+    def sign(self, template: int) -> Signature | Refused:
+        """Tell who the pods of a template are."""
+        return self.once(("signature", template), lambda: self._sign(self.template(template)))
+
+    def identify(self, place: int) -> WorkloadIdentity:
+        """Name the root owner of a pod; a pod that nobody owns is its own workload."""
+        signature = self.sign(self.template_of(place))
+        if isinstance(signature, Signature):
+            return signature.root
+        row = self.row(place)
+        return WorkloadIdentity("v1", "Pod", row.name, row.uid)
+
+    def find_owner(self, namespace: str, owner: WorkloadIdentity) -> Workload | None:
+        """Give the mirrored object of an owner; None of a kind that is not mirrored."""
+        kind = _KINDS.get((group_of(owner.api_version), owner.kind))
+        if kind is None:
+            return None
+        rows = self.snapshot.of(kind)
+        found: Workload | None = (
+            rows.by_uid(owner.uid, near=namespace) if owner.uid else rows.named(namespace, owner.name)
+        )
+        return found
+
+    def root(self, template: int) -> Workload | None:
+        """Give the mirrored root owner of a template's pods."""
+        return self.once(("root", template), lambda: self._find_root(self.sign(template)))
+
+    def namespace(self, name: str) -> Namespace | None:
+        return self.snapshot.of(NAMESPACE).named("", name)
+
+    def history(self, template: int) -> EvictionHistory | None:
+        """Give what the workload of a template has been through."""
+        return self.once(("history", template), lambda: self._find_history(self.sign(template)))
+
+    def budgets_of(self, row: PodRow) -> tuple[Budget, ...]:
+        """Give the PodDisruptionBudgets that select a pod."""
+        found = self.snapshot.of(BUDGET).part(row.namespace).read(_compile_all)
+        labels = row.labels if found else {}
+        return tuple(budget for budget in found if budget.selector.matches(labels))
+
+    @property
+    def ledger(self) -> MoveLedger:
+        return self.snapshot.of(LEDGER).named("", LEDGER_NAME) or start_ledger()
+
+    def spread(self, templates: Iterable[int]) -> Bools:
+        """Tell of all pods whether they are made from one of these templates."""
+        chosen = np.zeros(len(self.snapshot.templates.all), np.bool_)
+        chosen[list(templates)] = True
+        return chosen[self.snapshot.pods.template]
+
+    @cached_property
+    def finished(self) -> Bools:
+        return seal(np.isin(self.snapshot.pods.phase, _FINISHED_PHASES))
+
+    @cached_property
+    def workload_of(self) -> Indices:
+        """Number the controllers: one number for each template."""
+        numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+        parts = self.snapshot.of(POD).parts
+        named = chain.from_iterable(part.once("controllers", partial(_name_all, part)) for part in parts)
+        size = len(self.snapshot.templates.all)
+        return seal(np.fromiter(map(numbers.__getitem__, named), np.int32, size))
+
+    @cached_property
+    def replicas(self) -> Ints:
+        """Count the pods of each controller that are there to stay."""
+        return self._count(~self.snapshot.pods.terminating & ~self.finished)
+
+    @cached_property
+    def ready_replicas(self) -> Ints:
+        """Count those of them that are Ready."""
+        pods = self.snapshot.pods
+        return self._count(pods.ready & ~pods.terminating & ~self.finished)
+
+    def _count(self, pods: Bools) -> Ints:
+        workload = self.workload_of[self.snapshot.pods.template[pods]]
+        return seal(np.bincount(workload, minlength=len(self.workload_of)))
+
+    def _sign(self, template: Template) -> Signature | Refused:
+        controller, meta = template.controller, template.pod.metadata
+        found = self.find_owner(template.namespace, controller) if controller else None
+        return sign_pod(meta, {found.metadata.uid: found.metadata} if found else {})
+
+    def _find_root(self, signature: Signature | Refused) -> Workload | None:
+        if isinstance(signature, Refused):
+            return None
+        return self.find_owner(signature.namespace, signature.root)
+
+    def _find_history(self, signature: Signature | Refused) -> EvictionHistory | None:
+        histories = self.snapshot.of(HISTORY)
+        if isinstance(signature, Refused) or not len(histories):
+            return None
+        found = histories.named(signature.namespace, name_history(signature.root))
+        return found if found and is_history_of(found, signature.root) else None
+
+
+def _name_all(part: Part[PodRow]) -> list[Hashable]:
+    """Give for each template of a namespace what tells its controller from others."""
+    templates = part.read(read_pods).templates
+    return [each.controller.uid if each.controller else each for each in templates]
+
+
+def _compile_all(budgets: tuple[PodDisruptionBudget, ...]) -> tuple[Budget, ...]:
+    return tuple(Budget(budget, _compile(budget)) for budget in budgets)
+
+
+def _compile(budget: PodDisruptionBudget) -> Selector:
+    """What the API server cannot compile selects nothing there either."""
+    try:
+        return compile_selector(budget.spec.selector)
+    except SelectorError:
+        return NOTHING

@@ -1,0 +1,115 @@
+"""What the executor asks of the forecast: where a pod may be moved to, and what a landing was worth."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reberth.cluster.node_lifecycle import judge_node
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.snapshot import Snapshot
+from reberth.forecast.cycle import score
+from reberth.forecast.extender import DEFAULTS, ExtenderSettings, Memory, find_own
+from reberth.forecast.forecast import profile_of
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import ask_next
+from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.verdict import Rejected, Unforeseeable
+from reberth.forecast.state.view import View, view
+from reberth.records import OpenMove, Pod
+from reberth.values.refusal import Refused
+from rescheduler.model.plan import BROKEN_RULES, LandingScores
+from rescheduler.observe.prospects import Outlook, Prospect, list_destinations, look_ahead
+
+NO_FEASIBLE_DESTINATION = "NoFeasibleDestination"
+
+
+@dataclass(frozen=True)
+class Foreseeing:
+    """The forecast for this version of Kubernetes, this scheduler and our extender's settings."""
+
+    version: Version
+    scheduler: Scheduler
+    extender: ExtenderSettings = DEFAULTS
+
+    @property
+    def schedulers(self) -> frozenset[str]:
+        return frozenset(self.scheduler.profiles)
+
+    def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
+        """Give the nodes that the pod may go to, but for its own, the best first."""
+        prospect = self._look_ahead(snapshot, pod)
+        if isinstance(prospect, Refused):
+            return prospect
+        names, records = snapshot.nodes.names, snapshot.nodes.records
+        noted = self._remember(prospect.seen.ground).opine(prospect.forecast.asked).noted
+        good = [judge_node(records[node]) is None and names[node] not in noted for node in prospect.nodes]
+        chosen = prospect.feasible & np.array(good) & (prospect.nodes != prospect.source)
+        if not chosen.any():
+            return Refused(NO_FEASIBLE_DESTINATION, "the pod fits on no node that it may be drawn to")
+        return tuple(names[node] for node in list_destinations(prospect, chosen))
+
+    def refuse_destinations(
+        self, snapshot: Snapshot, pod: Pod, destinations: tuple[str, ...]
+    ) -> Refused | None:
+        """Tell why the pod fits on none of these nodes."""
+        prospect = self._look_ahead(snapshot, pod)
+        if isinstance(prospect, Refused):
+            return prospect
+        index = snapshot.nodes.index
+        places = [index[name] for name in destinations if name in index]
+        if np.isin(places, prospect.forecast.feasible).any():
+            return None
+        reasons = {reason for place in places for reason in prospect.forecast.reasons(place)}
+        return Refused(NO_FEASIBLE_DESTINATION, "; ".join(sorted(reasons)) or "none of the nodes is known")
+
+    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
+        """Score the node that was left and the one where the pod is now, in one list without the pod."""
+        seen = self._see(snapshot)
+        place, nodes = _find_replacement(snapshot, move, landed_on), snapshot.nodes.index
+        if place is None or move.from_ not in nodes or landed_on not in nodes:
+            return None
+        asked = ask_next(seen.ground, place)
+        profile = profile_of(asked, self.scheduler)
+        if isinstance(profile, Unforeseeable):
+            return None
+        both = np.array(sorted({nodes[move.from_], nodes[landed_on]}), np.int32)
+        prospect = look_ahead(place, seen, self._outlook(seen))
+        listed = both if isinstance(prospect, Refused) else np.union1d(prospect.nodes, both).astype(np.int32)
+        found = score(asked, seen.without(place), profile, listed)
+        if isinstance(found, Rejected):
+            return None
+        totals = dict(zip(listed.tolist(), found.totals.tolist(), strict=True))
+        is_mended = move.policy == BROKEN_RULES and not _may_return(prospect, nodes[move.from_])
+        return LandingScores(None if is_mended else totals[nodes[move.from_]], totals[nodes[landed_on]])
+
+    def _look_ahead(self, snapshot: Snapshot, pod: Pod) -> Prospect | Refused:
+        place = snapshot.pods.by_uid(pod.metadata.uid)
+        if place is None:
+            return Refused(NO_FEASIBLE_DESTINATION, "the pod has not been seen yet")
+        seen = self._see(snapshot)
+        found = look_ahead(place, seen, self._outlook(seen))
+        return Refused(NO_FEASIBLE_DESTINATION, found.reason) if isinstance(found, Refused) else found
+
+    def _see(self, snapshot: Snapshot) -> View:
+        return view(Ground(snapshot, self.version))
+
+    def _outlook(self, seen: View) -> Outlook:
+        return Outlook(self.scheduler, find_own(self.scheduler, self._remember(seen.ground)))
+
+    def _remember(self, ground: Ground) -> Memory:
+        return ground.once("memory", lambda: Memory(ground, self.extender))
+
+
+def _may_return(prospect: Prospect | Refused, source: int) -> bool:
+    return not isinstance(prospect, Refused) and bool(np.isin(source, prospect.forecast.feasible))
+
+
+def _find_replacement(snapshot: Snapshot, move: OpenMove, landed_on: str) -> int | None:
+    """Find the youngest pod of the move's controller on the node."""
+    rows = snapshot.pods.rows
+    theirs = [
+        place
+        for place in snapshot.pods.on(snapshot.nodes.index.get(landed_on, -1)).tolist()
+        if (controller := rows[place].template.controller) and controller.uid == move.controller_uid
+    ]
+    return max(theirs, key=lambda place: (rows[place].created, rows[place].uid), default=None)

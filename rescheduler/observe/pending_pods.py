@@ -1,0 +1,58 @@
+"""Pods that wait for a node come first: the room that they are about to take is no room for moves.
+
+Who waits and fits somewhere is seen where kube-scheduler would put it next, so a plan begins with the cluster
+as it will be in a moment. Who fits nowhere takes nothing and stops nothing: it may wait for good.
+"""
+
+import numpy as np
+
+from reberth.cluster.columns import Indices
+from reberth.forecast.forecast import forecast
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import ask_pending
+from reberth.forecast.state.verdict import Unforeseeable
+from reberth.forecast.state.view import View
+from rescheduler.observe.prospects import Outlook
+
+# More are rarely about to land at once, and each costs a forecast.
+_MOST = 100
+
+
+def place_waiting(seen: View, outlook: Outlook) -> View:
+    """See the pods that wait where they will land, in the order in which kube-scheduler takes them."""
+    rows, hopeless, forecasts = seen.ground.snapshot.pods.rows, set(), 0
+    for place in _list_waiting(seen.ground).tolist():
+        alike = (rows[place].template, rows[place].own)
+        if alike in hopeless:
+            continue
+        if forecasts == _MOST:
+            break
+        forecasts += 1
+        node = _find_landing(place, seen, outlook)
+        if node is None:
+            hopeless.add(alike)
+        else:
+            seen = seen.with_pod_on(place, node)
+    return seen
+
+
+def _list_waiting(ground: Ground) -> Indices:
+    """List the pods that kube-scheduler may bind at any moment: the most important first, then the oldest."""
+    pods = ground.snapshot.pods
+    nowhere = np.flatnonzero((pods.node < 0) & ~pods.terminating)
+    waiting = nowhere[[_is_queued(ground, place) for place in nowhere.tolist()]] if len(nowhere) else nowhere
+    order = np.lexsort((waiting, pods.created[waiting], -pods.priority[waiting]))
+    return waiting[order].astype(np.int32)
+
+
+def _is_queued(ground: Ground, place: int) -> bool:
+    row = ground.snapshot.pods.rows[place]
+    return row.node is None and not row.is_finished and not row.template.spec.scheduling_gates
+
+
+def _find_landing(place: int, seen: View, outlook: Outlook) -> int | None:
+    """Tell where a pod lands; a node that it is nominated for stands already in all forecasts."""
+    found = forecast(ask_pending(seen.ground, place), seen, outlook.scheduler, advisers=outlook.advisers)
+    if isinstance(found, Unforeseeable) or not len(found.feasible):
+        return None
+    return int(found.best[0])

@@ -1,0 +1,182 @@
+"""How far nodes are used by what their pods request, and where too much of that begins.
+
+Only nodes that are here to stay are looked at: one that is leaving or not finished is neither full nor empty.
+Likewise only pods that stay: what a terminating one holds is on its way.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.node_lifecycle import Leaving
+from reberth.cluster.pods.requests import CPU, MEMORY
+from reberth.cluster.tabulating import seal
+from reberth.forecast.plugins.node_resources import column
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.view import View
+from rescheduler.observe.view_cache import Lately
+
+Shares = NDArray[np.float64]
+
+# A node that offers nothing of a resource has no bound of it either.
+_ENDLESS = 2**53
+
+
+class Standing(NamedTuple):
+    """Which nodes are here to stay, and which are known to go."""
+
+    usable: Bools
+    leaving: Bools
+    nodes: Indices  # those that are usable
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Up to which amounts, as [resource, node], nodes are under-utilised and not over-utilised."""
+
+    resources: tuple[str, ...]
+    low: Ints
+    high: Ints
+    part: Shares  # of a node that one unit is; 0 where nobody counts
+    endless: Shares  # what nodes offer; what one does not offer it has without end
+    _known: Lately[Ints] = field(default_factory=Lately, repr=False)
+
+    def uses(self, seen: View) -> Ints:
+        """Give what is requested of the resources, as [resource, node]."""
+        return self._known.once(seen, "uses", lambda: _rows(seen, self.resources, offered=False))
+
+    def find_hot(self, seen: View) -> Bools:
+        """Tell which nodes are over-utilised in any resource."""
+        hot: Bools = np.any(self.uses(seen) > self.high, axis=0)
+        return np.logical_and(hot, standing(seen.ground).usable)
+
+    def find_cold(self, seen: View) -> Bools:
+        """Tell which nodes are under-utilised in all resources."""
+        return self.find_little_used(seen) & standing(seen.ground).usable
+
+    def find_little_used(self, seen: View) -> Bools:
+        """Tell of which nodes that is true, whether they stay or go."""
+        little: Bools = np.all(self.uses(seen) <= self.low, axis=0)
+        return little
+
+
+def standing(ground: Ground) -> Standing:
+    """Tell which nodes are here to stay, and which are going."""
+    return ground.once("standing", lambda: _judge(ground))
+
+
+def shares(seen: View, resource: str) -> Shares:
+    """Give what is requested of a resource as a share of what each node offers; 0 where it offers nothing."""
+    return _divide(seen, resource, slice(None))
+
+
+def set_bounds(
+    seen: View, low: Mapping[str, float], high: Mapping[str, float], *, around_mean: bool
+) -> Bounds:
+    """Make amounts of shares; around the mean they are distances from what nodes have in use on average."""
+    resources = tuple(sorted(high))
+    lows, highs = [], []
+    for name in resources:
+        offered = _column(seen, name, offered=True)
+        mean = _mean(seen, name, offered) if around_mean else 0.0
+        floor, ceiling = (mean - low[name], mean + high[name]) if around_mean else (low[name], high[name])
+        lows.append(_amounts(offered, max(floor, 0.0)))
+        highs.append(_amounts(offered, min(ceiling, 1.0)))
+    offered = _rows(seen, resources, offered=True)
+    counted = (offered > 0) & standing(seen.ground).usable
+    part = np.divide(1.0, offered, out=np.zeros(offered.shape), where=counted)
+    size = seen.ground.size
+    endless = np.where(offered > 0, offered, np.inf)
+    return Bounds(resources, seal(_stack(lows, size)), seal(_stack(highs, size)), seal(part), seal(endless))
+
+
+def list_shares(seen: View, nodes: Indices, resources: Iterable[str]) -> list[dict[str, float]]:
+    """Give what is requested on these nodes, in hundredths of what each offers of cpu, memory and these."""
+    names = sorted({CPU, MEMORY, *resources})
+    columns = [(100 * _divide(seen, name, nodes)).tolist() for name in names]
+    return [
+        {name: round(share, 1) for name, share in zip(names, each, strict=True)}
+        for each in zip(*columns, strict=True)
+    ]
+
+
+def measure_excess(seen: View, bounds: Bounds) -> float:
+    """Add up, as shares of a node, what is used beyond the bounds."""
+    over = np.maximum(bounds.uses(seen) - bounds.high, 0)
+    return float((over * bounds.part).sum())
+
+
+def measure_spread(seen: View) -> float:
+    """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
+    larger = seen.by_node("larger share", _find_larger, standing(seen.ground).nodes)
+    return float(larger.std()) if len(larger) else 0.0
+
+
+def _find_larger(seen: View, nodes: Indices) -> Shares:
+    return np.maximum(*(_divide(seen, name, nodes) for name in (CPU, MEMORY)))
+
+
+def count_on_leaving(seen: View) -> int:
+    """Count the pods on nodes that are going."""
+    leaving = standing(seen.ground).leaving
+    return int(leaving[seen.node[seen.counted]].sum())
+
+
+def _judge(ground: Ground) -> Standing:
+    usable = np.array([verdict is None for verdict in ground.judged], np.bool_)
+    leaving = np.array([isinstance(verdict, Leaving) for verdict in ground.judged], np.bool_)
+    return Standing(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
+
+
+def _divide(seen: View, resource: str, nodes: Indices | slice) -> Shares:
+    """Give what is requested of a resource as a share of what these nodes offer."""
+    offered = _column(seen, resource, offered=True)[nodes]
+    used = _column(seen, resource, offered=False)[nodes]
+    return np.divide(used, offered, out=np.zeros(len(used)), where=offered > 0)
+
+
+def _column(seen: View, resource: str, *, offered: bool) -> Ints:
+    found = column(seen.nodes.allocatable if offered else seen.requested, resource)
+    if found is None:
+        return np.zeros(seen.ground.size, np.int64)
+    return found if offered else found - _find_leaving(seen.ground, resource)
+
+
+def _find_leaving(ground: Ground, resource: str) -> Ints:
+    """Give what terminating pods still hold: it must not drive more pods off their node."""
+    return ground.once(("leaving", resource), lambda: _add_up_leaving(ground, resource))
+
+
+def _add_up_leaving(ground: Ground, resource: str) -> Ints:
+    snapshot = ground.snapshot
+    pods = snapshot.pods
+    leaving = np.flatnonzero(pods.counted & pods.terminating)
+    requests = column(snapshot.templates.requests, resource)
+    total = np.zeros(ground.size, np.int64)
+    if requests is not None:
+        np.add.at(total, pods.node[leaving], requests[pods.template[leaving]])
+    return seal(total)
+
+
+def _stack(columns: list[Ints], size: int) -> Ints:
+    return np.array(columns, np.int64).reshape(len(columns), size)
+
+
+def _rows(seen: View, resources: tuple[str, ...], *, offered: bool) -> Ints:
+    found = [_column(seen, name, offered=offered) for name in resources]
+    return _stack(found, seen.ground.size)
+
+
+def _mean(seen: View, resource: str, offered: Ints) -> float:
+    """Give the mean of the nodes that offer the resource, whatever their sizes."""
+    counted = standing(seen.ground).usable & (offered > 0)
+    return float(shares(seen, resource)[counted].mean()) if counted.any() else 0.0
+
+
+def _amounts(offered: Ints, share: float) -> Ints:
+    amounts: Ints = np.floor(offered * share + 1e-6).astype(np.int64)
+    return np.where(offered > 0, amounts, _ENDLESS)

@@ -1,0 +1,29 @@
+"""What was found out about the last views of a plan; older ones are let go, with all that they hold."""
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from reberth.forecast.state.view import View
+
+T = TypeVar("T")
+
+# A move is judged by the view before it and the one after it.
+_VIEWS = 2
+
+
+class Lately(Generic[T]):
+    """Answers by view and key, each found once."""
+
+    def __init__(self) -> None:
+        self._by_view: dict[View, dict[Hashable, T]] = {}
+
+    def once(self, seen: View, key: Hashable, find: Callable[[], T]) -> T:
+        """Give what was found under this key for this view, or find it."""
+        known = self._by_view.get(seen)
+        if known is None:
+            while len(self._by_view) >= _VIEWS:
+                del self._by_view[next(iter(self._by_view))]
+            known = self._by_view[seen] = {}
+        if key not in known:
+            known[key] = find()
+        return known[key]

@@ -1,0 +1,1 @@
+"""PLAN: order proposals, weigh them, reserve room, refuse with a reason, explain."""

@@ -1,0 +1,170 @@
+"""Everything that is proposed, in its order: what rules demand comes first, then what promises most."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.forecast.state.view import View
+from rescheduler.policies.proposal import Policy, Promises, Proposal, Proposals
+
+_DIGITS = 6
+# What moves leave of promises is found anew for so many proposals, and again once these were all looked at.
+_NEAR, _FIRST = 256, 16
+
+Batch = tuple[Proposals, Policy]
+# What a proposal promises, and who comes first of those that promise alike: complex numbers sort by both.
+Turns = NDArray[np.complex128]
+
+
+class Columns(NamedTuple):
+    """Of each proposal whose batch it is of, which of it, its pod, and its rank beside others.
+
+    Those of a lower class come first, whatever the others promise; the ties decide where nothing else does.
+    """
+
+    batch: Indices
+    number: Indices
+    pods: Indices
+    classes: Indices
+    ties: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Agenda:
+    """Proposals in their order. The columns stand as all were proposed, the turns as they come."""
+
+    batches: Sequence[Batch]
+    columns: Columns
+    order: Ints
+    turns: Turns
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[tuple[Proposal, Policy]]:
+        for place in self.order.tolist():
+            proposals, policy = self.batches[self.columns.batch[place]]
+            yield proposals.pick(int(self.columns.number[place])), policy
+
+    @property
+    def batch(self) -> Indices:
+        return self.columns.batch[self.order]
+
+    @property
+    def pods(self) -> Indices:
+        return self.columns.pods[self.order]
+
+    def only(self, chosen: Bools | slice) -> "Agenda":
+        return Agenda(self.batches, self.columns, self.order[chosen], self.turns[chosen])
+
+    def since(self, place: int) -> "Agenda":
+        """Give what comes from this place on."""
+        return self.only(slice(place, None))
+
+    def near(self) -> "Agenda":
+        """Give those that are next."""
+        return self.only(slice(None, _NEAR))
+
+    def weigh_again(self, seen: View) -> "Agenda":
+        """Sort those that are next by what they promise on another view, and who takes their place too."""
+        agenda, is_settled = self, False
+        while not is_settled:
+            agenda, is_settled = agenda._sort_next(seen)
+        return agenda
+
+    def _sort_next(self, seen: View) -> tuple["Agenda", bool]:
+        """Sort those that are next; tells whether none comes to the front by an old promise."""
+        promises = self.near().weigh(seen)
+        if promises is None:
+            return self, True
+        near, rest = self.order[:_NEAR], self.since(_NEAR)
+        classes, turns = self.columns.classes[near], _take_turns(promises, self.columns.ties[near])
+        ranked = np.lexsort((turns, classes))
+        places = rest.find_places(classes[ranked], turns[ranked])
+        is_near = np.zeros(len(near) + int(places[-1]), np.bool_)
+        is_near[places + np.arange(len(near))] = True
+        order = _merge(near[ranked], rest.order, is_near)
+        after = _merge(turns[ranked], rest.turns, is_near)
+        return Agenda(self.batches, self.columns, order, after), not places[:_FIRST].any()
+
+    def find_places(self, classes: Indices, turns: Turns) -> Ints:
+        """Tell before which of these others come that are of the first one's class, or of one before it."""
+        first = self.columns.classes[self.order[0]] if len(self) else 0
+        alike = bisect_right(self.order, first, key=self.columns.classes.__getitem__)
+        return np.where(classes < first, 0, np.searchsorted(self.turns[:alike], turns))
+
+    def weigh(self, seen: View) -> Promises | None:
+        """Find anew what is promised; None if that is as it was."""
+        batch, pods, promises = self.batch, self.pods, -self.turns.real
+        is_new = False
+        for place in range(len(self.batches)):
+            theirs = np.flatnonzero(batch == place)
+            found = self.batches[place][1].weigh(pods[theirs], seen) if len(theirs) else None
+            if found is not None:
+                promises[theirs], is_new = found, True
+        return promises if is_new else None
+
+    def find_due(self, seen: View) -> Bools:
+        """Tell which of them still matter on a view."""
+        due, batch, pods = np.zeros(len(self), np.bool_), self.batch, self.pods
+        for place, (proposals, policy) in enumerate(self.batches):
+            theirs = np.flatnonzero(batch == place)
+            if len(theirs):
+                due[theirs] = policy.find_due(proposals.cause, pods[theirs], seen)
+        return due
+
+    def list_by_policy(self) -> Iterator[tuple[str, Ints]]:
+        """Give the places of each batch with the name of its policy."""
+        batch = self.batch
+        for place, (proposals, _) in enumerate(self.batches):
+            yield proposals.policy, np.flatnonzero(batch == place)
+
+
+def set_agenda(policies: Iterable[Policy], seen: View, looked_at: frozenset[str]) -> Agenda:
+    """Put in order what the policies propose on a view; who was looked at in vain comes after the others."""
+    batches = [(each, policy) for policy in policies for each in policy.propose(seen)]
+    sizes = [len(each.pods) for each, _ in batches]
+    batch = np.repeat(np.arange(len(batches), dtype=np.int32), sizes)
+    number = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
+    pods = np.concatenate([np.zeros(0, np.int32), *(each.pods for each, _ in batches)])
+    undemanded = np.array([each.demand is None for each, _ in batches], np.int32)[batch]
+    classes = 2 * undemanded + _find_again(pods, seen, looked_at)
+    columns = Columns(batch, number, pods, classes, _break_ties(batches, batch, pods, seen))
+    promises = np.concatenate([np.zeros(0), *(each.promises for each, _ in batches)])
+    turns = _take_turns(promises, columns.ties)
+    order = np.lexsort((columns.ties, turns.real, classes))
+    return Agenda(batches, columns, order, turns[order])
+
+
+def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, seen: View) -> Ints:
+    """Rank by priority and name: pods stand by their names; of one pod, by policy and cause."""
+    names = sorted({(each.policy, each.cause) for each, _ in batches})
+    rank = np.array([names.index((each.policy, each.cause)) for each, _ in batches], np.int32)
+    ties = np.empty(len(pods), np.int64)
+    ties[np.lexsort((rank[batch], pods, seen.ground.snapshot.pods.priority[pods]))] = np.arange(len(pods))
+    return ties
+
+
+def _take_turns(promises: Promises, ties: Ints) -> Turns:
+    """The highest promise comes first."""
+    return -np.round(promises, _DIGITS) + 1j * ties
+
+
+def _merge(near: NDArray[Any], rest: NDArray[Any], is_near: Bools) -> NDArray[Any]:
+    """Put some among the first of the others, so that it is true where one of them stands."""
+    passed = len(is_near) - len(near)
+    first = np.empty(len(is_near), near.dtype)
+    first[is_near], first[~is_near] = near, rest[:passed]
+    return np.concatenate([first, rest[passed:]])
+
+
+def _find_again(pods: Indices, seen: View, looked_at: frozenset[str]) -> Bools:
+    if not looked_at:
+        return np.zeros(len(pods), np.bool_)
+    rows = seen.ground.snapshot.pods.rows
+    return np.fromiter((rows[pod].uid in looked_at for pod in pods.tolist()), np.bool_, len(pods))

@@ -1,0 +1,231 @@
+"""One proposal: made a move, or refused by the first rule that is against it.
+
+The cheap rules come first: what forbids to move the pod at all, then what the columns say, and only then the
+forecast of where it would land.
+"""
+
+from collections.abc import Iterator
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Bools, Indices
+from reberth.values.refusal import Refused
+from rescheduler.budgets.limits import Spending
+from rescheduler.model.plan import Destination, PlannedMove
+from rescheduler.model.plan_memory import Moved
+from rescheduler.observe.node_eligibility import ONLY_LEAVING
+from rescheduler.observe.prospects import Prospect, draw, find_avoided, list_destinations, look_ahead
+from rescheduler.planning.cooldown import find_rest, refuse_resting
+from rescheduler.planning.cycle import Cycle
+from rescheduler.planning.draft import Accepted, Draft
+from rescheduler.planning.pricing import gather_facts
+from rescheduler.planning.worth import SAME, Worth, appraise, find_threshold, grade
+from rescheduler.policies.proposal import Policy, Promises, Proposal
+from rescheduler.protections import protect
+
+_MOST_LIKELY = 0.5
+
+_NO_BETTER = "NoBetterNode"
+_OVER_LIMIT = "Limit"
+_ARRIVED = Refused("Undoes", "the plan has brought a pod of the same owner to this node")
+
+
+class _Candidate(NamedTuple):
+    """A proposal for which everything but limits and the cluster speaks."""
+
+    proposal: Proposal
+    drawn: Prospect
+    destinations: Indices
+    worth: Worth
+
+
+def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: Draft) -> Accepted | Refused:
+    """Make a move of a proposal, or tell what is against it."""
+    refused = next(_list_objections(proposal, cycle, draft), None) or policy.refuse(proposal, draft.seen)
+    if refused:
+        return refused
+    if draft.has_looked_enough(cycle):
+        return Refused(_OVER_LIMIT, f"no more than {cycle.settings.forecasts} forecasts in a cycle")
+    draft.forecast.append(cycle.context.row(proposal.pod).uid)
+    prospect = look_ahead(proposal.pod, draft.seen, cycle.outlook)
+    if isinstance(prospect, Refused):
+        return prospect
+    chosen = _choose(proposal, policy, prospect, cycle, draft)
+    if isinstance(chosen, Refused):
+        return chosen
+    preferred = policy.prefer(proposal, prospect)
+    return _appraise(proposal, prospect, chosen, cycle, draft, preferred=preferred)
+
+
+def refuse_over_limit(cycle: Cycle) -> Refused:
+    """Refuse what comes after the last move of a cycle, whatever it is."""
+    return Refused(_OVER_LIMIT, f"no more than perCycle {cycle.settings.limits.per_cycle} moves in a cycle")
+
+
+def _list_objections(proposal: Proposal, cycle: Cycle, draft: Draft) -> Iterator[Refused]:
+    """Give what forbids to move the pod, wherever it would go."""
+    pod, context = proposal.pod, cycle.context
+    yield from cycle.brakes
+    if proposal.demand is None:
+        yield from cycle.pauses
+        if find_threshold(cycle.settings.level, cycle.settings.worth) is None:
+            yield Refused("Level", f"level {cycle.settings.level} moves only what a rule demands")
+    found = (
+        protect(pod, context)
+        or refuse_resting(
+            context.row(pod),
+            context.history(context.template_of(pod)),
+            cycle.memory,
+            cycle.settings.rest,
+            now=cycle.now,
+        )
+        or _refuse_undoing(pod, cycle, draft)
+        or draft.limits.refuse(Spending(pod, int(draft.seen.node[pod]), proposal.policy))
+    )
+    if found:
+        yield found
+
+
+def _refuse_undoing(pod: int, cycle: Cycle, draft: Draft) -> Refused | None:
+    """Nothing leaves a node that the plan sends a pod of the same owner to."""
+    controller, node = cycle.context.row(pod).template.controller, cycle.context.row(pod).node
+    planned = draft.planned.get(controller.uid, ()) if controller else ()
+    return _ARRIVED if any(each.destinations[0] == node for each in planned) else None
+
+
+def _choose(
+    proposal: Proposal, policy: Policy, prospect: Prospect, cycle: Cycle, draft: Draft
+) -> Bools | Refused:
+    """Choose among the prospect's nodes: feasible and to the purpose, no rule is against it, and better."""
+    fit = prospect.feasible & (prospect.nodes != prospect.source) & policy.choose(proposal, prospect)
+    if not fit.any():
+        return Refused(_NO_BETTER, "no better node fits")
+    for allowed, refused in _list_rules(prospect, cycle, draft):
+        fit &= allowed
+        if not fit.any():
+            return refused
+    better: Bools = fit if proposal.demand is not None else fit & (prospect.gains > SAME)
+    if not better.any():
+        most = int(prospect.gains[fit].max())
+        return Refused(_NO_BETTER, f"the best node gains {most} points, and up to {SAME} count as the same")
+    return better
+
+
+def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tuple[Bools, Refused]]:
+    """Tell which nodes may be moved onto, rule by rule, and what is said where a rule leaves none."""
+    yield cycle.may_enter[prospect.nodes], ONLY_LEAVING
+    avoided = find_avoided(prospect, cycle.outlook.advisers)
+    yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
+    left = _find_left(prospect, cycle, draft)
+    yield ~left, Refused("Undoes", "a pod of the same owner was moved off every node that fits")
+    full = prospect.are_among(draft.limits.list_full())
+    most = cycle.settings.limits.per_node
+    yield ~full, Refused("NodeInFlight", f"no more than perNode {most} onto every node that fits")
+
+
+def _find_left(prospect: Prospect, cycle: Cycle, draft: Draft) -> Bools:
+    """Tell which nodes pods of the same controller were moved off."""
+    controller = prospect.forecast.asked.controller
+    uid = controller.uid if controller else ""
+    index = prospect.seen.nodes.index
+    moves = (*cycle.memory.moves_of(uid), *draft.planned.get(uid, ()))
+    return prospect.are_among([index[each.left] for each in moves if each.left in index])
+
+
+def _appraise(
+    proposal: Proposal,
+    prospect: Prospect,
+    chosen: Bools,
+    cycle: Cycle,
+    draft: Draft,
+    *,
+    preferred: Promises | None,
+) -> Accepted | Refused:
+    destinations = list_destinations(prospect, chosen, preferred=preferred)
+    drawn = draw(prospect, destinations, cycle.outlook.advisers)
+    chance = drawn.chance_among(prospect.nodes[chosen])
+    refused = _refuse_landing(drawn, chance)
+    if refused:
+        return refused
+    gain = drawn.expect(drawn.gains) if proposal.demand is None else proposal.demand * chance
+    facts = gather_facts(proposal.pod, draft.seen, cycle.context, chance=chance)
+    worth = appraise(gain, facts, cycle.settings.prices, demanded=proposal.demand is not None)
+    cheap = _refuse_cheap(proposal, worth, cycle)
+    return cheap or _accept(_Candidate(proposal, drawn, destinations, worth), cycle, draft)
+
+
+def _refuse_landing(drawn: Prospect, chance: float) -> Refused | None:
+    back = drawn.chance_of(drawn.source)
+    if back >= _MOST_LIKELY:
+        return Refused("LandsOnItsNode", f"it would come back to its own node with a chance of {back:.0%}")
+    if chance < _MOST_LIKELY:
+        return Refused(
+            "UncertainLanding", f"it would land on a better node only with a chance of {chance:.0%}"
+        )
+    return None
+
+
+def _refuse_cheap(proposal: Proposal, worth: Worth, cycle: Cycle) -> Refused | None:
+    level = cycle.settings.level
+    least = find_threshold(level, cycle.settings.worth) if proposal.demand is None else 0.0
+    if least is not None and worth.total >= least:
+        return None
+    return Refused("NotWorthIt", f"worth {worth.total:.1f} points, less than {least:g} of level {level}")
+
+
+def _accept(candidate: _Candidate, cycle: Cycle, draft: Draft) -> Accepted | Refused:
+    """Reserve the first destination, unless limits or the cluster are against it."""
+    proposal, drawn, destinations, _ = candidate
+    first = int(destinations[0])
+    limits = draft.limits.spend(Spending(proposal.pod, drawn.source, proposal.policy, first))
+    if isinstance(limits, Refused):
+        return limits
+    after = draft.seen.with_pod_on(proposal.pod, first)
+    mended = cycle.judge.count_mended(proposal.pod, draft.seen, after)
+    worse = cycle.judge.refuse_worse(proposal, draft.seen, after, mended=mended)
+    if worse:
+        return worse
+    return Accepted(_describe(candidate, cycle), after, limits, _remember(candidate, cycle), mended)
+
+
+def _remember(candidate: _Candidate, cycle: Cycle) -> Moved:
+    drawn, rest, now = candidate.drawn, cycle.settings.rest, cycle.now
+    controller, names = drawn.forecast.asked.controller, drawn.seen.nodes.names
+    paid_back = now + find_rest(candidate.worth, rest)
+    return Moved(
+        controller.uid if controller else "",
+        names[drawn.source],
+        tuple(names[node] for node in candidate.destinations.tolist()),
+        since=now,
+        paid_back=paid_back,
+        forgotten=max(paid_back, now + rest.no_return),
+    )
+
+
+def _describe(candidate: _Candidate, cycle: Cycle) -> PlannedMove:
+    proposal, drawn, destinations, worth = candidate
+    row, names = cycle.context.row(proposal.pod), drawn.seen.nodes.names
+    root = cycle.context.identify(proposal.pod)
+    return PlannedMove(
+        pod=f"{row.namespace}/{row.name}",
+        uid=row.uid,
+        workload=f"{root.kind}/{root.name}",
+        from_=names[drawn.source],
+        destinations=_list_chances(drawn, destinations),
+        policy=proposal.policy,
+        mode=cycle.find_mode(proposal.pod, proposal.policy),
+        level=grade(worth, demanded=proposal.demand is not None) or 5,
+        gain=round(worth.gain, 1),
+        cost=round(worth.cost, 1),
+        risk=round(worth.risk, 1),
+        worth=round(worth.total, 1),
+        reason=proposal.reason,
+    )
+
+
+def _list_chances(drawn: Prospect, destinations: Indices) -> tuple[Destination, ...]:
+    chances = drawn.chances[np.searchsorted(drawn.forecast.feasible, destinations)]
+    names = map(drawn.seen.nodes.names.__getitem__, destinations.tolist())
+    return tuple(map(Destination, names, map(round, chances.tolist(), repeat(4))))

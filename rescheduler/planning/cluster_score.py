@@ -1,0 +1,69 @@
+"""How a cluster stands, from its columns alone; no plan may make it worse.
+
+Broken rules weigh most, then pods on nodes that are going, then what nodes use beyond their thresholds, and
+least how unevenly nodes are used. A move for the sake of a pod's preferences may use nodes less evenly, which
+is what they ask for; it may not make any of the other three worse.
+"""
+
+from dataclasses import dataclass, field
+
+from reberth.forecast.state.view import View
+from reberth.values.refusal import Refused
+from rescheduler.model.plan import BETTER_PREFERENCES, ClusterScore
+from rescheduler.observe.utilisation import Bounds, count_on_leaving, measure_excess, measure_spread
+from rescheduler.observe.view_cache import Lately
+from rescheduler.policies.proposal import Proposal
+from rescheduler.policies.rules import Rules
+
+# What numbers of this size differ by is noise.
+_DIGITS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Measures one snapshot, and its views while pods are moved."""
+
+    rules: Rules
+    bounds: Bounds
+    _known: Lately[float] = field(default_factory=Lately, repr=False)
+
+    def measure(self, seen: View) -> ClusterScore:
+        return self.measure_uses(seen, broken=self.rules.count_broken(seen))
+
+    def measure_uses(self, seen: View, *, broken: int) -> ClusterScore:
+        """Measure a view of which it is known how many pods break a rule."""
+        return ClusterScore(
+            broken,
+            count_on_leaving(seen),
+            self._measure_excess(seen),
+            self._measure_spread(seen),
+        )
+
+    def count_mended(self, pod: int, before: View, after: View) -> int:
+        """Count by how many fewer pods break a rule after a move."""
+        touched = self.rules.list_touched(pod, before)
+        return self.rules.count_among(touched, before) - self.rules.count_among(touched, after)
+
+    def refuse_worse(self, proposal: Proposal, before: View, after: View, *, mended: int) -> Refused | None:
+        """Tell what a move would make worse; one that mends a rule may use the nodes less evenly."""
+        if mended < 0:
+            return Refused("WorsensCluster", "other pods would break more rules")
+        if mended > 0:
+            return None
+        return self._refuse_uneven(proposal, before, after)
+
+    def _refuse_uneven(self, proposal: Proposal, before: View, after: View) -> Refused | None:
+        excess, more = self._measure_excess(before), self._measure_excess(after)
+        if more > excess:
+            return Refused("WorsensCluster", "more would be used beyond the thresholds")
+        if more < excess or proposal.policy == BETTER_PREFERENCES:
+            return None
+        if self._measure_spread(after) <= self._measure_spread(before):
+            return None
+        return Refused("WorsensCluster", "nodes would be used less evenly")
+
+    def _measure_excess(self, seen: View) -> float:
+        return self._known.once(seen, "excess", lambda: round(measure_excess(seen, self.bounds), _DIGITS))
+
+    def _measure_spread(self, seen: View) -> float:
+        return self._known.once(seen, "spread", lambda: round(measure_spread(seen), _DIGITS))

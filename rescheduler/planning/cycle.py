@@ -1,0 +1,160 @@
+"""What one plan is made from: the snapshot and all that is known of it, the settings, what is remembered."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reberth.cluster.columns import Bools
+from reberth.cluster.pods.requests import Version
+from reberth.cluster.snapshot import Snapshot
+from reberth.forecast.extender import DEFAULTS, ExtenderSettings, find_own, list_foreign
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.view import View, view
+from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import find_brakes, find_pauses
+from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
+from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.observe.cluster import Context
+from rescheduler.observe.node_eligibility import find_rivals
+from rescheduler.observe.pending_pods import place_waiting
+from rescheduler.observe.prospects import OpinionOnce, Outlook
+from rescheduler.observe.utilisation import standing
+from rescheduler.planning.agenda import Agenda
+from rescheduler.planning.cluster_score import Judge
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.policies import under_utilised_nodes
+from rescheduler.policies.better_preferences import BetterPreferences
+from rescheduler.policies.broken_rules import BrokenRules, set_rules
+from rescheduler.policies.proposal import Policy
+from rescheduler.protections import Automation, list_marked
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Who decides about landings: a version of Kubernetes, its scheduler, and our extender's settings.
+
+    And what only who watches a cluster knows: how many seconds old its mirrors are, whether the last moves
+    landed as forecast, and other brakes.
+    """
+
+    version: Version
+    scheduler: Scheduler
+    extender: ExtenderSettings = DEFAULTS
+    ages: Mapping[str, float] = field(default_factory=dict)
+    landings: tuple[bool, ...] | None = None
+    brakes: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """Everything that stays as it is while a plan is made; `memory` is what the next one begins with.
+
+    What is `seen` is the snapshot, and pods that wait for a node where they are about to land.
+    """
+
+    settings: ReschedulerPolicy
+    context: Context
+    seen: View
+    outlook: Outlook
+    judge: Judge
+    policies: tuple[Policy, ...]
+    made: Mapping[str, Bools]  # by policy: the moves of which templates' pods are made
+    memory: PlanMemory
+    may_enter: Bools
+    looked_at: frozenset[str]
+    brakes: tuple[Refused, ...]
+    pauses: tuple[Refused, ...]
+
+    @property
+    def now(self) -> float:
+        return self.context.now
+
+    def find_mode(self, pod: int, policy: str) -> Mode:
+        """Tell whether a policy's moves of a pod are made: the pod's own mark says it, else the settings."""
+        return APPLY if self.made[policy][self.context.template_of(pod)] else RECOMMEND
+
+    def list_modes(self) -> Iterator[Mode]:
+        """List the modes that moves may have: first what is made, then what is only recommended."""
+        if any(made.any() for made in self.made.values()):
+            yield APPLY
+        if not all(made.all() for made in self.made.values()):
+            yield RECOMMEND
+
+    def find_those_of(self, mode: Mode, agenda: Agenda) -> Bools:
+        """Tell which proposals are of a mode; a pod that waits for a node is nobody's to move."""
+        pods, made = self.context.snapshot.pods, np.zeros(len(agenda), np.bool_)
+        templates = pods.template[agenda.pods]
+        for policy, places in agenda.list_by_policy():
+            made[places] = self.made[policy][templates[places]]
+        return (made if mode == APPLY else ~made) & (pods.node[agenda.pods] >= 0)
+
+    def list_stops(self) -> tuple[Refused, ...]:
+        """Give all that stops every policy, or those that only balance."""
+        stop = self.settings.find_stop()
+        return (*((stop,) if stop else ()), *self.brakes, *self.pauses)
+
+    def list_warnings(self) -> list[str]:
+        """Say what people should know who read the plan."""
+        stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
+        rival = find_rivals(self.seen.nodes.records)
+        scheduler = self.outlook.scheduler
+        foreign = [
+            f"extender {each} is not known here: taken to have no say" for each in list_foreign(scheduler)
+        ]
+        if rival:
+            stopped.append(f"another rescheduler is active: taint {rival}")
+        if not self.outlook.advisers:
+            stopped.append(
+                "the scheduler does not ask Reberth's extender: nothing draws pods to their destinations"
+            )
+        return [*stopped, *foreign]
+
+
+def begin_cycle(
+    snapshot: Snapshot, settings: ReschedulerPolicy, memory: PlanMemory | None, world: World
+) -> Cycle:
+    """Set everything up for one plan."""
+    ground = Ground(snapshot, world.version)
+    outlook = Outlook(world.scheduler, find_own(world.scheduler, OpinionOnce(ground, world.extender)))
+    seen, policies = place_waiting(view(ground), outlook), settings.policies
+    rules = set_rules(policies.broken_rules, world.scheduler)
+    utilisation, hot = under_utilised_nodes.begin(seen, policies.under_utilised_nodes, memory)
+    context = Context(
+        snapshot,
+        settings.protections,
+        settings.limits_with_buffer(),
+        settings.brakes,
+        frozenset(world.scheduler.profiles),
+    )
+    known: tuple[Policy, ...] = (
+        BrokenRules(policies.broken_rules, rules),
+        BetterPreferences(policies.better_preferences, world.scheduler),
+        utilisation,
+    )
+    modes = settings.modes()
+    asked = tuple(policy for policy in known if modes[policy.name] != OFF)
+    before = (memory or PlanMemory()).expire(snapshot.now)
+    return Cycle(
+        settings=settings,
+        context=context,
+        seen=seen,
+        outlook=outlook,
+        judge=Judge(rules, utilisation.bounds),
+        policies=asked,
+        made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
+        memory=PlanMemory(hot, before.moved),
+        looked_at=before.looked_at,
+        may_enter=standing(ground).usable,
+        brakes=(*world.brakes, *find_brakes(context, ages=world.ages, landings=world.landings)),
+        pauses=find_pauses(context),
+    )
+
+
+def _find_made(mode: WantedMode, context: Context) -> Bools:
+    """Tell of which templates' pods the moves are made: their own mark says it, else the mode."""
+    made = np.full(len(context.snapshot.templates.all), mode == APPLY)
+    for template, said in list_marked(context).items():
+        made[template] = said.automation is Automation.APPLY
+    return made

@@ -1,0 +1,108 @@
+"""A plan in the making: what was accepted so far, what was refused, and the cluster as it would be by now."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from reberth.cluster.columns import Bools, Indices
+from reberth.forecast.state.view import View
+from reberth.values.refusal import Refused
+from rescheduler.budgets.limits import Limits
+from rescheduler.model.plan import APPLY, RECOMMEND, Mode, PlannedMove
+from rescheduler.model.plan_memory import Moved, PlanMemory
+from rescheduler.model.refusing import Refusals, Word
+from rescheduler.planning.agenda import Agenda, set_agenda
+from rescheduler.planning.cycle import Cycle
+from rescheduler.policies.proposal import Proposal
+
+
+class Accepted(NamedTuple):
+    """A move, and what is left after it."""
+
+    move: PlannedMove
+    seen: View
+    limits: Limits
+    remembered: Moved
+    mended: int  # so many fewer pods break a rule
+
+
+class Draft:
+    """Grows move by move."""
+
+    def __init__(self, seen: View, limits: Limits) -> None:
+        self.seen = seen
+        self.limits = limits
+        self.planned: defaultdict[str, list[Moved]] = defaultdict(list)  # by controller
+        self.moves: list[PlannedMove] = []
+        self.moved: set[int] = set()
+        self.mended = 0
+        self.forecast: list[str] = []  # the uids of the pods that were forecast, once for each time
+        self._made: list[Moved] = []
+        self._refused: dict[Mode, list[Word]] = {APPLY: [], RECOMMEND: []}
+        self._mode: Mode = APPLY
+        self._proposed: tuple[View, Agenda] | None = None
+
+    def begin_round(self, cycle: Cycle, mode: Mode) -> Agenda:
+        """Give all proposals of a mode; what was refused is asked anew, now that others have moved."""
+        self._mode = mode
+        self._refused[mode].clear()
+        if self._proposed is None or self._proposed[0] is not self.seen:
+            self._proposed = self.seen, set_agenda(cycle.policies, self.seen, cycle.looked_at)
+        return self._proposed[1].only(cycle.find_those_of(mode, self._proposed[1]))
+
+    def is_full(self, cycle: Cycle) -> bool:
+        most = cycle.settings.limits.per_cycle
+        return most is not None and len(self.moves) >= most
+
+    def has_looked_enough(self, cycle: Cycle) -> bool:
+        most = cycle.settings.forecasts
+        return most is not None and len(self.forecast) >= most
+
+    def enter(self, proposal: Proposal, verdict: Accepted | Refused) -> None:
+        """Enter what became of a proposal."""
+        if isinstance(verdict, Accepted):
+            self._accept(proposal.pod, verdict)
+        else:
+            self._refuse(np.array([proposal.pod], np.int32), proposal.policy, verdict)
+
+    def refuse_all(self, left: Agenda, refused: Refused) -> None:
+        """Refuse all proposals that still matter."""
+        staying = left.only(self._find_staying()[left.pods])
+        due = staying.only(staying.find_due(self.seen))
+        for policy, places in due.list_by_policy():
+            self._refuse(due.pods[places], policy, refused)
+
+    def remember(self, cycle: Cycle) -> PlanMemory:
+        """Give what the next plan should know; what is only recommended has moved nobody."""
+        return replace(cycle.memory.remember(self._made), looked_at=self._list_looked_at(cycle))
+
+    def _list_looked_at(self, cycle: Cycle) -> frozenset[str]:
+        """List whom the next plan looks at last; who was looked at a second time begins a new turn."""
+        if not self.has_looked_enough(cycle):
+            return frozenset()
+        forecast = frozenset(self.forecast)
+        return forecast if forecast & cycle.looked_at else forecast | cycle.looked_at
+
+    def list_refused(self, cycle: Cycle) -> Refusals:
+        """Give the refused proposals by pod and policy; nothing more is said of a pod that is moved."""
+        words = [*self._refused[APPLY], *self._refused[RECOMMEND]]
+        return Refusals(words, cycle.context.snapshot.pods.rows, stays=self._find_staying())
+
+    def _refuse(self, pods: Indices, policy: str, refused: Refused) -> None:
+        self._refused[self._mode].append(Word(pods, policy, refused))
+
+    def _find_staying(self) -> Bools:
+        stays = np.ones(len(self.seen.node), np.bool_)
+        stays[list(self.moved)] = False
+        return stays
+
+    def _accept(self, pod: int, accepted: Accepted) -> None:
+        self.moved.add(pod)
+        self.moves.append(accepted.move)
+        self.mended += accepted.mended
+        self.seen, self.limits = accepted.seen, accepted.limits
+        self.planned[accepted.remembered.controller].append(accepted.remembered)
+        if accepted.move.mode == APPLY:
+            self._made.append(accepted.remembered)

@@ -1,0 +1,107 @@
+"""Does the running scheduler do what the forecast says? Told from the pods that it binds, one by one.
+
+Each is forecast on the cluster as it was just before its binding. A scheduler that is configured otherwise
+than we were told puts many of them where the forecast gives them no chance at all.
+"""
+
+from collections import deque
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from reberth.cluster.snapshot import Snapshot
+from reberth.config.settings import Section
+from reberth.forecast.extender import Memory, find_own
+from reberth.forecast.forecast import forecast
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import ask_pending
+from reberth.forecast.state.verdict import Unforeseeable
+from reberth.forecast.state.view import view
+from reberth.values.duration import Percentage
+from reberth.values.refusal import Refused
+from rescheduler.planning.cycle import World
+
+RULE = "SchedulerDrift"
+
+
+class DriftSettings(Section, frozen=True):
+    """How the running scheduler is compared with the forecast, pod by pod."""
+
+    per_minute: Annotated[int, Meta(ge=0)] = 60
+    """Compare no more newly bound pods; 0 compares none."""
+    last: Annotated[int, Meta(ge=1)] = 100
+    """Judge by so many of the last ones."""
+    fewest: Annotated[int, Meta(ge=1)] = 20
+    """Judge by no fewer."""
+    least: Percentage = Percentage(0.6)
+    """A smaller share that landed as forecast says that the scheduler is configured otherwise."""
+
+
+class Binding(NamedTuple):
+    """A pod of this uid, which waits in the snapshot, gets this node."""
+
+    uid: str
+    node: str
+
+
+def judge_binding(binding: Binding, snapshot: Snapshot, world: World) -> bool | None:
+    """Tell whether the pod lands where the forecast sees it; None: that tells nothing.
+
+    It tells nothing if there is no forecast, or one that gives every node a chance.
+    """
+    place, node = snapshot.pods.by_uid(binding.uid), snapshot.nodes.index.get(binding.node)
+    if place is None or node is None:
+        return None
+    ground = Ground(snapshot, world.version)
+    advisers = find_own(world.scheduler, Memory(ground, world.extender))
+    found = forecast(ask_pending(ground, place), view(ground), world.scheduler, advisers=advisers)
+    if isinstance(found, Unforeseeable):
+        return None
+    if found.chance_of(node) == 0:
+        return False
+    return None if (found.chances > 0).all() else True
+
+
+class Agreement:
+    """How many of the last bindings were as forecast."""
+
+    def __init__(self) -> None:
+        self._last: deque[bool] = deque()
+
+    def enter(self, agreed: bool, settings: DriftSettings) -> None:  # noqa: FBT001 - it is a fact, not a flag
+        self._last.append(agreed)
+        while len(self._last) > settings.last:
+            self._last.popleft()
+
+    @property
+    def share(self) -> float | None:
+        return sum(self._last) / len(self._last) if self._last else None
+
+    def find_drift(self, settings: DriftSettings) -> Refused | None:
+        """Tell that too few were, once there are enough to tell."""
+        share, count = self.share, len(self._last)
+        if share is None or count < settings.fewest or share >= settings.least:
+            return None
+        reason = (
+            f"your scheduler configuration file does not match the running scheduler: {share:.0%} of the "
+            f"last {count} pods landed as forecast, fewer than {settings.least:.0%}"
+        )
+        return Refused(RULE, reason)
+
+
+class Sampler:
+    """Admits so many a minute, evenly, with a few at once."""
+
+    def __init__(self, *, burst: int = 10) -> None:
+        self._burst = burst
+        self._tokens = float(burst)
+        self._filled_at: float | None = None
+
+    def admit(self, now: float, per_minute: int) -> bool:
+        since = now if self._filled_at is None else self._filled_at
+        self._filled_at = now
+        self._tokens = min(float(self._burst), self._tokens + (now - since) * per_minute / 60)
+        if not per_minute or self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True

@@ -1,0 +1,106 @@
+"""The plan: what all policies propose, the most promising first, each made a move or refused with a reason.
+
+A move that is accepted is made at once in the view that the next proposal is looked at in: its destination is
+reserved, its source has room, its budgets are spent. So every move is feasible in the order of the plan, and
+no two of them count on the same room. Proposals are made again on what the moves have left, until nothing is
+gained any more.
+
+What is to be made goes first, and only then what is recommended: that takes from room and budgets what is
+left, and nothing of what is made is other than it would be without.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from reberth.cluster.snapshot import Snapshot
+from reberth.forecast.state.view import View
+from reberth.values.timestamp import write_time
+from rescheduler.budgets.limits import begin_limits
+from rescheduler.model.plan import BeforeAndAfter, ClusterScore, Mode, Plan, Scores
+from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.observe.utilisation import list_shares
+from rescheduler.planning.agenda import Agenda
+from rescheduler.planning.candidate import refuse_over_limit, try_move
+from rescheduler.planning.cycle import Cycle, World, begin_cycle
+from rescheduler.planning.draft import Accepted, Draft
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.policies.proposal import Policy, Proposal
+
+# What was refused may be possible after others have moved; more rounds than this have never brought anything.
+_MOST_ROUNDS = 3
+
+
+def plan(
+    snapshot: Snapshot, settings: ReschedulerPolicy, memory: PlanMemory | None, *, world: World
+) -> tuple[Plan, PlanMemory]:
+    """Plan the moves of one cycle.
+
+    Without a memory every over-utilised node counts as one that has been so for long enough.
+    """
+    return write_plan(begin_cycle(snapshot, settings, memory, world))
+
+
+def write_plan(cycle: Cycle) -> tuple[Plan, PlanMemory]:
+    """Make the plan of a cycle that was set up."""
+    before = cycle.judge.measure(cycle.seen)
+    draft = Draft(cycle.seen, begin_limits(cycle.context))
+    for mode in cycle.list_modes():
+        _plan_moves(cycle, draft, mode)
+    return _write(cycle, draft, before), draft.remember(cycle)
+
+
+def _plan_moves(cycle: Cycle, draft: Draft, mode: Mode) -> None:
+    for _ in range(_MOST_ROUNDS):
+        if not _run_round(cycle, draft, mode):
+            break
+
+
+def _run_round(cycle: Cycle, draft: Draft, mode: Mode) -> bool:
+    """Look at every proposal of a mode once; tells whether another round may bring more."""
+    before = len(draft.moves)
+    agenda = draft.begin_round(cycle, mode)
+    while len(agenda) and not draft.is_full(cycle):
+        agenda = _make_next_move(agenda, cycle, draft)
+    if draft.is_full(cycle):
+        draft.refuse_all(agenda, refuse_over_limit(cycle))
+    return before < len(draft.moves) and not draft.is_full(cycle)
+
+
+def _make_next_move(agenda: Agenda, cycle: Cycle, draft: Draft) -> Agenda:
+    """Look at those that are next until one is moved; gives those after them, as things stand then."""
+    for place, (proposal, policy) in enumerate(agenda.near(), 1):
+        if proposal.pod in draft.moved or not _is_due(proposal, policy, draft.seen):
+            continue
+        verdict = try_move(proposal, policy, cycle, draft)
+        draft.enter(proposal, verdict)
+        if isinstance(verdict, Accepted):
+            return agenda.since(place).weigh_again(draft.seen)
+    return agenda.since(len(agenda.near())).weigh_again(draft.seen)
+
+
+def _is_due(proposal: Proposal, policy: Policy, seen: View) -> bool:
+    return bool(policy.find_due(proposal.cause, np.array([proposal.pod], np.int32), seen)[0])
+
+
+def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
+    after = cycle.judge.measure_uses(draft.seen, broken=before.broken_rules - draft.mended)
+    return Plan(
+        kind="Plan",
+        now=write_time(cycle.now),
+        moves=tuple(draft.moves),
+        refused=draft.list_refused(cycle),
+        nodes=dict(_compare_nodes(cycle, draft)),
+        score=Scores(before, after),
+        warnings=tuple(cycle.list_warnings()),
+    )
+
+
+def _compare_nodes(cycle: Cycle, draft: Draft) -> Iterator[tuple[str, BeforeAndAfter]]:
+    """Give what the moves change on the nodes that they touch."""
+    resources, names = cycle.judge.bounds.resources, cycle.seen.nodes.names
+    touched = {name for move in draft.moves for name in (move.from_, move.destinations[0].node)}
+    nodes = np.array(sorted(cycle.seen.nodes.index[name] for name in touched), np.int32)
+    before, after = (list_shares(seen, nodes, resources) for seen in (cycle.seen, draft.seen))
+    for node, *shares in zip(nodes.tolist(), before, after, strict=True):
+        yield names[node], BeforeAndAfter(*shares)

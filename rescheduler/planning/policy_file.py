@@ -1,0 +1,98 @@
+"""The settings of planning: one file of kind ReschedulerPolicy.
+
+    apiVersion: reberth.dev/v1alpha1
+    kind: ReschedulerPolicy
+    level: 2
+
+Every field has a default, and the defaults are the cautious choice.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from reberth.config.settings import Section
+from reberth.values.duration import Percentage
+from reberth.values.refusal import Refused
+from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings
+from rescheduler.model.plan import (
+    BETTER_PREFERENCES,
+    BROKEN_RULES,
+    OFF,
+    RECOMMEND,
+    UNDER_UTILISED_NODES,
+    WantedMode,
+)
+from rescheduler.planning.cooldown import RestSettings
+from rescheduler.planning.worth import LevelNumber, Points, PriceSettings, find_buffer
+from rescheduler.policies.better_preferences import PreferenceSettings
+from rescheduler.policies.broken_rules import RuleSettings
+from rescheduler.policies.proposal import PolicySection
+from rescheduler.policies.under_utilised_nodes import UtilisationSettings
+
+SWITCHED_OFF = Refused("Off", "the policy's mode is off: nothing is planned, and no move is begun")
+
+
+class PolicySettings(Section, frozen=True):
+    """What may speak for a move."""
+
+    broken_rules: RuleSettings = RuleSettings()
+    """Move pods that break a rule where they are."""
+    better_preferences: PreferenceSettings = PreferenceSettings()
+    """Move pods to where more of their preferences are met."""
+    under_utilised_nodes: UtilisationSettings = msgspec.field(default_factory=UtilisationSettings)
+    """Move pods from over-utilised nodes to under-utilised ones."""
+
+    def by_name(self) -> dict[str, PolicySection]:
+        return {
+            BROKEN_RULES: self.broken_rules,
+            BETTER_PREFERENCES: self.better_preferences,
+            UNDER_UTILISED_NODES: self.under_utilised_nodes,
+        }
+
+
+class ReschedulerPolicy(Section, frozen=True):
+    """What moves are planned, and which of them are made."""
+
+    mode: WantedMode = RECOMMEND
+    """Plan nothing (off), only show moves, or make them; but for off, a policy or a pod may have its own."""
+    level: LevelNumber = 2
+    """How much is moved: 1 only what rules demand, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""
+    worth: Points | None = None
+    """What a move that no rule demands must be worth, in points; none: as the level says (30, 20, 10, 2)."""
+    buffer: Percentage | None = None
+    """What part of every budget and rate is left to others; none: as the level says (50, 50, 25, 10, 0 %)."""
+    forecasts: Annotated[int, msgspec.Meta(ge=1)] | None = 500
+    """How many pods one plan forecasts; the others are refused, and looked at first by the next plan."""
+    policies: PolicySettings = msgspec.field(default_factory=PolicySettings)
+    """What may speak for a move."""
+    prices: PriceSettings = PriceSettings()
+    """What moves cost and risk."""
+    rest: RestSettings = RestSettings()
+    """How long pods stay where they were moved to."""
+    protections: ProtectionSettings = ProtectionSettings()
+    """Which pods no policy moves."""
+    limits: LimitSettings = LimitSettings()
+    """How much is moved in a cycle, at once, and over time."""
+    brakes: BrakeSettings = BrakeSettings()
+    """When nothing is moved."""
+
+    def modes(self) -> dict[str, WantedMode]:
+        """Give the mode of each policy."""
+        return {
+            name: (section.mode or self.mode) if section.is_on and self.mode != OFF else OFF
+            for name, section in self.policies.by_name().items()
+        }
+
+    def find_stop(self) -> Refused | None:
+        """Tell that nothing is planned and no move is begun."""
+        return SWITCHED_OFF if self.mode == OFF else None
+
+    def limits_with_buffer(self) -> LimitSettings:
+        """Give the limits with what the level leaves to others, unless they themselves leave more."""
+        part = find_buffer(self.level, self.buffer)
+        return msgspec.structs.replace(
+            self.limits,
+            budget_reserve=Percentage(max(part, self.limits.budget_reserve)),
+            rate_reserve=Percentage(max(part, self.limits.rate_reserve)),
+        )

@@ -1,0 +1,56 @@
+"""How full the under-utilised nodes would be with a pod of some size, kept for a whole plan.
+
+Most pods of a fleet are of few sizes, and a move changes few nodes: so the answer for a size is found once
+for all nodes, and from then on found anew only where pods have come or gone.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reberth.cluster.columns import Indices, Ints
+from reberth.cluster.tabulating import seal
+from reberth.forecast.state.view import View
+from rescheduler.observe.utilisation import Bounds, Shares
+from rescheduler.policies.balance import find_largest
+
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """Some nodes of the view that a plan begins with, and pods of some sizes."""
+
+    bounds: Bounds
+    begun: View
+    nodes: Indices
+    sizes: Ints  # as [resource, size]
+    _known: dict[int, Shares] = field(default_factory=dict, repr=False)
+
+    def fill(self, sizes: Ints, seen: View) -> Shares:
+        """Give the largest share of each node with a pod of each size; endless where there is no room."""
+        self._fill_begun([size for size in sizes.tolist() if size not in self._known])
+        filled = np.array([self._known[size] for size in sizes.tolist()])
+        changed = self._list_changed(seen)
+        if len(changed):
+            filled[:, changed] = self._fill(sizes, self.nodes[changed], seen)
+        return filled
+
+    def _list_changed(self, seen: View) -> Indices:
+        """Give the places of the nodes that are not as they were."""
+        changed = np.zeros(seen.ground.size, np.bool_)
+        changed[list(seen.changed)] = True
+        return np.flatnonzero(changed[self.nodes]).astype(np.int32)
+
+    def _fill_begun(self, sizes: list[int]) -> None:
+        """Find the answers for some sizes, a few at a time: they may be many, and each is long."""
+        for first in range(0, len(sizes), _AT_ONCE):
+            few = sizes[first : first + _AT_ONCE]
+            filled = self._fill(np.array(few), self.nodes, self.begun)
+            self._known.update(zip(few, map(seal, filled), strict=True))
+
+    def _fill(self, sizes: Ints, nodes: Indices, seen: View) -> Shares:
+        after = self.bounds.uses(seen)[:, None, nodes] + self.sizes[:, sizes, None]
+        filled = find_largest(after, self.bounds.endless[:, None, nodes])
+        filled[np.any(after > self.bounds.high[:, None, nodes], axis=0)] = np.inf
+        return filled

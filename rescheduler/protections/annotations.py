@@ -1,0 +1,173 @@
+"""The marks by which other tools, and their users, speak of a pod: all are honoured.
+
+A mark says *no*, *wait* (somebody is at it already), or *yes*: then a pod without an owner, in a system
+namespace or with local storage may be moved all the same. Any "no" wins. A mark that can only mean "no"
+counts whatever its value is, unless that is `false`; words that a tool has not defined say nothing.
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
+
+from reberth.records import Labels
+from reberth.values.refusal import Refused
+from rescheduler.model.guardrails import ProtectionSettings
+from rescheduler.observe.cluster import Context
+
+FOR_A_WHILE = "karpenter.sh/do-not-disrupt"
+EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+EVICTION_COST = "scheduling.koordinator.sh/eviction-cost"
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+
+_LONGEST_VALUE = 60
+_GO_DURATION = re.compile(r"([+-]?)((?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|0)")
+_GO_PART = re.compile(r"([0-9.]+)([a-zµμ]+)")
+_GO_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Word(Enum):
+    """What a mark says."""
+
+    NO = "no"
+    WAIT = "wait"
+    YES = "yes"
+
+
+class Mark(NamedTuple):
+    """A label or an annotation, and how its value is read."""
+
+    where: Literal["label", "annotation"]
+    key: str
+    read: Callable[[str], Word | None]
+
+
+class Prices(NamedTuple):
+    """What makes the move of a pod dearer, by the marks that other tools price it with."""
+
+    deletion_cost: int = 0
+    eviction_cost: int = 0
+    is_unwelcome: bool = False
+
+
+def _unless_false(value: str, *, word: Word) -> Word | None:
+    return None if value == "false" else word
+
+
+def _always(_value: str, *, word: Word) -> Word:
+    return word
+
+
+def _read_drain(value: str) -> Word | None:
+    return Word.WAIT if value == "wait-completed" else _no(value)
+
+
+_no = partial(_unless_false, word=Word.NO)
+_wait = partial(_unless_false, word=Word.WAIT)
+_only_true = {"true": Word.YES}.get
+
+MARKS = (
+    Mark("annotation", FOR_A_WHILE, {"true": Word.NO}.get),
+    Mark("annotation", "karpenter.sh/do-not-evict", _no),
+    Mark(
+        "annotation",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict",
+        {"false": Word.NO, "on-completion": Word.WAIT, "true": Word.YES}.get,
+    ),
+    Mark("annotation", PREFER_NO_EVICTION, partial(_always, word=Word.NO)),
+    Mark("annotation", EVICTION_COST, {"2147483647": Word.NO}.get),
+    Mark("label", "cluster.x-k8s.io/drain", _read_drain),
+    Mark("annotation", "autoscaling.cast.ai/removal-disabled", _no),
+    Mark("label", "spotinst.io/restrict-scale-down", _no),
+    Mark("label", "nvidia.com/gpu-driver-upgrade-drain.skip", _no),
+    Mark("label", "nvidia.com/ofed-driver-upgrade-drain.skip", _no),
+    Mark("label", "agones.dev/safe-to-evict", {"false": Word.NO}.get),
+    Mark("annotation", "node-lifecycle.datadoghq.com/enabled", {"false": Word.NO}.get),
+    Mark("annotation", EVICTION_IN_PROGRESS, partial(_always, word=Word.WAIT)),
+    Mark("annotation", "scheduling.koordinator.sh/soft-eviction", partial(_always, word=Word.WAIT)),
+    Mark("label", "apps.kruise.io/specified-delete", _wait),
+    Mark("annotation", "descheduler.alpha.kubernetes.io/evict", partial(_always, word=Word.YES)),
+    Mark("annotation", "autoscaling.cast.ai/disposable", _only_true),
+    Mark("annotation", "beta.evictor.cast.ai/disposable", _only_true),
+)
+_KEYS = frozenset(mark.key for mark in MARKS)
+
+
+def refuse_marked(template: int, context: Context) -> Refused | None:
+    said = _hear(template, context).get(Word.NO)
+    return Refused("MarkedNo", said) if said else None
+
+
+def refuse_busy(template: int, context: Context) -> Refused | None:
+    said = _hear(template, context).get(Word.WAIT)
+    return Refused("MarkedWait", f"{said}: somebody is at it already") if said else None
+
+
+def is_lifted(template: int, context: Context) -> bool:
+    """Tell whether a mark lifts the protections of bare pods, of the system, and of local data."""
+    return Word.YES in _hear(template, context)
+
+
+def read_prices(place: int, context: Context) -> Prices:
+    """Tell what the marks of a pod add to the cost of its move."""
+    annotations = context.row(place).annotations
+    is_price = context.protections.prefer_no_eviction == "price"
+    return Prices(
+        _read_int(annotations.get(DELETION_COST, "")),
+        _read_int(annotations.get(EVICTION_COST, "")),
+        is_price and PREFER_NO_EVICTION in annotations,
+    )
+
+
+@lru_cache(maxsize=1024)
+def read_go_duration(text: str) -> float | None:
+    """Read a duration as Go writes it, in seconds; None if it is none."""
+    found = _GO_DURATION.fullmatch(text)
+    if found is None:
+        return None
+    seconds = sum(float(count) * _GO_UNITS[unit] for count, unit in _GO_PART.findall(found[2]))
+    return -seconds if found[1] == "-" else seconds
+
+
+def _hear(template: int, context: Context) -> dict[Word, str]:
+    """Give the first mark of the template's pods that says no, wait and yes."""
+    pod, own = context.template(template).pod.metadata, context.protections.protected_pod_annotations
+    if _KEYS.isdisjoint(pod.labels or ()) and not (
+        pod.annotations and (own or _KEYS & pod.annotations.keys())
+    ):
+        return {}
+    return context.once(
+        ("marks", template),
+        lambda: _find_words(pod.labels or {}, pod.annotations or {}, context.protections),
+    )
+
+
+def _find_words(labels: Labels, annotations: Labels, settings: ProtectionSettings) -> dict[Word, str]:
+    found: dict[Word, str] = {}
+    for where, key, read in MARKS:
+        value = (labels if where == "label" else annotations).get(key)
+        word = None if value is None or _is_priced(key, settings) else read(value)
+        if word and value is not None:
+            found.setdefault(word, f"{where} {key}={value:.{_LONGEST_VALUE}}")
+    own = (each for each in settings.protected_pod_annotations if _has(annotations, each))
+    for each in own:
+        found.setdefault(Word.NO, f"annotation {each}")
+    return found
+
+
+def _is_priced(key: str, settings: ProtectionSettings) -> bool:
+    return key == PREFER_NO_EVICTION and settings.prefer_no_eviction == "price"
+
+
+def _has(annotations: Labels, wanted: str) -> bool:
+    key, sign, value = wanted.partition("=")
+    return key in annotations and (not sign or annotations[key] == value)
+
+
+def _read_int(text: str) -> int:
+    """Read an int32; anything else prices nothing."""
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,10}", text) else 0
+    return number if -(2**31) <= number < 2**31 else 0

@@ -1,0 +1,92 @@
+"""Pods that are not moved for the state that they themselves are in; asked of all pods at once."""
+
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+
+from reberth.cluster.columns import Bools
+from reberth.cluster.tabulating import seal
+from reberth.cluster.templates import Template
+from reberth.values.refusal import Refused
+from rescheduler.observe.cluster import Context
+from rescheduler.protections.annotations import FOR_A_WHILE, read_go_duration
+
+
+def find_terminating(context: Context) -> Bools:
+    return context.snapshot.pods.terminating
+
+
+def refuse_terminating(_place: int, _context: Context) -> Refused:
+    return Refused("Terminating", "the pod is on its way out already")
+
+
+def find_finished(context: Context) -> Bools:
+    return context.finished
+
+
+def refuse_finished(place: int, context: Context) -> Refused:
+    return Refused("Finished", f"the pod has {context.row(place).phase.lower()}")
+
+
+def find_unbound(context: Context) -> Bools:
+    return context.snapshot.pods.node < 0
+
+
+def refuse_unbound(place: int, context: Context) -> Refused:
+    node = context.row(place).node
+    return Refused("NotBound", f"node {node} is not known" if node else "the pod is on no node yet")
+
+
+def find_young(context: Context) -> Bools:
+    return context.snapshot.pods.created > context.now - context.protections.min_age
+
+
+def refuse_young(place: int, context: Context) -> Refused:
+    least = context.protections.min_age
+    return Refused("MinAge", f"younger than minAge {least:g}s", context.row(place).created + least)
+
+
+def find_last_ready(context: Context) -> Bools:
+    """Tell which pods are the only Ready ones of their controller."""
+    pods = context.snapshot.pods
+    if not context.protections.last_ready:
+        return np.zeros(len(pods.rows), np.bool_)
+    counts = context.ready_replicas[context.workload_of]
+    return pods.ready & (counts[pods.template] <= 1)
+
+
+def refuse_last_ready(_place: int, _context: Context) -> Refused:
+    return Refused("LastReady", "no other replica is Ready")
+
+
+def find_kept_for_a_while(context: Context) -> Bools:
+    """Tell which pods are kept for a time from their start on; without a start, it has not begun to run."""
+    found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
+    marked = context.snapshot.templates_where(_is_marked)
+    for place in np.flatnonzero(context.spread(marked)).tolist():
+        found[place] = _end(place, context) > context.now
+    return seal(found)
+
+
+def refuse_kept_for_a_while(place: int, context: Context) -> Refused:
+    end = _end(place, context)
+    if not math.isfinite(end):
+        return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: the pod has not started")
+    until = datetime.fromtimestamp(end, UTC)
+    return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: until {until:%Y-%m-%dT%H:%M:%SZ}", end)
+
+
+def _is_marked(template: Template) -> bool:
+    return _duration(template) is not None
+
+
+def _duration(template: Template) -> float | None:
+    annotations = template.pod.metadata.annotations
+    text = annotations.get(FOR_A_WHILE) if annotations else None
+    return None if text is None else read_go_duration(text)
+
+
+def _end(place: int, context: Context) -> float:
+    row = context.row(place)
+    return math.inf if row.started is None else row.started + (_duration(row.template) or 0.0)

@@ -1,0 +1,136 @@
+"""Pods that are not moved because somebody has said so: by namespace, by labels, or by our own mark."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reberth.cluster.columns import Bools
+from reberth.cluster.kinds import NAMESPACE, Kind
+from reberth.cluster.snapshot import Snapshot
+from reberth.cluster.templates import Template
+from reberth.records import Labels
+from reberth.selectors import parse_selector
+from reberth.values.refusal import Refused
+from rescheduler.observe.cluster import WORKLOAD_KINDS, Context
+from rescheduler.protections.annotations import is_lifted
+
+AUTOMATION = "reberth.dev/automation"
+
+
+class Automation(StrEnum):
+    """How far we may go with a pod."""
+
+    OFF = "off"
+    RECOMMEND = "recommend"
+    APPLY = "apply"
+
+
+class Said(NamedTuple):
+    """What our own mark says, and on what it was found."""
+
+    value: str
+    where: str
+
+    @property
+    def automation(self) -> Automation | None:
+        """None: the mark is none of the words that it may be."""
+        return next((each for each in Automation if each == self.value), None)
+
+
+def refuse_system(template: int, context: Context) -> Refused | None:
+    namespace = context.template(template).namespace
+    if namespace not in context.protections.system_namespaces or is_lifted(template, context):
+        return None
+    return Refused("SystemNamespace", f"namespace {namespace} is one of systemNamespaces")
+
+
+def refuse_namespace(template: int, context: Context) -> Refused | None:
+    """Tell what speaks against a namespace, whatever pods it holds."""
+    name = context.template(template).namespace
+    return context.once(("namespace", name), lambda: _judge_namespace(name, context))
+
+
+def refuse_off(template: int, context: Context) -> Refused | None:
+    said = list_marked(context).get(template)
+    if said is None or said.automation in (Automation.RECOMMEND, Automation.APPLY):
+        return None
+    known = "" if said.automation else ", which is none of off, recommend and apply"
+    return Refused("AutomationOff", f"the {said.where}'s annotation {AUTOMATION}={said.value:.60}{known}")
+
+
+def find_automation(template: int, context: Context) -> Said | None:
+    """Give our own mark: that of the pods, else that of their workload, else that of their namespace."""
+    pod, root = context.template(template), context.root(template)
+    namespace = context.namespace(pod.namespace)
+    carriers = (("pod", pod.pod), ("workload", root), ("namespace", namespace))
+    marks = ((where, _read_mark(each.metadata.annotations)) for where, each in carriers if each)
+    return next((Said(value, where) for where, value in marks if value is not None), None)
+
+
+def list_marked(context: Context) -> Mapping[int, Said]:
+    """Give our own mark for each template whose pods, workload or namespace bear one."""
+    return context.once("marked by us", lambda: dict(_list_marked(context)))
+
+
+def find_unselected(context: Context) -> Bools:
+    """Tell which pods the setting podSelector does not name."""
+    snapshot, selected = context.snapshot, context.protections.pod_selector
+    found = np.zeros(len(snapshot.pods.rows), np.bool_)
+    return ~_mark_selected(snapshot, selected) if selected else found
+
+
+def refuse_unselected(_place: int, context: Context) -> Refused:
+    return Refused("Labels", f"the labels do not match podSelector {context.protections.pod_selector}")
+
+
+def _mark_selected(snapshot: Snapshot, text: str) -> Bools:
+    selector = parse_selector(text)
+    found = np.zeros(len(snapshot.pods.rows), np.bool_)
+    for namespace in snapshot.pods.namespaces:
+        found[snapshot.select(selector, namespace)] = True
+    return found
+
+
+def _judge_namespace(name: str, context: Context) -> Refused | None:
+    settings, namespace = context.protections, context.namespace(name)
+    if name in settings.excluded_namespaces:
+        return Refused("Namespace", f"namespace {name} is one of excludedNamespaces")
+    if settings.namespaces and name not in settings.namespaces:
+        return Refused("Namespace", f"namespace {name} is none of namespaces")
+    if not parse_selector(settings.namespace_selector).matches(context.snapshot.namespace_labels(name)):
+        return Refused("Namespace", f"namespaceSelector {settings.namespace_selector}")
+    if namespace and namespace.status.phase == "Terminating":
+        return Refused("Namespace", f"namespace {name} is being deleted")
+    return None
+
+
+def _list_marked(context: Context) -> Iterator[tuple[int, Said]]:
+    """Only where a workload or a namespace bears a mark it is asked who belongs to it."""
+    kinds: tuple[Kind[Any, Any], ...] = (NAMESPACE, *WORKLOAD_KINDS)
+    snapshot = context.snapshot
+    parts = (part for kind in kinds for part in snapshot.of(kind).parts)
+    marked = frozenset(chain.from_iterable(part.read(_list_marking) for part in parts))
+    asked = set(snapshot.templates_where(_is_marked))
+    if marked:
+        asked.update(place for place, each in enumerate(snapshot.templates.all) if each.namespace in marked)
+    for number in sorted(asked):
+        said = find_automation(number, context)
+        if said:
+            yield number, said
+
+
+def _list_marking(rows: Iterable[Any]) -> frozenset[str]:
+    """List the namespaces in which one of these, or which itself, bears a mark."""
+    marked = (each.metadata for each in rows if _read_mark(each.metadata.annotations) is not None)
+    return frozenset(each.namespace or each.name for each in marked)
+
+
+def _is_marked(template: Template) -> bool:
+    return _read_mark(template.pod.metadata.annotations) is not None
+
+
+def _read_mark(annotations: Labels | None) -> str | None:
+    return (annotations or {}).get(AUTOMATION)

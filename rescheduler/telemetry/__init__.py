@@ -1,0 +1,1 @@
+"""What is told of plans and moves: metrics and Events."""

@@ -1,0 +1,94 @@
+"""What the executor says of a move: to whoever runs it, and as Events on the pod and its workload."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from reberth.client.events import NORMAL, WARNING, Recorder
+from reberth.memory.history import Ending
+from reberth.records import ObjectReference, OpenMove, WorkloadIdentity
+from reberth.values.refusal import Refused
+
+REPORTER = "reberth.dev/rescheduler"
+_ACTION = "Move"
+
+
+class Report(msgspec.Struct, frozen=True):
+    """How a move ended. Without a "no" its pod was evicted."""
+
+    entry: OpenMove
+    ending: Ending
+    refused: Refused | None = None
+
+    @property
+    def move(self) -> str:
+        return self.entry.id
+
+    @property
+    def is_well(self) -> bool:
+        """The pod was moved, and nothing is known to be worse for it."""
+        return self.refused is None and self.ending.is_well
+
+    def __str__(self) -> str:
+        if self.refused:
+            return f"refused: {self.refused.rule}: {self.refused.reason}"
+        return str(self.ending)
+
+
+class Reporter:
+    """Tells of the moves of one workload."""
+
+    def __init__(
+        self,
+        namespace: str,
+        workload: WorkloadIdentity,
+        *,
+        tell: Callable[[str], None],
+        recorder: Recorder,
+    ) -> None:
+        self.tell = tell
+        self._recorder = recorder
+        self._namespace = namespace
+        self._workload = ObjectReference(
+            workload.api_version, workload.kind, namespace, workload.name, workload.uid or None
+        )
+
+    def evicted(self, move: OpenMove) -> None:
+        """Say on the pod why it is evicted, and where its replacement is drawn to."""
+        self._record(
+            self._pod(move),
+            self._workload,
+            "Moving",
+            f"off {move.from_}{_to(move)}: {move.reason or move.policy}",
+        )
+
+    def ended(self, report: Report) -> None:
+        """Say how it ended: on the pod if it is still there, else on its workload."""
+        move = report.entry
+        if report.refused:
+            self._record(self._pod(move), self._workload, "MoveRefused", str(report))
+            return
+        kind = NORMAL if report.is_well else WARNING
+        note = f"{move.pod} off {move.from_}: {report}"
+        self._record(self._workload, self._pod(move), "MoveEnded", note, kind)
+
+    def given_up(self, until: str) -> None:
+        note = f"too many moves brought nothing: the workload is left alone until {until}"
+        self._record(self._workload, None, "GivenUp", note, WARNING)
+
+    def _pod(self, move: OpenMove) -> ObjectReference:
+        return ObjectReference("v1", "Pod", self._namespace, move.pod, move.pod_uid)
+
+    def _record(
+        self,
+        regarding: ObjectReference,
+        related: ObjectReference | None,
+        reason: str,
+        note: str,
+        kind: str = NORMAL,
+    ) -> None:
+        self._recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind, related=related)
+
+
+def _to(move: OpenMove) -> str:
+    return f" to {', '.join(move.destinations)}" if move.destinations else ""

@@ -1,0 +1,109 @@
+"""What a plan, a move and a cluster's state say as metrics."""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import nan
+
+import numpy as np
+
+from reberth.cluster.kinds import HISTORY
+from reberth.cluster.pods.requests import CPU, MEMORY
+from reberth.memory.backoff import instant
+from reberth.memory.ledger import Disruption, list_windows
+from reberth.runtime.metrics import bounded
+from reberth.values.refusal import Refused
+from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Plan
+from rescheduler.moves.landings import Landing
+from rescheduler.observe.utilisation import shares, standing
+from rescheduler.planning.cycle import Cycle
+from rescheduler.telemetry import metrics
+from rescheduler.telemetry.events import Report
+
+
+def count_plan(plan: Plan) -> None:
+    """Count what the policies have proposed, and what became of it."""
+    moves = Counter(move.policy for move in plan.moves)
+    refused: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
+    for (rule, policy), count in plan.refused.count().items():
+        refused[policy] += count
+        rules[bounded(rule, metrics.REFUSALS)] += count
+    for counts, result in ((moves, "planned"), (refused, "refused")):
+        for policy, count in counts.items():
+            metrics.PROPOSALS.labels(bounded(policy, metrics.POLICIES), result).inc(count)
+    metrics.PLAN_REFUSED.clear()
+    for rule, count in rules.items():
+        metrics.REFUSED.labels(rule).inc(count)
+        metrics.PLAN_REFUSED.labels(rule).set(count)
+    for mode in (APPLY, RECOMMEND):
+        metrics.PLAN_MOVES.labels(mode).set(sum(move.mode == mode for move in plan.moves))
+    for part in metrics.SCORE_PARTS:
+        metrics.SCORE.labels(part, "now").set(getattr(plan.score.before, part))
+        metrics.SCORE.labels(part, "planned").set(getattr(plan.score.after, part))
+
+
+def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
+    """Show how the cluster stands, and what stops us."""
+    _show_utilisation(cycle)
+    now, context = cycle.now, cycle.context
+    given_up = [instant(each.status.given_up_until) > now for each in context.snapshot.of(HISTORY)]
+    metrics.GIVEN_UP.set(sum(given_up))
+    metrics.PLAN_WARNINGS.set(len(list(warnings)))
+    metrics.WINDOW_LEFT.clear()
+    for window in list_windows(context.ledger, context.limits.rates, Disruption("", "", ""), now=now):
+        if window.rule == "ClusterRate":
+            metrics.WINDOW_LEFT.labels(str(window.rate)).set(window.left)
+    for policy, mode in cycle.settings.modes().items():
+        for each in (APPLY, RECOMMEND, OFF):
+            metrics.MODE.labels(policy, each).set(mode == each)
+    stops = {refused.rule for refused in (*cycle.brakes, *cycle.pauses)}
+    for rule in metrics.BRAKES | metrics.PAUSES:
+        metrics.BRAKES_ON.labels(rule).set(rule in stops)
+
+
+def forget_state() -> None:
+    """Show nothing any more of what only the leader knows: another one does by now."""
+    by_label = (metrics.PLAN_REFUSED, metrics.PLAN_MOVES, metrics.SCORE, metrics.UTILISATION)
+    for gauge in (*by_label, metrics.WINDOW_LEFT, metrics.BRAKES_ON, metrics.MODE):
+        gauge.clear()
+    for gauge in (metrics.PLAN_WARNINGS, metrics.GIVEN_UP, metrics.APPLYING):
+        gauge.set(0)
+    metrics.IN_FLIGHT.set_function(lambda: 0.0)
+    metrics.AGREEMENT.set(nan)
+
+
+def count_refusal(policy: str, refused: Refused) -> None:
+    """Count a move that was dropped before its eviction."""
+    metrics.MOVES.labels(bounded(policy, metrics.POLICIES), "refused").inc()
+    metrics.MOVES_REFUSED.labels(bounded(refused.rule, metrics.REFUSALS)).inc()
+
+
+def count_end(report: Report, landing: Landing | None) -> None:
+    """Count the end of a move, whichever it is."""
+    entry, ending = report.entry, report.ending
+    if report.refused:
+        count_refusal(entry.policy, report.refused)
+        return
+    policy = bounded(entry.policy, metrics.POLICIES)
+    metrics.MOVES.labels(policy, "evicted").inc()
+    metrics.OUTCOMES_SEEN.labels(policy, ending.outcome).inc()
+    if ending.landed_on == entry.from_:
+        metrics.RETURNS.labels(policy).inc()
+    if ending.time_to_ready is not None:
+        metrics.TIME_TO_READY.observe(ending.time_to_ready)
+    if ending.score_before is not None and ending.score_after is not None:
+        metrics.GAIN.labels("seen").observe(ending.score_after - ending.score_before)
+    if landing:
+        metrics.LANDINGS.labels("hit" if landing.as_forecast else "miss").inc()
+    if landing and landing.cause:
+        metrics.LANDING_MISSES.labels(landing.cause).inc()
+
+
+def _show_utilisation(cycle: Cycle) -> None:
+    seen = cycle.seen
+    usable = standing(seen.ground).usable
+    for resource in (CPU, MEMORY):
+        used = shares(seen, resource)[usable]
+        for bar in metrics.UTILISATION_BARS:
+            metrics.UTILISATION.labels(resource, f"{bar:g}").set(int(np.sum(used <= bar)))
+        metrics.UTILISATION.labels(resource, "+Inf").set(len(used))

@@ -1,0 +1,238 @@
+"""The custom resources on a real API server: what it takes, keeps and shows."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+import yaml
+
+from localcluster.client import Client
+from localcluster.cluster import Cluster
+from reberth.cluster.resources import HISTORIES, LEDGERS, SCORES, Resource
+from reberth.memory.history import (
+    MOST_DESTINATIONS,
+    MOST_OPEN,
+    MOST_PAST,
+    advance_move,
+    open_move,
+    start_history,
+)
+from reberth.memory.ledger import MOST_DEBITS, start_ledger
+from reberth.records import (
+    Debit,
+    DebitState,
+    EvictionHistory,
+    HistoryStatus,
+    LedgerStatus,
+    MoveLedger,
+    Outcome,
+    Phase,
+    Record,
+)
+from tests.live.support.memory_objects import (
+    RESOURCES,
+    ROOT,
+    SOUND,
+    WEB,
+    changed,
+    definitions,
+    fields,
+    keep,
+    sent,
+    tidy_client,
+    write_status,
+)
+from tests.support.builders import Object
+from tests.support.memory.objects import MINUTE, NOW, accepted, after_move, move, past, score
+
+pytestmark = pytest.mark.live
+
+UID = "x" * 128
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def defined(shared: Cluster) -> AsyncIterator[list[str]]:
+    async with definitions(shared) as paths:
+        yield paths
+
+
+@pytest_asyncio.fixture
+async def client(shared: Cluster) -> AsyncIterator[Client]:
+    async with tidy_client(shared) as opened:
+        yield opened
+
+
+async def test_the_definitions_are_established_and_structural(client: Client, defined: list[str]) -> None:
+    assert len(defined) == len(RESOURCES)
+    for path in defined:
+        conditions = (await client.get(path))["status"]["conditions"]
+        truths = {each["type"]: each["status"] for each in conditions}
+        assert truths == {"NamesAccepted": "True", "Established": "True"}
+
+
+async def test_they_have_short_names_and_a_common_one(client: Client) -> None:
+    found = (await client.get(f"/apis/{HISTORIES.api_version}"))["resources"]
+    names = {
+        each["kind"]: (each["shortNames"], each["categories"]) for each in found if "/" not in each["name"]
+    }
+    assert names == {
+        "EvictionHistory": (["evh"], ["reberth"]),
+        "MoveLedger": (["mvl"], ["reberth"]),
+        "NodePlacementScore": (["nps"], ["reberth"]),
+    }
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+async def test_what_a_record_writes_is_kept_and_read_back(client: Client, kind: str) -> None:
+    resource, wanted = RESOURCES[kind], SOUND[kind]
+    kept = await keep(client, resource, wanted)
+    assert fields(kept) == fields(wanted)
+    assert sent(resource, msgspec.convert(kept, resource.record))["status"] == wanted["status"]
+
+
+async def test_a_history_is_accepted_at_every_step_of_its_life(client: Client) -> None:
+    history = start_history(WEB)
+    found = await keep(client, HISTORIES, sent(HISTORIES, history))
+    for number, outcome in enumerate(Outcome):
+        name, now = f"m{number}", NOW + number * MINUTE
+        steps = [open_move(history, move(name, phase=Phase.PLANNED, planned=now))]
+        steps += [
+            advance_move(accepted(steps[-1]), name, phase, now=now) for phase in (Phase.NOTED, Phase.EVICTED)
+        ]
+        history = after_move(history, name, outcome, closed=now + MINUTE, score_after=-1, time_to_ready=1.5)
+        for step in [*map(accepted, steps), history]:
+            found = await write_status(client, HISTORIES, sent(HISTORIES, step), found)
+            assert fields(found) == fields(sent(HISTORIES, step))
+    assert [each["type"] for each in found["status"]["conditions"]] == ["GivenUp"]
+    assert found["status"]["givenUpUntil"]
+
+
+def the_fullest_history() -> EvictionHistory:
+    """Every list and every text as long as the schema allows."""
+    nodes = tuple(filled(f"n{number}", 253) for number in range(MOST_DESTINATIONS))
+    wide: dict[str, Any] = {
+        "pod": filled("p", 253),
+        "pod_uid": UID,
+        "from_": nodes[0],
+        "policy": filled("p", 253),
+        "reason": filled("r", 1024),
+    }
+    opened = tuple(
+        move(filled(f"o{number}-", 63), destinations=nodes, controller_uid=UID, **wide)
+        for number in range(MOST_OPEN)
+    )
+    closed = tuple(
+        past(Outcome.SAME, id=filled(f"p{number}-", 63), landed_on=nodes[1], **wide)
+        for number in range(MOST_PAST)
+    )
+    return msgspec.structs.replace(start_history(WEB), status=HistoryStatus(opened, closed))
+
+
+def the_fullest_ledger() -> MoveLedger:
+    time = SOUND["MoveLedger"]["status"]["debits"][0]["time"]
+    debits = (
+        Debit(filled(f"{number}-", 63), time, DebitState.TENTATIVE, filled("n", 63), UID)
+        for number in range(MOST_DEBITS)
+    )
+    return msgspec.structs.replace(start_ledger(), status=LedgerStatus(tuple(debits)))
+
+
+def filled(text: str, length: int) -> str:
+    return text.ljust(length, "x")
+
+
+@pytest.mark.parametrize(
+    ("resource", "fullest"), [(HISTORIES, the_fullest_history()), (LEDGERS, the_fullest_ledger())]
+)
+async def test_the_fullest_object_is_accepted_twice(
+    client: Client, resource: Resource[Any], fullest: Record
+) -> None:
+    """The second write is the dearer one: it is compared with the first."""
+    wanted = sent(resource, fullest)
+    kept = await keep(client, resource, wanted)
+    again = await write_status(client, resource, wanted, kept)
+    assert again["status"] == wanted["status"]
+
+
+async def test_the_status_is_written_by_its_own_path_only(client: Client) -> None:
+    found = await keep(client, SCORES, SOUND["NodePlacementScore"])
+    path = SCORES.path(found["metadata"]["name"])
+    await client.request("PUT", path, changed(found, {"status": {}}))
+    assert (await client.get(path))["status"] == found["status"]
+    found = await client.get(path)
+    await write_status(client, SCORES, changed(found, {"spec.source": "other"}), found)
+    assert (await client.get(path))["spec"] == found["spec"]
+
+
+async def test_scores_are_selected_by_node_and_source(client: Client) -> None:
+    for node, source in (("n1", "load"), ("n2", "load"), ("n1", "power")):
+        await keep(client, SCORES, sent(SCORES, score(node, source)))
+    selected = {
+        selector: [
+            each["metadata"]["name"]
+            for each in (await client.get(f"{SCORES.path()}?fieldSelector={selector}"))["items"]
+        ]
+        for selector in ("spec.nodeName=n1", "spec.source=load")
+    }
+    assert selected == {
+        "spec.nodeName=n1": ["load-n1", "power-n1"],
+        "spec.source=load": ["load-n1", "load-n2"],
+    }
+
+
+async def table(shared: Cluster, resource: Resource[Any]) -> list[dict[str, Any]]:
+    """What kubectl prints: the rows, by the names of the columns."""
+    async with shared.client() as client:
+        session = client._session
+        assert session is not None
+        wanted = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+        async with session.get(resource.path(), headers=wanted) as answer:
+            found = await answer.json()
+    names = [column["name"] for column in found["columnDefinitions"]]
+    return [dict(zip(names, row["cells"], strict=True)) for row in found["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "told_when_empty"),
+    [
+        (
+            "EvictionHistory",
+            {"Kind": "Deployment", "Workload": "web", "Phase": "Evicted", "From": "n1", "Last": "Same"},
+            {"Kind": "Deployment", "Workload": "web", "Phase": "", "From": "", "Last": ""},
+        ),
+        (
+            "MoveLedger",
+            {"Last-Move": "m1", "State": "Spent"},
+            {"Last-Move": "", "State": "", "Since": ""},
+        ),
+        (
+            "NodePlacementScore",
+            {"Node": "n1", "Source": "load", "Valid-Until": "2026-11-18T12:00:00Z"},
+            {"Node": "n1", "Source": "load", "Valid-Until": "", "Scores": ""},
+        ),
+    ],
+)
+async def test_a_table_tells_what_matters(
+    shared: Cluster, client: Client, kind: str, told: Object, told_when_empty: Object
+) -> None:
+    resource, wanted = RESOURCES[kind], SOUND[kind]
+    found = await keep(client, resource, wanted)
+    (row,) = await table(shared, resource)
+    assert {key: row[key] for key in told} == told
+    assert row["Name"] == found["metadata"]["name"]
+    await write_status(client, resource, changed(wanted, {"status": {}}), found)
+    (row,) = await table(shared, resource)
+    assert {key: row[key] or "" for key in told_when_empty} == told_when_empty
+
+
+def documented() -> list[Object]:
+    text = (ROOT / "docs" / "memory.md").read_text()
+    return [yaml.safe_load(part.partition("\n```")[0]) for part in text.split("\n```yaml\n")[1:]]
+
+
+@pytest.mark.parametrize("example", documented(), ids=lambda example: example["kind"])
+async def test_a_documented_example_is_accepted_as_it_stands(client: Client, example: Object) -> None:
+    kept = await keep(client, RESOURCES[example["kind"]], example)
+    assert fields(kept) == fields(example)

@@ -1,0 +1,103 @@
+"""The federation as a process: what it serves, which controllers it runs, and who of two works."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from localcluster.client import Object
+from localcluster.cluster import Cluster
+from localcluster.host.ports import HOST
+from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy
+from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
+STEPS = r'karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step="(\w+)"} (\S+)'
+WITHIN = 60.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place() -> AsyncIterator[Place]:
+    async with federated("federation-process") as place:
+        yield place
+
+
+async def test_it_serves_pages_and_runs_what_is_switched_on(place: Place, tmp_path: Path) -> None:
+    hub = place.hub
+    await place.start(tmp_path, controllers={"scheduler": False})
+    await wait_for_page(place.cluster, "/readyz")
+    await hub.create(DEPLOYMENTS, deployment("web", 2))
+    await hub.create(POLICIES, policy("web"))
+    made = await eventually(hub, f"{BINDINGS}/web-deployment", bool, within=WITHIN)
+    assert "clusters" not in made["spec"]
+    assert await read_page(place.cluster, "/healthz") == "ok\n"
+    text = await read_page(place.cluster, "/metrics")
+    assert 'reberth_federation_queue_depth{controller="detector"}' in text
+    assert 'reberth_federation_queue_depth{controller="scheduler"}' not in text
+    assert await place.stop() == 0
+    assert not has_scheduled(await hub.get(f"{BINDINGS}/web-deployment"))
+
+    await place.start(tmp_path)
+    await eventually(hub, f"{BINDINGS}/web-deployment", has_scheduled, within=WITHIN)
+    labels = '{result="scheduled",schedule_type="ReconcileSchedule"}'
+    await wait_for_page(
+        place.cluster, "/metrics", saying=f"karmada_scheduler_schedule_attempts_total{labels}"
+    )
+    await wait_for_page(
+        place.cluster,
+        "/metrics",
+        saying='karmada_scheduler_queue_incoming_bindings_total{event="BindingAdd"}',
+    )
+    text = await read_page(place.cluster, "/metrics")
+    counted = {step: float(count) for step, count in re.findall(STEPS, text)}
+    assert counted.keys() == {"Filter", "Score", "Select", "AssignReplicas"}
+    assert all(counted.values())
+    assert await place.stop() == 0
+
+
+async def test_of_two_one_works_and_the_other_takes_over(place: Place, tmp_path: Path) -> None:
+    second = Place(place.cluster, place.hub, place.members, place.clusters)
+    await place.start(tmp_path)
+    first_holder = (await eventually(place.hub, LEASE, is_held, within=WITHIN))["spec"]["holderIdentity"]
+    await second.start(tmp_path, server={"port": place.cluster.spare_port(1)})
+    await wait_for_page(place.cluster, "/readyz", number=1)
+    assert (await place.hub.get(LEASE))["spec"]["holderIdentity"] == first_holder
+    assert await place.stop() == 0
+    await eventually(
+        place.hub,
+        LEASE,
+        lambda lease: is_held(lease) and lease["spec"]["holderIdentity"] != first_holder,
+        within=WITHIN,
+    )
+    assert await second.stop() == 0
+
+
+def has_scheduled(binding: Object) -> bool:
+    conditions = binding.get("status", {}).get("conditions", ())
+    return any(each["type"] == "Scheduled" and each["status"] == "True" for each in conditions)
+
+
+def is_held(lease: Object) -> bool:
+    return bool(lease and lease["spec"].get("holderIdentity"))
+
+
+async def read_page(cluster: Cluster, path: str, *, number: int = 0) -> str:
+    """Nothing unless it answers with 200."""
+    async with aiohttp.ClientSession() as session:
+        try:
+            async with session.get(f"http://{HOST}:{cluster.spare_port(number)}{path}") as answer:
+                return await answer.text() if answer.status == 200 else ""
+        except aiohttp.ClientError:
+            return ""
+
+
+async def wait_for_page(cluster: Cluster, path: str, *, number: int = 0, saying: str = "") -> None:
+    async with asyncio.timeout(WITHIN):
+        while not (text := await read_page(cluster, path, number=number)) or saying not in text:
+            await asyncio.sleep(0.05)

@@ -1,0 +1,108 @@
+"""What goes wrong with one member is said on the hub, and the other members do not notice."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.live.support.hub_and_members import Place, cluster_of, deployment, eventually, federated, policy
+from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, EVENTS, POLICIES, SECRETS
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def federation(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    folder: Path = tmp_path_factory.mktemp("federation")
+    async with federated("federation-troubles") as place:
+        await place.start(folder, sessions={"lookAtSecretEvery": "500ms", "longestPause": "500ms"})
+        yield place
+        assert await place.stop() == 0
+        assert " error " not in (folder / "federation.log").read_text()
+
+
+def ready(found: Any) -> dict[str, Any]:
+    conditions = (found or {}).get("status", {}).get("conditions", ())
+    return next((each for each in conditions if each["type"] == "Ready"), {})
+
+
+async def test_a_member_that_cannot_be_reached_is_tainted_and_says_why(federation: Place) -> None:
+    hub = federation.hub
+    address, elsewhere = (
+        (await hub.get(f"{CLUSTERS}/member1"))["spec"]["apiEndpoint"],
+        federation.cluster.design.url,
+    )
+    authority = {"caBundle": (await hub.get(f"{SECRETS}/member1"))["data"]["caBundle"]}
+    token = {**authority, "token": "bm9ib2R5"}
+    for name, where, data, wanted in (
+        ("no-token", address, authority, "data.token: is missing"),
+        ("wrong-token", address, token, "Unauthorized"),
+        ("wrong-authority", elsewhere, token, "certificate verify failed"),
+    ):
+        await hub.create(SECRETS, {"metadata": {"name": name}, "data": data})
+        await hub.create(CLUSTERS, cluster_of(name, where))
+        found = await eventually(hub, f"{CLUSTERS}/{name}", lambda one: one["spec"].get("taints"))
+        assert ready(found)["status"] == "False"
+        assert wanted in ready(found)["message"]
+        assert found["spec"]["taints"][0]["key"] == "cluster.karmada.io/not-ready"
+    for name in ("member1", "member2"):
+        found = await eventually(hub, f"{CLUSTERS}/{name}", lambda one: ready(one).get("status") == "True")
+        assert not found["spec"].get("taints")
+
+
+async def test_nothing_new_goes_there_and_the_rest_goes_on(federation: Place) -> None:
+    hub = federation.hub
+    await hub.create(DEPLOYMENTS, deployment("web", 2))
+    await hub.create(POLICIES, policy("web"))
+    for client in federation.members.values():
+        await eventually(client, f"{DEPLOYMENTS}/web", lambda found: found is not None)
+    binding = await hub.get(f"{BINDINGS}/web-deployment")
+    assert [each["name"] for each in binding["spec"]["clusters"]] == ["member1", "member2"]
+    found = await eventually(
+        hub, EVENTS, lambda events: {each["regarding"]["kind"] for each in events["items"]} >= {"Deployment"}
+    )
+    notes = {each["note"] for each in found["items"] if each["reason"] == "ScheduleBindingSucceed"}
+    assert "Binding has been scheduled successfully. Result: {member1:2, member2:2}" in notes
+
+
+async def test_a_manifest_that_the_members_refuse_is_told_and_does_no_harm(federation: Place) -> None:
+    hub = federation.hub
+    for client in federation.members.values():
+        quotas = "/api/v1/namespaces/default/resourcequotas"
+        await client.create(quotas, NO_CONFIGURATIONS)
+        await client.patch(f"{quotas}/none/status", {"status": USED_UP})
+    path = "/api/v1/namespaces/default/configmaps"
+    await hub.create(path, {"metadata": {"name": "odd"}, "data": {"a": "b"}})
+    selector = {"apiVersion": "v1", "kind": "ConfigMap", "name": "odd"}
+    wanted = policy("odd", clusterAffinity={"clusterNames": ["member2"]})
+    wanted["spec"]["resourceSelectors"] = [selector]
+    await hub.create(POLICIES, wanted)
+    found = await eventually(
+        hub,
+        f"{BINDINGS}/odd-configmap",
+        lambda one: one and one.get("status", {}).get("aggregatedStatus", [{}])[0].get("appliedMessage"),
+    )
+    assert "exceeded quota" in found["status"]["aggregatedStatus"][0]["appliedMessage"]
+
+
+async def test_a_member_that_comes_later_gets_what_is_for_it(federation: Place) -> None:
+    hub = federation.hub
+    token = (await hub.get(f"{SECRETS}/member1"))["data"]["token"]
+    await hub.patch(f"{SECRETS}/wrong-token", {"data": {"token": token}})
+    await eventually(
+        hub,
+        f"{CLUSTERS}/wrong-token",
+        lambda one: ready(one)["status"] == "True" and not one["spec"].get("taints"),
+    )
+    await eventually(
+        hub,
+        f"{BINDINGS}/web-deployment",
+        lambda one: "wrong-token" in {each["name"] for each in one["spec"]["clusters"]},
+    )
+
+
+# Without a controller manager nobody else counts what is used.
+USED_UP = {"hard": {"count/configmaps": "0"}, "used": {"count/configmaps": "0"}}
+NO_CONFIGURATIONS = {"metadata": {"name": "none"}, "spec": {"hard": USED_UP["hard"]}}

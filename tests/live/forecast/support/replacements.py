@@ -1,0 +1,126 @@
+"""Real evictions under real controllers: where the replacement lands, against what was foretold.
+
+Nothing else happens in the cluster meanwhile: the scheduler sees what is listed before an eviction, but
+for the evicted pod itself.
+"""
+
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from localcluster.client import Client
+from localcluster.state_dir import running
+from reberth.cluster.object_files import from_objects
+from reberth.forecast.forecast import forecast_next, forecast_rarely
+from reberth.forecast.output import NEXT, RARE_SHARE, describe
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.profile import default_scheduler
+from reberth.forecast.state.view import view
+from tests.live.forecast.support.stage import Stage
+from tests.support.builders import container, node, replica_set, stateful_set
+
+_PODS = "/api/v1/namespaces/default/pods"
+_SETS = "/apis/apps/v1/namespaces/default"
+_VERSION = (1, 36)
+REPLICAS = 6
+
+
+class Landing(NamedTuple):
+    """What was foretold of a replacement, and where it came."""
+
+    workload: str
+    came_from: str
+    foretold: dict[str, Any]
+    landed_on: str
+
+    @property
+    def is_foretold(self) -> bool:
+        return self.landed_on in self.foretold["best"]
+
+    @property
+    def is_rare(self) -> bool:
+        """The scheduler was behind with the end of the old pod."""
+        return self.foretold["chances"].get(self.landed_on, 0.0) <= RARE_SHARE
+
+
+class Evictions:
+    """Evicts pods one after another, each when the cluster has come to rest."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._stage = Stage(client)
+
+    async def lay_out(self, graces: tuple[int, ...]) -> list[str]:
+        """Make nodes of different sizes, and a workload of each owner for each grace period."""
+        dice = random.Random(7)
+        made = [
+            node(f"n{number:02d}", cpu=str(dice.choice((4, 6, 8, 12))), zone="abc"[number % 3])
+            for number in range(12)
+        ]
+        await self._client.create_all("/api/v1/nodes", made)
+        names = []
+        for number, grace in enumerate(graces):
+            sizes = [container(cpu=f"{200 + 150 * number}m", memory="256Mi")]
+            spec = {"replicas": REPLICAS, "terminationGracePeriodSeconds": grace, "containers": sizes}
+            made_of = {"replicasets": replica_set, "statefulsets": stateful_set}
+            for plural, make in made_of.items():
+                name = f"{plural[:-1]}-{grace}"
+                await self._client.create(f"{_SETS}/{plural}", make(name, **spec))
+                names.append(name)
+        for name in names:
+            await self._settle(name)
+        return names
+
+    async def evict_one(self, workload: str, seed: int) -> Landing:
+        """Evict one pod of the workload and wait until its replacement runs."""
+        objects = await self._stage.capture()
+        pods = [one for one in objects["items"] if one["kind"] == "Pod"]
+        of_workload = {one["metadata"]["name"]: one for one in pods if _app(one) == workload}
+        victim = of_workload[random.Random(seed).choice(sorted(of_workload))]
+        foretold = _foretell(objects, victim["metadata"]["name"])
+        await self._evict(victim["metadata"]["name"])
+        known = {one["metadata"]["uid"] for one in pods}
+        replacement = next(one for one in await self._settle(workload) if one["metadata"]["uid"] not in known)
+        return Landing(workload, victim["spec"]["nodeName"], foretold, replacement["spec"]["nodeName"])
+
+    async def _evict(self, name: str) -> None:
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        await self._client.create(f"{_PODS}/{name}/eviction", eviction)
+
+    async def _settle(self, workload: str) -> list[Any]:
+        """Wait until all pods of the workload run and none is leaving."""
+        selected = f"{_PODS}?labelSelector=app={workload}"
+        found = await self._client.wait(
+            selected, lambda listed: _rests(listed["items"]), seconds=60, every=0.05
+        )
+        pods: list[Any] = found["items"]
+        return pods
+
+
+@contextlib.asynccontextmanager
+async def evictions(name: str) -> AsyncIterator[Evictions]:
+    """A whole control plane, whose scheduler has no extender."""
+    async with running(name) as cluster, cluster.client() as client:
+        yield Evictions(client)
+
+
+def _foretell(objects: Any, name: str) -> dict[str, Any]:
+    snapshot = from_objects(objects, now=0.0, version=_VERSION).snapshot
+    place = snapshot.pods.named("default", name)
+    assert place is not None
+    seen, scheduler = view(Ground(snapshot, _VERSION)), default_scheduler(_VERSION)
+    usual = forecast_next(place, seen, scheduler)
+    rare = forecast_rarely(place, seen, scheduler)
+    return describe(usual, snapshot, state=NEXT, rare=rare)
+
+
+def _app(pod: Any) -> str:
+    app: str = pod["metadata"]["labels"]["app"]
+    return app
+
+
+def _rests(pods: list[Any]) -> bool:
+    return len(pods) == REPLICAS and all(
+        one["status"].get("phase") == "Running" and "deletionTimestamp" not in one["metadata"] for one in pods
+    )

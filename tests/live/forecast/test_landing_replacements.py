@@ -1,0 +1,37 @@
+"""A pod's next incarnation: its replacement lands where it was foretold, whatever becomes of the old one."""
+
+import pytest
+
+from tests.live.forecast.support.replacements import Landing, evictions
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio]
+
+
+async def landings(name: str, graces: tuple[int, ...], rounds: int) -> list[Landing]:
+    async with evictions(name) as evicting:
+        workloads = await evicting.lay_out(graces)
+        return [await evicting.evict_one(workload, seed) for seed in range(rounds) for workload in workloads]
+
+
+def judge(seen: list[Landing]) -> None:
+    wrong = [landing for landing in seen if not landing.is_foretold]
+    assert not wrong, "\n".join(map(str, wrong))
+    rare = [landing for landing in seen if landing.is_rare]
+    assert len(rare) <= max(1, len(seen) // 20), "\n".join(map(str, rare))
+
+
+async def test_replacements_land_in_the_foretold_set() -> None:
+    seen = await landings("replacements", (0, 2), rounds=3)
+    judge(seen)
+
+
+@pytest.mark.soak
+async def test_two_hundred_replacements_land_in_the_foretold_set() -> None:
+    seen = await landings("replacements", (0, 5), rounds=50)
+    judge(seen)
+    returned = sum(landing.landed_on == landing.came_from for landing in seen)
+    choices = sum(len(landing.foretold["best"]) for landing in seen) / len(seen)
+    rare = sum(landing.is_rare for landing in seen)
+    print(
+        f"\n{len(seen)} as foretold, {rare} the rare way; {returned} came back; {choices:.2f} nodes in a set"
+    )

@@ -1,0 +1,82 @@
+"""The dashboard of the federation on a real Prometheus that has scraped it while replicas came home."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from generating.alerts import ALERTS, REBALANCING
+from generating.panels import Query, list_queries
+from generating.rebalancing import BETWEEN_CLUSTERS
+from tests.live.support.hub_and_members import weighted
+from tests.live.support.hub_paths import REBALANCERS
+from tests.live.support.prometheus import Prometheus, fill_in, scraping
+from tests.live.support.rebalancing_members import (
+    PAIR,
+    binding_of,
+    finished,
+    let_a_second_pass,
+    propagate,
+    rebalance,
+    rebalancer,
+    rebalancing,
+    settled,
+    stand,
+)
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
+
+RULES = Path(__file__).parents[3] / "grafana" / "alerts.yaml"
+QUERIES = list(list_queries(BETWEEN_CLUSTERS))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def prometheus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prometheus]:
+    """Three replicas come home while one rebalancer waits for a workload that does not exist."""
+    async with rebalancing("watched", tmp_path_factory.mktemp("federation")) as place:
+        ports = {"federation": [place.cluster.spare_port()]}
+        async with scraping(place.cluster, ports, rules=RULES) as made:
+            await made.until("reberth_federation_rebalance_rescheduled_total == 0")
+            await propagate(place, "web", 3, clusterAffinity=PAIR, replicaScheduling=weighted(member1=1))
+            await let_a_second_pass(place, binding_of("web"))
+            await stand(place, "web", {"member2": 3})
+            await rebalance(place, "web")
+            await settled(place, "web", {"member1": 3})
+            await place.hub.create(REBALANCERS, rebalancer("waiting", "nobody"))
+            await finished(place, "waiting")
+            await made.until('reberth_federation_handovers_total{result="ready"} == 1')
+            await made.until('reberth_federation_rebalance_waiting_workloads{reason="BindingNotFound"} == 1')
+            yield made
+
+
+@pytest.mark.parametrize(
+    ("title", "query"), QUERIES, ids=[f"{title} {number}" for number, (title, _) in enumerate(QUERIES)]
+)
+async def test_a_query_of_the_dashboard_is_answered(prometheus: Prometheus, title: str, query: Query) -> None:
+    assert await prometheus.query(fill_in(query)), title
+
+
+async def test_the_dashboard_says_what_was_done(prometheus: Prometheus) -> None:
+    """An increase is extrapolated to the whole range, hence the rounding down."""
+    said = {}
+    for title, query in QUERIES:
+        for series in await prometheus.query(fill_in(query)):
+            labels = {name: value for name, value in series["metric"].items() if name != "__name__"}
+            said[title, *labels.values()] = float(series["value"][1])
+    assert said["Asked for", "rebalancer"] >= 1
+    assert said["Asked for", "failback"] == 0
+    assert said["Scheduled afresh",] >= 1
+    assert said["Replicas moved",] >= 3
+    assert said["Waiting",] == 1
+    assert said["What is waited for", "BindingNotFound"] == 1
+    assert said["What is waited for", "Budget"] == 0
+    assert said["Let go before the new were ready",] == 0
+    assert said["Old copies let go", "ready"] >= 1
+
+
+async def test_no_alert_is_raised_about_a_federation_that_is_well(prometheus: Prometheus) -> None:
+    about_it = {alert.name for alert in ALERTS if alert.document == REBALANCING}
+    rules = [rule for rule in await prometheus.rules() if rule["name"] in about_it]
+    assert {rule["name"] for rule in rules} == about_it
+    assert {(rule["health"], rule["state"]) for rule in rules} == {("ok", "inactive")}

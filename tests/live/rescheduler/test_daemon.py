@@ -1,0 +1,344 @@
+"""The daemon on a real cluster, with a real scheduler and the extender behind it."""
+
+import signal
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from localcluster.cluster import Cluster
+from localcluster.components import SCHEDULER_FILE
+from localcluster.host import processes
+from localcluster.state_dir import running
+from localproduct.processes import asking_here
+from tests.live.support.daemon_process import (
+    DEPLOYMENTS,
+    EAGER,
+    FIRST_PORT,
+    LEASE,
+    LEASE_SECONDS,
+    PODS,
+    Crowd,
+    Daemon,
+    command,
+    daemon,
+    ended,
+    imbalance,
+    install,
+    settings_of,
+)
+from tests.live.support.extender_process import MANIFESTS, Extending, extending
+from tests.support.builders import Object, deployment
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
+EVENTS = "/apis/events.k8s.io/v1/namespaces"
+LEADING = "reberth_rescheduler_leading"
+CYCLES = "reberth_rescheduler_cycles_total"
+BRAKE_ON = "reberth_rescheduler_brake_on"
+SLOW = {"requestsPerSecond": 40, "burst": 10}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cluster() -> AsyncIterator[Cluster]:
+    async with running(nodes=14) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def extender(cluster: Cluster) -> AsyncIterator[Extending]:
+    async with extending(cluster, replicas=2) as extender:
+        await extender.schedule()
+        await install(cluster)
+        yield extender
+
+
+async def test_a_plan_is_only_shown_until_it_is_to_be_made_and_then_the_cluster_converges(
+    extender: Extending, tmp_path: Path
+) -> None:
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    async with (
+        imbalance(cluster) as crowd,
+        daemon(cluster, tmp_path, settings, {**EAGER, "mode": "off"}) as one,
+    ):
+        await see_cycles(one, 2)
+        await see_nothing_planned(one)
+        one.follow({**EAGER, "mode": "recommend"})
+        await one.until("reberth_rescheduler_plan_moves", lambda count: count > 3, mode="recommend")
+        await see_cycles(one, 2)
+        assert await one.said("reberth_rescheduler_plan_moves", mode="recommend") > 3
+        assert await crowd.lost() == 0
+        assert await crowd.past() == await crowd.opened() == []
+        one.spoil()
+        await one.until("reberth_settings_valid", lambda valid: valid == 0, kind="ReschedulerPolicy")
+        assert await one.said("reberth_settings_valid", kind="ReschedulerSettings") == 1
+        assert "policy.yaml: level (line 3)" in await one.remarks("refused, the last good one stays")
+        await see_cycles(one, 1)
+        assert await crowd.lost() == 0
+        one.follow(EAGER)
+        await one.until("reberth_settings_valid", lambda valid: valid == 1, kind="ReschedulerPolicy")
+        assert "refused" not in (await one.ask("/readyz"))[1]
+        await one.until("reberth_rescheduler_moves_total", lambda count: count > 0)
+        await one.quiet()
+        await see_convergence(one, crowd)
+        await see_refused_settings(crowd)
+        one.send(signal.SIGTERM)
+        assert await ended(one.running) < 2  # a second, and one for a machine that is busy
+        lease = await crowd.client.get(LEASE)
+        assert "holderIdentity" not in lease["spec"]
+
+
+async def see_nothing_planned(one: Daemon) -> None:
+    """Off, it watches and serves, and says that this is all."""
+    plan = await one.plan()
+    assert plan is not None
+    assert plan["moves"] == plan["refused"] == []
+    assert "warning: Off: the policy's mode is off" in await one.remarks("Off")
+    assert await one.said("reberth_rescheduler_mode", mode="off") == 3
+    assert await one.said("reberth_rescheduler_mode") == 3
+    assert '"halted": "Off"' in one.log
+
+
+async def see_convergence(one: Daemon, crowd: Crowd) -> None:
+    """Every move was made once, landed as forecast, and none came back."""
+    past = [move for move in await crowd.past() if move["outcome"] != "Refused"]
+    assert len(past) > 3
+    assert await crowd.lost() == len(past) == len({move["podUID"] for move in past})
+    assert not [move for move in past if move["landedOn"] == move["from"]]
+    assert await one.said("reberth_rescheduler_landings_total", forecast="hit") == len(past)
+    assert await one.said("reberth_rescheduler_landings_total", forecast="miss") == 0
+    assert await one.said("reberth_rescheduler_returns_total") == 0
+    assert max((await crowd.spread()).values()) <= 8  # they were 14
+    assert one.log.count('"move ended"') == await one.said("reberth_rescheduler_moves_total")
+
+
+async def see_refused_settings(crowd: Crowd) -> None:
+    """The refusal of the file is told as an Event of the lease."""
+    found = await crowd.client.get(f"{EVENTS}/reberth-system/events")
+    (said,) = [event for event in found["items"] if event["reason"] == "SettingsRefused"]
+    assert said["regarding"]["kind"] == "Lease"
+    assert "level" in said["note"]
+
+
+async def test_a_word_on_the_lease_pauses_all_moves_and_lets_them_go(
+    extender: Extending, tmp_path: Path
+) -> None:
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    async with (
+        imbalance(cluster) as crowd,
+        daemon(cluster, tmp_path, settings, {**EAGER, "mode": "recommend"}) as one,
+    ):
+        await one.until(LEADING, lambda leading: leading == 1)
+        await pause(crowd, "true")
+        await one.until("reberth_rescheduler_paused", lambda paused: paused == 1)
+        one.follow(EAGER)
+        await one.until("reberth_rescheduler_plan_moves", lambda count: count > 0, mode="apply")
+        await see_cycles(one, 2)
+        assert "Paused" in await one.remarks("Paused")
+        await see_that_nobody_moves_beside_it(one, crowd)
+        assert await crowd.lost() == 0
+        await pause(crowd, None)
+        await one.until("reberth_rescheduler_moves_total", lambda count: count > 0)
+
+
+async def see_that_nobody_moves_beside_it(one: Daemon, crowd: Crowd) -> None:
+    """Also what a person asks for by hand is refused while all is paused."""
+    pod = min(pod["metadata"]["name"] for pod in await crowd.pods())
+    assert await move(one, pod) == (
+        1,
+        "refused: Paused: the lease's annotation reberth.dev/paused pauses all moves\n",
+    )
+
+
+async def pause(crowd: Crowd, word: str | None) -> None:
+    await crowd.client.patch(LEASE, {"metadata": {"annotations": {"reberth.dev/paused": word}}})
+
+
+async def test_a_move_that_a_person_asks_for_is_made_by_the_daemon_that_leads(
+    extender: Extending, tmp_path: Path
+) -> None:
+    """Neither `recommend` nor `off` stops it: nobody has planned it."""
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    async with imbalance(cluster) as crowd, daemon(cluster, tmp_path, settings, IDLE) as one:
+        await one.until(LEADING, lambda leading: leading == 1)
+        holder = (await crowd.client.get(LEASE))["spec"]["holderIdentity"]
+        first, *_, last = sorted(await crowd.pods(), key=lambda pod: str(pod["metadata"]["name"]))
+        to = max(node["metadata"]["name"] for node in (await crowd.client.get("/api/v1/nodes"))["items"])
+        await see_it_refused(one, first)
+        await see_it_made(one, crowd, first, to, holder)
+        one.follow({**EAGER, "mode": "off"})
+        await one.until("reberth_rescheduler_mode", lambda count: count == 3, mode="off")
+        await see_it_made(one, crowd, last, to, holder)
+        assert await crowd.lost() == 2
+        assert await one.said("reberth_rescheduler_moves_total", policy="manual", result="evicted") == 2
+        answered = (await crowd.client.get(LEASE))["metadata"]["annotations"]
+        assert "reberth.dev/move-request" not in answered
+
+
+async def see_it_refused(one: Daemon, pod: Object) -> None:
+    """The rule and the reason are those that the command has where it leads itself."""
+    node = pod["spec"]["nodeName"]
+    code, said = await move(one, pod["metadata"]["name"], "--to", node)
+    assert (code, said) == (1, f"refused: NoFeasibleDestination: {node}: the pod is there\n")
+
+
+async def see_it_made(one: Daemon, crowd: Crowd, pod: Object, to: str, holder: str) -> None:
+    """It lands where it shall, and the terminal shows how it goes."""
+    code, said = await move(one, pod["metadata"]["name"], "--to", to, "--reason", "by hand")
+    (past,) = [one for one in await crowd.past() if one["podUID"] == pod["metadata"]["uid"]]
+    assert (past["landedOn"], past["policy"], past["reason"]) == (to, "manual", "by hand")
+    lines = [line.partition("  ")[2] for line in said.splitlines()]
+    assert lines[0] == f"handed over to {holder}"
+    assert lines[-1].startswith(f"{past['id']}: {past['outcome']}, landed on {to}, Ready after")
+    assert lines[1].startswith(f"{past['id']}: {past['pod']} off {past['from']}")
+    assert code == 0
+
+
+async def move(one: Daemon, pod: str, *arguments: str) -> tuple[int | None, str]:
+    return await command(one.cluster, "move", f"default/{pod}", *arguments, "--settings", str(one.settings))
+
+
+async def test_no_move_is_begun_while_no_extender_can_be_asked_and_they_go_on_by_themselves(
+    extender: Extending, tmp_path: Path
+) -> None:
+    cluster, probes = extender.cluster, extender.cluster.spare_port(FIRST_PORT + 1)
+    settings = settings_of(extender, cluster, probes={"port": probes})
+    async with imbalance(cluster) as crowd, daemon(cluster, tmp_path, settings, IDLE) as one:
+        await one.until("reberth_rescheduler_plan_moves", lambda count: count > 0, mode="recommend")
+        for path, status in (("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/plan", 404)):
+            assert (await one.ask(path, port=probes))[0] == status
+        await processes.kill(*(replica.process for replica in extender.replicas))
+        await one.until(BRAKE_ON, lambda on: on == 1, rule="ExtendersAway")
+        one.follow(EAGER)
+        await one.until("reberth_rescheduler_mode", lambda count: count == 3, mode="apply")
+        await see_cycles(one, 2)
+        await see_the_brake(one)
+        assert await crowd.lost() == 0
+        assert await crowd.past() == await crowd.opened() == []
+        for replica in extender.replicas:
+            replica.start(dies_with_parent=True)
+        await one.until(BRAKE_ON, lambda on: on == 0, rule="ExtendersAway")
+        await one.until("reberth_rescheduler_outcomes_total", lambda count: count > 0, outcome="Better")
+        await one.quiet()
+
+
+async def see_the_brake(one: Daemon) -> None:
+    """It is named wherever somebody looks, and no move was begun to be dropped."""
+    plan = await one.plan()
+    assert plan is not None
+    assert not plan["moves"]
+    assert {refused["rule"] for refused in plan["refused"]} == {"ExtendersAway"}
+    said = "ExtendersAway: there is no extender to be asked"
+    assert plan["warnings"].count(said) == 1
+    assert (await one.remarks(said)).count(said) == 1
+    assert '"extenders away"' in one.log
+    assert await one.said("reberth_rescheduler_moves_refused_total") == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+async def test_who_takes_over_in_the_middle_of_moves_ends_them_and_repeats_none(
+    extender: Extending, tmp_path: Path, how: signal.Signals
+) -> None:
+    cluster = extender.cluster
+    settings = settings_of(extender, cluster, api=SLOW)
+    async with (
+        imbalance(cluster) as crowd,
+        daemon(cluster, tmp_path, settings, EAGER) as first,
+        daemon(cluster, tmp_path, settings_of(extender, cluster), EAGER, number=1) as second,
+    ):
+        leader, heir = await see_leader(first, second)
+        await leader.until("reberth_rescheduler_moves_in_flight", lambda count: count > 0)
+        await crowd.evicting()
+        leader.send(how)
+        killed = time.monotonic()
+        await heir.until(LEADING, lambda leading: leading == 1)
+        assert time.monotonic() - killed < LEASE_SECONDS + 2 + 3  # three for a machine that is busy
+        leader.send(signal.SIGCONT)  # the frozen one wakes up in the middle of what it was doing
+        await heir.quiet()
+        if how == signal.SIGSTOP:
+            await leader.remarks("standing by")
+        past = await crowd.past()
+        evicted = [move for move in past if "evictedAt" in move]
+        assert await crowd.lost() == len(evicted) == len({move["podUID"] for move in evicted})
+        assert await crowd.opened() == []
+        assert "Tentative" not in await crowd.debits()
+
+
+async def see_leader(*daemons: Daemon) -> list[Daemon]:
+    """Give the daemons, the one that leads first."""
+    while True:
+        for one in daemons:
+            if await one.said(LEADING):
+                return sorted(daemons, key=lambda each: each is not one)
+
+
+async def test_a_scheduler_that_is_configured_otherwise_is_found_out_and_stops_all_moves(
+    extender: Extending, tmp_path: Path
+) -> None:
+    cluster = extender.cluster
+    told = tmp_path / "told.yaml"
+    told.write_text(cluster.design.path(SCHEDULER_FILE).read_text())
+    settings = settings_of(
+        extender,
+        cluster,
+        scheduler={"configuration": str(told)},
+        drift={"fewest": 8, "last": 12, "perMinute": 10_000},
+    )
+    async with imbalance(cluster) as crowd, daemon(cluster, tmp_path, settings, IDLE) as one:
+        await one.until(LEADING, lambda leading: leading == 1)
+        await extender.cluster.schedule_with(packing(extender))
+        await add_pods(crowd, "packed")
+        await one.until("reberth_rescheduler_brake_on", lambda on: on == 1, rule="SchedulerDrift")
+        await one.remarks("your scheduler configuration file does not match")
+        one.follow(EAGER)
+        await see_cycles(one, 2)
+        assert await crowd.lost() == 0
+        await extender.schedule()
+        await add_pods(crowd, "spread")
+        await one.until("reberth_rescheduler_brake_on", lambda on: on == 0, rule="SchedulerDrift")
+        for name in ("packed", "spread"):
+            await crowd.client.delete(f"{DEPLOYMENTS}/{name}", {"propagationPolicy": "Foreground"})
+
+
+IDLE = {**EAGER, "mode": "recommend"}
+
+
+def packing(extender: Extending) -> dict[str, object]:
+    """Our extenders, and a scheduler that fills one node after the other."""
+    content = asking_here(MANIFESTS / "kube-scheduler" / "plain.yaml", extender.url)
+    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+    weights = [{"name": "NodeResourcesFit", "weight": 10}]
+    return {
+        **content,
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {"score": {"enabled": weights, "disabled": [{"name": "NodeResourcesFit"}]}},
+                "pluginConfig": [fit],
+            }
+        ],
+    }
+
+
+async def add_pods(crowd: Crowd, name: str, count: int = 14) -> None:
+    """Pods that come one after the other, so that each is forecast on what the last has left."""
+    await crowd.client.create(DEPLOYMENTS, deployment(name, replicas=0, cpu="200m"))
+    for number in range(1, count + 1):
+        await crowd.client.patch(f"{DEPLOYMENTS}/{name}", {"spec": {"replicas": number}})
+        await crowd.client.wait(
+            f"{PODS}?labelSelector=app%3D{name}",
+            partial(are_bound, number),
+        )
+
+
+def are_bound(count: int, found: Object) -> bool:
+    return sum("nodeName" in pod["spec"] for pod in found["items"]) == count
+
+
+async def see_cycles(one: Daemon, more: int) -> None:
+    """Wait for so many more cycles."""
+    seen = await one.said(CYCLES)
+    await one.until(CYCLES, lambda count: count >= seen + more)

@@ -1,0 +1,216 @@
+"""One move on a real cluster, from its first step to its outcome, and the rules that forbid one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from localcluster.client import Client
+from localcluster.cluster import Cluster
+from reberth.client.lease import LeaseSettings, leading
+from reberth.values.refusal import Refused
+from rescheduler.telemetry.events import Report
+from tests.live.support.fault_client import direct
+from tests.live.support.memory_objects import definitions
+from tests.live.support.moves import NODES, Workload, consistent, move, settings, start_command, workload
+from tests.support.builders import Object, pod
+
+pytestmark = pytest.mark.live
+
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+@pytest_asyncio.fixture(autouse=True, scope="module", loop_scope="session")
+async def defined(shared: Cluster) -> AsyncIterator[None]:
+    async with definitions(shared):
+        yield
+
+
+@asynccontextmanager
+async def cordoned(client: Client, *names: str) -> AsyncIterator[None]:
+    for name in names:
+        await client.patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
+    yield
+    for name in names:
+        await client.patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None}})
+
+
+async def test_a_move_goes_through_all_its_phases_to_its_outcome(shared: Cluster, tmp_path: Path) -> None:
+    """Nobody draws the replacement here; the source is cordoned, so that it lands elsewhere."""
+    async with workload(shared, "walker", budget=1) as walker:
+        victim = await walker.pick()
+        source, name = victim["spec"]["nodeName"], victim["metadata"]["name"]
+        to = [node for node in NODES if node != source][:2]
+        async with cordoned(walker.client, source):
+            process = await start_command(shared, tmp_path, "move", f"default/{name}", "--to", *to)
+            out, _ = await asyncio.wait_for(process.communicate(), 30)
+        said = out.decode()
+        assert process.returncode == 0, said
+        (past,) = (await walker.history())["past"]
+        assert (past["from"], past["pod"]) == (source, name)
+        assert past["outcome"] in {"Same", "Better"}  # all nodes are alike, and it takes the best
+        assert past["landedOn"] in set(NODES) - {source}
+        assert past["timeToReady"] >= 0
+        assert f"landed on {past['landedOn']}" in said
+        assert (await walker.debits())[past["id"]] == "Spent"
+        assert (await walker.noted())[past["id"]] == source
+        assert await consistent(walker) == 1
+        await see_events(walker, name)
+        lease = await walker.client.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
+        (ours,) = [one for one in lease["items"] if one["metadata"]["name"] == "reberth-rescheduler"]
+        assert "holderIdentity" not in ours["spec"]
+
+
+async def see_events(walker: Workload, pod_name: str) -> None:
+    found = (await walker.client.get(EVENTS))["items"]
+    ours = [event for event in found if event.get("reportingController") == "reberth.dev/rescheduler"]
+    about = {
+        (event["reason"], event["regarding"]["kind"], event["regarding"]["name"], event["related"]["name"])
+        for event in ours
+        if walker.name in event["regarding"]["name"]
+    }
+    assert about == {
+        ("Moving", "Pod", pod_name, walker.name),
+        ("MoveEnded", "Deployment", walker.name, pod_name),
+    }
+
+
+async def test_a_pod_that_returns_is_said_to_have_returned(shared: Cluster) -> None:
+    async with workload(shared, "homer") as homer:
+        victim = await homer.pick()
+        source = victim["spec"]["nodeName"]
+        async with cordoned(homer.client, *(node for node in NODES if node != source)):
+            came, _ = await move(shared, victim, [next(node for node in NODES if node != source)])
+            assert refused_rule(came) == "NoFeasibleDestination"
+        spare = next(node for node in NODES if node != source)
+        async with cordoned(homer.client, *(node for node in NODES if node not in (source, spare))):
+            await homer.client.patch(f"/api/v1/nodes/{spare}", {"spec": {"taints": [KEEP_OFF]}})
+            came, _ = await move(shared, victim, [spare])
+            await homer.client.patch(f"/api/v1/nodes/{spare}", {"spec": {"taints": None}})
+        assert isinstance(came, Report)
+        assert (came.ending.outcome, came.ending.landed_on) == ("Returned", source)
+        assert not came.is_well
+        assert await consistent(homer) == 1
+
+
+KEEP_OFF = {"key": "example.com/keep-off", "effect": "NoSchedule"}
+
+
+async def test_each_rule_refuses_by_its_name_and_leaves_nothing(shared: Cluster) -> None:
+    async with workload(shared, "fixed", budget=0) as fixed:
+        victim = await fixed.pick()
+        source = victim["spec"]["nodeName"]
+        spare = next(node for node in NODES if node != source)
+        client = fixed.client
+        made = {
+            "BarePod": pod("bare", node=source),
+            "MirrorPod": pod("mirror", node=source, annotations={"kubernetes.io/config.mirror": "x"}),
+        }
+        for built in made.values():
+            await client.create(PODS, built)
+        for rule, built in made.items():
+            came, _ = await move(shared, {"metadata": {**built["metadata"], "namespace": "default"}}, [spare])
+            assert refused_rule(came) == rule
+        for name in ("bare", "mirror"):
+            await client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+        assert refused_rule((await move(shared, victim, [spare]))[0]) == "PDB"
+        gone = {"metadata": {"namespace": "default", "name": "gone"}}
+        assert refused_rule((await move(shared, gone, [spare]))[0]) == "NoSuchPod"
+        async with daemon(client, spare) as daemons_pod:
+            assert refused_rule((await move(shared, daemons_pod, [source]))[0]) == "DaemonSetPod"
+        assert await fixed.history() == {}
+        assert await consistent(fixed) == 0
+
+
+async def test_destinations_that_will_not_do_are_named(shared: Cluster) -> None:
+    async with workload(shared, "picky") as picky:
+        victim = await picky.pick()
+        source = victim["spec"]["nodeName"]
+        away = next(node for node in NODES if node != source)
+        async with cordoned(picky.client, away):
+            came, _ = await move(shared, victim, [source, away, "nowhere"])
+        assert isinstance(came, Refused)
+        assert came.reason == (
+            f"{source}: the pod is there; {away}: leaving (unschedulable); nowhere: no such node"
+        )
+        came, _ = await move(shared, victim, [])
+        assert isinstance(came, Refused)
+        assert "--to" in came.reason
+
+
+async def test_a_pod_on_its_way_out_is_left_alone(shared: Cluster) -> None:
+    async with workload(shared, "leaver") as leaver:
+        victim = await leaver.pick()
+        path = f"{PODS}/{victim['metadata']['name']}"
+        await leaver.client.patch(path, {"metadata": {"finalizers": ["example.com/wait"]}})
+        await leaver.client.delete(path, {"gracePeriodSeconds": 0})
+        assert refused_rule((await move(shared, victim, NODES[:2]))[0]) == "Terminating"
+        await leaver.client.patch(path, {"metadata": {"finalizers": None}})
+        assert await leaver.history() == {}
+
+
+async def test_whoever_leads_is_named(shared: Cluster) -> None:
+    lease = settings().lease
+    async with workload(shared, "quiet") as quiet, direct(shared) as api:
+        victim = await quiet.pick()
+        async with leading(api, lease, identity="the-daemon_1"):
+            came, _ = await move(shared, victim, NODES[:2])
+        assert isinstance(came, Refused)
+        assert (came.rule, "the-daemon_1" in came.reason) == ("LeaseHeld", True)
+        assert isinstance(lease, LeaseSettings)
+        assert await consistent(quiet) == 0
+
+
+async def test_notes_are_listed_and_cleared_and_those_of_others_stay(shared: Cluster, tmp_path: Path) -> None:
+    async with workload(shared, "noter") as noter:
+        victim = await noter.pick()
+        source = victim["spec"]["nodeName"]
+        came, _ = await move(shared, victim, [node for node in NODES if node != source][:2])
+        assert isinstance(came, Report)
+        listed = await answer_of(shared, tmp_path, "notes", "list")
+        (line,) = [line for line in listed.splitlines() if came.move in line]
+        assert line.startswith(source)
+        assert "manual: asked for by hand" in line
+        cleared = await answer_of(shared, tmp_path, "notes", "clear", "--all")
+        assert f"{source}: 1 removed" in cleared
+        assert await noter.noted() == {}
+
+
+def refused_rule(came: Report | Refused) -> str:
+    assert isinstance(came, Refused), came
+    return came.rule
+
+
+@asynccontextmanager
+async def daemon(client: Client, node: str) -> AsyncIterator[Object]:
+    """A DaemonSet with its pod on one node."""
+    labels = {"app": "daemon"}
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "containers": [{"name": "main", "image": "img"}],
+    }
+    built = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "daemon", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+    path = "/apis/apps/v1/namespaces/default/daemonsets"
+    await client.create(path, built)
+    found = await client.wait(f"{PODS}?labelSelector=app%3Ddaemon", lambda found: found["items"])
+    yield found["items"][0]
+    await client.delete(f"{path}/daemon")
+
+
+async def answer_of(cluster: Cluster, folder: Path, *arguments: str) -> str:
+    process = await start_command(cluster, folder, *arguments)
+    out, _ = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 0, out.decode()
+    return out.decode()

@@ -1,0 +1,105 @@
+"""What the manifests allow the rescheduler, asked of the API server verb by verb: this, and nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from localcluster import manifests
+from localcluster.client import Client
+from localcluster.cluster import Cluster
+from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
+
+MANIFESTS = Path(__file__).parents[3] / "manifests"
+NAMESPACES = "/api/v1/namespaces"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+LEASES = "coordination.k8s.io/leases"
+MIRRORED = {
+    "": "namespaces persistentvolumeclaims persistentvolumes replicationcontrollers resourcequotas services",
+    "apps": "deployments statefulsets",
+    "autoscaling": "horizontalpodautoscalers",
+    "keda.sh": "scaledobjects",
+    "policy": "poddisruptionbudgets",
+    "scheduling.k8s.io": "priorityclasses",
+    "storage.k8s.io": "csidrivers csinodes csistoragecapacities storageclasses volumeattachments",
+    "reberth.dev": "nodeplacementscores",
+}
+READ = "get list watch"
+EVERYWHERE: dict[str, str] = {
+    **{f"{group}/{name}": "list watch" for group, names in MIRRORED.items() for name in names.split()},
+    **dict.fromkeys(("/pods", "apps/replicasets", "batch/jobs"), READ),
+    "/nodes": f"{READ} patch",
+    "/pods/eviction": "create",
+    "reberth.dev/evictionhistories": f"{READ} create delete",
+    "reberth.dev/evictionhistories/status": "update",
+    "reberth.dev/moveledgers": f"{READ} create",
+    "reberth.dev/moveledgers/status": "update",
+    "events.k8s.io/events": "create patch",
+}
+AT_HOME = {LEASES: "create", "discovery.k8s.io/endpointslices": "list"}
+OF_ITS_LEASE = {LEASES: f"{READ} create patch"}
+# Beside what an API serves: to take another's name, or more rights.
+MORE_VERBS = ("impersonate", "escalate", "bind")
+# What is mirrored where somebody has installed it: nobody has, here.
+UNSERVED = "keda.sh/scaledobjects"
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def admin(bare: Cluster) -> AsyncIterator[Client]:
+    async with bare.client() as client:
+        await client.create_if_absent(NAMESPACES, {"metadata": {"name": "reberth-system"}})
+        applied = [await manifests.apply(client, MANIFESTS / name) for name in ("crds", "rescheduler")]
+        yield client
+        for paths in reversed(applied):
+            await manifests.remove(client, paths)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "more"),
+    [
+        ("", "", {}),
+        ("kube-system", "", {}),
+        ("kube-system", "reberth-rescheduler", {}),
+        ("reberth-system", "", AT_HOME),
+        ("reberth-system", "reberth-rescheduler", {**AT_HOME, **OF_ITS_LEASE}),
+    ],
+)
+async def test_it_may_do_what_it_must_and_nothing_else(
+    admin: Client, namespace: str, name: str, more: dict[str, str]
+) -> None:
+    known = [*await list_served(admin), (UNSERVED, (*VERBS, *MORE_VERBS))]
+    asked = [(resource, verb) for resource, verbs in known for verb in verbs]
+    assert len(asked) > 300
+    answers = await asyncio.gather(*(may(admin, *each, namespace, name) for each in asked))
+    allowed = {each for each, said in zip(asked, answers, strict=True) if said}
+    wanted = {**EVERYWHERE, **more}
+    assert allowed == {(resource, verb) for resource, verbs in wanted.items() for verb in verbs.split()}
+
+
+async def list_served(client: Client) -> list[tuple[str, tuple[str, ...]]]:
+    """Every resource and subresource that the API server has, and its verbs."""
+    groups = (await client.get("/apis"))["groups"]
+    roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for root in roots:
+        group = "" if root == "/api/v1" else root.split("/")[2]
+        served = (await client.get(root))["resources"]
+        found.extend((f"{group}/{each['name']}", (*each["verbs"], *MORE_VERBS)) for each in served)
+    return found
+
+
+async def may(client: Client, resource: str, verb: str, namespace: str, name: str) -> bool:
+    group, kind, *part = resource.split("/")
+    asked: dict[str, Any] = {"group": group, "resource": kind, "subresource": "".join(part), "verb": verb}
+    spec = {
+        "user": RESCHEDULER_ACCOUNT,
+        "resourceAttributes": {**asked, "namespace": namespace, "name": name},
+    }
+    allowed: bool = (await client.create(REVIEWS, {"spec": spec}))["status"]["allowed"]
+    return allowed

@@ -1,0 +1,189 @@
+"""A federation whose members can be lost: pods live and die there, and a count of the ready ones is kept."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from localcluster import credentials
+from localcluster.cluster import Cluster
+from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
+from localcluster.faults import FaultProxy
+from localcluster.pki import Authority
+from tests.live.support.hub_and_members import Place, eventually, federated
+from tests.live.support.hub_paths import CLUSTERS
+
+LIVING = ("member1", "member2")
+"""Here controllers, a scheduler and kubelets are at work; in the third member a test plays their part."""
+NAMES = (*LIVING, "member3")
+_CONTROLLERS = "--controllers=deployment-controller,replicaset-controller,garbage-collector-controller"
+QUICK = {"probeEvery": "300ms", "answerWithin": "2s", "threshold": "600ms", "letGoAfter": "20s"}
+
+
+class Partitioned:
+    """A place whose members are reached through proxies, so that each may be lost to the hub alone."""
+
+    def __init__(self, place: Place, proxies: dict[str, FaultProxy], folder: Path) -> None:
+        self.place = place
+        self.hub = place.hub
+        self.members = place.members
+        self._proxies = proxies
+        self._folder = folder
+        self._settings: dict[str, Any] | None = None
+
+    async def lose(self, name: str) -> None:
+        await self._proxies[name].cut(name)
+
+    async def find(self, name: str) -> None:
+        await self._proxies[name].mend(name)
+
+    async def run(self, **members: Any) -> None:
+        """Have the federation run with these settings for its members, and the members ready."""
+        if self._settings != members:
+            await self.stop()
+            self._settings = members
+            await self.place.start(self._folder, members={**QUICK, **members})
+        await ready_members(self)
+
+    async def crash(self) -> None:
+        """Kill the federation amid its work, and run it again."""
+        assert self._settings is not None
+        await self.place.stop(signal.SIGKILL)
+        await self.place.start(self._folder, members={**QUICK, **self._settings})
+
+    async def stop(self) -> None:
+        assert await self.place.stop() == 0
+        log = self._folder / "federation.log"
+        assert not log.exists() or " error " not in log.read_text()
+
+
+@contextlib.asynccontextmanager
+async def partitioned(prefix: str, folder: Path) -> AsyncIterator[Partitioned]:
+    async with federated(prefix, NAMES) as place, contextlib.AsyncExitStack() as stack:
+        await asyncio.gather(*(_enliven(place.clusters[name]) for name in LIVING))
+        proxies = {}
+        for name, cluster in place.clusters.items():
+            proxies[name] = await stack.enter_async_context(_stand_before(cluster))
+            endpoint = await proxies[name].open(name)
+            await place.hub.patch(f"{CLUSTERS}/{name}", {"spec": {"apiEndpoint": endpoint}})
+        partitioned = Partitioned(place, proxies, folder)
+        yield partitioned
+        await partitioned.stop()
+
+
+async def _enliven(cluster: Cluster) -> None:
+    await asyncio.gather(
+        cluster.start(CONTROLLERS, _CONTROLLERS),
+        cluster.start(SCHEDULER),
+        cluster.start(KWOK),
+    )
+    await cluster.add_nodes(1)
+
+
+@contextlib.asynccontextmanager
+async def _stand_before(cluster: Cluster) -> AsyncIterator[FaultProxy]:
+    pki = cluster.design.path("pki")
+    pair = Authority(pki).issue("fault-proxy", hosts=["127.0.0.1"])
+    authority = pki / "ca.crt"
+    async with FaultProxy(
+        cluster.design.url, ca=authority, certificate=pair.certificate, key=pair.key
+    ) as proxy:
+        yield proxy
+
+
+class Census:
+    """Counts the ready pods of a workload over all members, by watches of their own; `lowest` since asked."""
+
+    def __init__(self) -> None:
+        self.lowest: int | None = None
+        self._ready: set[tuple[str, str]] = set()
+
+    @property
+    def count(self) -> int:
+        return len(self._ready)
+
+    def begin(self) -> None:
+        self.lowest = self.count
+
+    def take(self, member: str, event: str, pod: Any) -> None:
+        conditions = pod.get("status", {}).get("conditions", ())
+        is_ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+        place = (member, pod["metadata"]["uid"])
+        if is_ready and event != "DELETED" and "deletionTimestamp" not in pod["metadata"]:
+            self._ready.add(place)
+        else:
+            self._ready.discard(place)
+        if self.lowest is not None:
+            self.lowest = min(self.lowest, self.count)
+
+
+@contextlib.asynccontextmanager
+async def counting(place: Place, app: str, names: Sequence[str] = LIVING) -> AsyncIterator[Census]:
+    census = Census()
+    async with contextlib.AsyncExitStack() as stack:
+        tasks = [
+            asyncio.create_task(
+                _watch(await stack.enter_async_context(_open(place.clusters[name])), name, app, census)
+            )
+            for name in names
+        ]
+        try:
+            yield census
+        finally:
+            for task in tasks:
+                assert not task.done(), "a watch of the count has ended"
+                task.cancel()
+            await asyncio.wait(tasks)
+
+
+def _open(cluster: Cluster) -> aiohttp.ClientSession:
+    design = cluster.design
+    trust = ssl.create_default_context(cafile=str(design.path("pki", "ca.crt")))
+    return aiohttp.ClientSession(
+        design.url,
+        headers={"Authorization": f"Bearer {credentials.read_token(design, credentials.ADMIN)}"},
+        connector=aiohttp.TCPConnector(ssl=trust),
+        timeout=aiohttp.ClientTimeout(),
+        read_bufsize=2**22,
+    )
+
+
+async def _watch(session: aiohttp.ClientSession, member: str, app: str, census: Census) -> None:
+    path = f"/api/v1/namespaces/default/pods?watch=1&labelSelector=app%3D{app}"
+    async with session.get(path) as answer:
+        async for line in answer.content:
+            event = json.loads(line)
+            census.take(member, event["type"], event["object"])
+
+
+async def until(holds: Callable[[], object], what: str, *, within: float = 60) -> None:
+    try:
+        async with asyncio.timeout(within):
+            while not holds():
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(what) from None
+
+
+async def ready_members(place: Partitioned, names: Sequence[str] = NAMES) -> None:
+    for name in names:
+        await eventually(
+            place.hub,
+            f"{CLUSTERS}/{name}",
+            lambda one: (
+                condition(one, "Ready").get("status") == "True"
+                and one["status"].get("apiEnablements")
+                and not one["spec"].get("taints")
+            ),
+        )
+
+
+def condition(found: Any, name: str) -> dict[str, Any]:
+    conditions = (found or {}).get("status", {}).get("conditions", ())
+    return next((each for each in conditions if each["type"] == name), {})

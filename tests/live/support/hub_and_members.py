@@ -1,0 +1,211 @@
+"""A hub with two members, and the federation as a process of its own."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from localcluster import credentials, manifests
+from localcluster.client import Client, Refused
+from localcluster.cluster import Cluster
+from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
+from localcluster.state_dir import running
+from localproduct.member_join import FEDERATION_ACCOUNT, MANIFESTS, open_member
+from tests.support.builders import Object
+from tests.support.federation.crds import FOLDER, ROOT
+
+MEMBERS = ("member1", "member2")
+_ALONE = [CONTROLLERS, SCHEDULER, KWOK]
+
+
+class Place:
+    """The hub, its members, and the process that stands between them."""
+
+    def __init__(
+        self, hub: Cluster, client: Client, members: dict[str, Client], clusters: dict[str, Cluster]
+    ) -> None:
+        self.cluster = hub
+        self.hub = client
+        self.members = members
+        self.clusters = clusters
+        self.account = hub.kubeconfig
+        self.namespace = "default"
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self, folder: Path, **settings: Any) -> None:
+        """Run the federation, with settings that make it quick."""
+        path = folder / "federation.yaml"
+        path.write_text(yaml.safe_dump(_settings(self.cluster.spare_port(), self.namespace, **settings)))
+        command = (sys.executable, "-m", "federation", "run", "--settings", str(path))
+        with Path(folder, "federation.log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *command, env={**os.environ, "KUBECONFIG": str(self.account)}, cwd=ROOT, stderr=log
+            )
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        if self.process is None or self.process.returncode is not None:
+            return 0
+        self.process.send_signal(number)
+        return await self.process.wait()
+
+
+def _settings(port: int, namespace: str, **more: Any) -> Object:
+    lease = {"namespace": namespace, "duration": "5s", "renewDeadline": "4s", "retryEvery": "500ms"}
+    quick = {"probeEvery": "500ms", "threshold": "1s"}
+    return {
+        "apiVersion": "reberth.dev/v1alpha1",
+        "kind": "FederationSettings",
+        "server": {"port": port},
+        "log": {"style": "console"},
+        "lease": lease,
+        "members": quick,
+        **more,
+    }
+
+
+@contextlib.asynccontextmanager
+async def federated(
+    prefix: str, names: Sequence[str] = MEMBERS, *, without: Sequence[str] = _ALONE
+) -> AsyncIterator[Place]:
+    """API servers on one etcd, the members known to the hub; nothing works on them yet.
+
+    Members are API servers alone, or whatever is not left out of them.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        hub = await stack.enter_async_context(running(f"{prefix}-hub", without=_ALONE))
+        client = await stack.enter_async_context(hub.client())
+        await manifests.apply(client, FOLDER)  # they go with the cluster: finalizers may keep their objects
+        shares = (running(f"{prefix}-{name}", without=without, shares_etcd_of=hub) for name in names)
+        started = await asyncio.gather(*map(stack.enter_async_context, shares))
+        clusters = dict(zip(names, started, strict=True))
+        members = {
+            name: await stack.enter_async_context(cluster.client()) for name, cluster in clusters.items()
+        }
+        await client.create("/api/v1/namespaces", _named("karmada-cluster"))
+        for name, cluster in clusters.items():
+            await join(client, name, cluster)
+        place = Place(hub, client, members, clusters)
+        try:
+            yield place
+        finally:
+            await place.stop(signal.SIGKILL)
+
+
+async def join(hub: Client, name: str, cluster: Cluster) -> None:
+    """Make the hub know a member: its Secret and its Cluster."""
+    design = cluster.design
+    content = {
+        "token": credentials.read_token(design, credentials.ADMIN).encode(),
+        "caBundle": design.path("pki", "ca.crt").read_bytes(),
+    }
+    data = {key: base64.b64encode(text).decode() for key, text in content.items()}
+    secrets = "/api/v1/namespaces/karmada-cluster/secrets"
+    await hub.create(secrets, {**_named(name), "data": data})
+    await hub.create("/apis/cluster.karmada.io/v1alpha1/clusters", cluster_of(name, design.url))
+
+
+async def restrict(place: Place, **more: Sequence[Object]) -> None:
+    """Let the federation have the rights of the manifests alone, and of rules for the hub and the members.
+
+    It works under its own accounts from then on.
+    """
+    await manifests.apply(place.hub, MANIFESTS / "hub")
+    await _grant(place.hub, "reberth-federation", more.get("hub", ()))
+    for name, client in place.members.items():
+        token = await open_member(client)
+        await _grant(client, "reberth-federation-member", more.get("members", ()))
+        secret = f"/api/v1/namespaces/karmada-cluster/secrets/{name}"
+        await place.hub.patch(secret, {"data": {"token": base64.b64encode(token.encode()).decode()}})
+    place.account = place.cluster.user(FEDERATION_ACCOUNT)
+    place.namespace = "reberth-system"
+
+
+async def _grant(client: Client, account: str, rules: Sequence[Object]) -> None:
+    """Do what an operator does for kinds of his own."""
+    api = "/apis/rbac.authorization.k8s.io/v1"
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "more-kinds"}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "reberth-system"}
+    await client.create(f"{api}/clusterroles", {**_named("more-kinds"), "rules": list(rules)})
+    binding = {**_named("more-kinds"), "roleRef": role, "subjects": [subject]}
+    await client.create(f"{api}/clusterrolebindings", binding)
+
+
+def cluster_of(name: str, address: str) -> Object:
+    reference = {"namespace": "karmada-cluster", "name": name}
+    return {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        **_named(name),
+        "spec": {"syncMode": "Push", "apiEndpoint": address, "secretRef": reference},
+    }
+
+
+def _named(name: str) -> Object:
+    return {"metadata": {"name": name}}
+
+
+def deployment(name: str, replicas: int, *, image: str = "web:1") -> Object:
+    labels = {"app": name}
+    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": "100m"}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def policy(name: str, **placement: Any) -> Object:
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": name},
+        "spec": {"resourceSelectors": [selector], "placement": placement},
+    }
+
+
+def weighted(**weights: int) -> Object:
+    rules = [
+        {"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in weights.items()
+    ]
+    return {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": rules},
+    }
+
+
+async def eventually(client: Client, path: str, holds: Callable[[Any], object], *, within: float = 30) -> Any:
+    """Wait until what stands at the path is as it should be; None stands for nothing there."""
+    found: Any = None
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                found = await _get(client, path)
+                if holds(found):
+                    return found
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"{path} stays {msgspec.json.encode(found).decode()}") from None
+
+
+async def _get(client: Client, path: str) -> Any:
+    try:
+        return await client.get(path)
+    except Refused as refused:
+        if refused.status == 404:
+            return None
+        raise

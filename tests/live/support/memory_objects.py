@@ -1,0 +1,109 @@
+"""The objects of the shared memory, for live tests: defined on a cluster, kept there, and bent."""
+
+import copy
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from localcluster import manifests
+from localcluster.client import Client
+from localcluster.cluster import Cluster
+from reberth.cluster.pods.identity import Signature
+from reberth.cluster.resources import HISTORIES, LEDGERS, SCORES, Resource
+from reberth.memory.history import advance_move, open_move, start_history
+from reberth.memory.ledger import Disruption, DisruptionLimits, add_debit, mark_spent, start_ledger
+from reberth.records import EvictionHistory, MoveLedger, Outcome, Phase, Record, WorkloadIdentity
+from tests.support.builders import Object
+from tests.support.memory.objects import MINUTE, NOW, REPLICA_SET, accepted, after_move, move, score
+
+ROOT = Path(__file__).parents[3]
+RESOURCES: dict[str, Resource[Any]] = {one.kind.name: one for one in (HISTORIES, LEDGERS, SCORES)}
+# Without a uid nobody owns the history: the garbage collector lets it be.
+WEB = Signature("default", REPLICA_SET, WorkloadIdentity("apps/v1", "Deployment", "web"))
+GONE = object()
+
+
+@asynccontextmanager
+async def definitions(cluster: Cluster) -> AsyncIterator[list[str]]:
+    """The paths of our definitions, which stand for as long."""
+    async with cluster.client() as client:
+        paths = await manifests.apply(client, ROOT / "manifests" / "crds")
+        yield paths
+        await manifests.remove(client, paths)
+
+
+@asynccontextmanager
+async def tidy_client(cluster: Cluster) -> AsyncIterator[Client]:
+    """A client that leaves none of our objects behind."""
+    async with cluster.client() as client:
+        yield client
+        for resource in RESOURCES.values():
+            await client.delete(resource.path(namespace="default" if resource.namespaced else ""))
+
+
+async def keep(client: Client, resource: Resource[Any], wanted: Object) -> Object:
+    """Create an object, then write its status: the way that a status takes."""
+    namespace = "default" if resource.namespaced else ""
+    made = await client.create(strictly(resource.path(namespace=namespace)), wanted)
+    return await write_status(client, resource, wanted, made)
+
+
+async def write_status(client: Client, resource: Resource[Any], wanted: Object, found: Object) -> Object:
+    """Replace the status of an object as it was found."""
+    meta = {key: value for key, value in found["metadata"].items() if key != "managedFields"}
+    path = resource.path(meta["name"], namespace=meta.get("namespace", ""), subresource="status")
+    kept: Object = await client.request("PUT", strictly(path), {**wanted, "metadata": meta})
+    return kept
+
+
+def strictly(path: str) -> str:
+    """A field that is not known is refused, not dropped."""
+    return f"{path}?fieldValidation=Strict"
+
+
+def sent(resource: Resource[Any], record: Record) -> Object:
+    made: Object = json.loads(resource.encode(record))
+    return made
+
+
+def fields(found: Object) -> Object:
+    return {key: found[key] for key in ("spec", "status") if key in found}
+
+
+def a_history() -> EvictionHistory:
+    """One past move that brought nothing, and an open one whose pod is evicted."""
+    moved = after_move(start_history(WEB), "p1", Outcome.SAME, closed=NOW - MINUTE)
+    opened = accepted(open_move(moved, move("m1", phase=Phase.PLANNED, destinations=("n2", "n3"))))
+    return accepted(advance_move(opened, "m1", Phase.EVICTED, now=NOW + 1))
+
+
+def a_ledger() -> MoveLedger:
+    debited = add_debit(start_ledger(), DisruptionLimits(), Disruption("m1", "default", "uid-web"), now=NOW)
+    assert isinstance(debited, MoveLedger)
+    spent = mark_spent(debited, "m1", now=NOW + 1)
+    assert isinstance(spent, MoveLedger)
+    return spent
+
+
+SOUND: Mapping[str, Object] = {
+    "EvictionHistory": sent(HISTORIES, a_history()),
+    "MoveLedger": sent(LEDGERS, a_ledger()),
+    "NodePlacementScore": sent(SCORES, score("n1", green=100, cheap=-100, valid_until=NOW)),
+}
+
+
+def changed(wanted: Object, changes: Mapping[str, Any]) -> Object:
+    """The object with other values at paths such as `status.open.0.id`, or without them."""
+    made = copy.deepcopy(wanted)
+    for path, value in changes.items():
+        *steps, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+        holder: Any = made
+        for step in steps:
+            holder = holder[step]
+        if value is GONE:
+            del holder[last]
+        else:
+            holder[last] = value
+    return made

@@ -1,0 +1,98 @@
+"""A real Prometheus beside a cluster, of Debian's package, scraping processes of ours.
+
+async with scraping(cluster, {"extender": [8443]}, rules=ALERTS) as prometheus:
+    found = await prometheus.query("up")
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from generating.panels import Query
+from localcluster.build import debian
+from localcluster.cluster import Cluster
+from localcluster.host import processes
+from localproduct.extender_replicas import wait_until_ready
+from localproduct.processes import HOST
+
+PACKAGE = "prometheus"
+_LAST_SPARE_PORT = 9
+
+
+class Prometheus:
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self._url = url
+        self._session = session
+
+    async def query(self, expression: str) -> list[Any]:
+        """The series that an expression gives now. An error of it fails the test."""
+        found = await self._ask("query", query=expression)
+        assert found["status"] == "success", (expression, found)
+        result: list[Any] = found["data"]["result"]
+        return result
+
+    async def until(self, expression: str) -> list[Any]:
+        """Wait until an expression gives something."""
+        async with asyncio.timeout(60):
+            while not (found := await self.query(expression)):
+                await asyncio.sleep(0.2)
+        return found
+
+    async def rules(self) -> list[Any]:
+        """Every rule after it was evaluated at least once."""
+        async with asyncio.timeout(60):
+            while True:
+                groups = (await self._ask("rules"))["data"]["groups"]
+                rules = [rule for group in groups for rule in group["rules"]]
+                if rules and all(rule["health"] != "unknown" for rule in rules):
+                    return rules
+                await asyncio.sleep(0.2)
+
+    async def _ask(self, path: str, **parameters: str) -> Any:
+        async with self._session.get(f"{self._url}/api/v1/{path}", params=parameters) as answer:
+            return await answer.json()
+
+
+def fill_in(query: Query) -> str:
+    """Put in what Grafana puts in."""
+    return query.expression.replace("$__rate_interval", "1m").replace("$__range", "1h")
+
+
+def promtool() -> Path:
+    return debian.program(PACKAGE, "promtool")
+
+
+@asynccontextmanager
+async def scraping(
+    cluster: Cluster, jobs: Mapping[str, Sequence[int]], *, rules: Path
+) -> AsyncIterator[Prometheus]:
+    """Scrape these loopback ports every second for as long as the context lasts."""
+    program = await asyncio.to_thread(debian.program, PACKAGE, "prometheus")
+    file = cluster.folder / "prometheus.yaml"
+    file.write_text(yaml.safe_dump(_configure(jobs, rules)))
+    address = f"{HOST}:{cluster.spare_port(_LAST_SPARE_PORT)}"
+    storage = f"--storage.tsdb.path={cluster.folder / 'prometheus'}"
+    command = [str(program), f"--config.file={file}", storage, f"--web.listen-address={address}"]
+    running = processes.start(command, folder=cluster.folder, name="prometheus", dies_with_parent=True)
+    try:
+        await wait_until_ready(f"http://{address}/-/ready")
+        async with aiohttp.ClientSession() as session:
+            yield Prometheus(f"http://{address}", session)
+    finally:
+        await processes.stop(running)
+
+
+def _configure(jobs: Mapping[str, Sequence[int]], rules: Path) -> Any:
+    return {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(rules)],
+        "scrape_configs": [
+            {"job_name": job, "static_configs": [{"targets": [f"{HOST}:{port}" for port in ports]}]}
+            for job, ports in jobs.items()
+        ],
+    }

@@ -1,0 +1,77 @@
+"""The extender's routes on a real socket, with a memory that a test fills."""
+
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from extender.answers.call_tracker import Attention
+from extender.answers.freshness import Standing
+from extender.answers.settings import AnswerSettings
+from extender.answers.verbs import PARTS
+from extender.server.handler import Desk
+from extender.server.request_body import Limits
+from extender.server.routes import Bell, Window
+from reberth.records import ObjectMeta
+from reberth.runtime.http_server import Server, ServerSettings
+from reberth.runtime.metrics import REGISTRY
+from reberth.values.refusal import Refused
+from tests.support.extender.calls import Known
+from tests.support.memory.advice import LOAD, NODES, node
+
+TRUE = Standing(is_complete=True, trouble=None, age=1.0)
+
+
+class Served:
+    """What a test may turn while it asks."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.bell = Bell()
+        self.known = Known(on_change=self.bell.ring).put(*map(node, NODES))
+        self.attention = Attention(PARTS)
+        self.settings = AnswerSettings(scores=LOAD)
+        self.standings = [TRUE]
+        self.announced: list[tuple[ObjectMeta, Refused]] = []
+        self.port = 0
+        self.session: aiohttp.ClientSession | None = None
+        self._limits = limits
+
+    def server(self) -> Server:
+        desk = Desk(
+            self.known.memory,
+            self.attention,
+            settings=lambda: self.settings,
+            standings=lambda _: self.standings,
+            announce=lambda pod, refused: self.announced.append((pod, refused)),
+            limits=self._limits,
+        )
+        window = Window(
+            self.known.memory,
+            self.attention,
+            self.bell,
+            settings=lambda: self.settings,
+            limits=self._limits,
+        )
+        routes = [*desk.routes(), *window.routes()]
+        return Server(ServerSettings(port=0), calls=desk.calls(), routes=routes)
+
+    async def ask(self, path: str, body: Any = None, *, method: str = "POST", **sent: Any) -> tuple[int, str]:
+        assert self.session is not None
+        content = io.BytesIO(body) if isinstance(body, bytes) else body
+        async with self.session.request(method, path, data=content, **sent) as answer:
+            return answer.status, await answer.text()
+
+
+@asynccontextmanager
+async def served(*, most_bytes: int = 2**20, seconds: float = 5.0) -> AsyncIterator[Served]:
+    asked = Served(Limits(most_bytes, seconds))
+    async with asked.server() as server:
+        asked.port = server.port
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as asked.session:
+            yield asked
+
+
+def counted(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(f"reberth_extender_{name}", labels) or 0.0

@@ -1,0 +1,55 @@
+"""Small clusters for forecasts, and pods that ask for a node in them."""
+
+from typing import Any
+
+import numpy as np
+
+from reberth.cluster.columns import Indices
+from reberth.cluster.object_files import from_objects
+from reberth.cluster.pods.requests import Version
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.incoming_pod import Asked, ask_next, ask_pending
+from reberth.forecast.state.profile import Profile, default_scheduler
+from reberth.forecast.state.verdict import Rejected, Unforeseeable, Verdict
+from reberth.forecast.state.view import View, view
+
+NEWEST: Version = (1, 36)
+
+
+def world(*objects: dict[str, Any], version: Version = NEWEST) -> View:
+    reading = from_objects(objects, now=0.0, version=version)
+    assert not reading.faults, reading.faults
+    return view(Ground(reading.snapshot, version))
+
+
+def place_of(seen: View, name: str, namespace: str = "default") -> int:
+    place = seen.ground.snapshot.pods.named(namespace, name)
+    assert place is not None, f"no pod {name}"
+    return place
+
+
+def asking(seen: View, name: str = "asking", namespace: str = "default") -> Asked:
+    """The waiting pod of this name."""
+    return ask_pending(seen.ground, place_of(seen, name, namespace))
+
+
+def next_of(seen: View, name: str, namespace: str = "default") -> Asked:
+    return ask_next(seen.ground, place_of(seen, name, namespace))
+
+
+def everywhere(seen: View) -> Indices:
+    return np.arange(seen.ground.size, dtype=np.int32)
+
+
+def refused(seen: View, verdict: Verdict) -> dict[str, list[str]]:
+    """The reasons node by node; a pod that is turned away beforehand is a failure of the test."""
+    assert not isinstance(verdict, Rejected | Unforeseeable), verdict
+    found: dict[str, list[str]] = {}
+    for refusal in verdict:
+        for node in np.flatnonzero(refusal.nodes):
+            found.setdefault(seen.nodes.names[node], []).append(refusal.reason)
+    return found
+
+
+def default_profile(version: Version = NEWEST) -> Profile:
+    return default_scheduler(version).profiles["default-scheduler"]

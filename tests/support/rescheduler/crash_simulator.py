@@ -1,0 +1,267 @@
+"""A cluster in memory, for moves that die: objects with versions, a pod that is replaced when it is evicted.
+
+It stands in for the API client, not for the API server: only what a move uses, and with the same errors. At
+its nth write it may kill whoever writes, before the write takes effect or after, or raise one of `troubles`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from reberth.client.api import Api
+from reberth.client.events import Recorder
+from reberth.client.lease import Leadership
+from reberth.cluster.cache import Cache
+from reberth.cluster.resources import ALL, HISTORIES, LEDGERS, NODES, PODS, Resource
+from reberth.cluster.tables import meta_of
+from reberth.memory.notes import ANNOTATION, read_notes
+from reberth.protocol.response import Page
+from reberth.records import (
+    Debit,
+    EvictionHistory,
+    MoveLedger,
+    Node,
+    Owner,
+    OwnerSpec,
+    Pod,
+    Record,
+)
+from reberth.values import errors
+from reberth.values.errors import ApiError, ReberthError
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+from rescheduler.execution.context import Equipment
+from rescheduler.execution.extenders import Asker
+from rescheduler.execution.store import Store
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.settings import ReschedulerSettings
+from tests.support import builders
+from tests.support.memory.objects import NOW, OWNERS, web_pod
+
+REPLICA_SETS = next(one for one in ALL if one.name == "replicasets")
+_MIRRORED = (PODS, NODES, REPLICA_SETS)
+
+
+class Killed(BaseException):
+    """The process is no more: nothing in it may catch this."""
+
+
+class World:
+    """The objects, and what happens to pods."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], Record] = {}
+        self.version = 0
+        self.evictions: list[tuple[str, str]] = []  # the move and the pod's uid
+        self.late = 0.0
+        self.put(PODS, web_pod("web-1", node="n1", age=60.0))
+        for name in ("n1", "n2", "n3"):
+            self.put(NODES, builders.as_record(Node, builders.node(name)))
+        self.replica_set = Owner(replace(OWNERS["uid-rs"], uid="uid-rs"), OwnerSpec(replicas=1))
+        self.put(REPLICA_SETS, self.replica_set)
+
+    def now(self) -> float:
+        return NOW + self.late + asyncio.get_running_loop().time()
+
+    def put(self, resource: Resource[Any], body: Record) -> Record:
+        self.version += 1
+        meta = meta_of(body)
+        meta = replace(
+            meta, resource_version=str(self.version), uid=meta.uid or f"uid-{resource.name}-{self.version}"
+        )
+        kept: Record = replace(cast("Any", body), metadata=meta)
+        self.objects[resource.name, meta.namespace, meta.name] = kept
+        return kept
+
+    def evict(self, move: str, pod: Pod) -> None:
+        """The pod is gone at once, and its replacement stands on another node."""
+        self.evictions.append((move, pod.metadata.uid))
+        del self.objects["pods", "shop", pod.metadata.name]
+        number = len(self.evictions) + 1
+        ready = {
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": write_time(self.now())}]
+        }
+        self.put(PODS, web_pod(f"web-{number}", node="n2", age=NOW - self.now(), status=ready))
+
+    def history(self) -> EvictionHistory | None:
+        found = [one for (kind, _, _), one in self.objects.items() if kind == HISTORIES.name]
+        return cast("EvictionHistory", found[0]) if found else None
+
+    def debits(self) -> dict[str, Debit]:
+        ledger = cast("MoveLedger | None", self.objects.get((LEDGERS.name, "", "default")))
+        return {debit.move: debit for debit in ledger.status.debits or ()} if ledger else {}
+
+    def noted(self) -> set[str]:
+        """The moves whose notes n1 carries."""
+        node = cast("Node", self.objects[NODES.name, "", "n1"])
+        notes = read_notes((node.metadata.annotations or {}).get(ANNOTATION))
+        assert not isinstance(notes, Refused)
+        return {note.mark.id for note in notes.ours if note.mark}
+
+
+class FakeApi:
+    """One process's client. It dies at its nth write; `refusals` are errors of the nth eviction request."""
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        dies_at: int = 0,
+        after: bool = False,
+        refusals: Mapping[int, ApiError] | None = None,
+        troubles: Mapping[int, ReberthError] | None = None,
+    ) -> None:
+        self.world = world
+        self.writes = 0
+        self.died = False
+        self._dies_at = dies_at
+        self._after = after
+        self._refusals = refusals or {}
+        self._troubles = troubles or {}
+        self._asked = 0
+        self._check: Callable[[], None] = lambda: None
+
+    def guarded(self, check: Callable[[], None]) -> "FakeApi":
+        self._check = check
+        return self
+
+    async def get(self, resource: Resource[Any], name: str, *, namespace: str = "") -> Any:
+        try:
+            return self.world.objects[resource.name, namespace, name]
+        except KeyError:
+            raise errors.NotFound("get", name) from None
+
+    async def list_pages(
+        self, resource: Resource[Any], *, namespace: str = "", **_selection: str
+    ) -> AsyncIterator[Page[Any]]:
+        kept = self.world.objects.items()
+        found = [
+            one for (kind, within, _), one in kept if kind == resource.name and namespace in ("", within)
+        ]
+        yield Page(found, str(self.world.version), "")
+
+    async def create(self, resource: Resource[Any], body: Any, *, namespace: str = "") -> Any:
+        self._write()
+        key = (resource.name, namespace, body.metadata.name)
+        if key in self.world.objects:
+            raise errors.AlreadyExists("create", body.metadata.name)
+        return self._done(self.world.put(resource, body))
+
+    async def replace(
+        self, resource: Resource[Any], name: str, body: Any, *, namespace: str = "", subresource: str = ""
+    ) -> Any:
+        self._write()
+        self._compare(await self.get(resource, name, namespace=namespace), body.metadata.resource_version)
+        assert subresource == "status"
+        return self._done(self.world.put(resource, body))
+
+    async def merge(self, resource: Resource[Any], name: str, patch: Mapping[str, Any], **place: str) -> Any:
+        self._write()
+        found = await self.get(resource, name, **place)
+        self._compare(found, patch["metadata"]["resourceVersion"])
+        given = {**(found.metadata.annotations or {}), **patch["metadata"]["annotations"]}
+        kept = {key: value for key, value in given.items() if value is not None}
+        return self._done(
+            self.world.put(resource, replace(found, metadata=replace(found.metadata, annotations=kept)))
+        )
+
+    async def delete(self, resource: Resource[Any], name: str, *, uid: str, namespace: str = "") -> None:
+        self._write()
+        assert (await self.get(resource, name, namespace=namespace)).metadata.uid == uid
+        self._done(self.world.objects.pop((resource.name, namespace, name)))
+
+    async def evict(
+        self, name: str, *, namespace: str, uid: str, dry_run: bool, annotations: Mapping[str, str]
+    ) -> None:
+        self._write()
+        self._asked += 1
+        refusal = self._refusals.get(self._asked)
+        pod = await self.get(PODS, name, namespace=namespace)
+        if isinstance(refusal, Late):
+            asyncio.get_running_loop().call_later(3, self.world.evict, annotations["reberth.dev/move"], pod)
+        if isinstance(refusal, Overtaken):
+            self.world.evict("somebody else", pod)
+        if refusal and not isinstance(refusal, Lost | Evacuated):
+            raise refusal
+        if pod.metadata.uid != uid:
+            raise errors.Conflict("evict", "another uid")
+        if not dry_run:
+            self.world.evict(annotations["reberth.dev/move"], pod)
+        self._done(pod)
+        if refusal:
+            raise refusal
+
+    def _compare(self, found: Any, version: str) -> None:
+        if found.metadata.resource_version != version:
+            raise errors.Conflict("write", "a newer version is there")
+
+    def _write(self) -> None:
+        assert not self.died, "a dead process writes"
+        self._check()
+        self.writes += 1
+        if self.writes in self._troubles:
+            raise self._troubles[self.writes]
+        if self.writes == self._dies_at and not self._after:
+            self._die()
+
+    def _done(self, written: Any) -> Any:
+        if self.writes == self._dies_at and self._after:
+            self._die()
+        return written
+
+    def _die(self) -> None:
+        self.died = True
+        raise Killed
+
+
+class Lost(errors.Unanswered):
+    """It was carried out, and nobody heard of it."""
+
+
+class Evacuated(errors.TooManyRequests):
+    """Somebody else carries it out, and says so by denying it; a dry run he denies in the same words."""
+
+
+class Late(errors.Unanswered):
+    """Nobody heard of it, and it is carried out only seconds later."""
+
+
+class Overtaken(errors.NotFound):
+    """Somebody else has just evicted the pod."""
+
+
+class FakeSight:
+    """The mirror: true whenever somebody waits for it."""
+
+    def __init__(self, world: World) -> None:
+        self.cache = Cache(version=(1, 36))
+        self._world = world
+        self.sync()
+
+    def sync(self) -> None:
+        for resource in _MIRRORED:
+            found = [one for (kind, _, _), one in self._world.objects.items() if kind == resource.name]
+            self.cache.replace(resource.kind, found, str(self._world.version))
+
+    async def changed(self, *, since: int) -> int:
+        await asyncio.sleep(0.1)
+        self.sync()
+        return since + 1
+
+
+def equip(world: World, api: FakeApi) -> Equipment:
+    loop = asyncio.get_running_loop()
+    client = cast("Api", api)
+    return Equipment(
+        client,
+        Store(client, Leadership("me", deadline=float("inf"), clock=loop.time)),
+        FakeSight(world),
+        cast("Asker", None),
+        Recorder(client, reporter="reberth.dev/test", instance="me", clock=world.now),
+        lambda: ReschedulerSettings(extender="none"),
+        ReschedulerPolicy,
+        world.now,
+        lambda _line: None,
+    )

@@ -1,0 +1,122 @@
+"""Plans of objects as they stand in files and tests, and what the cluster is after a plan was carried out."""
+
+import argparse
+import asyncio
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reberth.cluster.object_files import from_objects
+from reberth.config.settings import parse
+from reberth.forecast.state.profile import Scheduler, default_scheduler, parse_scheduler
+from reberth.values.timestamp import write_time
+from rescheduler.commands import plan as plan_command
+from rescheduler.model.plan import Plan
+from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.planning.cycle import World
+from rescheduler.planning.planner import plan
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from tests.support import builders
+
+Object = dict[str, Any]
+
+ROOT = Path(__file__).parents[3]
+WITH_EXTENDER = ROOT / "manifests" / "kube-scheduler" / "plain.yaml"
+VERSION = (1, 36)
+NOW = 1_795_003_200.0  # 2026-11-18T12:00:00Z
+LONG_AGO = "2026-01-01T00:00:00Z"
+
+
+def drawing_scheduler() -> Scheduler:
+    """A scheduler that asks our extender."""
+    return parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)
+
+
+WORLD = World(VERSION, drawing_scheduler())
+PLAIN_WORLD = World(VERSION, default_scheduler(VERSION))
+
+
+def policy(**fields: Any) -> ReschedulerPolicy:
+    """A policy as a file would give it, whose moves are made; rates are lifted unless they are named."""
+    whole = {"apiVersion": "reberth.dev/v1alpha1", "kind": "ReschedulerPolicy", "mode": "apply", **fields}
+    limits = {"rates": {"cluster": []}, **whole.get("limits", {})}
+    return parse(yaml.safe_dump(whole | {"limits": limits}).encode(), ReschedulerPolicy)
+
+
+def make_plan(
+    objects: Sequence[Object],
+    settings: ReschedulerPolicy | None = None,
+    memory: PlanMemory | None = None,
+    *,
+    now: float = NOW,
+    world: World = WORLD,
+) -> tuple[Plan, PlanMemory]:
+    """The plan of some objects, all of which can be read."""
+    reading = from_objects(list(objects), now=now, version=VERSION)
+    assert not reading.faults
+    return plan(reading.snapshot, settings or policy(), memory, world=world)
+
+
+def carry_out(objects: Sequence[Object], made: Plan, *, now: float = NOW) -> list[Object]:
+    """The objects after every move: its pod has become a new one on the first destination, and Ready."""
+    moves = {move.uid: move for move in made.moves}
+    return [
+        _replace(each, moves[uid].destinations[0].node, now)
+        if (uid := _uid(each)) in moves and each["kind"] == "Pod"
+        else each
+        for each in objects
+    ]
+
+
+def replica(name: str, app: str, node: str, **fields: Any) -> Object:
+    """A Ready replica that has been there for long."""
+    namespace = fields.get("namespace", "default")
+    return builders.pod(
+        name,
+        node=node,
+        created=fields.pop("created", LONG_AGO),
+        labels={"app": app, **fields.pop("labels", {})},
+        owned_by=builders.owner("ReplicaSet", app, uid=f"uid-{namespace}-{app}"),
+        status={"conditions": [{"type": "Ready", "status": "True"}]},
+        uid=f"uid-{namespace}-{name}",
+        **fields,
+    )
+
+
+def moves_of(made: Plan) -> dict[str, str]:
+    """Where each moved pod is to go."""
+    return {move.pod: move.destinations[0].node for move in made.moves}
+
+
+def refusals_of(made: Plan) -> dict[str, str]:
+    """Which rule keeps each pod where it is."""
+    return {refused.pod: refused.rule for refused in made.refused}
+
+
+def run_command(*arguments: str | Path) -> str:
+    """What the command answers."""
+    parser = argparse.ArgumentParser()
+    plan_command.add_arguments(parser)
+    return asyncio.run(plan_command.answer(parser.parse_args(list(map(str, arguments)))))
+
+
+def _uid(each: Mapping[str, Any]) -> str:
+    uid: str = each["metadata"].get("uid", "")
+    return uid
+
+
+def _replace(pod: Object, node: str, now: float) -> Object:
+    moved = copy.deepcopy(pod)
+    generation = int(pod["metadata"].get("generation", 0)) + 1
+    base = pod["metadata"]["name"].split(".")[0]
+    moved["metadata"] |= {
+        "name": f"{base}.{generation}",
+        "uid": f"{_uid(pod).split('.')[0]}.{generation}",
+        "creationTimestamp": write_time(now),
+        "generation": generation,
+    }
+    moved["spec"]["nodeName"] = node
+    return moved

@@ -1,0 +1,143 @@
+"""Ready once all is known that the signals need; what is only worth a look stands below."""
+
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+
+from extender.answers.call_tracker import Attention
+from extender.answers.freshness import Standing
+from extender.answers.settings import AttentionSettings
+from extender.server.readiness import Readiness
+from extender.server.settings import ExtenderSettings
+from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
+from reberth.cluster.resources import ALL, Resource
+from reberth.memory.advice import AdviceSettings
+from reberth.runtime.http_server import Server, ServerSettings
+from reberth.values.errors import Fault, SettingsError
+from tests.support.memory.advice import LOAD
+
+ABSENT = "not installed in this cluster"
+KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
+
+
+class Watcher:
+    def __init__(self, resource: Resource[Any]) -> None:
+        self.resource = resource
+        self.is_synced = True
+        self.trouble: str | None = None
+        self.age = 1.25
+
+
+class Mirror(NamedTuple):
+    watchers: dict[str, Watcher]
+
+
+class Told:
+    def __init__(self, settings: ExtenderSettings) -> None:
+        found = [resource for resource in ALL if resource.kind in KINDS]
+        self.watchers = {resource.name: Watcher(resource) for resource in found}
+        self.attention = Attention(("avoid", "scores"))
+        self.is_stopping = False
+        self.refusal: SettingsError | None = None
+        mirror: Any = Mirror(self.watchers)
+        self.readiness = Readiness(
+            mirror,
+            self.attention,
+            settings=lambda: settings,
+            find_refusal=lambda: self.refusal,
+            is_stopping=lambda: self.is_stopping,
+        )
+
+    def lose(self, name: str, trouble: str = ABSENT) -> None:
+        self.watchers[name].is_synced = False
+        self.watchers[name].trouble = trouble
+
+    async def ask(self) -> tuple[int, list[str]]:
+        server = Server(
+            ServerSettings(port=0), checks=self.readiness.checks(), remarks=self.readiness.remarks
+        )
+        async with (
+            server,
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{server.port}/readyz") as answer,
+        ):
+            return answer.status, (await answer.text()).splitlines()
+
+
+async def test_all_is_well() -> None:
+    status, lines = await Told(ExtenderSettings()).ask()
+    assert status == 200
+    assert lines[:3] == ["process: ok", "mirrors: ok", "serving: ok"]
+    assert lines[3] == "# evictionhistories: heard 1.2 s ago"
+    assert len(lines) == 3 + len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("lost", "settings", "status"),
+    [
+        ("nodes", ExtenderSettings(), 503),
+        ("poddisruptionbudgets", ExtenderSettings(), 503),
+        ("nodeplacementscores", ExtenderSettings(), 200),  # no score counts
+        ("nodeplacementscores", ExtenderSettings(scores=LOAD), 503),
+        ("nodeplacementscores", ExtenderSettings(scores=LOAD, advice=AdviceSettings(scores=False)), 200),
+    ],
+)
+async def test_what_no_signal_needs_may_be_missing(
+    lost: str, settings: ExtenderSettings, status: int
+) -> None:
+    told = Told(settings)
+    told.lose(lost)
+    found, lines = await told.ask()
+    assert found == status
+    assert f"# {lost}: never listed, not installed in this cluster" in lines
+    if status == 503:
+        assert lines[1] == f"mirrors: {lost}: not installed in this cluster"
+
+
+async def test_a_stale_mirror_is_told_and_is_no_reason_to_send_calls_elsewhere() -> None:
+    told = Told(ExtenderSettings())
+    told.watchers["pods"].trouble = "the server was silent for 90 s"
+    status, lines = await told.ask()
+    assert status == 200
+    assert "# pods: heard 1.2 s ago, the server was silent for 90 s" in lines
+
+
+def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
+    told = Told(ExtenderSettings())
+    assert told.readiness.standings(KINDS) == []
+    told.lose("nodes")
+    told.watchers["pods"].trouble = "the server was silent for 90 s"
+    silent, lost = Standing(True, "the server was silent for 90 s", 1.25), Standing(False, ABSENT, 1.25)
+    assert told.readiness.standings({POD, HISTORY}) == [silent]
+    assert told.readiness.standings({NODE}) == [lost]
+
+
+async def test_settings_that_are_refused_are_told_and_are_no_reason_not_to_be_ready() -> None:
+    told = Told(ExtenderSettings())
+    told.refusal = SettingsError("settings.yaml", [Fault("is not known here", "deadlin", 3)])
+    status, lines = await told.ask()
+    assert status == 200
+    assert (
+        "# refused, the last good one stays in force: settings.yaml: deadlin (line 3): is not known here"
+        in lines
+    )
+
+
+async def test_a_process_that_stops_is_not_ready() -> None:
+    told = Told(ExtenderSettings())
+    told.is_stopping = True
+    status, lines = await told.ask()
+    assert (status, lines[0]) == (503, "process: stopping")
+
+
+@pytest.mark.parametrize(
+    ("settings", "warnings"), [(ExtenderSettings(), 1), (ExtenderSettings(scores=LOAD), 2)]
+)
+async def test_a_scheduler_that_does_not_ask_is_a_warning(settings: ExtenderSettings, warnings: int) -> None:
+    told = Told(settings)
+    told.attention.placed_since |= {"avoid": 99, "scores": 99}
+    status, lines = await told.ask()
+    assert status == 200
+    assert len([line for line in lines if line.startswith("# warning: 99 pods")]) == warnings
+    assert settings.attention == AttentionSettings()

@@ -1,0 +1,134 @@
+"""What is refused, and what is warned of: each rule where it holds and where it does not."""
+
+import pytest
+
+from federation.admission.validation import find_idle_words, find_refusals
+from federation.api.labels import LABELS
+from tests.support.builders import Object
+from tests.support.federation.crds import EXAMPLES, name_of
+
+POLICIES = ["PropagationPolicy", "ClusterPropagationPolicy"]
+PROPOSED = "PropagationPolicy-nginx-propagation"
+EMPTY_WAIT = (
+    "spec.failover.application.gracePeriodSeconds: Invalid value: null: "
+    "should not be empty when purgeMode is gracefully"
+)
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize(
+    ("application", "said"),
+    [
+        ({"purgeMode": "Gracefully"}, [EMPTY_WAIT]),
+        ({"purgeMode": "Gracefully", "gracePeriodSeconds": None}, [EMPTY_WAIT]),
+        ({"purgeMode": "Gracefully", "gracePeriodSeconds": 600}, []),
+        ({"purgeMode": "Directly"}, []),
+        ({"purgeMode": "Never"}, []),
+    ],
+)
+def test_a_graceful_purge_has_an_end(kind: str, application: Object, said: list[str]) -> None:
+    wanted = {"spec": {"failover": {"application": application}}}
+    assert list(find_refusals(kind, wanted, None)) == said
+
+
+def test_a_binding_is_not_looked_at_for_it() -> None:
+    wanted = {"spec": {"failover": {"application": {"purgeMode": "Gracefully"}}}}
+    assert not list(find_refusals("ResourceBinding", wanted, None))
+
+
+def test_all_reasons_are_given() -> None:
+    label = LABELS["PropagationPolicy"]
+    wanted = {
+        "metadata": {"labels": {label: "b"}},
+        "spec": {"failover": {"application": {"purgeMode": "Gracefully"}}},
+    }
+    before = {"metadata": {"labels": {label: "a"}}}
+    said = list(find_refusals("PropagationPolicy", wanted, before))
+    assert len(said) == 2
+    assert said[1] == EMPTY_WAIT
+
+
+STATIC = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
+DYNAMIC = STATIC | {"weightPreference": {"dynamicWeight": "AvailableReplicas"}}
+SPREAD = [{"spreadByField": "cluster", "minGroups": 1}]
+STATIC_SPREAD = "spec.placement.spreadConstraints: not looked at where replicas are divided by static weights"
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize(
+    ("placement", "said"),
+    [
+        ({"spreadConstraints": SPREAD, "replicaScheduling": STATIC}, [STATIC_SPREAD]),
+        ({"spreadConstraints": SPREAD, "replicaScheduling": DYNAMIC}, []),
+        (
+            {
+                "spreadConstraints": SPREAD,
+                "replicaScheduling": STATIC | {"replicaDivisionPreference": "Aggregated"},
+            },
+            [],
+        ),
+        ({"spreadConstraints": SPREAD, "replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, []),
+        ({"spreadConstraints": SPREAD}, []),
+        ({"spreadConstraints": [], "replicaScheduling": STATIC}, []),
+        (
+            {"spreadConstraints": [*SPREAD, {"spreadByLabel": "rack"}]},
+            ["spec.placement.spreadConstraints[1].spreadByLabel: kept, but not acted on"],
+        ),
+        ({"workloadAffinity": {"affinity": {}}}, ["spec.placement.workloadAffinity: kept, but not acted on"]),
+    ],
+)
+def test_a_policy_is_told_what_it_says_in_vain(kind: str, placement: Object, said: list[str]) -> None:
+    assert list(find_idle_words(kind, {"spec": {"placement": placement}})) == said
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"failover": {"application": {"purgeMode": "Never"}}}, ["spec.failover.application"]),
+        ({"failover": {"cluster": {"purgeMode": "Directly"}}}, []),
+        ({"activationPreference": "Lazy"}, ["spec.activationPreference: Lazy"]),
+        ({"dependentOverrides": ["a"]}, ["spec.dependentOverrides"]),
+        ({"schedulePriority": {"priorityClassName": "high"}}, ["spec.schedulePriority"]),
+        ({"dependentOverrides": [], "schedulePriority": None}, []),
+    ],
+)
+def test_what_a_policy_wants_beyond_its_placement_is_told_alike(
+    kind: str, spec: Object, said: list[str]
+) -> None:
+    assert list(find_idle_words(kind, {"spec": spec})) == [f"{each}: kept, but not acted on" for each in said]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"syncMode": "Push"}, []),
+        ({"syncMode": "Pull"}, ["spec.syncMode: Pull: kept, but not acted on"]),
+        ({"resourceModels": [{}]}, ["spec.resourceModels: kept, but not acted on"]),
+        ({"resourceModels": []}, []),
+        ({"proxyHeader": {"a": "b"}}, ["spec.proxyHeader: kept, but not acted on"]),
+    ],
+)
+def test_so_is_a_cluster(spec: Object, said: list[str]) -> None:
+    assert list(find_idle_words("Cluster", {"spec": spec})) == said
+
+
+@pytest.mark.parametrize("kind", ["ResourceBinding", "Work", "Pod"])
+def test_programs_are_not_warned(kind: str) -> None:
+    assert not list(
+        find_idle_words(kind, {"spec": {"syncMode": "Pull", "placement": {"workloadAffinity": {"a": 1}}}})
+    )
+
+
+@pytest.mark.parametrize("one", EXAMPLES, ids=name_of)
+def test_no_documented_object_says_anything_in_vain_but_that_of_the_proposal(one: Object) -> None:
+    idle = ["spec.failover.application: kept, but not acted on"] if name_of(one) == PROPOSED else []
+    assert list(find_idle_words(one["kind"], one)) == idle
+
+
+@pytest.mark.parametrize("kind", ["PropagationPolicy", "ClusterPropagationPolicy"])
+def test_a_path_that_cannot_be_followed_is_told_of(kind: str) -> None:
+    rules = [{"aliasLabelName": "a", "jsonPath": path} for path in ("{.replicas}", "{.parts[*].a}")]
+    wanted = {"spec": {"failover": {"cluster": {"statePreservation": {"rules": rules}}}}}
+    path = "spec.failover.cluster.statePreservation.rules[1].jsonPath"
+    assert list(find_idle_words(kind, wanted)) == [f"{path}: kept, but not acted on"]

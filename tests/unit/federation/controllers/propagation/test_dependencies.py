@@ -1,0 +1,133 @@
+"""The controller of dependencies against a hub that only writes down what it is asked for."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from federation.controllers.propagation.dependencies import Dependencies
+from federation.hub.hub import Desk
+from federation.hub.object_api import ObjectApi
+from federation.hub.workqueue import QueueSettings
+from federation.objects import resources
+from federation.objects.cache import NoticingCache
+from federation.objects.template import Object
+from reberth.client.events import Recorder
+from tests.support.federation.objects import NOW, as_template, binding, given, meta, template
+
+pytestmark = pytest.mark.looptime
+DEPLOYMENTS, CONFIGURATIONS = (
+    next(each for each in resources.TEMPLATES if each.kind.name == kind)
+    for kind in ("Deployment", "ConfigMap")
+)
+SNAPSHOT = {"namespace": "default", "name": "web-deployment", "clusters": given(m1=3)}
+
+
+class Hub:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.cache = NoticingCache(self._tell, version=(1, 36))
+        desk = Desk(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
+        self.dependencies = Dependencies(desk, QueueSettings())
+
+    def _tell(self, kind: Any, record: Any) -> None:
+        known = (DEPLOYMENTS, CONFIGURATIONS, resources.BINDINGS)
+        self.dependencies.notice(next(each for each in known if each.kind == kind), record)
+
+    async def create_object(self, _: Any, body: Object, *, namespace: str = "") -> Object:
+        self.asked.append((f"create {namespace}/{body['metadata']['name']}", body["spec"]["requiredBy"]))
+        return body
+
+    async def merge(self, _: Any, name: str, patch: Object, **__: Any) -> Object:
+        self.asked.append((f"patch {name}", patch["spec"]["requiredBy"]))
+        return patch
+
+    async def remove_object(self, _: Any, name: str, **__: Any) -> None:
+        self.asked.append((f"delete {name}", None))
+
+    def hold(self, resource: Any, *records: Any) -> None:
+        self.cache.replace(resource.kind, records, "9")
+
+    async def settle(self, *, then: Callable[[], None] = lambda: None) -> list[tuple[str, Any]]:
+        """Work, have something happen, and work again."""
+        task = asyncio.create_task(self.dependencies.run())
+        await asyncio.sleep(5)
+        then()
+        await asyncio.sleep(5)
+        task.cancel()
+        await asyncio.wait([task])
+        return self.asked
+
+
+def needy() -> Any:
+    pod = {"containers": [{"name": "main", "envFrom": [{"configMapRef": {"name": "settings"}}]}]}
+    return as_template({"metadata": meta("web"), "spec": {"template": {"spec": pod}}})
+
+
+def attached(*required_by: Any, labels: Any = None) -> Any:
+    spec = {
+        "resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "settings"},
+        "requiredBy": list(required_by),
+    }
+    wire = {"metadata": meta("settings-configmap", labels=labels), "spec": spec}
+    return msgspec.convert(wire, resources.BINDINGS.record)
+
+
+def standing(*bindings: Any, deployments: Any = (), configurations: Any = ()) -> Hub:
+    hub = Hub()
+    hub.hold(resources.BINDINGS, *bindings)
+    hub.hold(DEPLOYMENTS, *deployments)
+    hub.hold(CONFIGURATIONS, *configurations)
+    return hub
+
+
+CARRYING = binding(propagateDeps=True, clusters=given(m1=3))
+
+
+async def test_what_is_needed_gets_a_binding_that_says_for_whom() -> None:
+    hub = standing(CARRYING, deployments=[needy()], configurations=[template("settings")])
+    assert await hub.settle() == [("create default/settings-configmap", [SNAPSHOT])]
+
+
+async def test_what_comes_later_is_carried_along_then() -> None:
+    hub = standing(CARRYING, deployments=[needy()])
+    assert await hub.settle() == []
+    hub.hold(CONFIGURATIONS, template("settings"))
+    assert await hub.settle() == [("create default/settings-configmap", [SNAPSHOT])]
+
+
+@pytest.mark.parametrize("one", [binding(clusters=given(m1=3)), binding(propagateDeps=True)])
+async def test_without_the_wish_or_a_cluster_nothing_is_carried(one: Any) -> None:
+    hub = standing(one, deployments=[needy()], configurations=[template("settings")])
+    assert await hub.settle() == []
+
+
+async def test_who_needs_it_is_written_once() -> None:
+    hub = standing(CARRYING, attached(SNAPSHOT), deployments=[needy()], configurations=[template("settings")])
+    assert await hub.settle() == []
+    hub = standing(CARRYING, attached(), deployments=[needy()], configurations=[template("settings")])
+    assert await hub.settle() == [("patch settings-configmap", [SNAPSHOT])]
+
+
+async def test_what_nobody_needs_any_more_goes_unless_a_policy_wants_it() -> None:
+    hub = standing(attached(SNAPSHOT), configurations=[template("settings")])
+    assert await hub.settle() == [("delete settings-configmap", None)]
+    claim = {"propagationpolicy.karmada.io/permanent-id": "p"}
+    hub = standing(attached(SNAPSHOT, labels=claim), configurations=[template("settings")])
+    assert await hub.settle() == [("patch settings-configmap", None)]
+
+
+async def test_nothing_is_taken_away_before_it_is_known_who_needs_it() -> None:
+    hub = Hub()
+    hub.hold(resources.BINDINGS, CARRYING, attached(SNAPSHOT))
+    hub.hold(CONFIGURATIONS, template("settings"))
+    before: list[int] = []
+
+    def know_it_all() -> None:
+        before.append(len(hub.asked))
+        hub.hold(DEPLOYMENTS)
+
+    assert await hub.settle(then=know_it_all) == [("delete settings-configmap", None)]
+    assert before == [0]

@@ -1,0 +1,89 @@
+"""What is told and counted of a rebalance."""
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any, cast
+
+from msgspec.structs import replace
+from prometheus_client import Counter as Counting
+
+from federation.api import RebalancerStatus
+from federation.controllers.rebalancing.events import Reports
+from federation.hub import rebalance_metrics as metrics
+from federation.hub.hub import Desk
+from federation.rebalancing.progress import Waiting
+from reberth.runtime.metrics import REGISTRY
+from tests.support.federation.rebalancers import T, at, bound, entry, rebalancer
+
+DONE = entry(
+    "web",
+    result="Successful",
+    triggeredAt=at(-3),
+    to=[{"name": "m1", "replicas": 2}],
+    **{"from": [{"name": "m2", "replicas": 2}]},
+)
+_OF = "reberth_federation_rebalance_"
+
+
+def make() -> tuple[Reports, list[tuple[str, str, str]]]:
+    """Reports, and what they have said: of which kind, why, in which words."""
+    told: list[tuple[str, str, str]] = []
+
+    def record(regarding: Any, *, reason: str, note: str, **_: object) -> None:
+        told.append((regarding.kind, reason, note))
+
+    desk = SimpleNamespace(recorder=SimpleNamespace(record=record), clock=lambda: T)
+    return Reports(cast("Desk", desk)), told
+
+
+def count(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def test_all_counters_stand_there_before_anything_has_happened() -> None:
+    """Of a counter that comes with its first event nobody sees an increase."""
+    for metric, known in (
+        (metrics.TRIGGERED, {"rebalancer", "failback"}),
+        (metrics.HANDED_OVER, {"ready", "timeout"}),
+        (metrics.WAITING, set(map(str, Waiting))),
+    ):
+        (family,) = cast("Counting", metric).collect()
+        assert {label for each in family.samples for label in each.labels.values()} == known
+
+
+def test_a_success_is_told_once_of_the_binding_and_of_its_object() -> None:
+    reports, told = make()
+    before = rebalancer("web")
+    after = replace(before, status=RebalancerStatus((DONE,)))
+    moved, done = count(f"{_OF}moved_replicas_total"), count(f"{_OF}rescheduled_total")
+    seconds = count(f"{_OF}duration_seconds_sum")
+    reports.tell(before, after, lambda _: bound({"m1": 2}))
+    reports.tell(after, after, lambda _: bound({"m1": 2}))
+    note = "WorkloadRebalancer demo had it scheduled afresh, from {m2:2} to {m1:2}."
+    assert told == [(kind, "WorkloadRebalanced", note) for kind in ("ResourceBinding", "Deployment")]
+    assert count(f"{_OF}moved_replicas_total") == moved + 2
+    assert count(f"{_OF}rescheduled_total") == done + 1
+    assert count(f"{_OF}duration_seconds_sum") == seconds + 3
+
+
+def test_a_wish_is_told_and_counted() -> None:
+    reports, told = make()
+    before = count(f"{_OF}triggered_total", by="rebalancer")
+    reports.tell_trigger(rebalancer("web"), bound({"m1": 2}), at(0))
+    assert [(kind, reason) for kind, reason, _ in told] == [
+        ("ResourceBinding", "RescheduleTriggered"),
+        ("Deployment", "RescheduleTriggered"),
+    ]
+    assert count(f"{_OF}triggered_total", by="rebalancer") == before + 1
+
+
+def test_what_is_waited_for_is_summed_over_rebalancers_until_they_are_gone() -> None:
+    reports, _ = make()
+    reports.count_waiting("one", Counter({Waiting.BINDING: 2, Waiting.HEALTH: 1}))
+    reports.count_waiting("two", Counter({Waiting.BINDING: 1}))
+    assert count(f"{_OF}waiting_workloads", reason="BindingNotFound") == 3
+    assert count(f"{_OF}waiting_workloads", reason="Health") == 1
+    reports.count_waiting("one", Counter())
+    reports.forget("two")
+    assert count(f"{_OF}waiting_workloads", reason="BindingNotFound") == 0
+    assert count(f"{_OF}waiting_workloads", reason="Health") == 0

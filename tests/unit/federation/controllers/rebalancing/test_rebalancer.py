@@ -1,0 +1,136 @@
+"""The rebalancer against a hub that only writes down what it is asked for."""
+
+import asyncio
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from federation.api import ResourceBinding, WorkloadRebalancer
+from federation.controllers.rebalancing.rebalancer import Rebalancer, RebalancerSettings
+from federation.hub.hub import Desk
+from federation.hub.object_api import ObjectApi
+from federation.objects import resources
+from federation.objects.cache import NoticingCache
+from federation.objects.template import Object
+from reberth.client.events import Recorder
+from reberth.values.timestamp import write_time
+from tests.support.federation.objects import NOW, binding, given, patched
+
+pytestmark = pytest.mark.looptime
+RESOURCES = {each.kind: each for each in (resources.BINDINGS, resources.REBALANCERS)}
+DONE = {"lastScheduledTime": write_time(NOW - 60)}
+AT_ONCE, GATHERED = 0.1, 0.6
+
+
+class Hub:
+    """Keeps what is patched; `carried` is what is written along with a wish."""
+
+    def __init__(self, *names: str, carried: Object | None = None) -> None:
+        self.version = 10
+        self.cache = NoticingCache(self._tell, version=(1, 36))
+        self.patches: list[tuple[str, Object]] = []
+        desk = Desk(
+            cast("ObjectApi", self),
+            self.cache,
+            cast("Recorder", self),
+            lambda: NOW + asyncio.get_running_loop().time(),
+        )
+        self.rebalancer = Rebalancer(desk, RebalancerSettings(), lambda _key, _wished: carried or {})
+        for name in names:
+            self.put(
+                resources.BINDINGS, binding(name=f"{name}-deployment", clusters=given(m1=3), status=DONE)
+            )
+        workloads = [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name}
+            for name in names
+        ]
+        meta = {"name": "all", "uid": "r", "resourceVersion": "1", "creationTimestamp": write_time(NOW)}
+        wire = {"metadata": {**meta, "generation": 1}, "spec": {"workloads": workloads}}
+        self.put(resources.REBALANCERS, msgspec.convert(wire, WorkloadRebalancer))
+
+    def _tell(self, kind: Any, record: Any) -> None:
+        self.rebalancer.notice(RESOURCES[kind], record)
+
+    def record(self, *_: Any, **__: Any) -> None:
+        """Events are nobody's business here."""
+
+    async def merge(self, resource: Any, name: str, patch: Object, **more: Any) -> Any:
+        self.patches.append((name, patch))
+        found = self.cache.of(resource.kind).named(more.get("namespace", ""), name)
+        wire = patched(msgspec.to_builtins(found), patch)
+        self.version += 1
+        wire["metadata"] |= {"resourceVersion": str(self.version)}
+        written = msgspec.convert(wire, resource.record)
+        self.cache.apply(resource.kind, "MODIFIED", written)
+        return written
+
+    def put(self, resource: Any, record: Any) -> None:
+        self.version += 1
+        meta = msgspec.structs.replace(record.metadata, resource_version=str(self.version))
+        self.cache.apply(resource.kind, "MODIFIED", msgspec.structs.replace(record, metadata=meta))
+
+    def schedule(self, name: str) -> None:
+        """Do what the scheduler does with a wish."""
+        found = cast("ResourceBinding", self.cache.of(resources.BINDINGS.kind).named("default", name))
+        done = msgspec.structs.replace(found.status, last_scheduled_time=found.spec.reschedule_triggered_at)
+        self.put(resources.BINDINGS, msgspec.structs.replace(found, status=done))
+
+    @property
+    def is_finished(self) -> bool:
+        found = cast("WorkloadRebalancer", self.cache.of(resources.REBALANCERS.kind).named("", "all"))
+        return found.status.finish_time is not None
+
+    def statuses(self) -> int:
+        return sum(name == "all" for name, _ in self.patches)
+
+
+async def running(hub: Hub) -> "asyncio.Task[None]":
+    task = asyncio.create_task(hub.rebalancer.run())
+    await asyncio.sleep(2)
+    return task
+
+
+async def stop(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_the_last_of_all_ends_it_at_once_and_others_are_gathered() -> None:
+    hub = Hub("a", "b")
+    task = await running(hub)
+    before = hub.statuses()
+    hub.schedule("a-deployment")
+    await asyncio.sleep(AT_ONCE)
+    assert hub.statuses() == before
+    hub.schedule("b-deployment")
+    await asyncio.sleep(AT_ONCE)
+    assert hub.is_finished
+    assert hub.statuses() == before + 1
+    await stop(task)
+
+
+async def test_what_is_under_way_is_told_after_a_while() -> None:
+    hub = Hub("a", "b")
+    task = await running(hub)
+    before = hub.statuses()
+    hub.schedule("a-deployment")
+    await asyncio.sleep(GATHERED)
+    assert hub.statuses() == before + 1
+    assert not hub.is_finished
+    await stop(task)
+
+
+async def test_a_wish_is_written_with_what_it_comes_to() -> None:
+    placed = {
+        "metadata": {"resourceVersion": "5", "annotations": {"noted": "yes"}},
+        "spec": {"clusters": given(m2=3), "handover": {"clusters": given(m1=3), "until": "later"}},
+    }
+    hub = Hub("a", carried=placed)
+    await stop(await running(hub))
+    (patch,) = [patch for name, patch in hub.patches if name == "a-deployment"]
+    assert patch["spec"]["clusters"] == given(m2=3)
+    assert patch["spec"]["handover"] == {"timeoutSeconds": 600, "clusters": given(m1=3), "until": "later"}
+    assert patch["spec"]["rescheduleTriggeredAt"] == write_time(NOW)
+    assert patch["metadata"]["annotations"] == {"noted": "yes"}
+    assert patch["metadata"]["resourceVersion"] != "5"

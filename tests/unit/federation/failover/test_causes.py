@@ -1,0 +1,72 @@
+from typing import Any
+
+from federation.api import Cluster
+from federation.failover.causes import Drive, Driving
+from reberth.values.timestamp import write_time
+from tests.support.federation.objects import NOW, binding, cluster, meta
+
+TAINT = {"key": "gone", "effect": "NoExecute"}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def tainted(*taints: dict[str, Any]) -> Cluster:
+    return cluster(spec={"taints": list(taints)})
+
+
+def tolerating(**toleration: Any) -> dict[str, Any]:
+    return {"clusterTolerations": [{"operator": "Exists", **toleration}]}
+
+
+def test_an_untolerated_taint_drives_out_from_the_time_when_it_was_set() -> None:
+    driving = Driving(Clock())
+    one = tainted({**TAINT, "timeAdded": write_time(NOW - 9)})
+    message = "cluster(s) had untolerated taint {gone:NoExecute}"
+    assert driving.find(binding(placement={}), one) == Drive(NOW - 9, "TaintUntolerated", message)
+    found = driving.find(binding(placement=tolerating(tolerationSeconds=20)), one)
+    assert found is not None
+    assert found.at == NOW + 11
+
+
+def test_nothing_drives_out_whom_the_taints_suit_or_who_follows_others() -> None:
+    driving = Driving(Clock())
+    assert driving.find(binding(placement={}), cluster()) is None
+    assert driving.find(binding(placement=tolerating()), tainted(TAINT)) is None
+    assert driving.find(binding(), tainted(TAINT)) is None
+
+
+def test_a_cluster_that_is_deleted_drives_out_whatever_is_tolerated() -> None:
+    one = cluster(metadata=meta("m1", deletionTimestamp="2026-11-18T12:00:00Z"))
+    found = Driving(Clock()).find(binding(placement=tolerating()), one)
+    assert found is not None
+    assert (found.at, found.reason) == (0.0, "ClusterTerminating")
+
+
+def test_a_taint_without_a_time_counts_from_when_it_was_first_seen() -> None:
+    clock = Clock()
+    driving = Driving(clock)
+    patient = binding(placement=tolerating(tolerationSeconds=20))
+    driving.notice(tainted(TAINT))
+    clock.now += 15
+    driving.notice(tainted(TAINT))
+    for one in (tainted(TAINT), tainted({**TAINT, "timeAdded": "soon"})):
+        found = driving.find(patient, one)
+        assert found is not None
+        assert found.at == NOW + 20
+
+
+def test_a_taint_that_was_gone_begins_anew() -> None:
+    clock = Clock()
+    driving = Driving(clock)
+    driving.notice(tainted(TAINT))
+    driving.notice(tainted())
+    clock.now += 15
+    found = driving.find(binding(placement={}), tainted(TAINT))
+    assert found is not None
+    assert found.at == NOW + 15

@@ -1,0 +1,119 @@
+"""What a workload takes along from a cluster that it is driven out of."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from federation.api import ResourceBinding
+from federation.api.paths import read_path
+from federation.failover.eviction_tasks import begin
+from federation.failover.state_preservation import PRESERVED, read_state, take_along
+from federation.propagation.works import plan
+from tests.support.federation.objects import WEB, binding, given, template, work
+
+STATUS = {
+    "replicas": 2,
+    "healthy": True,
+    "share": 0.5,
+    "phase": "Running",
+    "parts": [{"a.b": "x"}],
+    "note": "no label!",
+}
+
+
+def rules(**paths: str) -> dict[str, Any]:
+    said = {"rules": [{"aliasLabelName": name, "jsonPath": path} for name, path in paths.items()]}
+    return {"cluster": {"purgeMode": "Directly", "statePreservation": said}}
+
+
+def bound(failover: dict[str, Any], status: Any = STATUS, **more: Any) -> ResourceBinding:
+    made = binding(**{"clusters": given(m1=2), "failover": failover, **more})
+    copies = [{"clusterName": "m1", "applied": True, "status": status}]
+    wire = msgspec.to_builtins(made) | {"status": {"aggregatedStatus": copies}}
+    return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("{.replicas}", "2"),
+        ("{ .replicas }", "2"),
+        (".healthy", "true"),
+        ("{.share}", "0.5"),
+        ("{.phase}", "Running"),
+        ("{.parts[0]['a.b']}", "x"),
+        ("{.parts[1]['a.b']}", None),
+        ("{.parts['a']}", None),
+        ("{.replicas.more}", None),
+        ("{.parts}", None),
+        ("{.note}", None),
+        ("{.gone}", None),
+        ("{.parts[*]}", None),
+        ("{}", None),
+    ],
+)
+def test_a_value_is_read_where_its_path_leads(path: str, expected: str | None) -> None:
+    assert read_state(bound(rules(a=path)), "m1").get("a") == expected
+
+
+def test_a_path_to_many_values_is_none() -> None:
+    assert read_path("{.parts[*].a}") is None
+    assert read_path("{.parts[?(@.a==1)]}") is None
+
+
+def test_where_nothing_is_known_or_wanted_nothing_is_taken() -> None:
+    assert read_state(bound({}), "m1") == {}
+    assert read_state(bound({"cluster": {}}), "m1") == {}
+    assert read_state(bound(rules(a="{.replicas}"), status=None), "m1") == {}
+    assert read_state(bound(rules(a="{.replicas}")), "m2") == {}
+
+
+def test_the_task_says_what_is_taken_along_and_from_where() -> None:
+    task = begin(bound(rules(a="{.replicas}")), "m1", reason="R", message="")
+    assert task is not None
+    assert (task.preserved_label_state, task.clusters_before_failover) == ({"a": "2"}, ("m1",))
+    bare = begin(bound(rules(a="{.gone}")), "m1", reason="R", message="")
+    assert bare is not None
+    assert (bare.preserved_label_state, bare.clusters_before_failover) == (None, None)
+
+
+def left(**more: Any) -> ResourceBinding:
+    """A binding that was driven from m1 to m2."""
+    task = {"fromCluster": "m1", "purgeMode": "Directly", "preservedLabelState": {"a": "2"}}
+    return binding(
+        clusters=more.pop("clusters", given(m2=2)),
+        gracefulEvictionTasks=[{**task, "clustersBeforeFailover": ["m1"], **more}],
+    )
+
+
+def test_the_substitute_has_it_as_labels_and_keeps_them() -> None:
+    made = plan(WEB, left(), template(), {}).create["m2"]
+    labels = made["spec"]["workload"]["manifests"][0]["metadata"]["labels"]
+    assert labels["a"] == "2"
+    assert made["metadata"]["annotations"][PRESERVED] == '{"a":"2"}'
+    later = binding(clusters=given(m2=2))
+    assert not plan(WEB, later, template(), {"m2": work(made)}).change
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        left(purgeMode="Gracefully"),
+        left(clusters=given(m2=1, m3=1)),
+        left(clustersBeforeFailover=["m1", "m2"]),
+        left(preservedLabelState=None),
+        binding(clusters=given(m2=2)),
+    ],
+    ids=["both are there", "it is one of two", "it was there before", "there is none", "nobody left"],
+)
+def test_others_get_nothing(other: ResourceBinding) -> None:
+    assert take_along(other, "m2", None) == {}
+    made = plan(WEB, other, template(), {}).create["m2"]
+    assert PRESERVED not in made["metadata"]["annotations"]
+
+
+def test_what_somebody_else_wrote_is_no_state() -> None:
+    made = plan(WEB, left(), template(), {}).create["m2"]
+    made["metadata"]["annotations"][PRESERVED] = "odd"
+    assert take_along(left(), "m2", work(made)) == {}

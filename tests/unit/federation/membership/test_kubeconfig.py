@@ -1,0 +1,55 @@
+import base64
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from federation.membership.kubeconfig import write_kubeconfig
+from federation.objects.resources import Login
+from reberth.values.errors import ConfigurationError
+from tests.support.federation.objects import cluster
+
+ADDRESS = "https://member:6443/"
+
+
+def login(**data: str) -> Login:
+    coded = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
+    return msgspec.convert({"metadata": {"name": "a", "namespace": "b"}, "data": coded}, Login)
+
+
+def written(one: Login, **spec: Any) -> Any:
+    content = json.loads(write_kubeconfig(cluster(spec={"apiEndpoint": ADDRESS, **spec}), one))
+    return content["clusters"][0]["cluster"], content["users"][0]["user"]
+
+
+def test_a_member_is_reached_by_what_its_cluster_and_its_secret_say() -> None:
+    way, user = written(login(token="t\n", caBundle="c"), proxyURL="http://proxy")
+    authority = base64.b64encode(b"c").decode()
+    assert way == {
+        "server": "https://member:6443",
+        "certificate-authority-data": authority,
+        "proxy-url": "http://proxy",
+    }
+    assert user == {"token": "t"}
+
+
+def test_a_certificate_is_looked_at_unless_somebody_says_not_to() -> None:
+    way, _ = written(login(token="t", caBundle="c"), insecureSkipTLSVerification=True)
+    assert way == {"server": "https://member:6443", "insecure-skip-tls-verify": True}
+
+
+@pytest.mark.parametrize(
+    ("data", "endpoint", "message"),
+    [
+        (None, ADDRESS, "Secret b/a: data.token: is missing"),
+        ({"token": "%"}, ADDRESS, "Secret b/a: data.token: is not readable"),
+        ({"token": "dA=="}, "http://member", "Cluster m1: spec.apiEndpoint: is no https address"),
+        ({"token": "dA=="}, "", "Cluster m1: spec.apiEndpoint: is no https address"),
+    ],
+)
+def test_what_is_missing_is_named_and_no_secret_is_told(data: Any, endpoint: str, message: str) -> None:
+    one = msgspec.convert({"metadata": {"name": "a", "namespace": "b"}, "data": data}, Login)
+    with pytest.raises(ConfigurationError) as error:
+        write_kubeconfig(cluster(spec={"apiEndpoint": endpoint}), one)
+    assert str(error.value) == message

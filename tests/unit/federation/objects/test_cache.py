@@ -1,0 +1,84 @@
+from typing import Any, cast
+
+from federation.hub.hub import Desk
+from federation.hub.object_api import ObjectApi
+from federation.hub.work_index import WorkIndex
+from federation.objects.cache import NoticingCache
+from federation.objects.names import Key, binding_of
+from federation.objects.resources import TEMPLATES, WORKS
+from federation.objects.template import Template
+from federation.propagation.works import write_work
+from reberth.client.events import Recorder
+from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED
+from reberth.cluster.kinds import NODE
+from reberth.records import Node, ObjectMeta
+from tests.support.federation.objects import NOW, WEB, binding, template, work
+
+KIND = TEMPLATES[0].kind
+KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
+
+
+def one(name: str, version: int, **more: Any) -> Template:
+    return Template(ObjectMeta(name, "default", uid=name, resource_version=str(version), **more))
+
+
+def cache() -> tuple[NoticingCache, list[tuple[str, str]]]:
+    heard: list[tuple[str, str]] = []
+    made = NoticingCache(
+        lambda _, record: heard.append((record.metadata.name, record.metadata.resource_version)),
+        version=(1, 36),
+    )
+    return made, heard
+
+
+def test_each_change_is_told_and_nothing_twice() -> None:
+    made, heard = cache()
+    made.apply(KIND, ADDED, one("a", 1))
+    made.apply(KIND, ADDED, one("a", 1))
+    made.apply(KIND, MODIFIED, one("a", 2))
+    made.apply(KIND, DELETED, one("a", 3))
+    assert heard == [("a", "1"), ("a", "2"), ("a", "3")]
+
+
+def test_a_new_list_tells_what_differs() -> None:
+    made, heard = cache()
+    made.replace(KIND, [one("a", 1), one("b", 2), one("c", 3)], "3")
+    assert sorted(heard) == [("a", "1"), ("b", "2"), ("c", "3")]
+    heard.clear()
+    made.replace(KIND, [one("b", 2), one("c", 5), one("d", 6)], "6")
+    assert sorted(heard) == [("a", "1"), ("c", "3"), ("c", "5"), ("d", "6")]
+
+
+def test_every_annotation_is_kept() -> None:
+    made, _ = cache()
+    made.apply(KIND, ADDED, one("a", 1, annotations={"somebody.example/note": "x"}))
+    kept = made.of(KIND).named("default", "a")
+    assert kept is not None
+    assert kept.metadata.annotations == {"somebody.example/note": "x"}
+
+
+def test_nodes_are_counted_not_told() -> None:
+    made, heard = cache()
+    made.apply(NODE, ADDED, Node(ObjectMeta("n", uid="n", resource_version="1")))
+    made.apply(NODE, BOOKMARK, Node(ObjectMeta(resource_version="2")))
+    assert not heard
+    assert len(made.of(NODE)) == 1
+
+
+def test_the_works_of_a_binding_are_found_by_what_they_say() -> None:
+    made = NoticingCache(lambda _, record: index.notice(WORKS, record), version=(1, 36))
+    index = WorkIndex(Desk(cast("ObjectApi", None), made, cast("Recorder", None), lambda: NOW))
+    held = work(write_work(WEB, binding(), template(), "m1", 1))
+    assert index.of(KEY) == {}
+    made.apply(WORKS.kind, ADDED, held)
+    assert index.of(KEY) == {"m1": held}
+    made.replace(WORKS.kind, [], "10")
+    assert index.of(KEY) == {}
+
+
+def test_a_work_that_names_no_binding_belongs_to_none() -> None:
+    assert binding_of(ObjectMeta("w"), "v") is None
+    whole = {"clusterresourcebinding.karmada.io/name": "role"}
+    assert binding_of(ObjectMeta("w", annotations=whole), "v") == Key(
+        "v", "ClusterResourceBinding", "", "role"
+    )

@@ -1,0 +1,67 @@
+from typing import Any
+
+import pytest
+
+from federation.objects.health import find_health
+
+ROLLED_OUT = {"observedGeneration": 2, "updatedReplicas": 3, "availableReplicas": 3}
+ALL_NODES = {
+    "observedGeneration": 2,
+    "desiredNumberScheduled": 2,
+    "updatedNumberScheduled": 2,
+    "numberAvailable": 2,
+}
+
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+VERSIONS = {
+    "Service": "v1",
+    "Pod": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Ingress": "networking.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "wanted"),
+    [
+        ("Deployment", {"replicas": 3}, ROLLED_OUT, "Healthy"),
+        ("StatefulSet", {"replicas": 3}, ROLLED_OUT, "Healthy"),
+        ("Deployment", {"replicas": 4}, ROLLED_OUT, "Unhealthy"),
+        ("Deployment", {"replicas": 3}, ROLLED_OUT | {"availableReplicas": 2}, "Unhealthy"),
+        ("Deployment", {"replicas": 3}, ROLLED_OUT | {"observedGeneration": 1}, "Unhealthy"),
+        ("Deployment", {"replicas": 0}, {"observedGeneration": 2}, "Healthy"),
+        ("Deployment", {}, None, "Unhealthy"),
+        ("DaemonSet", {}, ALL_NODES, "Healthy"),
+        ("DaemonSet", {}, ALL_NODES | {"numberAvailable": 1}, "Unhealthy"),
+        ("Service", {"type": "ClusterIP"}, {}, "Healthy"),
+        ("Service", {"type": "LoadBalancer"}, {"loadBalancer": {}}, "Unhealthy"),
+        ("Service", {"type": "LoadBalancer"}, {"loadBalancer": {"ingress": [{"ip": "a"}]}}, "Healthy"),
+        ("ReplicaSet", {"replicas": 3}, ROLLED_OUT, "Healthy"),
+        ("ReplicaSet", {"replicas": 4}, ROLLED_OUT, "Unhealthy"),
+        ("Pod", {}, READY, "Healthy"),
+        ("Pod", {}, READY | {"conditions": []}, "Unhealthy"),
+        ("Pod", {}, {"phase": "Succeeded"}, "Healthy"),
+        ("Pod", {}, {"phase": "Pending"}, "Unhealthy"),
+        ("PersistentVolumeClaim", {}, {"phase": "Bound"}, "Healthy"),
+        ("PersistentVolumeClaim", {}, {"phase": "Pending"}, "Unhealthy"),
+        ("Ingress", {}, {"loadBalancer": {"ingress": [{"ip": "a"}]}}, "Healthy"),
+        ("Ingress", {}, {}, "Unhealthy"),
+        ("PodDisruptionBudget", {}, {"currentHealthy": 2, "desiredHealthy": 2}, "Healthy"),
+        ("PodDisruptionBudget", {}, {"currentHealthy": 1, "desiredHealthy": 2}, "Unhealthy"),
+        ("Widget", {}, {"phase": "Broken"}, "Healthy"),
+    ],
+)
+def test_a_copy_is_judged_by_the_rule_of_its_kind(kind: str, spec: Any, status: Any, wanted: str) -> None:
+    assert (
+        find_health(
+            VERSIONS.get(kind, "apps/v1"),
+            kind,
+            {"metadata": {"generation": 2}, "spec": spec, "status": status},
+        )
+        == wanted
+    )
+
+
+def test_a_kind_of_the_same_name_in_another_group_has_rules_of_its_own() -> None:
+    assert find_health("serving.example.com/v1", "Service", {"spec": {"type": "LoadBalancer"}}) == "Healthy"

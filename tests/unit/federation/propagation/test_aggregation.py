@@ -1,0 +1,85 @@
+from typing import Any
+
+import msgspec
+
+from federation.api import ResourceBinding
+from federation.objects.resources import HeldWork
+from federation.objects.template import Object
+from federation.propagation.aggregation import change_binding_status, change_template_status
+from tests.support.federation.objects import NOW, WEB, binding, given, template, work
+
+IDENTIFIER = {"ordinal": 0, "version": "v1", "kind": "Deployment", "resource": "deployments", "name": "web"}
+
+
+def copy(ready: int, *, applied: bool = True, message: str = "") -> HeldWork:
+    condition = {"type": "Applied", "status": str(applied), "message": message}
+    status = {"replicas": 2, "readyReplicas": ready}
+    described = {"identifier": IDENTIFIER, "status": status, "health": "Healthy"}
+    wire: Object = {"metadata": {"name": "w"}}
+    return work(wire, conditions=[condition], manifestStatuses=[described])
+
+
+def after(one: ResourceBinding, change: Any) -> ResourceBinding:
+    wire = msgspec.to_builtins(one) | {"status": change["status"]}
+    return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
+
+
+def test_a_binding_tells_of_each_copy_and_does_so_once() -> None:
+    one = binding(clusters=given(m1=1, m2=1))
+    works = {"m2": copy(1, applied=False, message="refused"), "m1": copy(2)}
+    change = change_binding_status(one, works, now=NOW)
+    assert change is not None
+    first, second = change["status"]["aggregatedStatus"]
+    assert first == {
+        "clusterName": "m1",
+        "applied": True,
+        "status": {"replicas": 2, "readyReplicas": 2},
+        "health": "Healthy",
+    }
+    assert (second["applied"], second["appliedMessage"]) == (False, "refused")
+    assert change["status"]["conditions"][0]["reason"] == "FullyAppliedFailed"
+    assert change_binding_status(after(one, change), works, now=NOW + 9) is None
+
+
+def test_all_copies_applied_is_fully_applied() -> None:
+    one = binding(clusters=given(m1=1))
+    change = change_binding_status(one, {"m1": copy(2), "old": copy(0, applied=False)}, now=NOW)
+    assert change is not None
+    assert change["status"]["conditions"][0]["status"] == "True"
+
+
+def test_a_copy_of_which_nothing_is_known_is_said_to_be_unknown() -> None:
+    change = change_binding_status(binding(), {"m1": work({"metadata": {"name": "w"}})}, now=NOW)
+    assert change is not None
+    assert change["status"] == {
+        "aggregatedStatus": [{"clusterName": "m1", "applied": False, "health": "Unknown"}]
+    }
+    assert change_binding_status(binding(), {}, now=NOW) is None
+
+
+def test_a_template_shows_the_sum_of_its_copies() -> None:
+    one, shown = binding(clusters=given(m1=1, m2=1)), template(generation=5)
+    works = {"m1": copy(2), "m2": copy(1)}
+    change = change_template_status(WEB, one, shown, works)
+    assert change == {"status": {"replicas": 4, "readyReplicas": 3}}
+    again = template(generation=5, status=change["status"])
+    assert change_template_status(WEB, one, again, works) is None
+
+
+def test_a_copy_is_missing_while_its_cluster_has_not_told_of_it() -> None:
+    one = binding(clusters=given(m1=1, m2=1))
+    told = {"replicas": 1, "observedGeneration": 3, "generation": 3, "resourceTemplateGeneration": 5}
+    described = {"identifier": IDENTIFIER, "status": told}
+    works = {"m1": work({"metadata": {"name": "w"}}, manifestStatuses=[described])}
+    change = change_template_status(WEB, one, template(generation=5), works)
+    assert change == {"status": {"replicas": 1}}
+    works["m2"] = works["m1"]
+    change = change_template_status(WEB, one, template(generation=5), works)
+    assert change == {"status": {"replicas": 2, "observedGeneration": 5}}
+
+
+def test_what_a_dependent_needs_has_to_be_there_as_well() -> None:
+    one = binding(requiredBy=[{"name": "web", "clusters": given(m1=1)}])
+    change = change_binding_status(one, {"m1": copy(2)}, now=NOW)
+    assert change is not None
+    assert change["status"]["conditions"][0]["reason"] == "FullyAppliedSuccess"

@@ -1,0 +1,127 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from federation.objects.names import Key
+from federation.propagation.dependencies import (
+    change_required,
+    find_clusters,
+    find_dependencies,
+    is_left_over,
+    write_attached,
+    write_snapshots,
+)
+from tests.support.federation.objects import WEB, as_template, binding, given, template
+
+SETTINGS = Key("v1", "ConfigMap", "default", "settings")
+
+
+def named(key: Key, spec: Any) -> set[tuple[str, str]]:
+    found = find_dependencies(key, as_template({"metadata": {"name": "web"}, "spec": spec}))
+    assert {(each.api_version, each.namespace) for each in found} <= {("v1", "default")}
+    return {(each.kind, each.name) for each in found}
+
+
+@pytest.mark.parametrize(
+    ("pod", "wanted"),
+    [
+        ({}, set()),
+        ({"serviceAccountName": "default"}, set()),
+        ({"serviceAccountName": "robot"}, {("ServiceAccount", "robot")}),
+        ({"serviceAccount": "robot"}, {("ServiceAccount", "robot")}),
+        ({"imagePullSecrets": [{"name": "pull"}, {}]}, {("Secret", "pull")}),
+        ({"volumes": [{"configMap": {"name": "a"}}]}, {("ConfigMap", "a")}),
+        ({"volumes": [{"configMap": {"name": "kube-root-ca.crt"}}]}, set()),
+        ({"volumes": [{"secret": {"secretName": "a"}}]}, {("Secret", "a")}),
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}]}, {("PersistentVolumeClaim", "a")}),
+        ({"volumes": [{"csi": {"nodePublishSecretRef": {"name": "a"}}}]}, {("Secret", "a")}),
+        (
+            {
+                "volumes": [
+                    {"projected": {"sources": [{"configMap": {"name": "a"}}, {"secret": {"name": "b"}}]}}
+                ]
+            },
+            {("ConfigMap", "a"), ("Secret", "b")},
+        ),
+        (
+            {"containers": [{"envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "b"}}]}]},
+            {("ConfigMap", "a"), ("Secret", "b")},
+        ),
+        (
+            {
+                "initContainers": [
+                    {
+                        "env": [
+                            {"name": "x", "value": "1"},
+                            {"valueFrom": {"configMapKeyRef": {"name": "a"}}},
+                            {"valueFrom": {"secretKeyRef": {"name": "b"}}},
+                        ]
+                    }
+                ]
+            },
+            {("ConfigMap", "a"), ("Secret", "b")},
+        ),
+        ({"volumes": "odd", "containers": [3, {"env": 5}], "serviceAccountName": 7}, set()),
+    ],
+)
+def test_what_pods_name_is_needed(pod: Any, wanted: set[tuple[str, str]]) -> None:
+    assert named(WEB, {"template": {"spec": pod}}) == wanted
+    assert named(Key("v1", "Pod", "default", "web"), pod) == wanted
+    job = {"jobTemplate": {"spec": {"template": {"spec": pod}}}}
+    assert named(Key("batch/v1", "CronJob", "default", "web"), job) == wanted
+
+
+def test_a_kind_without_pods_needs_nothing() -> None:
+    pod = {"serviceAccountName": "robot"}
+    assert (
+        named(Key("apps.example.com/v1", "Deployment", "default", "web"), {"template": {"spec": pod}})
+        == set()
+    )
+    assert find_dependencies(WEB, as_template({"metadata": {"name": "web"}})) == frozenset()
+
+
+def test_an_old_copy_keeps_what_it_needs_for_as_long_as_it_is_kept() -> None:
+    tasks = [
+        {"fromCluster": "m2", "purgeMode": "Gracefully", "replicas": 2},
+        {"fromCluster": "m3", "purgeMode": "Directly"},
+        {"fromCluster": "m1"},
+    ]
+    found = find_clusters(binding(clusters=given(m1=1), gracefulEvictionTasks=tasks))
+    assert [(each.name, each.replicas) for each in found] == [("m1", 1), ("m2", 2)]
+    found = find_clusters(binding(clusters=given(m1=1), handover={"clusters": given(m4=3)}))
+    assert [(each.name, each.replicas) for each in found] == [("m1", 1), ("m4", 3)]
+
+
+def test_who_needs_it_is_told_in_an_order_of_its_own() -> None:
+    one, two = binding(name="b", clusters=given(m1=1)), binding(name="a", clusters=given(m2=2))
+    nowhere = binding(name="c")
+    wanted = write_snapshots([one, nowhere, two])
+    assert [each["name"] for each in wanted] == ["a", "b"]
+    assert write_snapshots([two, one]) == wanted
+    attached = binding(requiredBy=wanted)
+    assert change_required(attached, wanted) is None
+    change = change_required(attached, [])
+    assert change == {"metadata": {"resourceVersion": "7"}, "spec": {"requiredBy": None}}
+
+
+def test_an_attached_binding_goes_with_its_object_and_is_no_business_of_the_scheduler() -> None:
+    made = write_attached(SETTINGS, template("settings"), [{"name": "web"}], conflict="Overwrite")
+    assert made["kind"] == "ResourceBinding"
+    assert made["metadata"]["name"] == "settings-configmap"
+    assert made["metadata"]["ownerReferences"][0]["uid"] == made["spec"]["resource"]["uid"] == "uid-settings"
+    assert "labels" not in made["metadata"]
+    assert made["spec"]["conflictResolution"] == "Overwrite"
+    assert write_attached(SETTINGS, template(), [], conflict=None)["spec"]["conflictResolution"] == "Abort"
+
+
+def test_only_what_nobody_else_wanted_is_left_over() -> None:
+    claimed = binding()
+    assert not is_left_over(claimed)
+    bare = as_binding_without_labels()
+    assert is_left_over(bare)
+
+
+def as_binding_without_labels() -> Any:
+    one = binding()
+    return msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, labels=None))

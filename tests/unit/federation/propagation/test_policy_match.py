@@ -1,0 +1,85 @@
+from collections.abc import Iterable
+
+import pytest
+
+from federation.api import PropagationPolicy
+from federation.objects.names import Key
+from federation.propagation.policy_match import Subject, choose_policy
+from tests.support.federation.objects import WEB, policy
+
+BY_NAME, BY_LABELS, BY_KIND = {"name": "web"}, {"labelSelector": {"matchLabels": {"app": "web"}}}, {}
+CLAIM = "propagationpolicy.karmada.io/permanent-id"
+CLUSTER_CLAIM = "clusterpropagationpolicy.karmada.io/permanent-id"
+
+
+def chosen(policies: Iterable[PropagationPolicy], key: Key = WEB, **labels: str) -> str | None:
+    found = choose_policy(Subject(key, {"app": "web", **labels}), policies)
+    return found.metadata.name if found else None
+
+
+@pytest.mark.parametrize(
+    ("policies", "wanted"),
+    [
+        ([policy("b", BY_NAME), policy("a", BY_LABELS)], "b"),
+        ([policy("b", BY_LABELS), policy("a", BY_KIND)], "b"),
+        ([policy("b", BY_NAME), policy("a", BY_NAME)], "a"),
+        ([policy("b", BY_KIND, priority=1), policy("a", BY_NAME)], "b"),
+        ([policy("b", BY_KIND, namespace="default"), policy("a", BY_NAME, namespace="")], "b"),
+        ([policy("a", BY_NAME, namespace="")], "a"),
+        ([policy("a", {"name": "other"})], None),
+        ([policy("a", {"labelSelector": {"matchLabels": {"app": "other"}}})], None),
+        ([policy("a", BY_NAME, namespace="elsewhere")], None),
+        ([policy("a", {"kind": "StatefulSet"})], None),
+        ([], None),
+    ],
+)
+def test_the_closest_of_the_highest_priority_comes_first(
+    policies: list[PropagationPolicy], wanted: str | None
+) -> None:
+    assert chosen(policies) == wanted
+    assert chosen(reversed(policies)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("claim", "challenger", "wanted"),
+    [
+        (CLAIM, policy("new", BY_NAME, priority=5), "old"),
+        (CLAIM, policy("new", BY_NAME, priority=5, preemption="Always"), "new"),
+        (CLAIM, policy("new", BY_NAME, priority=0, preemption="Always"), "old"),
+        (CLAIM, policy("new", BY_NAME, namespace="", priority=5, preemption="Always"), "old"),
+        (CLUSTER_CLAIM, policy("new", BY_NAME), "old"),
+        (CLUSTER_CLAIM, policy("new", BY_NAME, preemption="Always"), "new"),
+    ],
+)
+def test_who_has_claimed_it_keeps_it_unless_somebody_preempts(
+    claim: str, challenger: PropagationPolicy, wanted: str
+) -> None:
+    holder = policy("old", BY_KIND, namespace="default" if claim == CLAIM else "")
+    assert chosen([challenger, holder], **{claim: "uid-old"}) == wanted
+
+
+def test_a_claim_ends_with_the_selection() -> None:
+    holder = policy("old", {"name": "other"})
+    assert chosen([holder, policy("new", BY_KIND)], **{CLAIM: "uid-old"}) == "new"
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "karmada-system", "karmada-cluster", "karmada-es-m1"])
+def test_what_belongs_to_the_system_is_not_propagated_by_policies_of_all(namespace: str) -> None:
+    assert (
+        chosen([policy("a", BY_NAME, namespace="")], Key("apps/v1", "Deployment", namespace, "web")) is None
+    )
+
+
+def test_a_policy_of_all_may_select_in_one_namespace() -> None:
+    elsewhere = policy("a", {"namespace": "elsewhere"}, namespace="")
+    assert chosen([elsewhere]) is None
+    assert chosen([elsewhere], WEB._replace(namespace="elsewhere")) == "a"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")])
+def test_what_every_cluster_makes_for_itself_is_meant_only_by_its_name(kind: str, name: str) -> None:
+    key = Key("v1", kind, "default", name)
+    of_kind = {"apiVersion": "v1", "kind": kind}
+    assert chosen([policy("a", of_kind)], key) is None
+    assert chosen([policy("a", of_kind | {"labelSelector": {}})], key) is None
+    assert chosen([policy("a", of_kind | {"name": name})], key) == "a"

@@ -1,0 +1,70 @@
+from federation.objects.names import Key
+from federation.propagation.reservations import Reservations
+from reberth.values.quantity import UNIT
+from tests.support.federation.objects import NOW, binding, given
+
+KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
+NEEDS = {"replicaRequirements": {"resourceRequest": {"cpu": "500m"}}}
+
+
+def held(reservations: Reservations, now: float = NOW) -> dict[str, float]:
+    """Give what is held of the member, in whole units."""
+    taken = reservations.taken(now=now).get("m1", {})
+    return {name: amount / UNIT for name, amount in taken.items() if amount}
+
+
+def reserved() -> Reservations:
+    reservations = Reservations(lasting=100, reported_within=10)
+    reservations.reserve(KEY, binding(**NEEDS), {"m1": 2}, now=NOW)
+    return reservations
+
+
+def test_what_is_given_is_taken_off_the_room_until_its_time_is_up() -> None:
+    reservations = reserved()
+    assert held(reservations, NOW + 99) == {"cpu": 1, "pods": 2}
+    assert held(reservations, NOW + 100) == {}
+
+
+def test_only_what_is_new_is_held() -> None:
+    reservations = Reservations(lasting=100, reported_within=10)
+    reservations.reserve(KEY, binding(clusters=given(m1=2), **NEEDS), {"m1": 3}, now=NOW)
+    assert held(reservations) == {"cpu": 0.5, "pods": 1}
+    reservations.reserve(KEY, binding(clusters=given(m1=3), **NEEDS), {"m1": 1}, now=NOW)
+    assert held(reservations) == {}
+
+
+def test_a_copy_that_was_applied_is_held_no_longer_than_its_report_takes() -> None:
+    reservations = reserved()
+    there = binding(status={"aggregatedStatus": [{"clusterName": "m1", "applied": True}]})
+    reservations.observe(KEY, binding(), now=NOW + 1)
+    reservations.observe(KEY, there, now=NOW + 5)
+    reservations.observe(KEY, there, now=NOW + 14)
+    assert held(reservations, NOW + 14) == {"cpu": 1, "pods": 2}
+    assert held(reservations, NOW + 15) == {}
+
+
+def test_a_binding_that_is_gone_holds_nothing() -> None:
+    reservations = reserved()
+    reservations.observe(KEY, None, now=NOW)
+    reservations.observe(KEY, None, now=NOW)
+    assert held(reservations) == {}
+
+
+def test_what_another_process_has_given_is_held_as_far_as_it_is_not_there() -> None:
+    left = binding(clusters=given(m1=3), **NEEDS)
+    reservations = Reservations(lasting=100, reported_within=10)
+    reservations.recall(KEY, left, now=NOW)
+    assert held(reservations, NOW + 99) == {"cpu": 1.5, "pods": 3}
+    assert held(reservations, NOW + 100) == {}
+    there = binding(
+        clusters=given(m1=3), status={"aggregatedStatus": [{"clusterName": "m1", "applied": True}]}, **NEEDS
+    )
+    reservations.recall(KEY, there, now=NOW + 200)
+    assert held(reservations, NOW + 200) == {}
+
+
+def test_what_takes_nobody_knows_how_much_is_not_held() -> None:
+    odd = binding(clusters=given(m1=3), replicaRequirements={"resourceRequest": {"cpu": "much"}})
+    reservations = Reservations(lasting=100, reported_within=10)
+    reservations.recall(KEY, odd, now=NOW)
+    assert held(reservations) == {}

@@ -1,0 +1,118 @@
+"""What a process that died has decided, and its heir."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from federation.api import ResourceBinding
+from federation.objects.template import Object
+from federation.propagation.schedule_note import recall, resume
+from federation.propagation.schedule_result import change_clusters, change_status, list_events
+from federation.scheduling import Fleet, decide
+from federation.scheduling.noting import NOTE
+from tests.support.federation.objects import NOW, binding, cluster
+
+APIS = {
+    "apiEnablements": [
+        {"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}
+    ]
+}
+GROUPS = (
+    {"affinityName": "near", "clusterNames": ["m9"]},
+    {"affinityName": "far", "clusterNames": ["m1", "m2"]},
+)
+DIVIDED = {
+    "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+    "clusterAffinities": GROUPS,
+}
+OLD, NEW = "2026-01-01T00:00:00Z", "2027-01-15T08:00:00Z"
+
+
+def clusters(*names: str) -> Fleet:
+    return Fleet(cluster(name, status=APIS) for name in names)
+
+
+def merged(one: ResourceBinding, patch: Object, *, generation: int = 3) -> ResourceBinding:
+    wire: Object = msgspec.to_builtins(one)
+    for part, change in patch.items():
+        wire[part] = {**wire.get(part, {}), **change}
+    wire["metadata"]["generation"] = generation
+    return msgspec.convert(wire, ResourceBinding)
+
+
+def half_written(**spec: Any) -> ResourceBinding:
+    """As the process leaves it that dies between its two writes."""
+    new = binding(**{"placement": DIVIDED, **spec})
+    decision = decide(new, clusters("m1", "m2"), now=NOW)
+    patch = change_clusters(new, decision)
+    assert patch is not None
+    return merged(new, patch)
+
+
+def test_what_was_not_told_is_told_and_not_decided_anew() -> None:
+    left = half_written()
+    known = recall(left)
+    assert (known.status.observed_affinity, known.status.last_scheduled_time) == ("far", NEW)
+    fleet = clusters("m1", "m2", "m9")  # by now it could be in the first group
+    decision = resume(left, known, decide(known, fleet, now=NOW + 60))
+    assert decision.clusters == left.spec.clusters
+    assert change_clusters(left, decision) is None
+    status = change_status(left, decision, was_changed=True, now=NOW + 60)
+    assert status is not None
+    told = status["status"]
+    assert told["schedulerObservingAffinityName"] == "far"
+    assert told["lastScheduledTime"] == NEW
+    assert told["schedulerObservedGeneration"] == 3
+    assert [(each["type"], each["status"]) for each in told["conditions"]] == [("Scheduled", "True")]
+    (event,) = list_events(left, decision, was_changed=True)
+    shares = ", ".join(f"{each.name}:{each.replicas}" for each in decision.clusters)
+    assert event.note == f"Binding has been scheduled successfully. Result: {{{shares}}}"
+
+    done = merged(left, {"status": told})
+    assert recall(done) is done
+    again = decide(recall(done), fleet, now=NOW + 90)
+    assert resume(done, done, again) is again
+    assert change_status(done, again, was_changed=False, now=NOW + 90) is None
+
+
+def test_a_wish_that_was_carried_out_is_not_carried_out_again() -> None:
+    done = {"lastScheduledTime": OLD, "schedulerObservedGeneration": 1}
+    left = half_written(rescheduleTriggeredAt=NEW, status=done)
+    known = recall(left)
+    assert decide(known, clusters("m1", "m2", "m9"), now=NOW + 60).clusters == left.spec.clusters
+    later = merged(left, {"spec": {"rescheduleTriggeredAt": "2027-01-15T08:00:00.5Z"}}, generation=4)
+    assert recall(later).status.scheduler_observed_generation == 1
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"time": "yesterday"}', '{"affinityName": "a"}'])
+def test_a_note_that_is_none_says_nothing(note: str) -> None:
+    left = half_written()
+    odd = merged(left, {"metadata": {**msgspec.to_builtins(left.metadata), "annotations": {NOTE: note}}})
+    assert recall(odd) is odd
+
+
+def test_a_note_that_is_older_than_the_status_says_nothing() -> None:
+    left = half_written()
+    later = merged(left, {"status": {"lastScheduledTime": "2027-01-15T08:00:01Z"}})
+    assert recall(later) is later
+
+
+def test_a_status_of_the_same_second_counts_where_nothing_has_changed_since() -> None:
+    left = half_written()
+    same = {"lastScheduledTime": NEW, "schedulerObservingAffinityName": "near"}
+    told = merged(left, {"status": {**same, "schedulerObservedGeneration": 3}})
+    assert recall(told) is told
+    changed = merged(left, {"status": {**same, "schedulerObservedGeneration": 2}})
+    assert recall(changed).status.observed_affinity == "far"
+
+
+def test_a_failure_that_is_over_is_said_to_be_over() -> None:
+    """Replicas that found no room, and are not wanted any more."""
+    failed = {"type": "Scheduled", "status": "False", "reason": "Unschedulable", "message": "too little"}
+    told = {"lastScheduledTime": NEW, "schedulerObservedGeneration": 3, "conditions": [failed]}
+    one = merged(half_written(), {"status": {**told, "schedulerObservingAffinityName": "far"}})
+    decision = decide(one, clusters("m1", "m2"), now=NOW + 60)
+    status = change_status(one, decision, was_changed=False, now=NOW + 60)
+    assert status is not None
+    assert [each["status"] for each in status["status"]["conditions"]] == ["True"]

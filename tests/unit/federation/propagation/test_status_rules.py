@@ -1,0 +1,106 @@
+from typing import Any
+
+import pytest
+
+from federation.propagation.status_rules import Copies, sum_status, tells_generations
+
+DONE = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T01:00:00Z", "succeeded": 2}
+LATER = DONE | {"startTime": "2026-01-01T00:30:00Z", "completionTime": "2026-01-01T02:00:00Z", "succeeded": 1}
+
+
+def ended(status: Any, how: str) -> Any:
+    return status | {"conditions": [{"type": how, "status": "True"}]}
+
+
+def summed(group: str, kind: str, *copies: Any, had: Any = None, is_whole: bool = True) -> Any:
+    by_cluster = {f"m{number}": each for number, each in enumerate(copies, 1)}
+    return sum_status(group, kind, had or {}, Copies(by_cluster, is_whole), generation=3)
+
+
+def observed(generation: int, *, behind: int = 0) -> Any:
+    return {
+        "replicas": 1,
+        "generation": 8,
+        "observedGeneration": 8 - behind,
+        "resourceTemplateGeneration": generation,
+    }
+
+
+@pytest.mark.parametrize(
+    ("copies", "is_whole", "wanted"),
+    [
+        ([observed(3), observed(3)], True, 3),
+        ([observed(3), observed(3)], False, None),
+        ([observed(3), observed(2)], True, None),
+        ([observed(3), observed(3, behind=1)], True, None),
+        ([], True, 3),
+    ],
+)
+def test_a_generation_is_observed_when_all_copies_have(copies: Any, *, is_whole: bool, wanted: Any) -> None:
+    found = summed("apps", "Deployment", *copies, is_whole=is_whole)
+    assert found.get("observedGeneration") == wanted
+
+
+def test_counts_are_added_up_and_written_once() -> None:
+    first = summed("apps", "StatefulSet", {"replicas": 2, "readyReplicas": 1}, {"replicas": 1})
+    assert first == {"replicas": 3, "availableReplicas": 0, "readyReplicas": 1}
+    assert (
+        summed("apps", "StatefulSet", {"replicas": 2, "readyReplicas": 1}, {"replicas": 1}, had=first) is None
+    )
+    assert summed("apps", "DaemonSet")["desiredNumberScheduled"] == 0
+    assert summed("policy", "PodDisruptionBudget", {"expectedPods": 2})["expectedPods"] == 2
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "copies", "wanted"),
+    [
+        ("", "ConfigMap", [{"a": 1}], None),
+        ("apps.example.com", "Deployment", [{"replicas": 1}], None),
+        ("", "Pod", [], None),
+        ("", "Pod", [{"phase": "Running"}, {"phase": "Succeeded"}], {"phase": "Running"}),
+        ("", "Pod", [{"phase": "Running"}, {"phase": "Failed"}], {"phase": "Failed"}),
+        ("", "Pod", [{}], {"phase": "Pending"}),
+        ("", "PersistentVolumeClaim", [{"phase": "Bound"}, {"phase": "Pending"}], {"phase": "Pending"}),
+        ("", "Service", [{"loadBalancer": {}}], None),
+        (
+            "",
+            "Service",
+            [
+                {"loadBalancer": {"ingress": [{"ip": "a"}]}},
+                {"loadBalancer": {"ingress": [{"hostname": "b"}]}},
+            ],
+            {"loadBalancer": {"ingress": [{"hostname": "m1", "ip": "a"}, {"hostname": "b"}]}},
+        ),
+        ("batch", "Job", [{}], None),
+        (
+            "batch",
+            "CronJob",
+            [{"lastScheduleTime": "2026-01-01T00:00:00Z"}, {"lastScheduleTime": "2026-01-02T00:00:00Z"}, {}],
+            {"lastScheduleTime": "2026-01-02T00:00:00Z"},
+        ),
+    ],
+)
+def test_each_kind_has_its_own_rule(group: str, kind: str, copies: Any, wanted: Any) -> None:
+    assert summed(group, kind, *copies) == wanted
+
+
+def test_a_job_is_complete_when_all_of_its_parts_are() -> None:
+    running = summed("batch", "Job", ended(DONE, "Complete"), {"startTime": DONE["startTime"], "active": 1})
+    assert running == {"succeeded": 2, "startTime": DONE["startTime"], "active": 1}
+    done = summed("batch", "Job", ended(DONE, "Complete"), ended(LATER, "Complete"))
+    assert done["completionTime"] == LATER["completionTime"]
+    assert [each["type"] for each in done["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert summed("batch", "Job", ended(DONE, "Complete"), ended(LATER, "Complete"), had=done) is None
+    missing = summed("batch", "Job", ended(DONE, "Complete"), is_whole=False)
+    assert "conditions" not in missing
+
+
+def test_a_job_has_failed_when_one_of_its_parts_has() -> None:
+    failed = summed("batch", "Job", ended(DONE, "Complete"), ended(LATER, "Failed"))
+    assert [each["type"] for each in failed["conditions"]] == ["FailureTarget", "Failed"]
+    assert failed["conditions"][1]["message"] == "Job executed failed in member clusters: m2"
+
+
+def test_who_tells_generations_is_told_apart_by_its_group() -> None:
+    assert tells_generations("apps", "Deployment")
+    assert not tells_generations("apps.example.com", "Deployment")

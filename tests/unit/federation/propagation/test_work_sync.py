@@ -1,0 +1,175 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from federation.objects.resources import HeldWork
+from federation.objects.template import Object, Template
+from federation.propagation.work_sync import (
+    Written,
+    change_status,
+    digest,
+    explain,
+    find_conflict,
+    fit,
+    hold_replicas,
+    is_as_written,
+    is_missing_namespace,
+    key_of_manifest,
+    mark_of,
+    read_manifest,
+    work_of,
+)
+from federation.propagation.works import write_work
+from reberth.records import ObjectMeta
+from reberth.values.errors import ApiError, Forbidden, NotFound
+from tests.support.federation.objects import NOW, WEB, as_template, binding, template, work
+
+RETAIN = "resourcetemplate.karmada.io/retain-replicas"
+
+
+def made(*, conflict: str | None = None, **status: Any) -> HeldWork:
+    return work(write_work(WEB, binding(conflictResolution=conflict), template(), "m1", 2), **status)
+
+
+def sent(one: HeldWork) -> Object:
+    manifest = read_manifest(one)
+    assert manifest is not None
+    return manifest
+
+
+def found(one: HeldWork, *, generation: int = 4, **status: Any) -> Template:
+    """What the member has made of it."""
+    manifest = sent(one)
+    given = {"uid": "there", "generation": generation, "resourceVersion": "8"}
+    wire = manifest | {"metadata": manifest["metadata"] | given, "status": status}
+    return as_template(wire)
+
+
+def test_what_is_sent_tells_whose_it_is() -> None:
+    manifest = sent(made())
+    assert key_of_manifest(manifest) == WEB
+    assert work_of(found(made()).metadata) == ("karmada-es-m1", made().metadata.name)
+    assert work_of(ObjectMeta("a", annotations={"work.karmada.io/name": "half"})) is None
+
+
+@pytest.mark.parametrize("manifests", [[], [3], [{"kind": "A"}], [{"metadata": {}}], [{"metadata": 1}]])
+def test_a_work_that_holds_no_object_has_nothing_to_send(manifests: Any) -> None:
+    wire = {"metadata": {"name": "a"}, "spec": {"workload": {"manifests": manifests}}}
+    assert read_manifest(work(wire)) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "labels", "is_refused"),
+    [("Abort", None, True), ("Overwrite", None, False), ("Abort", {"karmada.io/managed": "true"}, False)],
+)
+def test_the_object_of_somebody_else_is_taken_over_only_by_wish(
+    policy: str, labels: Any, *, is_refused: bool
+) -> None:
+    there = Template(ObjectMeta("web", labels=labels))
+    assert bool(find_conflict(sent(made(conflict=policy)), there)) is is_refused
+    assert find_conflict(sent(made(conflict=policy)), None) is None
+
+
+def test_what_stands_as_it_was_written_is_not_sent_again() -> None:
+    manifest, there = sent(made()), found(made())
+    written = Written(digest(manifest), "there", mark_of(there.metadata))
+    assert is_as_written(written, manifest, there)
+    assert not is_as_written(None, manifest, there)
+    assert not is_as_written(written, manifest, None)
+    assert not is_as_written(written, {**manifest, "spec": {}}, there)
+    assert not is_as_written(written, manifest, found(made(), generation=5))
+    bare = msgspec.structs.replace(there, metadata=msgspec.structs.replace(there.metadata, labels=None))
+    assert not is_as_written(written, manifest, bare)
+
+
+def test_what_has_no_generation_is_known_by_its_version() -> None:
+    assert mark_of(ObjectMeta("a", resource_version="8")) == "v8"
+    assert mark_of(ObjectMeta("a", resource_version="8", generation=2)) == "g2"
+
+
+def test_replicas_that_others_set_are_not_sent() -> None:
+    manifest, there = sent(made()), found(made())
+    assert fit(manifest, there) is manifest
+    assert hold_replicas(manifest, there) is None
+    manifest["metadata"]["labels"][RETAIN] = "true"
+    assert fit(manifest, None)["spec"]["replicas"] == 2
+    assert "replicas" not in fit(manifest, there)["spec"]
+
+
+def test_replicas_that_are_let_go_are_held_by_somebody_first() -> None:
+    manifest = sent(made())
+    manifest["metadata"]["labels"][RETAIN] = "true"
+    assert hold_replicas(manifest, None) is None
+    assert hold_replicas(manifest, Template(ObjectMeta("web"))) is None
+    held = hold_replicas(manifest, found(made()))
+    assert held is not None
+    assert held["metadata"] == {"name": "web", "namespace": "default"}
+    assert held["spec"] == {"replicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (NotFound("patch", "404 page not found"), "apps/v1 Deployment is not served in this cluster"),
+        (NotFound("patch", 'namespaces "a" not found'), 'namespaces "a" not found'),
+        (Forbidden("patch", "exceeded quota"), "exceeded quota"),
+    ],
+)
+def test_what_a_member_refuses_is_told_with_its_cause(error: ApiError, wanted: str) -> None:
+    assert explain(error, WEB) == wanted
+
+
+def test_only_a_namespace_that_is_missing_is_made() -> None:
+    assert is_missing_namespace('namespaces "a" not found', "a")
+    assert not is_missing_namespace('namespaces "b" not found', "a")
+    assert not is_missing_namespace('namespaces "" not found', "")
+
+
+def test_a_copy_tells_of_which_generation_it_is() -> None:
+    there = as_template(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {
+                "name": "web",
+                "generation": 4,
+                "annotations": {"resourcetemplate.karmada.io/generation": "7"},
+            },
+            "status": {"replicas": 2},
+        }
+    )
+    change = change_status(made(), WEB, "deployments", there, None, now=NOW)
+    assert change is not None
+    assert change["status"]["manifestStatuses"][0]["status"] == {
+        "replicas": 2,
+        "generation": 4,
+        "resourceTemplateGeneration": 7,
+    }
+
+
+def test_a_status_is_written_once() -> None:
+    there = found(made(), replicas=2, updatedReplicas=2, availableReplicas=2, observedGeneration=4)
+    change = change_status(made(), WEB, "deployments", there, None, now=NOW)
+    assert change is not None
+    (status,) = change["status"]["manifestStatuses"]
+    assert status["health"] == "Healthy"
+    assert status["identifier"]["ordinal"] == 0
+    assert change["status"]["conditions"][0]["reason"] == "AppliedSuccessful"
+    after = made(**change["status"])
+    assert change_status(after, WEB, "deployments", there, None, now=NOW) is None
+
+
+def test_a_trouble_is_told_and_what_is_gone_has_no_status() -> None:
+    before = made(**change_of(found(made())))
+    change = change_status(before, WEB, "deployments", None, "no such kind", now=NOW)
+    assert change is not None
+    assert change["status"]["manifestStatuses"] == []
+    condition = change["status"]["conditions"][0]
+    assert (condition["status"], condition["message"]) == ("False", "no such kind")
+
+
+def change_of(there: Template) -> Any:
+    change = change_status(made(), WEB, "deployments", there, None, now=NOW)
+    assert change is not None
+    return change["status"]

@@ -1,0 +1,136 @@
+"""Old copies stay until new ones are ready."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from federation.api import ResourceBinding, TargetCluster
+from federation.rebalancing.handover import Ready, Wait, judge, keep_old, kept_replicas, let_go
+from federation.rebalancing.replicas import count_moved, is_ready, write_replicas
+from reberth.values.object_error import ObjectError
+from tests.support.federation.clusters import binding
+from tests.support.federation.rebalancers import T, at, bound, well
+
+
+def clusters(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
+    return tuple(TargetCluster(name, count) for name, count in counts.items())
+
+
+def kept(
+    had: Mapping[str, int], wanted: Mapping[str, int], holding: Mapping[str, int] | None = None, **more: Any
+) -> dict[str, Any]:
+    held = [{"name": name, "replicas": count} for name, count in (holding or {}).items()]
+    handover = {"timeoutSeconds": 600, **({"clusters": held} if held else {})}
+    one = binding(4, at=had, handover=handover, **more)
+    found = keep_old(one, clusters(wanted), now=T)
+    return {each["name"]: each["replicas"] for each in found["handover"]["clusters"] or ()} if found else {}
+
+
+@pytest.mark.parametrize(
+    ("had", "wanted", "holding", "stays"),
+    [
+        ({"m2": 4}, {"m1": 4}, {}, {"m2": 4}),
+        ({"m2": 4}, {"m1": 2, "m2": 2}, {}, {"m2": 4}),
+        ({"m1": 1, "m2": 3}, {"m1": 2, "m2": 2}, {}, {"m2": 3}),
+        ({"m1": 2}, {"m1": 2, "m2": 2}, {}, {}),
+        ({"m1": 4}, {"m2": 4}, {"m2": 4}, {"m1": 4}),
+        ({"m1": 4}, {"m3": 4}, {"m2": 4}, {"m1": 4, "m2": 4}),
+        ({"m1": 4}, {"m2": 4, "m1": 4}, {"m2": 4}, {}),
+    ],
+)
+def test_who_loses_replicas_keeps_them(
+    had: dict[str, int], wanted: dict[str, int], holding: dict[str, int], stays: dict[str, int]
+) -> None:
+    assert kept(had, wanted, holding) == stays
+
+
+COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 5))
+
+
+@given(had=COUNTS, wanted=COUNTS, holding=COUNTS)
+def test_nowhere_are_fewer_replicas_than_before(
+    had: dict[str, int], wanted: dict[str, int], holding: dict[str, int]
+) -> None:
+    stays = kept(had, wanted, holding)
+    for name, count in (*had.items(), *holding.items()):
+        assert max(stays.get(name, 0), wanted.get(name, 0)) >= count
+        assert name in stays or name in wanted
+
+
+def test_who_does_not_ask_for_it_and_who_runs_once_keeps_nothing() -> None:
+    assert not keep_old(bound({"m2": 4}), clusters({"m1": 4}), now=T)
+    assert not keep_old(bound({"m2": 4}, handover={}), clusters({"m1": 4}), now=T)
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "once"}
+    assert not kept({"m2": 4}, {"m1": 4}, resource=job)
+    assert not kept_replicas(bound({}, handover={"clusters": [{"name": "m2"}]}, resource=job))
+
+
+def handing_over(status: Mapping[str, Any], *, until: str = at(600), **more: Any) -> ResourceBinding:
+    handover = {"timeoutSeconds": 600, "clusters": [{"name": "m2", "replicas": 4}], "until": until}
+    return bound({"m1": 4}, handover=handover, status=status, **more)
+
+
+@pytest.mark.parametrize(
+    ("one", "wanted"),
+    [
+        (handing_over(well(m1=4)), Ready(in_time=True)),
+        (handing_over(well(m1=3)), Wait(600)),
+        (handing_over({}), Wait(600)),
+        (handing_over({}, until=at(0)), Ready(in_time=False)),
+        (handing_over(well(m1=4), trigger=5, last=4), None),
+        (handing_over(well(m1=3), trigger=5, last=5), Wait(600)),
+        (bound({"m1": 4}, status=well(m1=4)), None),
+    ],
+)
+def test_they_go_when_the_new_are_ready_or_the_time_is_over(one: ResourceBinding, wanted: object) -> None:
+    assert judge(one, now=T) == wanted
+
+
+def test_without_an_end_they_go_at_once_and_one_that_cannot_be_read_is_named() -> None:
+    one = bound({"m1": 4}, handover={"clusters": [{"name": "m2", "replicas": 4}]})
+    assert judge(one, now=T) == Ready(in_time=False)
+    with pytest.raises(ObjectError, match=r"spec\.handover\.until"):
+        judge(handing_over({}, until="soon"), now=T)
+
+
+def test_what_is_let_go_leaves_how_long_the_next_may_take() -> None:
+    one = handing_over({})
+    assert let_go(replace(one, metadata=replace(one.metadata, resource_version="9"))) == {
+        "metadata": {"resourceVersion": "9"},
+        "spec": {"handover": {"clusters": None, "until": None}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "ready"),
+    [
+        ({}, True),
+        ({"applied": False}, False),
+        ({"health": "Unhealthy"}, False),
+        ({"status": {"availableReplicas": 1}}, False),
+        ({"status": {"availableReplicas": "all"}}, False),
+        ({"clusterName": "m9"}, False),
+    ],
+)
+def test_a_copy_is_ready_when_it_is_healthy_with_all_its_replicas(
+    change: dict[str, Any], *, ready: bool
+) -> None:
+    (copy,) = well(m1=2)["aggregatedStatus"]
+    assert is_ready(bound({"m1": 2}, status={"aggregatedStatus": [{**copy, **change}]})) is ready
+
+
+def test_what_has_no_replicas_is_ready_when_it_is_healthy() -> None:
+    role = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}
+    status = {"aggregatedStatus": [{"clusterName": "m1", "applied": True, "health": "Healthy"}]}
+    assert is_ready(bound({"m1": 0}, resource=role, status=status))
+    assert not is_ready(bound({}, status=status))
+
+
+def test_moved_is_what_is_where_it_was_not() -> None:
+    origin, to = clusters({"m1": 1, "m2": 3}), clusters({"m1": 2, "m3": 2})
+    assert count_moved(origin, to) == 3
+    assert write_replicas(origin) == "{m1:1, m2:3}"

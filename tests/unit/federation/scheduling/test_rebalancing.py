@@ -1,0 +1,119 @@
+"""When a binding is scheduled again, and how fresh that is: the cases R-14 to R-20."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from federation.scheduling.demand import is_due
+from federation.scheduling.noting import NOTE
+from tests.support.federation.clusters import (
+    AGGREGATED,
+    DUPLICATED,
+    DYNAMIC,
+    binding,
+    cluster,
+    decided,
+    placed,
+    rooms,
+    spread,
+    weighted,
+    wished,
+)
+
+FIRST, SECOND = "2026-11-18T12:00:01Z", "2026-11-18T12:00:02Z"
+
+
+def asking(
+    trigger: str | None, last: str | None, *, generation: int = 0, observed: int = 0, noted: str = ""
+) -> bool:
+    annotations = {NOTE: f'{{"time": "{last}", "wish": "{noted}"}}'} if noted else {}
+    return is_due(
+        binding(
+            1,
+            rescheduleTriggeredAt=trigger,
+            metadata={"generation": generation, "annotations": annotations},
+            status={"lastScheduledTime": last, "schedulerObservedGeneration": observed},
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("trigger", "last", "due"),
+    [(None, FIRST, False), (SECOND, None, False), (FIRST, SECOND, False), (SECOND, FIRST, True)],
+)
+def test_r_14_a_wish_is_due_when_it_is_later_than_the_last_scheduling(
+    trigger: str | None, last: str | None, *, due: bool
+) -> None:
+    assert asking(trigger, last) is due
+
+
+def test_r_15_b_a_wish_of_the_same_second_counts_until_the_scheduler_has_seen_it() -> None:
+    assert asking(FIRST, FIRST)
+    assert asking(FIRST, "2026-11-18T12:00:01.700000Z", generation=3, observed=2)
+    assert not asking(FIRST, FIRST, generation=3, observed=3)
+
+
+def test_a_wish_is_carried_out_once_though_the_object_changes_in_its_second() -> None:
+    """Else who scales a workload after a rebalance would have all of it divided afresh."""
+    assert not asking(FIRST, FIRST, generation=3, observed=2, noted=FIRST)
+    assert asking(FIRST, FIRST, generation=3, observed=2, noted=SECOND)
+    assert asking(SECOND, FIRST, generation=3, observed=2, noted=FIRST)
+
+
+def test_r_17_replicas_come_back_to_a_cluster_that_has_recovered() -> None:
+    assert placed(wished(4, DYNAMIC, at={"m2": 4}), *rooms(20, 16)) == {"m1": 2, "m2": 2}
+
+
+def test_r_18_fixed_weights_are_restored() -> None:
+    assert placed(wished(6, weighted(m1=2, m2=1), at={"m2": 6}), *rooms(0, 0)) == {"m1": 4, "m2": 2}
+
+
+def test_r_19_b_the_selection_is_fresh_too() -> None:
+    asked = wished(3, {**DUPLICATED, **spread(cluster=(2, 2))}, at={"m2": 3, "m3": 3})
+    assert set(placed(asked, cluster("m1", 13), cluster("m2", 10), cluster("m3", 10))) == {"m1", "m2"}
+
+
+def test_r_20_b_one_cluster_for_all_replicas_is_chosen_anew() -> None:
+    placement = {**AGGREGATED, **spread(cluster=(1, 1))}
+    clusters = [cluster("m1", 20), cluster("m2", 10)]
+    assert placed(wished(5, placement, at={"m2": 5}), *clusters) == {"m1": 5}
+    assert placed(binding(5, placement, at={"m2": 5}), *clusters) == {"m2": 5}
+
+
+def test_an_eviction_from_a_cluster_that_it_still_has_looks_for_a_substitute() -> None:
+    asked = binding(3, DYNAMIC, at={"m1": 3}, applied=DYNAMIC, evicting=["m1"])
+    assert placed(asked, *rooms(9, 9)) == {"m2": 3}
+    assert placed(asked, *rooms(9)) == {"m1": 3}
+
+
+@pytest.mark.parametrize(
+    ("placement", "at", "clusters", "scheduled"),
+    [
+        pytest.param(DYNAMIC, {"m1": 3}, rooms(9, 9), False, id="nothing has changed"),
+        pytest.param(DYNAMIC, {"m1": 2}, rooms(9, 9), True, id="a replica is missing"),
+        pytest.param(DYNAMIC, {"m1": 3}, [cluster("m1", leaving=True), cluster("m2")], True, id="leaving"),
+        pytest.param(DYNAMIC, {"gone": 3}, rooms(9, 9), False, id="a cluster is not there"),
+        pytest.param(DUPLICATED, {"m1": 3}, rooms(9, 9), True, id="not divided"),
+    ],
+)
+def test_what_has_not_changed_stays_as_it_is(
+    placement: dict[str, Any], at: dict[str, int], clusters: list[Any], *, scheduled: bool
+) -> None:
+    decision = decided(binding(3, placement, at=at, applied=placement), *clusters)
+    assert (decision.scheduled_at is not None) is scheduled
+    if not scheduled:
+        assert {target.name: target.replicas for target in decision.clusters} == at
+        assert decision.message.startswith("Placement, replicas and clusters are as they were")
+
+
+def test_a_suspended_binding_stays() -> None:
+    decision = decided(binding(3, DUPLICATED, at={"m1": 1}, suspension={"scheduling": True}), *rooms(9))
+    assert decision.message == "Its scheduling is suspended."
+    assert [target.replicas for target in decision.clusters] == [1]
+
+
+def test_a_binding_that_others_require_goes_with_them() -> None:
+    asked = binding(0, requiredBy=[{"name": "web"}])
+    attached = replace(asked, spec=replace(asked.spec, placement=None))
+    assert decided(attached, *rooms(9)).message == "It goes where the bindings that require it go."

@@ -1,0 +1,130 @@
+"""Clusters that have yet to say what they serve: named when a workload is placed, and used when they do."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
+from federation.propagation.schedule_result import change_clusters
+from federation.scheduling.cause import Cause, Rest
+from federation.scheduling.unheard_clusters import UNHEARD
+from tests.support.federation.clusters import (
+    DUPLICATED,
+    DYNAMIC,
+    binding,
+    cluster,
+    decided,
+    groups,
+    placed,
+    weighted,
+)
+
+HALVES = weighted(m1=1, m2=1)
+LOST = "cluster.karmada.io/not-ready:NoSchedule"
+M1, M2 = cluster("m1", 20), cluster("m2", 20)
+OTHERS = [{"groupVersion": "v1", "resources": [{"name": "secrets", "kind": "Secret"}]}]
+UNABLE = cluster("m2", status={"apiEnablements": OTHERS})
+
+
+def silent(name: str, **spec: Any) -> Cluster:
+    return cluster(name, 0, status={"apiEnablements": None, "resourceSummary": None}, **spec)
+
+
+def left_out(names: str, placement: dict[str, Any] = HALVES, **spec: Any) -> ResourceBinding:
+    """A binding that was placed in m1 alone, while these had said nothing."""
+    annotations = {APPLIED_PLACEMENT: msgspec.json.encode(placement).decode(), UNHEARD: names}
+    return binding(4, placement, at={"m1": 4}, metadata={"annotations": annotations}, **spec)
+
+
+@pytest.mark.parametrize(
+    ("other", "unheard"),
+    [
+        pytest.param(silent("m2"), ("m2",), id="nothing is known of it"),
+        pytest.param(silent("m2", taints=[LOST]), ("m2",), id="nor whether it is well"),
+        pytest.param(silent("m2", taints=["shop=closed:NoSchedule"]), (), id="it is closed"),
+        pytest.param(silent("m3"), (), id="it is not meant"),
+        pytest.param(UNABLE, (), id="it has spoken, and serves none"),
+        pytest.param(silent("m2", leaving=True), (), id="it goes"),
+        pytest.param(M2, (), id="it takes part"),
+    ],
+)
+def test_who_is_placed_says_which_clusters_had_yet_to_speak(other: Cluster, unheard: tuple[str, ...]) -> None:
+    wanted = {**HALVES, "clusterAffinity": {"clusterNames": ["m1", "m2"]}}
+    assert decided(binding(4, wanted), M1, other).unheard == unheard
+
+
+def test_a_group_that_failed_for_want_of_words_is_waited_for_too() -> None:
+    decision = decided(binding(4, groups(near=["m2"], far=["m1"])), M1, silent("m2"))
+    assert (decision.affinity_name, decision.unheard) == ("far", ("m2",))
+
+
+def test_what_is_moved_in_part_leaves_the_names_as_they_are() -> None:
+    grown = left_out("m2", DYNAMIC)
+    assert (
+        decided(
+            msgspec.structs.replace(grown, spec=msgspec.structs.replace(grown.spec, replicas=6)),
+            M1,
+            silent("m2"),
+        ).unheard
+        is None
+    )
+
+
+@pytest.mark.parametrize("placement", [HALVES, DYNAMIC], ids=["weights", "room"])
+def test_a_cluster_that_has_spoken_gets_its_share(placement: dict[str, Any]) -> None:
+    waiting = left_out("m2", placement)
+    assert decided(waiting, M1, silent("m2")).message == Rest.UNCHANGED
+    assert decided(waiting, M1, cluster("m2", 20, taints=[LOST])).message == Rest.UNCHANGED
+    decision = decided(waiting, M1, M2)
+    assert (decision.cause, decision.unheard) == (Cause.KINDS, ())
+    assert placed(waiting, M1, M2) == {"m1": 2, "m2": 2}
+
+
+def test_who_was_not_waited_for_changes_nothing() -> None:
+    waiting = left_out("m2, m4,")
+    assert decided(waiting, M1, silent("m2"), cluster("m3")).message == Rest.UNCHANGED
+    assert decided(left_out(""), M1, M2).message == Rest.UNCHANGED
+
+
+def test_what_does_not_fit_afresh_stays_where_it_is() -> None:
+    full = [cluster("m1", taints=["shop=closed:NoSchedule"]), cluster("m2", 1)]
+    decision = decided(left_out("m2", DYNAMIC), *full)
+    assert (decision.message, placed(left_out("m2", DYNAMIC), *full)) == (Rest.UNCHANGED, {"m1": 4})
+
+
+def test_what_is_suspended_stays_where_it_is() -> None:
+    assert decided(left_out("m2", suspension={"scheduling": True}), M1, M2).message == Rest.SUSPENDED
+
+
+def test_old_copies_stay_until_the_new_ones_are_ready() -> None:
+    waiting = left_out("m2")
+    change = change_clusters(waiting, decided(waiting, M1, M2), handover=600)
+    assert change is not None
+    assert change["spec"]["handover"]["clusters"] == [{"name": "m1", "replicas": 4}]
+    assert change["spec"]["handover"]["timeoutSeconds"] == 600
+    assert change["metadata"]["annotations"][UNHEARD] is None
+
+
+def test_where_nobody_lets_them_go_they_go_at_once() -> None:
+    waiting = left_out("m2")
+    change = change_clusters(waiting, decided(waiting, M1, M2))
+    assert change is not None
+    assert "handover" not in change["spec"]
+
+
+def test_names_are_written_once_and_taken_away_when_they_are_of_no_use() -> None:
+    new = binding(4, HALVES)
+    change = change_clusters(new, decided(new, M1, silent("m2")))
+    assert change is not None
+    assert change["metadata"]["annotations"][UNHEARD] == "m2"
+    without = left_out("m2")
+    alone = decided(without, M1, UNABLE)
+    change = change_clusters(without, alone)
+    assert change is not None
+    assert "spec" not in change
+    assert change["metadata"]["annotations"][UNHEARD] is None
+
+
+def test_copies_of_equal_size_come_to_a_cluster_that_has_spoken_anyway() -> None:
+    assert placed(left_out("m2", DUPLICATED), M1, M2) == {"m1": 4, "m2": 4}

@@ -1,0 +1,52 @@
+"""The API server's audit log, read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localcluster import audit_log
+from localcluster.components import API_SERVER
+
+
+def stage(number: int, name: str, **more: Any) -> str:
+    return json.dumps(
+        {
+            "auditID": f"id-{number}",
+            "stage": name,
+            "verb": "create",
+            "user": {"username": "me", "extra": {"authentication.kubernetes.io/credential-id": ["JTI=1"]}},
+            "objectRef": {"resource": "pods", "subresource": "eviction", "namespace": "shop", "name": "web"},
+            "requestReceivedTimestamp": f"2026-11-19T02:00:0{number}.000000Z",
+            "stageTimestamp": f"2026-11-19T02:00:0{number}.500000Z",
+            **more,
+        }
+    )
+
+
+def test_each_request_is_one_call_and_what_was_never_answered_says_so(tmp_path: Path) -> None:
+    assert audit_log.read_log(tmp_path) == []
+    over = {"responseStatus": {"code": 201}, "requestObject": {"deleteOptions": {}}}
+    lines = [
+        stage(2, "RequestReceived"),
+        stage(1, "RequestReceived"),
+        stage(1, "ResponseComplete", **over),
+        stage(3, "ResponseComplete")[:50],
+    ]
+    (tmp_path / "audit.log").write_text("\n".join(lines))
+    first, second = audit_log.read_log(tmp_path)
+    assert (first.user, first.credential, first.verb) == ("me", "JTI=1", "create")
+    assert (first.resource, first.namespace, first.name) == ("pods/eviction", "shop", "web")
+    assert (first.code, first.body) == (201, {"deleteOptions": {}})
+    assert first.answered == first.received + 0.5
+    assert (second.code, second.answered, second.received - first.received) == (None, None, 1.0)
+
+
+def test_only_what_these_users_ask_is_asked_for(tmp_path: Path) -> None:
+    flags = audit_log.ask_for_log(tmp_path, ["me"])
+    assert list(flags) == [API_SERVER]
+    (policy,) = (file for file in tmp_path.iterdir() if str(file) in flags[API_SERVER][0])
+    *rules, last = yaml.safe_load(policy.read_text())["rules"]
+    assert all(rule["users"] == ["me"] for rule in rules)
+    assert last == {"level": "None"}

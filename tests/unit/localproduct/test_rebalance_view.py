@@ -1,0 +1,88 @@
+"""What a person sees while replicas come home."""
+
+from typing import Any
+
+import pytest
+
+from localproduct.rebalance_view import Share, Sight, draw, look, summarize, tell_news
+
+HOME = {"member1": 6, "member2": 3}
+BEFORE = Sight(9, (Share("member1", 0, 0, 0), Share("member2", 9, 0, 9)), 9)
+MIDDLE = Sight(9, (Share("member1", 6, 0, 2), Share("member2", 3, 9, 9)), 9, "moving")
+AFTER = Sight(9, (Share("member1", 6, 0, 6), Share("member2", 3, 0, 3)), 9, "done", is_healthy=True)
+
+
+def seen(binding: dict[str, Any], status: dict[str, Any], ready: dict[str, int]) -> Sight:
+    rebalancer = {"metadata": {"name": "home"}, "status": status}
+    return look({"spec": {"replicas": 9, **binding}}, rebalancer, ready=ready, fewest=9, clusters=HOME)
+
+
+def clusters(**counts: int) -> list[dict[str, Any]]:
+    return [{"name": name, "replicas": count} for name, count in counts.items()]
+
+
+def test_before_it_is_asked_for_everything_is_where_it_was() -> None:
+    sight = seen({"clusters": clusters(member2=9)}, {}, {"member2": 9})
+    assert sight == BEFORE
+    assert not sight.is_home
+
+
+def test_in_the_middle_old_copies_are_kept_and_the_status_says_from_where_to_where() -> None:
+    entry = {
+        "result": "Successful",
+        "from": clusters(member2=9),
+        "to": clusters(**HOME),
+        "health": "Progressing",
+    }
+    binding = {"clusters": clusters(**HOME), "handover": {"clusters": clusters(member2=9)}}
+    sight = seen(binding, {"observedWorkloads": [entry]}, {"member1": 2, "member2": 9})
+    assert sight.shares == MIDDLE.shares
+    assert sight.said == (
+        "WorkloadRebalancer home: Successful, from {member2:9} to {member1:6, member2:3}, Progressing"
+    )
+    assert not sight.is_home
+
+
+def test_what_is_waited_for_is_said() -> None:
+    status = {"observedWorkloads": [{"message": "It waits for the scheduler.", "from": clusters(member2=9)}]}
+    assert seen({}, status, {}).said == "WorkloadRebalancer home: It waits for the scheduler."
+
+
+@pytest.mark.parametrize(
+    ("binding", "health", "ready", "is_home"),
+    [
+        ({}, "Healthy", HOME, True),
+        ({}, "Progressing", HOME, False),
+        ({}, "Healthy", {"member1": 6, "member2": 9}, False),
+        ({"handover": {"clusters": clusters(member2=9)}}, "Healthy", HOME, False),
+    ],
+)
+def test_it_is_home_when_nothing_is_missing_and_nothing_is_left_behind(
+    binding: dict[str, Any], health: str, ready: dict[str, int], *, is_home: bool
+) -> None:
+    status = {"observedWorkloads": [{"result": "Successful", "health": health}]}
+    assert seen({"clusters": clusters(**HOME), **binding}, status, ready).is_home is is_home
+
+
+def test_news_are_where_they_are_and_what_is_said_when_it_is_new() -> None:
+    where = "member1 2 ready of 6, member2 9 ready of 3, 9 stay for now; "
+    counts = "11 ready for 9 wanted, never fewer than 9"
+    assert summarize(MIDDLE) == counts
+    assert tell_news(None, MIDDLE) == ["moving", where + counts]
+    assert tell_news(BEFORE, MIDDLE) == ["moving", where + counts]
+    assert tell_news(MIDDLE, MIDDLE) == [where + counts]
+    assert len(tell_news(None, BEFORE)) == 1
+
+
+@pytest.mark.parametrize("sight", [BEFORE, MIDDLE, AFTER])
+def test_a_bar_is_as_long_as_replicas_are_ready_and_tells_those_apart_that_go(sight: Sight) -> None:
+    lines = draw(sight, 80, color=False)
+    each = (80 - 46) // 9
+    for line, share in zip(lines, sight.shares, strict=False):
+        assert line.startswith(share.cluster)
+        assert line.count("█") == each * min(share.ready, share.given)
+        assert line.count("▒") == each * max(share.ready - share.given, 0)
+    assert lines[2] == summarize(sight)
+    assert lines[3:] == ([sight.said] if sight.said else [])
+    assert len({line.index("ready of") for line in lines[:2]}) == 1
+    assert ("\x1b[33m" in "".join(draw(sight, 80))) is (sight is MIDDLE)

@@ -1,0 +1,43 @@
+"""The image: what it copies is there, and what the manifests start is in it."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = set(
+    tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
+        "packages"
+    ]
+)
+
+
+def copied() -> list[str]:
+    lines = re.findall(r"^COPY (?!--from)(.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    return [source for line in lines for source in line.split()[:-1]]
+
+
+def containers() -> Iterator[dict[str, list[str]]]:
+    for file in (ROOT / "manifests").rglob("*.yaml"):
+        for one in yaml.safe_load_all(file.read_text()):
+            if one and one["kind"] == "Deployment":
+                yield from one["spec"]["template"]["spec"]["containers"]
+
+
+def test_what_the_image_copies_is_there_and_is_sent_to_its_builder() -> None:
+    sources = copied()
+    assert all((ROOT / source).exists() for source in sources)
+    assert set(sources) >= PACKAGES
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert kept == {re.sub(r"^requirements/.*", "requirements/*.txt", source) for source in sources}
+
+
+def test_what_the_manifests_start_is_a_program_of_the_image() -> None:
+    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert entry.endswith('"-m"]')
+    started = [container["args"][0] for container in containers()]
+    assert set(started) == PACKAGES - {"reberth"}
+    assert all((ROOT / program / "__main__.py").exists() for program in started)

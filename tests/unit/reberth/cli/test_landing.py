@@ -1,0 +1,150 @@
+"""The black box, as an operator calls it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reberth.__main__ import main
+from tests.support.builders import node, owner, pod
+
+OBJECTS = [
+    node("a"),
+    node("b"),
+    pod("waiting", cpu="1"),
+    pod("web-1", node="a", namespace="shop", owned_by=owner("ReplicaSet", "web"), cpu="1"),
+    pod("done", node="a", phase="Succeeded"),
+]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}))
+    return str(file)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["reberth", "landing", *arguments])
+    return main()
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert run(monkeypatch, *arguments) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_pods_are_forecast_by_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
+) -> None:
+    now = "2026-01-02T03:04:05Z"
+    found = answer(monkeypatch, capsys, "--cluster", cluster, "waiting", "shop/web-1", "--now", now)
+    assert (found["now"], found["kubernetes"]) == (now, "1.36")
+    states = {name: pod["state"] for name, pod in found["pods"].items()}
+    assert states == {"default/waiting": "pending", "shop/web-1": "next"}
+
+
+def test_all_that_wait_may_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
+) -> None:
+    found = answer(monkeypatch, capsys, "--cluster", cluster, "--pending", "--kubernetes", "v1.35.4")
+    assert (list(found["pods"]), found["kubernetes"]) == (["default/waiting"], "1.35")
+
+
+def test_a_table_is_for_people(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
+) -> None:
+    assert run(monkeypatch, "--cluster", cluster, "waiting", "-o", "wide") == 0
+    assert capsys.readouterr().out.startswith("default/waiting (pending)\n")
+
+
+def test_what_cannot_be_used_is_named_and_passed_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    bad = node("c")
+    bad["status"]["allocatable"]["cpu"] = "lots"
+    file = tmp_path / "bad.json"
+    file.write_text(json.dumps({"kind": "List", "items": [*OBJECTS, bad]}))
+    assert run(monkeypatch, "--cluster", str(file), "waiting") == 0
+    assert "passed over: Node c: status.allocatable.cpu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "name a pod, or ask for all that wait with --pending"),
+        (("nobody",), "there is no pod default/nobody among the objects"),
+        (("done",), "pod default/done has finished"),
+        (("waiting", "--now", "noon"), "--now: 'noon' is no time"),
+        (("waiting", "--scheduler-config", "/nowhere"), "/nowhere cannot be read: No such file"),
+        (("waiting", "--scheduler-config", __file__), "test_landing.py"),
+    ],
+)
+def test_bad_questions_get_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cluster: str,
+    arguments: tuple[str, ...],
+    complaint: str,
+) -> None:
+    assert run(monkeypatch, "--cluster", cluster, *arguments) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert len(said.splitlines()) == 1
+
+
+def test_objects_that_are_no_text_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "binary"
+    file.write_bytes(b"\xff\xfe{")
+    assert run(monkeypatch, "--cluster", str(file), "waiting") == 2
+    assert str(file) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["hello", "5", "# no\n", '{"kind": "List", "items": null}'])
+def test_a_text_without_any_object_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "objects"
+    file.write_text(text)
+    assert run(monkeypatch, "--cluster", str(file), "--pending") == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"reberth: {file}: holds nothing that can be used")
+    assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+def test_objects_without_a_node_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "pods.json"
+    file.write_text(json.dumps(pod("web", node="a")))
+    assert run(monkeypatch, "--cluster", str(file), "--pending", "-o", "wide") == 0
+    said = capsys.readouterr()
+    assert said.err == "reberth: there is no node among the objects\n"
+    assert said.out == "no pod waits for a node\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "is_told"), [("1.34", True), ("1.35", False), ("1.36", False), ("1.37", True)]
+)
+def test_a_version_that_is_not_proven_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cluster: str,
+    version: str,
+    *,
+    is_told: bool,
+) -> None:
+    assert run(monkeypatch, "--cluster", cluster, "waiting", "--kubernetes", version) == 0
+    expected = f"reberth: proven for Kubernetes 1.35 and 1.36, not for {version}\n"
+    assert capsys.readouterr().err == (expected if is_told else "")
+
+
+def test_a_version_must_look_like_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run(monkeypatch, "--cluster", cluster, "waiting", "--kubernetes", "newest")
+    assert "'newest' is no version such as 1.36" in capsys.readouterr().err

@@ -1,0 +1,101 @@
+"""A watch that is told to list anew while events come in, and one of a kind that may be missing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from reberth.client.api import Api
+from reberth.client.watcher import Watcher, WatchSettings
+from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
+from reberth.cluster.kinds import POD
+from reberth.cluster.resources import PODS
+from reberth.protocol.response import Line
+from reberth.records import ObjectMeta, Pod
+from reberth.values.errors import NotFound
+from tests.support.builders import pod
+from tests.support.cluster.strategies import pod_record
+
+END = {"k8s.io/initial-events-end": "true"}
+
+
+class FakeApi:
+    """Its watches bring what is put into the queue; each notes from where it was to go on."""
+
+    def __init__(self) -> None:
+        self.lines: asyncio.Queue[Line[Pod]] = asyncio.Queue()
+        self.since: list[str | None] = []
+        self.is_installed = True
+
+    @asynccontextmanager
+    async def watch(self, *_: Any, since: str | None, **__: Any) -> AsyncIterator[AsyncIterator[Line[Pod]]]:
+        self.since.append(since)
+        if not self.is_installed:
+            raise NotFound("watch /pods", "the server could not find the requested resource", status=404)
+        yield self._read()
+
+    async def _read(self) -> AsyncIterator[Line[Pod]]:
+        while self.is_installed:
+            yield await self.lines.get()
+
+    def bring(self, kind: str, version: int) -> None:
+        self.lines.put_nowait(Line(kind, pod_record(pod("a"), version, uid="uid-a")))
+
+    def end_list(self, version: int) -> None:
+        meta = ObjectMeta("", resource_version=str(version), annotations=END)
+        self.lines.put_nowait(Line(BOOKMARK, Pod(metadata=meta)))
+
+
+@pytest.mark.looptime
+async def test_an_event_that_comes_together_with_the_wish_does_not_undo_it() -> None:
+    api, cache = FakeApi(), Cache(version=(1, 36))
+    watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    api.bring(ADDED, 1)
+    api.end_list(2)
+    await watcher.synced()
+    api.bring(MODIFIED, 3)
+    watcher.resync()
+    await asyncio.sleep(60)
+    assert api.since == [None, None]
+    watching.cancel()
+
+
+@pytest.mark.looptime
+async def test_an_optional_kind_that_is_not_installed_is_empty_until_it_comes_and_when_it_has_gone() -> None:
+    api, cache = FakeApi(), Cache(version=(1, 36))
+    api.is_installed = False
+    foreign = replace(PODS, is_optional=True)
+    watcher = Watcher(cast("Api", api), cache, foreign, settings=WatchSettings(), on_change=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    await asyncio.wait_for(watcher.synced(), 1)
+    assert (watcher.trouble, len(cache.of(POD))) == (None, 0)
+    await asyncio.sleep(600)
+    assert len(api.since) < 60
+    api.is_installed = True
+    api.bring(ADDED, 7)
+    api.end_list(8)
+    await asyncio.sleep(60)
+    assert (watcher.trouble, len(cache.of(POD))) == (None, 1)
+    api.is_installed = False
+    api.bring(MODIFIED, 9)  # the last one of this watch
+    await asyncio.sleep(60)
+    assert (watcher.trouble, len(cache.of(POD))) == (None, 0)
+    assert set(api.since) == {None, "9"}
+    watching.cancel()
+
+
+@pytest.mark.looptime
+async def test_any_other_kind_that_is_not_installed_is_a_trouble() -> None:
+    api = FakeApi()
+    api.is_installed = False
+    watcher = Watcher(
+        cast("Api", api), Cache(version=(1, 36)), PODS, settings=WatchSettings(), on_change=lambda: None
+    )
+    watching = asyncio.create_task(watcher.run())
+    await asyncio.wait_for(watcher.answered(), 1)
+    assert (watcher.trouble, watcher.is_synced) == ("not installed in this cluster", False)
+    watching.cancel()

@@ -1,0 +1,18 @@
+"""Devices that a pod claims."""
+
+from reberth.forecast.plugins.dynamic_resources import refuse_resource_claims
+from reberth.forecast.state.verdict import FITS, Unforeseeable
+from tests.support.builders import node, pod
+from tests.support.forecast.worlds import asking, world
+
+
+def test_a_pod_that_claims_devices_cannot_be_forecast() -> None:
+    claims = [
+        {"name": "gpu", "resourceClaimName": "shared"},
+        {"name": "net", "resourceClaimTemplateName": "each"},
+    ]
+    seen = world(node("n1"), pod("asking", resourceClaims=claims), pod("plain"))
+    verdict = refuse_resource_claims(asking(seen), seen)
+    assert isinstance(verdict, Unforeseeable)
+    assert verdict.reason.endswith("cannot be forecast: resource claim gpu, net")
+    assert refuse_resource_claims(asking(seen, "plain"), seen) is FITS

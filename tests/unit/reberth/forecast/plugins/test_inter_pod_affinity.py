@@ -1,0 +1,339 @@
+"""Pod affinity: kube-scheduler's own numbers and words, whatever it does with terms that are malformed."""
+
+from typing import Any
+
+import pytest
+
+from reberth.cluster.pods.requests import Version
+from reberth.forecast.plugins.inter_pod_affinity import (
+    refuse_pod_affinity,
+    score_pod_affinity,
+    skips_pod_affinity,
+)
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.plugin_args import PodAffinityArguments
+from reberth.forecast.state.verdict import FITS, Rejected, Unforeseeable
+from reberth.forecast.state.view import View
+from tests.support.builders import node, pod
+from tests.support.forecast.worlds import asking, everywhere, next_of, place_of, refused, world
+
+Object = dict[str, Any]
+
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+NEAR = ["node(s) didn't match pod affinity rules"]
+APART = ["node(s) didn't match pod anti-affinity rules"]
+KEPT_OFF = ["node(s) didn't satisfy existing pods anti-affinity rules"]
+PLAIN = PodAffinityArguments()
+MALFORMED = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+
+NODES = (node("a0", zone="a"), node("a1", zone="a"), node("b0", zone="b"), node("c0"))
+
+
+def term(app: str | None = "db", key: str = HOSTNAME, **fields: Any) -> Object:
+    selector: Object = {"matchLabels": {"app": app}} if app else {}
+    return {"topologyKey": key, "labelSelector": selector, **fields}
+
+
+def near(*terms: Object) -> Object:
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+def apart(*terms: Object) -> Object:
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+def wish(
+    *, likes: dict[str, int] | None = None, dislikes: dict[str, int] | None = None, key: str = HOSTNAME
+) -> Object:
+    """Would like to be near some apps, and apart from others."""
+
+    def side(weights: dict[str, int] | None) -> Object:
+        terms = [
+            {"weight": weight, "podAffinityTerm": term(app, key)} for app, weight in (weights or {}).items()
+        ]
+        return {"preferredDuringSchedulingIgnoredDuringExecution": terms}
+
+    return {"podAffinity": side(likes), "podAntiAffinity": side(dislikes)}
+
+
+def standing(app: str, on: str | None, affinity: Object | None = None, **fields: Any) -> Object:
+    return pod(fields.pop("name", f"{app}-{on}"), node=on, labels={"app": app}, affinity=affinity, **fields)
+
+
+def web(affinity: Object | None = None, **fields: Any) -> Object:
+    return standing("web", None, affinity, name="asking", **fields)
+
+
+def namespace(name: str, **labels: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def refusals(seen: View, asked: Asked | None = None) -> dict[str, list[str]]:
+    return refused(seen, refuse_pod_affinity(asked or asking(seen), seen))
+
+
+def scores(
+    seen: View, asked: Asked | None = None, arguments: PodAffinityArguments = PLAIN
+) -> list[int] | None:
+    found = score_pod_affinity(asked or asking(seen), seen, everywhere(seen), arguments)
+    assert not isinstance(found, Rejected)
+    return None if found is None else found.tolist()
+
+
+def test_scores_are_stretched_over_the_whole_range() -> None:
+    seen = world(
+        *NODES[:3],
+        standing("queue", "a0"),
+        standing("db", "b0"),
+        web(wish(likes={"db": 45}, dislikes={"queue": 30})),
+    )
+    assert scores(seen) == [0, 40, 100]
+
+
+def test_weights_add_up_over_terms_pods_and_both_directions() -> None:
+    seen = world(
+        *NODES,
+        standing("db", "a0", wish(likes={"web": 4}, key=ZONE)),
+        standing("db", "b0", near(term("web", ZONE))),
+        standing("queue", "b0", wish(dislikes={"web": 3, "db": 50}, key=ZONE)),
+        web(wish(likes={"db": 10, "queue": 1})),
+    )
+    # a0: 4 + 10, a1: 4, b0: 1 - 3 + 10 + 1, c0: 0
+    assert scores(seen) == [100, 28, 64, 0]
+    heavy = PodAffinityArguments(hard_pod_affinity_weight=6)
+    assert scores(seen, arguments=heavy) == [100, 28, 100, 0]
+    none = PodAffinityArguments(hard_pod_affinity_weight=0)
+    assert scores(seen, arguments=none) == [100, 28, 57, 0]
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([], None),
+        ([standing("db", "c0")], None),
+        ([standing("db", None)], None),
+        ([standing("db", "a0", phase="Failed")], None),
+        ([standing("db", "a0", deleted="2026-11-18T09:15:31Z")], [100, 100, 0, 0]),
+        ([standing("db", "a0"), standing("queue", "a0")], [0, 0, 0, 0]),
+    ],
+)
+def test_nobody_in_any_domain_is_nothing_to_score(objects: list[Object], expected: list[int] | None) -> None:
+    asked = web(wish(likes={"db": 10}, dislikes={"queue": 10}, key=ZONE))
+    assert scores(world(*NODES, *objects, asked)) == expected
+
+
+def test_demands_of_others_may_weigh_nothing() -> None:
+    none = PodAffinityArguments(hard_pod_affinity_weight=0)
+    seen = world(*NODES, standing("db", "a0", near(term("web"))), web())
+    assert scores(seen) == [100, 0, 0, 0]
+    assert scores(seen, arguments=none) is None
+
+
+def test_wishes_of_others_may_be_ignored_for_a_pod_without_any() -> None:
+    ignoring = PodAffinityArguments(ignore_preferred_terms_of_existing_pods=True)
+    others = [standing("db", "a0", wish(likes={"web": 10})), standing("queue", "b0")]
+    assert scores(world(*NODES, *others, web()), arguments=ignoring) is None
+    assert scores(world(*NODES, *others, web(near(term("queue")))), arguments=ignoring) is None
+    assert scores(world(*NODES, *others, web(wish(likes={"queue": 5}))), arguments=ignoring) == [
+        100,
+        0,
+        50,
+        0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        (near(term()), {"a1": NEAR, "b0": NEAR, "c0": NEAR}),
+        (near(term(key=ZONE)), {"b0": NEAR, "c0": NEAR}),
+        (near(term(), term("queue")), {"a1": NEAR, "b0": NEAR, "c0": NEAR, "a0": NEAR}),
+        (near(term(key=ZONE), term()), {"a1": NEAR, "b0": NEAR, "c0": NEAR}),
+        (near(term("web", "rack")), {"a0": NEAR, "a1": NEAR, "b0": NEAR, "c0": NEAR}),
+        (near(term("web", ZONE)), {"c0": NEAR}),
+        (near(term("web"), term()), {"a0": NEAR, "a1": NEAR, "b0": NEAR, "c0": NEAR}),
+        (near(term(None, ZONE)), {"c0": NEAR}),
+        (apart(term()), {"a0": APART}),
+        (apart(term(key=ZONE), term("queue")), {"a0": APART, "a1": APART, "b0": APART}),
+        (apart(term("web")), {}),
+        (near(term(key=ZONE)) | apart(term()), {"a0": APART, "b0": NEAR, "c0": NEAR}),
+    ],
+)
+def test_required_terms_refuse_nodes(affinity: Object, expected: dict[str, list[str]]) -> None:
+    seen = world(*NODES, standing("db", "a0"), standing("queue", "b0"), web(affinity))
+    assert refusals(seen) == expected
+
+
+def test_only_what_no_preemption_could_mend_is_final() -> None:
+    keeping_off = standing("queue", "b0", apart(term("web")))
+    seen = world(*NODES, standing("db", "a0"), keeping_off, web(near(term(key=ZONE)) | apart(term())))
+    verdict = refuse_pod_affinity(asking(seen), seen)
+    assert not isinstance(verdict, Rejected | Unforeseeable)
+    assert [(each.reason, each.final) for each in verdict] == [(NEAR[0], True), (APART[0], False)]
+    seen = world(*NODES, keeping_off, web())
+    verdict = refuse_pod_affinity(asking(seen), seen)
+    assert not isinstance(verdict, Rejected | Unforeseeable)
+    assert [(each.reason, each.final) for each in verdict] == [(KEPT_OFF[0], False)]
+
+
+def test_the_first_of_its_kind_may_go_where_the_labels_are() -> None:
+    alone = web(near(term("web", ZONE)))
+    assert refusals(world(*NODES, alone)) == {"c0": NEAR}
+    not_in_a_zone = standing("web", "c0")
+    assert refusals(world(*NODES, not_in_a_zone, alone)) == {"c0": NEAR}
+    in_a_zone = standing("web", "b0")
+    assert refusals(world(*NODES, in_a_zone, alone)) == {"a0": NEAR, "a1": NEAR, "c0": NEAR}
+
+
+def test_a_pod_keeps_its_own_replacement_away_as_long_as_it_stands() -> None:
+    seen = world(*NODES, standing("web", "a0", apart(term("web"))), standing("web", "b0", name="other"))
+    place, asked = place_of(seen, "web-a0"), next_of(seen, "web-a0")
+    assert refusals(seen, asked) == {"a0": APART, "b0": APART}
+    assert refusals(seen.with_leaving(place), asked) == {"a0": APART, "b0": APART}
+    assert refusals(seen.without(place), asked) == {"b0": APART}
+    moved = seen.with_pod_on(place, seen.nodes.index["c0"])
+    assert refusals(moved, next_of(seen, "other")) == {"c0": KEPT_OFF}
+
+
+@pytest.mark.parametrize(
+    ("fields", "version", "expected"),
+    [
+        ({}, (1, 36), {}),
+        ({"namespaces": ["shop"]}, (1, 36), {"a0": APART}),
+        ({"namespaceSelector": {}}, (1, 37), {"a0": APART, "b0": APART}),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, (1, 36), {"a0": APART}),
+        ({"namespaceSelector": {"matchLabels": {"team": "b"}}}, (1, 36), {}),
+        (
+            {"namespaces": ["unknown"], "namespaceSelector": {"matchLabels": {"team": "a"}}},
+            (1, 36),
+            {"a0": APART, "b0": APART},
+        ),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}},
+            (1, 35),
+            {"a0": APART, "b0": APART},
+        ),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}},
+            (1, 36),
+            {"a0": APART, "b0": APART},
+        ),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}},
+            (1, 37),
+            {"a0": APART},
+        ),
+        (
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]
+                }
+            },
+            (1, 36),
+            {"a0": APART, "b0": APART},
+        ),
+        (
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]
+                }
+            },
+            (1, 37),
+            {},
+        ),
+    ],
+)
+def test_the_namespaces_of_the_pods_own_terms_become_names(
+    fields: Object, version: Version, expected: dict[str, list[str]]
+) -> None:
+    """Until 1.37 a selector that is content without any label means all namespaces."""
+    others = [standing("db", "a0", namespace="shop"), standing("db", "b0", namespace="unknown")]
+    known = [namespace("default", team="b"), namespace("shop", team="a")]
+    seen = world(*NODES, *known, *others, web(apart(term(**fields))), version=version)
+    assert refusals(seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "keeps_off"),
+    [
+        ({}, False),
+        ({"namespaces": ["default"]}, True),
+        ({"namespaceSelector": {}}, True),
+        ({"namespaceSelector": {"matchLabels": {"team": "b"}}}, True),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, False),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}, False),
+    ],
+)
+def test_the_namespaces_of_others_terms_are_asked_by_label(fields: Object, *, keeps_off: bool) -> None:
+    other = standing("db", "a0", apart(term("web", **fields)), namespace="shop")
+    seen = world(*NODES, namespace("default", team="b"), namespace("shop", team="a"), other, web())
+    assert refusals(seen) == ({"a0": KEPT_OFF} if keeps_off else {})
+
+
+def test_terms_without_a_certain_label_and_labels_of_the_pods_own_are_asked_too() -> None:
+    index = "apps.kubernetes.io/pod-index"
+    some = {"matchExpressions": [{"key": index, "operator": "Exists"}]}
+    first = {"matchLabels": {index: "0"}}
+    others = [
+        standing("db", "a0", apart(term(labelSelector=some))),
+        standing("db", "b0", apart(term(labelSelector=first))),
+    ]
+    asked = [pod(f"web-{each}", labels={"app": "web", index: str(each)}) for each in (0, 1)]
+    seen = world(*NODES, *others, *asked, web())
+    assert refusals(seen, asking(seen, "web-0")) == {"a0": KEPT_OFF, "b0": KEPT_OFF}
+    assert refusals(seen, asking(seen, "web-1")) == {"a0": KEPT_OFF}
+    assert refusals(seen) == {}
+
+
+def test_a_term_that_stands_twice_counts_twice() -> None:
+    twice = wish(likes={"web": 5})
+    side = twice["podAffinity"]
+    side["preferredDuringSchedulingIgnoredDuringExecution"] *= 2
+    seen = world(
+        *NODES[:3], standing("db", "a0", twice), standing("queue", "b0", wish(likes={"web": 5})), web()
+    )
+    assert scores(seen) == [100, 0, 50]
+
+
+def test_one_malformed_term_of_the_asking_pod_turns_it_away() -> None:
+    seen = world(*NODES, web(near(term(labelSelector=MALFORMED))))
+    verdict = refuse_pod_affinity(asking(seen), seen)
+    assert isinstance(verdict, Rejected)
+    assert verdict.reason.startswith("parsing pod: requiredAffinityTerms: operator 'Near'")
+    scored = score_pod_affinity(asking(seen), seen, everywhere(seen), PLAIN)
+    assert isinstance(scored, Rejected)
+    assert scored.reason.startswith(
+        'running PreScore plugin "InterPodAffinity": failed to parse pod: requiredAffinityTerms: operator'
+    )
+    seen = world(*NODES, web(near(term(labelSelector=MALFORMED)) | apart(term(namespaceSelector=MALFORMED))))
+    verdict = refuse_pod_affinity(asking(seen), seen)
+    assert isinstance(verdict, Rejected)
+    assert verdict.reason.startswith("parsing pod: [requiredAffinityTerms: operator 'Near'")
+    assert ", requiredAntiAffinityTerms: operator 'Near'" in verdict.reason
+
+
+def test_one_malformed_term_of_a_standing_pod_spoils_its_group_alone() -> None:
+    spoilt = apart(term("web"), term("web", labelSelector=MALFORMED)) | near(term("web"))
+    seen = world(*NODES[:3], standing("db", "a0", spoilt), web())
+    assert refuse_pod_affinity(asking(seen), seen) == FITS
+    assert scores(seen) == [100, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("other", "affinity", "skips"),
+    [
+        (standing("db", "a0"), None, True),
+        (standing("db", "a0", apart(term("web"))), None, False),
+        (standing("db", "c0", apart(term("web", ZONE))), None, True),
+        (standing("db", None, apart(term("web"))), None, True),
+        (standing("db", "a0", apart(term("queue"))), None, True),
+        (standing("db", "a0"), near(term("queue")), False),
+        (standing("db", "a0"), apart(term("queue")), False),
+        (standing("db", "a0"), wish(likes={"db": 1}), True),
+    ],
+)
+def test_the_plugin_is_left_out_where_nothing_required_concerns_the_pod(
+    other: Object, affinity: Object | None, *, skips: bool
+) -> None:
+    seen = world(*NODES, other, web(affinity))
+    assert skips_pod_affinity(asking(seen), seen) is skips

@@ -1,0 +1,173 @@
+"""What is requested against what is left, and the scores of it."""
+
+from typing import Any
+
+import pytest
+
+from reberth.cluster.pods.requests import Version
+from reberth.forecast.plugins.balance import score_balance
+from reberth.forecast.plugins.node_resources import refuse_too_full, score_fit
+from reberth.forecast.state.plugin_args import (
+    BalanceArguments,
+    FitArguments,
+    ResourceWeight,
+    ScoringStrategy,
+    ShapePoint,
+    ToCapacityRatio,
+)
+from tests.support.builders import container, node, pod
+from tests.support.forecast.worlds import asking, everywhere, next_of, place_of, refused, world
+
+LEAST = FitArguments()
+MOST = FitArguments(scoring_strategy=ScoringStrategy(type="MostAllocated"))
+EVEN = BalanceArguments()
+
+
+def small(name: str, **fields: Any) -> dict[str, Any]:
+    return node(name, cpu="4", memory="8Gi", **fields)
+
+
+def of_requests(**requests: str) -> dict[str, Any]:
+    return pod("asking", containers=[{"name": "main", "image": "img", "resources": {"requests": requests}}])
+
+
+GOLDEN = [
+    ({}, {"cpu": "10m", "memory": "10Mi"}, 99, 99, 74),
+    ({"cpu": "1500m", "memory": "2Gi"}, {"cpu": "500m", "memory": "1Gi"}, 56, 93, 75),
+    ({"cpu": "1", "memory": "6Gi"}, {"cpu": "1", "memory": "256Mi"}, 35, 85, 80),
+    ({"cpu": "3800m", "memory": "7Gi"}, {}, 6, None, None),
+]
+
+
+@pytest.mark.parametrize(("used", "asked", "fit", "before", "since"), GOLDEN)
+def test_scores_are_those_that_a_real_scheduler_gave(
+    used: dict[str, str], asked: dict[str, str], fit: int, before: int | None, since: int | None
+) -> None:
+    old = [pod("old", node="a", **used)] if used else []
+    for version, balance in (((1, 35), before), ((1, 36), since)):
+        assert scores_of(small("a"), *old, of_requests(**asked), version=version) == (fit, balance)
+
+
+@pytest.mark.parametrize(("version", "balance"), [((1, 35), 93), ((1, 36), 71)])
+def test_pods_without_requests_weigh_something_and_request_nothing(version: Version, balance: int) -> None:
+    idle = [pod(f"old-{number}", node="a") for number in range(3)]
+    assert scores_of(small("a"), *idle, of_requests(cpu="500m"), version=version) == (85, balance)
+
+
+def scores_of(*objects: dict[str, Any], version: Version) -> tuple[int, int | None]:
+    seen = world(*objects, version=version)
+    fit = score_fit(asking(seen), seen, everywhere(seen), LEAST)
+    even = score_balance(asking(seen), seen, everywhere(seen), EVEN)
+    return int(fit[0]), None if even is None else int(even[0])
+
+
+def test_a_node_names_all_that_it_lacks() -> None:
+    seen = world(
+        node("a", cpu="1", memory="1Gi", pods=1, extended={"example.com/gpu": "1"}),
+        node("b", extended={"example.com/gpu": "2"}),
+        pod("old", node="a", cpu="600m"),
+        of_requests(**{"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "200Gi", "example.com/gpu": "2"}),
+    )
+    storage = "Insufficient ephemeral-storage"
+    assert refused(seen, refuse_too_full(asking(seen), seen, LEAST)) == {
+        "a": [
+            "Too many pods",
+            "Insufficient cpu",
+            "Insufficient memory",
+            storage,
+            "Insufficient example.com/gpu",
+        ],
+        "b": [storage],
+    }
+
+
+def test_who_requests_nothing_needs_only_a_place() -> None:
+    seen = world(node("a", cpu="0", memory="0", pods=1), node("b", pods=0), pod("asking"))
+    assert refused(seen, refuse_too_full(asking(seen), seen, LEAST)) == {"b": ["Too many pods"]}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        FitArguments(ignored_resources=("example.com/gpu",)),
+        FitArguments(ignored_resource_groups=("example.com",)),
+    ],
+)
+def test_an_extended_resource_may_be_left_to_others(arguments: FitArguments) -> None:
+    seen = world(node("a"), of_requests(**{"example.com/gpu": "2"}))
+    assert refused(seen, refuse_too_full(asking(seen), seen, LEAST)) == {
+        "a": ["Insufficient example.com/gpu"]
+    }
+    assert refuse_too_full(asking(seen), seen, arguments) == ()
+
+
+def test_what_kubernetes_itself_counts_cannot_be_ignored() -> None:
+    arguments = FitArguments(ignored_resources=("hugepages-2Mi", "kubernetes.io/x"))
+    seen = world(node("a"), of_requests(**{"hugepages-2Mi": "2Mi", "kubernetes.io/x": "1"}))
+    lacking = ["Insufficient hugepages-2Mi", "Insufficient kubernetes.io/x"]
+    assert refused(seen, refuse_too_full(asking(seen), seen, arguments)) == {"a": lacking}
+
+
+def test_most_allocated_prefers_the_fuller_node() -> None:
+    seen = world(
+        small("a"),
+        small("b"),
+        pod("old", node="a", cpu="2", memory="4Gi"),
+        of_requests(cpu="1", memory="1Gi"),
+    )
+    assert score_fit(asking(seen), seen, everywhere(seen), MOST).tolist() == [68, 18]
+
+
+def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
+    shape = ToCapacityRatio((ShapePoint(0, 0), ShapePoint(50, 10), ShapePoint(100, 2)))
+    strategy = ScoringStrategy(
+        type="RequestedToCapacityRatio",
+        resources=(ResourceWeight("cpu", 3), ResourceWeight("memory"), ResourceWeight("example.com/gpu")),
+        requested_to_capacity_ratio=shape,
+    )
+    seen = world(
+        small("a", extended={"example.com/gpu": "4"}),
+        small("b"),
+        of_requests(**{"cpu": "1", "memory": "6Gi", "example.com/gpu": "1"}),
+    )
+    scores = score_fit(asking(seen), seen, everywhere(seen), FitArguments(scoring_strategy=strategy))
+    assert scores.tolist() == [52, 53]  # (3 x 50 + 60 + 50) / 5; (3 x 50 + 60) / 4, rounded half up
+
+
+def test_only_what_the_pod_requests_of_an_extended_resource_counts() -> None:
+    strategy = ScoringStrategy(resources=(ResourceWeight("cpu"), ResourceWeight("example.com/gpu")))
+    offering = small("a", extended={"example.com/gpu": "4"})
+    seen = world(offering, small("b"), of_requests(cpu="1"))
+    fit = FitArguments(scoring_strategy=strategy)
+    assert score_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
+    seen = world(offering, small("b"), of_requests(**{"cpu": "1", "example.com/gpu": "1"}))
+    assert score_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
+
+
+def test_evenness_over_three_resources_takes_the_deviation() -> None:
+    three = BalanceArguments(resources=tuple(map(ResourceWeight, ("cpu", "memory", "ephemeral-storage"))))
+    seen = world(small("a"), of_requests(cpu="1", memory="4Gi"), version=(1, 35))
+    found = score_balance(asking(seen), seen, everywhere(seen), three)
+    assert found is not None
+    assert found.tolist() == [79]  # parts 0.25, 0.5 and 0
+
+
+def test_least_allocated_overlooks_what_the_pod_requests_as_a_whole() -> None:
+    whole = pod("asking", containers=[container()], resources={"requests": {"cpu": "2", "memory": "2Gi"}})
+    seen = world(small("a"), whole)
+    assert score_fit(asking(seen), seen, everywhere(seen), LEAST).tolist() == [97]
+
+
+def test_the_sums_follow_a_planned_move() -> None:
+    seen = world(small("a"), small("b"), pod("old", node="a", cpu="3"), of_requests(cpu="2"))
+    assert list(refused(seen, refuse_too_full(asking(seen), seen, LEAST))) == ["a"]
+    moved = seen.with_pod_on(place_of(seen, "old"), 1)
+    assert list(refused(moved, refuse_too_full(asking(moved), moved, LEAST))) == ["b"]
+    gone = moved.without(place_of(seen, "old"))
+    assert refuse_too_full(asking(gone), gone, LEAST) == ()
+    assert list(refused(seen, refuse_too_full(asking(seen), seen, LEAST))) == ["a"]
+
+
+def test_the_next_incarnation_asks_for_what_the_old_one_did() -> None:
+    seen = world(small("a"), pod("old", node="a", cpu="3"))
+    assert refused(seen, refuse_too_full(next_of(seen, "old"), seen, LEAST)) == {"a": ["Insufficient cpu"]}

@@ -1,0 +1,171 @@
+"""What nodes say of themselves, as kube-scheduler reads it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reberth.forecast.plugins.node_rules import (
+    narrow_by_affinity,
+    refuse_featureless,
+    refuse_tainted,
+    refuse_unmatched,
+    refuse_unschedulable,
+    score_affinity,
+    score_taints,
+)
+from reberth.forecast.state.plugin_args import NodeAffinityArguments
+from reberth.forecast.state.verdict import Rejected
+from reberth.records import NodeAffinity
+from tests.support.builders import as_record, node, pod
+from tests.support.forecast.worlds import asking, everywhere, refused, world
+
+PLAIN = NodeAffinityArguments()
+
+
+def taint(key: str, effect: str = "NoSchedule", value: str | None = None) -> dict[str, Any]:
+    return {"key": key, "effect": effect} | ({"value": value} if value else {})
+
+
+def in_zone(*zones: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "zone", "operator": "In", "values": list(zones)}]}
+
+
+def named(*names: str) -> dict[str, Any]:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(names)}]}
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    chosen = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"nodeAffinity": chosen}
+
+
+def preferred(*weighed: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+    terms = [{"weight": weight, "preference": term} for weight, term in weighed]
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def zoned(name: str, zone: str, **fields: Any) -> dict[str, Any]:
+    return node(name, labels={"zone": zone}, **fields)
+
+
+def test_an_unschedulable_node_takes_only_who_tolerates_that() -> None:
+    shut = node("b")
+    shut["spec"]["unschedulable"] = True
+    tolerant = pod("asking", tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
+    seen = world(node("a"), shut, pod("asking"))
+    assert refused(seen, refuse_unschedulable(asking(seen), seen)) == {"b": ["node(s) were unschedulable"]}
+    seen = world(node("a"), shut, tolerant)
+    assert refuse_unschedulable(asking(seen), seen) == ()
+
+
+def test_only_taints_that_keep_away_refuse() -> None:
+    seen = world(
+        node("free"),
+        node("kept", taints=[taint("k", value="v")]),
+        node("drained", taints=[taint("k", "NoExecute")]),
+        node("soft", taints=[taint("k", "PreferNoSchedule")]),
+        pod("asking", tolerations=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
+    )
+    found = refused(seen, refuse_tainted(asking(seen), seen))
+    assert found == {"drained": ["node(s) had untolerated taint(s)"]}
+
+
+@pytest.mark.parametrize(("counts", "scores"), [((0, 1, 2), [100, 50, 0]), ((0, 0), [100, 100]), ((3,), [0])])
+def test_preferred_taints_cost_in_proportion_to_the_worst_node(
+    counts: tuple[int, ...], scores: list[int]
+) -> None:
+    nodes = [
+        node(f"n{place}", taints=[taint(f"t{number}", "PreferNoSchedule") for number in range(count)])
+        for place, count in enumerate(counts)
+    ]
+    seen = world(*nodes, pod("asking"))
+    assert score_taints(asking(seen), seen, everywhere(seen)).tolist() == scores
+
+
+def test_selector_and_affinity_must_both_hold() -> None:
+    seen = world(
+        zoned("a", "z1"),
+        zoned("b", "z2"),
+        node("c", labels={"zone": "z1", "disk": "ssd"}),
+        pod("asking", nodeSelector={"disk": "ssd"}, affinity=required(in_zone("z1"), in_zone("z3"))),
+    )
+    found = refused(seen, refuse_unmatched(asking(seen), seen, PLAIN))
+    reason = ["node(s) didn't match Pod's node affinity/selector"]
+    assert found == {"a": reason, "b": reason}
+
+
+def test_the_profile_may_demand_more() -> None:
+    arguments = NodeAffinityArguments(
+        added_affinity=as_record(NodeAffinity, required(in_zone("z1"))["nodeAffinity"])
+    )
+    seen = world(zoned("a", "z1"), zoned("b", "z2"), pod("asking", nodeSelector={"zone": "z2"}))
+    assert refused(seen, refuse_unmatched(asking(seen), seen, arguments)) == {
+        "a": ["node(s) didn't match Pod's node affinity/selector"],
+        "b": ["node(s) didn't match scheduler-enforced node affinity"],
+    }
+
+
+def test_a_pod_that_names_its_nodes_narrows_the_search() -> None:
+    seen = world(node("a"), node("b"), node("c"), pod("asking", affinity=required(named("a"), named("x"))))
+    narrowed = narrow_by_affinity(asking(seen), seen)
+    assert narrowed is not None
+    assert narrowed.tolist() == [True, False, False]
+
+
+def test_a_pod_that_names_two_nodes_at_once_is_turned_away() -> None:
+    term = named("a")
+    term["matchFields"] += named("b")["matchFields"]
+    seen = world(node("a"), node("b"), pod("asking", affinity=required(term)))
+    assert refuse_unmatched(asking(seen), seen, PLAIN) == Rejected("pod affinity terms conflict")
+
+
+def test_any_node_may_be_searched_unless_names_are_demanded() -> None:
+    seen = world(node("a"), pod("asking", affinity=required(named("a"), in_zone("z1"))))
+    assert narrow_by_affinity(asking(seen), seen) is None
+
+
+def test_preferences_add_up_and_the_profile_adds_its_own() -> None:
+    added = as_record(NodeAffinity, preferred((10, in_zone("z3")))["nodeAffinity"])
+    wishes = preferred((30, in_zone("z1")), (10, in_zone("z1", "z2")), (5, {}))
+    seen = world(zoned("a", "z1"), zoned("b", "z2"), zoned("c", "z3"), pod("asking", affinity=wishes))
+    plain, more = (
+        score_affinity(asking(seen), seen, everywhere(seen), arguments)
+        for arguments in (PLAIN, NodeAffinityArguments(added_affinity=added))
+    )
+    assert isinstance(plain, np.ndarray)
+    assert isinstance(more, np.ndarray)
+    assert plain.tolist() == [100, 25, 0]
+    assert more.tolist() == [100, 25, 25]
+
+
+def test_who_prefers_nothing_is_not_scored() -> None:
+    seen = world(node("a"), pod("asking"))
+    assert score_affinity(asking(seen), seen, everywhere(seen), PLAIN) is None
+
+
+def test_a_malformed_preference_fails_the_cycle() -> None:
+    term = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]}
+    seen = world(node("a"), node("b"), pod("asking", affinity=preferred((1, term))))
+    found = score_affinity(asking(seen), seen, everywhere(seen), PLAIN)
+    assert isinstance(found, Rejected)
+    assert found.reason.startswith('running PreScore plugin "NodeAffinity": ')
+
+
+FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
+
+
+@pytest.mark.parametrize(("version", "lacking"), [((1, 36), ["b", "c"]), ((1, 35), [])])
+def test_features_are_looked_for_since_their_version(version: tuple[int, int], lacking: list[str]) -> None:
+    able, half = node("a"), node("b")
+    able["status"]["declaredFeatures"] = list(FEATURES)
+    half["status"]["declaredFeatures"] = [FEATURES[0]]
+    demanding = pod("asking", hostNetwork=True, hostUsers=False)
+    demanding["spec"]["containers"][0]["restartPolicyRules"] = [{"action": "RestartAllContainers"}]
+    seen = world(able, half, node("c"), demanding, version=version)
+    assert list(refused(seen, refuse_featureless(asking(seen), seen))) == lacking
+
+
+def test_a_pod_without_wishes_needs_no_features() -> None:
+    seen = world(node("a"), pod("asking"))
+    assert refuse_featureless(asking(seen), seen) == ()

@@ -1,0 +1,229 @@
+"""Whole cycles: who is refused by whom, who is best, and what nobody can tell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reberth.cluster.columns import Indices, Ints
+from reberth.forecast.forecast import (
+    Forecast,
+    Victim,
+    expect_victim,
+    forecast,
+    forecast_next,
+    forecast_rarely,
+)
+from reberth.forecast.output import describe, tabulate
+from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.profile import Scheduler, default_scheduler, parse_scheduler
+from reberth.forecast.state.verdict import Refusal, Unforeseeable, refuse
+from reberth.forecast.state.view import View
+from tests.support.builders import node, owner, pod
+from tests.support.forecast.worlds import asking, place_of, world
+
+SCHEDULER = default_scheduler((1, 36))
+OWNED = owner("ReplicaSet", "web-1")
+
+
+def landing(*objects: dict[str, Any], scheduler: Scheduler = SCHEDULER) -> dict[str, Any]:
+    seen = world(*objects)
+    return describe(forecast(asking(seen), seen, scheduler), seen.ground.snapshot, state="pending")
+
+
+def foreseen(seen: View, name: str, *, victim: Victim | None = None) -> Forecast:
+    found = forecast_next(place_of(seen, name), seen, SCHEDULER, victim=victim)
+    assert isinstance(found, Forecast)
+    return found
+
+
+def names(seen: View, places: Any) -> list[str]:
+    return [seen.nodes.names[place] for place in places]
+
+
+def test_the_best_node_wins_with_the_scores_of_every_plugin() -> None:
+    found = landing(
+        node("a"), node("b"), pod("old", node="a", cpu="4", memory="16Gi"), pod("asking", cpu="1")
+    )
+    assert found["best"] == ["b"]
+    assert found["chances"] == {"b": 1.0}
+    assert found["feasible"]["b"]["total"] == sum(found["feasible"]["b"]["plugins"].values())
+    assert found["feasible"]["b"]["plugins"]["TaintToleration"] == 300
+    assert "VolumeBinding" not in found["feasible"]["b"]["plugins"]
+
+
+def test_a_node_is_refused_by_the_first_plugin_that_speaks_against_it() -> None:
+    shut = node("a", unschedulable=True, taints=[{"key": "k", "effect": "NoSchedule"}], cpu="1")
+    found = landing(shut, node("b", cpu="1", memory="1Gi"), pod("asking", cpu="2", memory="2Gi"))
+    assert found["refused"] == {
+        "a": ["node(s) were unschedulable"],
+        "b": ["Insufficient cpu", "Insufficient memory"],
+    }
+    assert found["best"] == []
+
+
+def test_the_only_node_is_not_scored() -> None:
+    found = landing(node("a"), pod("asking"))
+    assert found["feasible"] == {"a": {"total": None, "plugins": {}}}
+    assert found["chances"] == {"a": 1.0}
+
+
+def test_equal_nodes_share_the_chance() -> None:
+    found = landing(node("a"), node("b"), pod("asking"))
+    assert found["best"] == ["a", "b"]
+    assert found["chances"] == {"a": 0.5, "b": 0.5}
+
+
+def test_no_nodes_no_landing() -> None:
+    assert landing(pod("asking"))["feasible"] == {}
+
+
+def test_a_pod_that_names_its_node_is_refused_by_the_others_in_passing() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    }
+    found = landing(node("a"), node("b"), pod("asking", affinity=affinity))
+    assert found["best"] == ["a"]
+    assert found["refused"] == {"b": ["node(s) didn't satisfy plugin(s) [NodeAffinity]"]}
+
+
+def test_a_nominated_node_is_tried_first_and_alone() -> None:
+    objects = [node("a"), node("b"), pod("old", node="a", cpu="4")]
+    assert landing(*objects, pod("asking", cpu="1", status={"nominatedNodeName": "a"}))["best"] == ["a"]
+    assert landing(*objects, pod("asking", cpu="5", status={"nominatedNodeName": "a"}))["best"] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("priority", "scheduler", "best"),
+    [(5, None, ["b"]), (4, None, ["a"]), (5, "other", ["a"]), (9, None, ["b"])],
+)
+def test_a_nominated_pod_holds_its_place_against_the_less_important(
+    priority: int, scheduler: str | None, best: list[str]
+) -> None:
+    named = {"schedulerName": scheduler} if scheduler else {}
+    rival = pod("rival", cpu="7", priority=priority, status={"nominatedNodeName": "a"}, **named)
+    found = landing(
+        node("a"), node("b"), pod("old", node="b", cpu="4"), rival, pod("asking", cpu="2", priority=5)
+    )
+    assert found["best"] == best
+
+
+def test_a_pod_of_an_unknown_profile_cannot_be_forecast() -> None:
+    found = landing(node("a"), pod("asking", schedulerName="volcano"))
+    assert found["unforeseeable"] == "no profile of the scheduler is called volcano"
+
+
+def test_a_malformed_preference_lands_nowhere() -> None:
+    term = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]}
+    wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}
+    found = landing(node("a"), node("b"), pod("asking", affinity={"nodeAffinity": wish}))
+    assert found["feasible"] == {}
+    assert found["refused"]["a"][0].startswith('running PreScore plugin "NodeAffinity"')
+
+
+def test_a_replacement_is_scheduled_beside_the_terminating_pod() -> None:
+    old = pod("old", node="a", cpu="5", owned_by=OWNED, terminationGracePeriodSeconds=30)
+    seen = world(node("a"), node("b"), old, pod("other", node="b", cpu="2"))
+    assert names(seen, foreseen(seen, "old").best) == ["b"]
+    assert names(seen, foreseen(seen, "old", victim=Victim.GONE).best) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "grace", "victim"),
+    [
+        ("ReplicaSet", 30, Victim.TERMINATING),
+        ("ReplicaSet", 0, Victim.GONE),
+        ("StatefulSet", 30, Victim.GONE),
+    ],
+)
+def test_the_owner_tells_what_becomes_of_the_old_pod(kind: str, grace: int, victim: Victim) -> None:
+    seen = world(pod("old", owned_by=owner(kind, "web"), terminationGracePeriodSeconds=grace))
+    assert expect_victim(seen.ground.snapshot.pods.rows[0]) is victim
+
+
+def test_what_is_seen_late_is_the_rarer_case() -> None:
+    old = pod("old", node="a", owned_by=OWNED, cpu="5")
+    seen = world(node("a"), node("b"), old, pod("x", node="b", cpu="2"))
+    rare = forecast_rarely(place_of(seen, "old"), seen, SCHEDULER)
+    found = describe(foreseen(seen, "old"), seen.ground.snapshot, state="next", rare=rare)
+    assert found["best"] == ["a", "b"]
+    assert found["chances"] == {"a": 0.98, "b": 0.02}
+    assert list(found["feasible"]) == ["a", "b"]
+
+
+def test_a_case_in_which_the_pod_fits_nowhere_has_no_share() -> None:
+    seen = world(node("a", cpu="6"), pod("old", node="a", owned_by=OWNED, cpu="5"))
+    rare = forecast_rarely(place_of(seen, "old"), seen, SCHEDULER)
+    assert rare == ()
+    assert describe(foreseen(seen, "old"), seen.ground.snapshot, state="next", rare=rare)["chances"] == {
+        "a": 1.0
+    }
+
+
+def test_what_comes_earlier_may_still_be_seen() -> None:
+    assert Victim.GONE.earlier == (Victim.UNNOTICED, Victim.TERMINATING)
+    assert Victim.TERMINATING.earlier == (Victim.UNNOTICED,)
+    assert Victim.UNNOTICED.earlier == ()
+
+
+def test_what_nobody_would_make_again_lands_nowhere() -> None:
+    seen = world(node("a"), pod("bare", node="a"))
+    assert isinstance(forecast_next(place_of(seen, "bare"), seen, SCHEDULER), Unforeseeable)
+
+
+def test_plugins_that_are_off_have_no_word() -> None:
+    text = b"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint: {disabled: [{name: NodeResourcesFit}, {name: NodeAffinity}]}
+"""
+    found = landing(
+        node("a", cpu="1"), node("b"), pod("asking", cpu="2", nodeSelector={"x": "y"}),
+        scheduler=parse_scheduler(text, version=(1, 36)),
+    )  # fmt: skip
+    assert set(found["feasible"]) == {"a", "b"}
+    assert "NodeResourcesFit" not in found["feasible"]["a"]["plugins"]
+
+
+class Strict:
+    """An extender that refuses one node and adds to another."""
+
+    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
+        assert asked.name == "asking"
+        return refuse("kept away", np.isin(np.arange(view.ground.size), nodes[:1]))
+
+    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+        assert asked.name == "asking"
+        return np.where(nodes == view.nodes.index["c"], np.int64(2000), np.int64(0))
+
+    prefer = weigh
+
+
+def test_extenders_have_the_last_word() -> None:
+    seen = world(node("a"), node("b"), node("c"), pod("old", node="c", cpu="7"), pod("asking", cpu="1"))
+    found = forecast(asking(seen), seen, SCHEDULER, advisers=[Strict()])
+    assert isinstance(found, Forecast)
+    assert names(seen, found.best) == ["c"]
+    assert found.reasons(0) == ["kept away"]
+    assert found.chance_of(2) == 1.0
+    assert found.chance_of(1) == 0.0
+
+
+def test_a_table_shows_nodes_by_their_chances_and_counts_the_reasons() -> None:
+    shut = [node(name, unschedulable=True) for name in ("x", "y")]
+    full = pod("old", node="a", cpu="4", memory="16Gi")
+    text = tabulate({"default/asking": landing(node("a"), node("b"), *shut, full, pod("asking", cpu="1"))})
+    lines = text.splitlines()
+    assert lines[0] == "default/asking (pending)"
+    assert lines[1].split()[:3] == ["NODE", "CHANCE", "TOTAL"]
+    assert [line.split()[:2] for line in lines[2:4]] == [["b", "100.0%"], ["a", "0.0%"]]
+    assert lines[4] == "  refused on 2: node(s) were unschedulable"
+
+
+def test_a_table_says_why_there_is_none() -> None:
+    assert "cannot be forecast: no profile" in tabulate({"p": landing(pod("asking", schedulerName="x"))})
+    assert "no node is feasible" in tabulate({"p": landing(node("a", pods=0), pod("asking"))})

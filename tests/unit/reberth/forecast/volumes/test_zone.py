@@ -1,0 +1,97 @@
+"""Volumes that say by labels of their own where they are."""
+
+import pytest
+
+from reberth.forecast.state.verdict import FITS, Refusal, Rejected
+from reberth.forecast.volumes.zone import refuse_volume_zones
+from tests.support.builders import node, pod
+from tests.support.forecast.volumes import ZONE, claim, claimed, ephemeral, storage_class, volume
+from tests.support.forecast.worlds import asking, refused, world
+
+REGION = "topology.kubernetes.io/region"
+OLD_ZONE, OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+ELSEWHERE = ["node(s) had no available volume zone"]
+NODES = [
+    node("a", labels={ZONE: "a", REGION: "r"}),
+    node("b", labels={ZONE: "b", REGION: "r"}),
+    node("old", labels={OLD_ZONE: "a"}),
+    node("region", labels={REGION: "r"}),
+    node("bare", labels={"any": "thing"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ({}, ""),
+        ({"any": "thing"}, ""),
+        ({ZONE: "a"}, "b old region"),
+        ({ZONE: "a__ b"}, "old region"),
+        ({ZONE: "a__"}, ""),
+        ({ZONE: "a", REGION: "r"}, "b old region"),
+        ({OLD_ZONE: "a"}, "b region"),
+        ({OLD_ZONE: "b", ZONE: "a"}, "a b old region"),
+        ({REGION: "r"}, "old"),
+        ({OLD_REGION: "r"}, "old"),
+        ({OLD_REGION: "s"}, "a b old region"),
+        ({ZONE: ""}, ""),
+    ],
+)
+def test_a_node_that_names_a_zone_must_have_that_of_the_volume(labels: dict[str, str], names: str) -> None:
+    seen = world(
+        *NODES, claim("c", volume="v"), volume("v", labels=labels), pod("asking", volumes=claimed("c"))
+    )
+    verdict = refuse_volume_zones(asking(seen), seen)
+    assert refused(seen, verdict) == dict.fromkeys(names.split(), ELSEWHERE)
+    assert [refusal.final for refusal in verdict if type(refusal) is Refusal] == [True] * bool(names)
+
+
+def test_all_volumes_of_a_pod_must_be_there() -> None:
+    seen = world(
+        *NODES,
+        *(claim(name, volume=name) for name in "vw"),
+        volume("v", labels={ZONE: "a"}),
+        volume("w", labels={ZONE: "b"}),
+        pod("asking", volumes=claimed("v", "w")),
+    )
+    expected = dict.fromkeys(["a", "b", "old", "region"], ELSEWHERE)
+    assert refused(seen, refuse_volume_zones(asking(seen), seen)) == expected
+
+
+@pytest.mark.parametrize(
+    ("storage", "reason"),
+    [
+        ([], 'persistentvolumeclaim "c" not found'),
+        ([claim("c", volume="v")], 'persistentvolume "v" not found'),
+        ([claim("c", storage_class=None)], "PersistentVolumeClaim had no pv name and storageClass name"),
+        ([claim("c")], 'storageclass.storage.k8s.io "wait" not found'),
+        (
+            [claim("c"), storage_class(mode=None)],
+            'VolumeBindingMode not set for StorageClass "wait"',
+        ),
+        ([claim("c"), storage_class(mode="Immediate")], "PersistentVolume had no name"),
+    ],
+)
+def test_a_pod_whose_volume_cannot_be_found_is_turned_away(
+    storage: list[dict[str, str]], reason: str
+) -> None:
+    seen = world(*NODES, *storage, pod("asking", volumes=claimed("c")))
+    assert refuse_volume_zones(asking(seen), seen) == Rejected(reason)
+
+
+def test_a_claim_that_waits_for_its_pod_and_an_ephemeral_volume_are_passed_over() -> None:
+    volumes = [*claimed("c"), *ephemeral("e")]
+    seen = world(*NODES, claim("c"), storage_class(), pod("asking", volumes=volumes), pod("plain"))
+    assert refuse_volume_zones(asking(seen), seen) == FITS
+    assert refuse_volume_zones(asking(seen, "plain"), seen) == FITS
+
+
+def test_the_class_may_stand_in_an_annotation() -> None:
+    annotations = {"volume.beta.kubernetes.io/storage-class": "wait"}
+    seen = world(
+        *NODES,
+        claim("c", storage_class=None, annotations=annotations),
+        storage_class(),
+        pod("asking", volumes=claimed("c")),
+    )
+    assert refuse_volume_zones(asking(seen), seen) == FITS

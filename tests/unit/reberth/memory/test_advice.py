@@ -1,0 +1,376 @@
+"""What the memory says of one pod on many nodes: the contract's numbers, and a plain definition beside it."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from reberth.cluster.pods.identity import BARE_POD
+from reberth.config.settings import parse
+from reberth.memory.addon_scores import ANNOTATION as WEIGHTS
+from reberth.memory.addon_scores import ScoreSettings
+from reberth.memory.advice import (
+    STRICTLY_NOTED,
+    AdviceSettings,
+    explain,
+    refuse_nodes,
+)
+from reberth.memory.draw import Replica
+from reberth.memory.index import Remembered
+from reberth.memory.notes import ANNOTATION
+from reberth.records import Node, Outcome, Pod
+from reberth.values.errors import SettingsError
+from tests.support import builders
+from tests.support.memory.advice import (
+    DRAWN,
+    NODES,
+    NOTED,
+    avoid,
+    history,
+    node,
+    opinion,
+    remembering,
+    scored,
+)
+from tests.support.memory.objects import HOUR, MINUTE, NOW, move, past, score, web_pod
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asked", "grades"),
+    [
+        ([], NODES, [10, 10, 10, 10]),
+        ([node("n1", notes=[NOTED])], NODES, [10, 0, 10, 10]),
+        ([node("n1", unschedulable=True)], NODES, [10, 0, 10, 10]),
+        ([node("n1", notes=[NOTED]), node("n3", unschedulable=True)], NODES, [10, 0, 10, 0]),
+        ([node(name, notes=[NOTED]) for name in NODES], NODES, [10, 10, 10, 10]),
+        ([node("n1", notes=[NOTED])], ["n1"], [10]),
+        ([node("n1", notes=[NOTED])], ["n1", "unseen"], [0, 10]),
+        ([node("n1", notes=[NOTED])], [], []),
+    ],
+)
+def test_noted_and_leaving_nodes_get_0_unless_all_would(
+    nodes: list[Node], asked: list[str], grades: list[int]
+) -> None:
+    assert avoid(remembering(*nodes), nodes=asked) == grades
+
+
+@pytest.mark.parametrize(
+    ("taint", "labels"),
+    [
+        ("DeletionCandidateOfClusterAutoscaler", {}),
+        ("startup-taint.cluster-autoscaler.kubernetes.io/x", {}),
+        ("dedicated", {"karpenter.sh/nodepool": "default"}),
+    ],
+)
+def test_a_soft_sign_of_leaving_or_youth_is_enough(taint: str, labels: dict[str, str]) -> None:
+    soft = node("n1", taints=[{"key": taint, "effect": "PreferNoSchedule"}], labels=labels)
+
+    assert avoid(remembering(soft)) == [10, 0, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("asked", "grades"),
+    [
+        (NODES, [0, 0, 10, 0]),
+        (["n0", "n1", "n3"], [0, 10, 0]),
+        (["n0", "n3"], [10, 10]),
+        (["n2"], [10]),
+        (["unseen", "n2"], [0, 10]),
+    ],
+)
+def test_the_best_destination_among_the_nodes_asked_gets_10_and_all_others_0(
+    asked: list[str], grades: list[int]
+) -> None:
+    assert avoid(remembering(histories=[DRAWN]), nodes=asked) == grades
+
+
+@pytest.mark.parametrize(
+    ("nodes", "grades"),
+    [
+        ([node("n2", unschedulable=True)], [0, 10, 0, 0]),
+        ([node("n2", notes=[NOTED])], [0, 10, 0, 0]),
+        ([node("n1", unschedulable=True), node("n2", notes=[NOTED])], [10, 0, 0, 10]),
+    ],
+)
+def test_a_destination_that_is_to_be_avoided_by_now_draws_nobody(
+    nodes: list[Node], grades: list[int]
+) -> None:
+    assert avoid(remembering(*nodes, histories=[DRAWN])) == grades
+
+
+def test_a_destination_nobody_has_seen_draws_nobody() -> None:
+    unseen = history(open=(move("m1", destinations=("unseen",)),))
+
+    assert avoid(remembering(histories=[unseen]), nodes=["n0", "unseen"]) == [10, 10]
+
+
+def test_a_pod_beyond_the_open_moves_is_only_kept_from_noted_nodes() -> None:
+    remembered = remembering(node("n0", notes=[NOTED]), histories=[DRAWN])
+    older = Replica(NOW - 1, "older", waiting=True)
+
+    assert avoid(remembered, opinion(remembered, replicas=[older])) == [0, 10, 10, 10]
+
+
+def test_a_bound_replacement_ends_the_draw() -> None:
+    remembered = remembering(histories=[DRAWN])
+    replacement = Replica(NOW - 2, "replacement", bound=True)
+
+    assert avoid(remembered, opinion(remembered, replicas=[replacement])) == [10, 10, 10, 10]
+
+
+def test_pods_of_other_controllers_are_not_drawn() -> None:
+    other = web_pod(owned_by=builders.owner("ReplicaSet", "web-77aa", uid="uid-next-rs"))
+    remembered = remembering(histories=[DRAWN])
+
+    assert avoid(remembered, opinion(remembered, other)) == [10, 10, 10, 10]
+
+
+def test_a_note_holds_for_the_service_or_for_the_template() -> None:
+    remembered = remembering(node("n0", notes=[{"for_service": True}]), node("n1", notes=[{}]))
+    labels = {"pod-template-hash": "77aa"}
+    next_one = web_pod(owned_by=builders.owner("ReplicaSet", "web-77aa", uid="uid-next-rs"), labels=labels)
+
+    assert avoid(remembered) == [0, 0, 10, 10]
+    assert avoid(remembered, opinion(remembered, next_one)) == [0, 10, 10, 10]
+
+
+def test_a_strict_note_refuses_with_one_constant_reason() -> None:
+    remembered = remembering(
+        node("n0", notes=[{"strict": True}]),
+        node("n1", notes=[{}, {"strict": True, "life": MINUTE}]),
+        node("n2", notes=[{}]),
+    )
+
+    assert refuse_nodes(opinion(remembered), NODES) == {"n0": STRICTLY_NOTED, "n1": STRICTLY_NOTED}
+    assert refuse_nodes(opinion(remembered, now=NOW + MINUTE), NODES) == {"n0": STRICTLY_NOTED}
+    assert refuse_nodes(opinion(remembered), ["n1", "n3", "unseen"]) == {"n1": STRICTLY_NOTED}
+    assert refuse_nodes(opinion(remembered, now=NOW + HOUR), NODES) == {}
+
+
+def test_history_alone_refuses_nothing() -> None:
+    given_up = history(
+        past=tuple(past(Outcome.WORSE, ago=n, landed_on="n1") for n in range(20)),
+        given_up_until="2027-01-01T00:00:00Z",
+    )
+    remembered = remembering(histories=[given_up])
+
+    assert refuse_nodes(opinion(remembered), NODES) == {}
+    assert avoid(remembered) == [10, 10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "grade"),
+    [
+        (-100, 0),
+        (-91, 0),
+        (-90, 1),
+        (-11, 4),
+        (-10, 5),
+        (0, 5),
+        (9, 5),
+        (10, 6),
+        (89, 9),
+        (90, 10),
+        (100, 10),
+    ],
+)
+def test_a_score_is_graded_to_the_nearest_tenth(cpu: int, grade: int) -> None:
+    assert scored(remembering(scores=[score("n0", cpu=cpu)])) == [grade, 5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("age", "loss"), [(0.0, 5.0), (6 * HOUR, 2.5), (12 * HOUR, 1.25), (24 * HOUR, 0.3125), (-MINUTE, 5.0)]
+)
+@pytest.mark.parametrize(
+    ("outcome", "fields", "loser"),
+    [
+        (Outcome.WORSE, {"node": "n3", "landed_on": "n1"}, 1),
+        (Outcome.RETURNED, {"node": "n1", "landed_on": "n1"}, 1),
+        (Outcome.RETURNED, {"node": "n1"}, 1),
+    ],
+)
+def test_a_bad_landing_costs_half_after_six_hours(
+    age: float, loss: float, outcome: Outcome, fields: dict[str, Any], loser: int
+) -> None:
+    remembered = remembering(
+        histories=[history(past=(past(outcome, ago=age, **fields),))],
+        scores=[score(name, cpu=60) for name in NODES],
+    )
+
+    expected = [8, 8, 8, 8]
+    expected[loser] = math.floor(8 - loss + 0.5)
+    assert scored(remembered) == expected
+
+
+@pytest.mark.parametrize("outcome", sorted(set(Outcome) - {Outcome.WORSE, Outcome.RETURNED}))
+def test_no_other_outcome_costs_points(outcome: Outcome) -> None:
+    remembered = remembering(histories=[history(past=(past(outcome, landed_on="n1"),))])
+
+    assert scored(remembered) == [5, 5, 5, 5]
+
+
+def test_a_move_that_landed_nowhere_costs_no_node_points() -> None:
+    assert scored(remembering(histories=[history(past=(past(Outcome.WORSE),))])) == [5, 5, 5, 5]
+
+
+def test_losses_add_up_and_no_grade_is_below_0() -> None:
+    bad = tuple(past(Outcome.WORSE, ago=n, landed_on="n1") for n in range(4))
+    remembered = remembering(histories=[history(past=bad)], scores=[score("n1", cpu=100)])
+
+    assert opinion(remembered).losses["n1"] == pytest.approx(20, rel=1e-3)
+    assert scored(remembered) == [5, 0, 5, 5]
+
+
+def test_a_pod_may_choose_its_weights() -> None:
+    remembered = remembering(scores=[score("n0", cpu=100)])
+    upside_down = web_pod(annotations={WEIGHTS: "load/cpu=-10"})
+    bad = web_pod(annotations={WEIGHTS: "load/cpu=11"})
+
+    assert scored(remembered, opinion(remembered, upside_down)) == [0, 5, 5, 5]
+    assert scored(remembered, opinion(remembered, bad)) == [10, 5, 5, 5]
+
+
+def everything() -> Remembered:
+    return remembering(
+        node("n0", notes=[{"strict": True}]),
+        node("n3", unschedulable=True),
+        histories=[
+            history(
+                open=(move("m1", destinations=("n1",), planned=NOW - 5),),
+                past=(past(Outcome.RETURNED, node="n2"),),
+            )
+        ],
+        scores=[score("n0", cpu=100)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("off", "avoided", "grades", "refused"),
+    [
+        ([], [0, 10, 0, 0], [10, 5, 0, 5], ["n0"]),
+        (["draw"], [0, 10, 10, 0], [10, 5, 0, 5], ["n0"]),
+        (["draw", "notes"], [10, 10, 10, 0], [10, 5, 0, 5], []),
+        (["draw", "standing"], [0, 10, 10, 10], [10, 5, 0, 5], ["n0"]),
+        (["history"], [0, 10, 0, 0], [10, 5, 5, 5], ["n0"]),
+        (["scores"], [0, 10, 0, 0], [5, 5, 0, 5], ["n0"]),
+        (["draw", "notes", "standing", "history", "scores"], [10] * 4, [5] * 4, []),
+    ],
+)
+def test_each_signal_can_be_switched_off(
+    off: list[str], avoided: list[int], grades: list[int], refused: list[str]
+) -> None:
+    remembered = everything()
+    formed = opinion(remembered, **dict.fromkeys(off, False))
+
+    assert avoid(remembered, formed) == avoided
+    assert scored(remembered, formed) == grades
+    assert list(refuse_nodes(formed, NODES)) == refused
+
+
+def test_settings_are_read_from_yaml() -> None:
+    content = b"apiVersion: reberth.dev/v1alpha1\nkind: AdviceSettings\ndraw: false\nlossHalfLife: 3h\n"
+    read = parse(content, AdviceSettings)
+
+    assert read == AdviceSettings(draw=False, loss_half_life=read.loss_half_life)
+    assert read.loss_half_life == 3 * HOUR
+
+
+def test_an_unknown_signal_is_refused() -> None:
+    with pytest.raises(SettingsError, match="did you mean draw"):
+        parse(b"apiVersion: reberth.dev/v1alpha1\nkind: AdviceSettings\ndraws: false\n", AdviceSettings)
+
+
+def test_a_pod_without_a_signature_is_only_kept_from_nodes_that_leave() -> None:
+    bare = builders.as_record(Pod, builders.pod("bare", namespace="shop"))
+    remembered = everything()
+    formed = opinion(remembered, bare)
+
+    assert formed.who == BARE_POD
+    assert avoid(remembered, formed) == [10, 10, 10, 0]
+    assert scored(remembered, formed) == [10, 5, 5, 5]
+    assert refuse_nodes(formed, NODES) == {}
+
+
+def test_the_reasons_are_put_into_words() -> None:
+    remembered = everything()
+    foreign = json.dumps(
+        {
+            "preferAvoidPods": [
+                {
+                    "podSignature": {"podController": {"uid": "uid-rs", "controller": True}},
+                    "evictionTime": "2026-11-18T11:30:00Z",
+                    "reason": "poor",
+                }
+            ]
+        }
+    )
+    remembered.put_node(node("n4", annotations={ANNOTATION: foreign}))
+    remembered.put_node(node("n5", annotations={ANNOTATION: "?"}))
+    remembered.put_node(node("n6", labels={"karpenter.sh/nodepool": "default"}))
+    remembered.put_score(score("n5", cpu=500))
+    asked = [*NODES, "n4", "n5", "n6", "unseen"]
+    bad_choice = web_pod(annotations={WEIGHTS: "?"})
+
+    verdicts = explain(remembered, opinion(remembered, bad_choice), asked)
+
+    choice = "the annotation is not of the form source/name=weight, ..."
+    elsewhere = "move m1 draws the pod to other destinations"
+    missing = "load/cpu x 2: nobody has given this score"
+    assert [(one.node, one.avoid, one.scores, one.refused, one.reasons) for one in verdicts] == [
+        (
+            "n0",
+            0,
+            10,
+            STRICTLY_NOTED,
+            (
+                elsewhere,
+                "strictly avoided until 2026-11-18T13:00:00Z by policy balance: rebalance",
+                choice,
+                "load/cpu x 2: 100",
+            ),
+        ),
+        ("n1", 10, 5, None, ("move m1 draws the pod to destination 1", choice, missing)),
+        (
+            "n2",
+            0,
+            0,
+            None,
+            (elsewhere, choice, missing, "5.00 points lost: a move of this workload landed here badly"),
+        ),
+        ("n3", 0, 5, None, (elsewhere, "the node is leaving: unschedulable", choice, missing)),
+        (
+            "n4",
+            0,
+            5,
+            None,
+            (elsewhere, "avoided until 2026-11-18T12:30:00Z by a foreign note: poor", choice, missing),
+        ),
+        (
+            "n5",
+            0,
+            5,
+            None,
+            (
+                "the node's annotation preferAvoidPods cannot be read",
+                elsewhere,
+                choice,
+                "load/cpu x 2: the score is not between -100 and 100",
+            ),
+        ),
+        (
+            "n6",
+            0,
+            5,
+            None,
+            (elsewhere, "the node is young: karpenter.sh/initialized is missing", choice, missing),
+        ),
+        ("unseen", 0, 5, None, ("the node has not been seen yet", elsewhere, choice, missing)),
+    ]
+
+
+def test_an_explanation_is_silent_where_nothing_is_said() -> None:
+    remembered = remembering(settings=ScoreSettings())
+    formed = opinion(remembered, scores=False, standing=False)
+
+    assert [one.reasons for one in explain(remembered, formed, NODES)] == [(), (), (), ()]

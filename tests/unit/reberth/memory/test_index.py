@@ -1,0 +1,284 @@
+"""What is remembered depends on the objects alone, not on how they came."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reberth.cluster.node_lifecycle import Leaving, judge_node
+from reberth.cluster.pods.identity import Signature
+from reberth.memory.addon_scores import ScoreSettings, WeightedScore
+from reberth.memory.history import start_history
+from reberth.memory.index import UNSEEN, Remembered
+from reberth.memory.notes import ANNOTATION, compose_note, read_notes, render_notes
+from reberth.records import EvictionHistory, HistoryStatus, Node, Outcome, WorkloadIdentity
+from tests.support import builders
+from tests.support.memory.objects import DEPLOYMENT, NOW, REPLICA_SET, WEB, move, past, score
+
+API = Signature("shop", REPLICA_SET, WorkloadIdentity("apps/v1", "Deployment", "api", "uid-api"))
+
+
+def node(name: str, *, noted: bool = False, annotation: str | None = None, **fields: Any) -> Node:
+    """A node, noted for WEB or with an annotation as it is."""
+    if noted:
+        note = compose_note(WEB, f"m-{name}", policy="balance", reason="rebalance", now=NOW)
+        annotation = render_notes(msgspec.structs.replace(empty_notes(), ours=(note,)))
+    annotations = {} if annotation is None else {ANNOTATION: annotation}
+    return builders.as_record(Node, builders.node(name, annotations=annotations, **fields))
+
+
+def empty_notes() -> Any:
+    return read_notes(None)
+
+
+def history(who: Signature = WEB, **status: Any) -> EvictionHistory:
+    return msgspec.structs.replace(start_history(who), status=HistoryStatus(**status))
+
+
+def remembering(*nodes: Node) -> Remembered:
+    remembered = Remembered(ScoreSettings())
+    for one in nodes:
+        remembered.put_node(one)
+    return remembered
+
+
+def avoids(
+    remembered: Remembered,
+    *names: str,
+    noted: Mapping[str, object] = MappingProxyType({}),
+    standing: bool = True,
+) -> list[bool]:
+    grades = remembered.welcomes(noted, remembered.locate(names), standing=standing)
+    assert set(grades.tolist()) <= {0, 10}
+    found: list[bool] = (grades == 0).tolist()
+    return found
+
+
+def test_nodes_get_rows_and_give_them_back() -> None:
+    remembered = remembering(node("n0"), node("n1"), node("n2"))
+    remembered.drop_node("n1")
+    remembered.put_node(node("n3"))
+    remembered.drop_node("unknown")
+
+    assert sorted(remembered.rows.values()) == [0, 1, 2]
+    assert remembered.locate(["n0", "n1", "n3"]).tolist() == [0, UNSEEN, remembered.rows["n3"]]
+
+
+def test_a_row_forgets_the_node_that_had_it() -> None:
+    remembered = remembering(node("gone", noted=True, unschedulable=True))
+    remembered.drop_node("gone")
+    remembered.put_node(node("new"))
+
+    assert avoids(remembered, "gone", "new") == [False, False]
+    assert remembered.notes.find(WEB, NOW).notes == {}
+    assert remembered.standing == {}
+
+
+def test_a_node_is_seen_as_it_last_was() -> None:
+    remembered = remembering(node("n0", noted=True, unschedulable=True))
+    assert remembered.standing == {"n0": Leaving("unschedulable")}
+    assert remembered.notes.find(WEB, NOW).notes.keys() == {"n0"}
+
+    remembered.put_node(node("n0"))
+    assert remembered.standing == {}
+    assert remembered.notes.find(WEB, NOW).notes == {}
+
+
+def test_an_unreadable_annotation_is_said_and_holds_nothing() -> None:
+    remembered = remembering(node("n0", noted=True))
+    remembered.put_node(node("n0", annotation="{nope"))
+    assert remembered.unreadable == {"n0"}
+    assert remembered.notes.find(WEB, NOW).notes == {}
+
+    remembered.put_node(node("n0", noted=True))
+    assert remembered.unreadable == set()
+    assert remembered.notes.find(WEB, NOW).notes.keys() == {"n0"}
+
+
+def test_many_nodes_have_room() -> None:
+    names = [f"n{number}" for number in range(300)]
+    remembered = remembering(*(node(name, unschedulable=name.endswith("7")) for name in names))
+
+    shunned = avoids(remembered, *names, "unseen")
+
+    assert [name for name, is_shunned in zip(names, shunned, strict=False) if is_shunned] == names[7::10]
+    assert not shunned[-1]
+
+
+def test_nodes_that_are_leaving_are_avoided_where_that_counts() -> None:
+    remembered = remembering(node("n0", unschedulable=True), node("n1"))
+
+    assert avoids(remembered, "n0", "n1") == [True, False]
+    assert avoids(remembered, "n0", "n1", standing=False) == [False, False]
+    assert avoids(remembered, "n0", "n1", noted={"n1": None}, standing=False) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("names", "are_distinct"),
+    [([], True), (["n1", "n0", "new"], True), (["n1", "n1"], False), (["new", "n0", "newer"], False)],
+)
+def test_rows_are_distinct_where_no_node_and_no_stranger_is_named_twice(
+    names: list[str], *, are_distinct: bool
+) -> None:
+    remembered = remembering(node("n0"), node("n1"))
+    assert remembered.are_distinct(remembered.locate(names)) is are_distinct
+
+
+def test_names_that_were_gathered_are_those_that_were_there() -> None:
+    names = [f"n{number}" for number in range(300)]
+    remembered = remembering(*map(node, names))
+    before = remembered.rows
+    remembered.gather_names()
+    assert remembered.rows == before
+    assert all(gathered is not known for gathered, known in zip(remembered.rows, before, strict=True))
+    remembered.drop_node("n7")
+    remembered.put_node(node("later"))
+    assert remembered.rows["later"] == before["n7"]
+
+
+def test_values_are_spread_over_the_nodes_that_have_them() -> None:
+    remembered = remembering(node("n0"), node("n1"))
+    rows = remembered.locate(["n1", "unseen", "n0"])
+
+    assert remembered.spread({"n0": 2.5, "other": 9.0}, rows).tolist() == [0.0, 0.0, 2.5]
+    assert remembered.spread({}, rows).tolist() == [0.0, 0.0, 0.0]
+    assert remembered.spread({"n0": 1.0}, np.array([], dtype=np.intp)).tolist() == []
+
+
+def test_a_history_is_found_by_its_workload() -> None:
+    remembered = Remembered(ScoreSettings())
+    remembered.put_history(history(past=(past(Outcome.WORSE),)))
+
+    assert remembered.history_of(WEB) == history(past=(past(Outcome.WORSE),))
+    assert remembered.history_of(API) is None
+    assert remembered.history_of(Signature("other", REPLICA_SET, DEPLOYMENT)) is None
+    born_again = msgspec.structs.replace(DEPLOYMENT, uid="uid-born-again")
+    assert remembered.history_of(Signature("shop", REPLICA_SET, born_again)) is None
+
+
+def test_open_moves_are_found_by_their_controller() -> None:
+    remembered = Remembered(ScoreSettings())
+    remembered.put_history(history(open=(move("m1"), move("m2", controller_uid="uid-other"), move("m3"))))
+    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m1", "m3"]
+    assert [one.id for one in remembered.moves_of("uid-other")] == ["m2"]
+
+    remembered.put_history(history(open=(move("m3"),)))
+    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m3"]
+    assert remembered.moves_of("uid-other") == []
+
+    remembered.drop_history("shop", history().metadata.name)
+    remembered.drop_history("shop", "unknown")
+    assert remembered.moves_of("uid-rs") == []
+    assert remembered.history_of(WEB) is None
+
+
+def test_two_histories_may_know_moves_of_one_controller() -> None:
+    remembered = Remembered(ScoreSettings())
+    remembered.put_history(history(open=(move("m1"),)))
+    remembered.put_history(history(API, open=(move("m2"),)))
+    remembered.drop_history("shop", history().metadata.name)
+
+    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m2"]
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["n0", "n1", "n2", "n3"]), st.sampled_from(["put", "noted", "leaving", "bad", "drop"])
+    ),
+    max_size=20,
+)
+STATES: dict[str, dict[str, Any]] = {
+    "put": {},
+    "noted": {"noted": True},
+    "leaving": {"unschedulable": True},
+    "bad": {"annotation": "?"},
+}
+
+
+def summary(remembered: Remembered) -> Any:
+    names = sorted(remembered.rows)
+    return (
+        names,
+        avoids(remembered, *names),
+        remembered.standing,
+        remembered.unreadable,
+        remembered.notes.find(WEB, NOW).notes,
+    )
+
+
+@given(changes)
+def test_only_the_last_state_of_each_node_counts(changes: list[tuple[str, str]]) -> None:
+    remembered = Remembered(ScoreSettings())
+    for name, change in changes:
+        if change == "drop":
+            remembered.drop_node(name)
+        else:
+            remembered.put_node(node(name, **STATES[change]))
+
+    last = dict(changes)
+    fresh = remembering(
+        *(node(name, **STATES[change]) for name, change in sorted(last.items()) if change != "drop")
+    )
+
+    assert summary(remembered) == summary(fresh)
+    assert sorted(remembered.rows.values()) == sorted(set(remembered.rows.values()))
+
+
+def test_scores_come_and_go() -> None:
+    remembered = Remembered(ScoreSettings((WeightedScore("load", "cpu"),)))
+    remembered.put_score(score("n0", cpu=40))
+    remembered.put_node(node("n0"))
+    rows = remembered.locate(["n0"])
+    assert remembered.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [40.0]
+
+    remembered.drop_score("load-n0")
+    assert remembered.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [0.0]
+
+
+def test_nodes_are_marked_where_they_stand_by_now() -> None:
+    marked = {"n1": None, "n3": None}
+    remembered = remembering(node("n0"), node("n1"))
+
+    def find_marked() -> set[str]:
+        names = ["n0", "n1", "n2", "n3"]
+        marks = avoids(remembered, *names, noted=marked)
+        return {name for name, is_marked in zip(names, marks, strict=True) if is_marked}
+
+    assert find_marked() == {"n1"}
+    remembered.put_node(node("n0", unschedulable=True))
+    assert find_marked() == {"n0", "n1"}
+    remembered.put_node(node("n0"))
+    assert find_marked() == {"n1"}
+    remembered.put_node(node("n3"))
+    assert find_marked() == {"n1", "n3"}
+    remembered.drop_node("n1")
+    remembered.put_node(node("n2"))
+    assert find_marked() == {"n3"}
+
+
+def test_nodes_that_are_put_together_are_remembered_as_one_by_one() -> None:
+    nodes = [
+        node("plain"),
+        node("noted", noted=True),
+        node("leaving", unschedulable=True),
+        node("x", annotation="{"),
+    ]
+    together, one_by_one = Remembered(ScoreSettings()), remembering(*nodes)
+    together.put_first((each, judge_node(each)) for each in nodes)
+    nobody: dict[str, object] = {}
+    for remembered in (together, one_by_one):
+        remembered.put_node(node("later", unschedulable=True))
+    names = [*one_by_one.rows, "unseen"]
+    assert together.rows == one_by_one.rows
+    assert (
+        together.welcomes(nobody, together.locate(names), standing=True).tolist()
+        == one_by_one.welcomes(nobody, one_by_one.locate(names), standing=True).tolist()
+        == [10, 10, 0, 10, 0, 10]
+    )
+    assert (together.standing, together.unreadable) == (one_by_one.standing, one_by_one.unreadable)
+    assert together.notes.find(WEB, NOW) == one_by_one.notes.find(WEB, NOW)

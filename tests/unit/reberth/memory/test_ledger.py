@@ -1,0 +1,308 @@
+"""Rates of disruptions: the numbers, the refusals, and random leaders who together exceed none of them."""
+
+import json
+from itertools import combinations
+from typing import Any
+
+import msgspec
+import pytest
+
+from reberth.config.settings import parse
+from reberth.memory.ledger import (
+    ALREADY_SPENT,
+    MOST_DEBITS,
+    NO_DEBIT,
+    Disruption,
+    DisruptionLimits,
+    Rate,
+    add_debit,
+    list_windows,
+    mark_spent,
+    prune_debits,
+    refuse_disruption,
+    return_debit,
+    start_ledger,
+)
+from reberth.records import Debit, DebitState, LedgerStatus, MoveLedger
+from reberth.values.duration import Duration
+from reberth.values.errors import SettingsError
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_micro_time
+from tests.support.memory.objects import HOUR, MINUTE, NOW
+
+DEFAULT = DisruptionLimits()
+TEN_MINUTES_AND_SKEW = 605.0
+
+
+def disruption(move: str = "m1", namespace: str = "shop", workload_uid: str = "uid-web") -> Disruption:
+    return Disruption(move, namespace, workload_uid)
+
+
+def ledger(*debits: Debit) -> MoveLedger:
+    return msgspec.structs.replace(start_ledger(), status=LedgerStatus(debits))
+
+
+def debit(move: str, *, ago: float = 0.0, state: DebitState = DebitState.SPENT, **fields: Any) -> Debit:
+    given = {"namespace": "shop", "workload_uid": "uid-web", "time": write_micro_time(NOW - ago)}
+    return Debit(**given | {"move": move, "state": state} | fields)
+
+
+def accepted(result: MoveLedger | Refused) -> MoveLedger:
+    assert isinstance(result, MoveLedger), result
+    return result
+
+
+def debits(found: MoveLedger) -> tuple[Debit, ...]:
+    return found.status.debits or ()
+
+
+def limits(
+    cluster: str = "1000 per 1h", namespace: str | None = None, workload: str | None = None
+) -> DisruptionLimits:
+    rates = [tuple(map(Rate.from_text, [text] if text else [])) for text in (cluster, namespace, workload)]
+    return msgspec.convert(
+        dict(zip(("cluster", "namespace", "workload"), rates, strict=True)), DisruptionLimits
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "period"),
+    [("10 per 10m", 10, 600.0), ("0 per 1h", 0, 3600.0), ("5 per 1h30m", 5, 5400.0), ("1 per 500ms", 1, 0.5)],
+)
+def test_a_rate_is_a_number_per_duration(text: str, count: int, period: float) -> None:
+    rate = Rate.from_text(text)
+
+    assert rate == Rate((count, period))
+    assert (rate.limit, rate.period) == (count, period)
+    assert str(rate) == f"{count} per {period:g}s"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "10",
+        "per 10m",
+        "10 per",
+        "10 per 0s",
+        "10 per 10",
+        "-1 per 1m",
+        "1.5 per 1m",
+        "10 per 10m ",
+        "10/10m",
+    ],
+)
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    assert Rate.from_text(text) is None
+
+
+def test_limits_are_read_from_settings() -> None:
+    content = b"""
+        apiVersion: reberth.dev/v1alpha1
+        kind: DisruptionLimits
+        cluster: [10 per 10m, 50 per 24h]
+        workload: [1 per 5m]
+        clockSkew: 2s
+    """
+    assert parse(content, DisruptionLimits) == DisruptionLimits(
+        cluster=(Rate((10, 600.0)), Rate((50, 86400.0))), workload=(Rate((1, 300.0)),), clock_skew=Duration(2)
+    )
+
+
+def test_a_bad_rate_in_settings_is_named() -> None:
+    content = b"apiVersion: reberth.dev/v1alpha1\nkind: DisruptionLimits\ncluster: [ten per day]\n"
+
+    with pytest.raises(SettingsError, match=r"cluster\[0\].*a rate such as 10 per 10m.*ten per day"):
+        parse(content, DisruptionLimits)
+
+
+def test_an_unknown_limit_in_settings_is_named() -> None:
+    content = b"apiVersion: reberth.dev/v1alpha1\nkind: DisruptionLimits\nnode: [1 per 1h]\n"
+
+    with pytest.raises(SettingsError, match="node"):
+        parse(content, DisruptionLimits)
+
+
+def test_a_ledger_is_called_default() -> None:
+    assert json.loads(msgspec.json.encode(start_ledger())) == {
+        "apiVersion": "reberth.dev/v1alpha1",
+        "kind": "MoveLedger",
+        "metadata": {"name": "default"},
+    }
+
+
+def test_a_debit_says_whose_pod_is_disrupted_and_when() -> None:
+    entered = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW + 0.5))
+
+    assert json.loads(msgspec.json.encode(entered.status)) == {
+        "debits": [
+            {
+                "move": "m1",
+                "namespace": "shop",
+                "workloadUID": "uid-web",
+                "time": "2026-11-18T12:00:00.500000Z",
+                "state": "Tentative",
+            }
+        ]
+    }
+
+
+def test_ten_in_ten_minutes_are_allowed_and_the_eleventh_waits_for_the_first() -> None:
+    found = start_ledger()
+    for number in range(10):
+        found = accepted(add_debit(found, DEFAULT, disruption(f"m{number}"), now=NOW + number))
+        found = accepted(mark_spent(found, f"m{number}", now=NOW + number))
+
+    assert add_debit(found, DEFAULT, disruption("m10"), now=NOW + 10) == Refused(
+        "ClusterRate", "no more than 10 per 600s", NOW + TEN_MINUTES_AND_SKEW
+    )
+    assert add_debit(found, DEFAULT, disruption("m10"), now=NOW + TEN_MINUTES_AND_SKEW - 0.25) != found
+    assert refuse_disruption(found, DEFAULT, disruption("m10"), now=NOW + TEN_MINUTES_AND_SKEW - 0.25)
+    assert refuse_disruption(found, DEFAULT, disruption("m10"), now=NOW + TEN_MINUTES_AND_SKEW) is None
+
+
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [
+        (disruption("new"), "WorkloadRate"),
+        (disruption("new", workload_uid="uid-new"), "NamespaceRate"),
+        (disruption("new", namespace="bank", workload_uid="uid-bank"), None),
+    ],
+)
+def test_each_scope_counts_its_own(other: Disruption, refused: str | None) -> None:
+    found = ledger(debit("m1"), debit("m2", workload_uid="uid-api"))
+    rates = limits(cluster="3 per 1m", namespace="2 per 5m", workload="1 per 1h")
+
+    answer = refuse_disruption(found, rates, other, now=NOW)
+
+    assert (answer.rule if answer else None) == refused
+
+
+def test_the_rule_that_forbids_for_longest_is_named() -> None:
+    found = ledger(debit("m1"), debit("m2", ago=30))
+    rates = limits(cluster="2 per 1m", namespace="1 per 10m", workload="1 per 5m")
+
+    assert refuse_disruption(found, rates, disruption("m3"), now=NOW) == Refused(
+        "NamespaceRate", "no more than 1 per 600s", NOW + 605
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "used", "left", "opens_at"),
+    [
+        (ledger(), 0, 3, 0.0),
+        (ledger(debit("m1", ago=604)), 1, 2, 0.0),
+        (ledger(debit("m1", ago=605)), 0, 3, 0.0),
+        (ledger(debit("m1", ago=9), debit("m2", ago=99), debit("m3")), 3, 0, 506.0),
+        (ledger(debit("m1", ago=9), debit("m2", ago=99), debit("m3"), debit("m4", ago=50)), 4, 0, 555.0),
+        (ledger(*(debit(f"m{n}", state=DebitState.TENTATIVE, ago=9 * HOUR) for n in range(3))), 3, 0, None),
+        (ledger(debit("m1", time="soon"), debit("m2", time="soon"), debit("m3", ago=5)), 3, 0, 600.0),
+        (ledger(debit("m1", ago=-60)), 1, 2, 60.0),
+    ],
+)
+def test_a_window_tells_what_is_left_and_when_it_opens(
+    found: MoveLedger, used: int, left: int, opens_at: float | None
+) -> None:
+    (window,) = list_windows(found, limits(cluster="3 per 10m"), disruption("new"), now=NOW)
+
+    assert (window.used, window.left) == (used, left)
+    assert (None if window.opens_at is None else window.opens_at - NOW) == opens_at
+
+
+def test_a_rate_of_nothing_never_opens() -> None:
+    assert refuse_disruption(start_ledger(), limits(cluster="0 per 1h"), disruption(), now=NOW) == Refused(
+        "ClusterRate", "no more than 0 per 3600s", None
+    )
+
+
+def test_without_rates_everything_is_allowed() -> None:
+    free = DisruptionLimits(cluster=())
+
+    assert refuse_disruption(ledger(debit("m1")), free, disruption("m2"), now=NOW) is None
+    assert debits(prune_debits(ledger(debit("m1", ago=5)), free, now=NOW)) == ()
+
+
+def test_a_clock_that_is_behind_goes_by_the_newest_debit() -> None:
+    entered = accepted(add_debit(ledger(debit("m1", ago=-4)), DEFAULT, disruption("m2"), now=NOW))
+    spent = accepted(mark_spent(entered, "m2", now=NOW - 9))
+
+    assert [one.time for one in debits(entered)] == [write_micro_time(NOW + 4)] * 2
+    assert debits(spent)[1].time == write_micro_time(NOW + 4)
+
+
+def test_a_disruption_counts_from_the_start_of_the_termination() -> None:
+    entered = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW))
+    spent = accepted(mark_spent(entered, "m1", now=NOW + 100))
+
+    assert [(one.state, one.time) for one in debits(spent)] == [
+        (DebitState.SPENT, write_micro_time(NOW + 100))
+    ]
+    assert mark_spent(spent, "m1", now=NOW + 200) == spent
+
+
+def test_a_debit_entered_twice_is_entered_once_even_if_no_other_is_allowed() -> None:
+    once = accepted(add_debit(start_ledger(), limits("1 per 1h"), disruption(), now=NOW))
+
+    assert add_debit(once, limits("1 per 1h"), disruption(), now=NOW + 1) == once
+    assert isinstance(add_debit(once, limits("1 per 1h"), disruption("m2"), now=NOW + 1), Refused)
+
+
+def test_a_tentative_debit_can_be_returned_and_a_spent_one_cannot() -> None:
+    entered = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW))
+    spent = accepted(mark_spent(entered, "m1", now=NOW))
+
+    returned = accepted(return_debit(entered, "m1"))
+
+    assert debits(returned) == ()
+    assert return_debit(returned, "m1") == returned
+    assert return_debit(spent, "m1") == ALREADY_SPENT
+
+
+def test_what_was_not_entered_cannot_be_spent() -> None:
+    assert mark_spent(start_ledger(), "m1", now=NOW) == NO_DEBIT
+
+
+def test_other_debits_stay_as_they_are() -> None:
+    found = ledger(debit("m1"), debit("m2", state=DebitState.TENTATIVE), debit("m3"))
+
+    assert debits(accepted(mark_spent(found, "m2", now=NOW)))[::2] == debits(found)[::2]
+    assert debits(accepted(return_debit(found, "m2"))) == debits(found)[::2]
+
+
+def test_debits_older_than_the_longest_period_are_pruned() -> None:
+    kept = (
+        debit("m1", ago=3604.75),
+        debit("m2", ago=9 * HOUR, state=DebitState.TENTATIVE),
+        debit("m3", time="soon"),
+    )
+    found = ledger(debit("old", ago=3605), *kept)
+
+    assert debits(prune_debits(found, limits("9 per 10m", workload="9 per 1h"), now=NOW)) == kept
+    assert debits(accepted(add_debit(found, limits(), disruption("new"), now=NOW)))[:-1] == kept
+
+
+@pytest.mark.parametrize(
+    ("state", "until"), [(DebitState.SPENT, NOW + 3605 - MINUTE), (DebitState.TENTATIVE, None)]
+)
+def test_a_ledger_is_bounded(state: DebitState, until: float | None) -> None:
+    found = ledger(*(debit(f"m{n}", ago=MINUTE, state=state) for n in range(MOST_DEBITS)))
+
+    assert MOST_DEBITS == 2000
+    answer = add_debit(found, limits("5000 per 1h"), disruption("new"), now=NOW)
+
+    assert answer == Refused("LedgerFull", f"no more than {MOST_DEBITS} debits", until)
+
+
+@pytest.mark.parametrize("pair", list(combinations(("1 per 1m", "2 per 5m", "0 per 1h"), 2)))
+def test_several_rates_of_one_scope_must_all_be_kept(pair: tuple[str, str]) -> None:
+    rates = tuple(rate for rate in map(Rate.from_text, pair) if rate)
+    both = DisruptionLimits(cluster=rates)
+    found = ledger(debit("m1", ago=1), debit("m2", ago=2))
+
+    alone = [
+        refuse_disruption(found, DisruptionLimits(cluster=(rate,)), disruption("m3"), now=NOW)
+        for rate in rates
+    ]
+
+    assert refuse_disruption(found, both, disruption("m3"), now=NOW) in alone
+    assert len(list_windows(found, both, disruption("m3"), now=NOW)) == 2

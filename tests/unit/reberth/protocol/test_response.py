@@ -1,0 +1,142 @@
+"""What the API server says, read: objects, pages, watch lines, and every kind of refusal."""
+
+import json
+
+import pytest
+
+from reberth.protocol import response
+from reberth.protocol.response import BadObject, Line, Reader
+from reberth.records import ObjectMeta, Pod
+from reberth.values import errors
+
+POD = {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5"}}
+BAD = {"metadata": {"name": "b", "namespace": "n", "resourceVersion": "6"}, "spec": {"containers": "none"}}
+
+
+def status(code: int, reason: str = "", message: str = "no", **details: object) -> bytes:
+    body = {"kind": "Status", "message": message, "reason": reason, "code": code, "details": details}
+    return json.dumps(body).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (400, "BadRequest", errors.BadRequest),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (405, "MethodNotAllowed", errors.ApiError),
+        (409, "Conflict", errors.Conflict),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (410, "Expired", errors.Gone),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.ServerFault),
+        (504, "Timeout", errors.ServerFault),
+    ],
+)
+def test_each_code_is_an_error_of_its_own(code: int, reason: str, kind: type[errors.ApiError]) -> None:
+    error = response.failure("get /x", code, status(code, reason))
+    assert type(error) is kind
+    assert (error.status, error.reason, str(error)) == (code, reason, "get /x: no")
+
+
+def test_causes_and_the_time_to_wait_are_kept() -> None:
+    cause = {"reason": "DisruptionBudget", "message": "needs 2", "field": "f"}
+    error = response.failure("evict", 429, status(429, causes=[cause], retryAfterSeconds=10))
+    assert error.causes == (("DisruptionBudget", "needs 2", "f"),)
+    assert error.has_cause("DisruptionBudget")
+    assert not error.has_cause("Other")
+    assert error.retry_after == 10
+    assert response.failure("evict", 429, b"", retry_after="3").retry_after == 3
+    assert response.failure("evict", 429, b"", retry_after="Wed, 21 Oct").retry_after is None
+
+
+def test_of_what_a_webhook_or_a_budget_has_denied_somebody_has_decided() -> None:
+    cause = {"reason": "DisruptionBudget"}
+    texts = [b"Too many requests", status(429, message='admission webhook "w" denied the request: no')]
+    found = [response.failure("evict", 429, text) for text in (*texts, status(429, causes=[cause]))]
+    assert [isinstance(one, errors.TooManyRequests) and one.is_decided for one in found] == [
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"Too many requests, please try again later.\n", "Too many requests, please try again later."),
+        (b"", "code 502"),
+        (b'{"kind": 5}', '{"kind": 5}'),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"x" * 5000, "x" * 300),
+    ],
+)
+def test_what_is_no_status_is_quoted_as_far_as_it_helps(body: bytes, text: str) -> None:
+    assert response.failure("get /x", 502, body).message == text
+
+
+def test_one_bad_object_spoils_nothing_else_of_a_page() -> None:
+    body = json.dumps({"metadata": {"resourceVersion": "9", "continue": "c"}, "items": [POD, BAD]}).encode()
+    page = Reader(Pod).read_page("list", body)
+    _, bad = page.found
+    assert [pod.metadata.name for pod in page.objects] == ["a"]
+    assert isinstance(bad, BadObject)
+    assert (bad.namespace, bad.name, bad.resource_version) == ("n", "b", "6")
+    assert "$.spec.containers" in bad.reason
+    assert (page.resource_version, page.continues) == ("9", "c")
+
+
+@pytest.mark.parametrize("items", [[], None])
+def test_a_page_may_be_empty_and_the_last(items: list[object] | None) -> None:
+    page = Reader(Pod).read_page("list", json.dumps({"metadata": {}, "items": items}).encode())
+    assert (list(page.found), page.continues) == ([], "")
+
+
+def test_an_object_without_readable_metadata_is_reported_without_a_name() -> None:
+    page = Reader(Pod).read_page("list", b'{"items": [{"metadata": 7}, 3]}')
+    assert [(bad.namespace, bad.name) for bad in page.found if isinstance(bad, BadObject)] == [("", "")] * 2
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"items": 5}'])
+def test_a_body_that_is_no_list_is_a_fault(body: bytes) -> None:
+    with pytest.raises(errors.Unreadable, match="list /x"):
+        Reader(Pod).read_page("list /x", body)
+
+
+def test_an_object_is_read_or_named_as_unreadable() -> None:
+    assert Reader(Pod).read("get", json.dumps(POD).encode()).metadata.uid == "u"
+    with pytest.raises(errors.Unreadable, match="get /x: .*containers"):
+        Reader(Pod).read("get /x", json.dumps(BAD).encode())
+
+
+def test_lines_of_a_watch_are_events() -> None:
+    line = Reader(Pod).read_line("watch", json.dumps({"type": "ADDED", "object": POD}).encode())
+    assert isinstance(line, Line)
+    assert (line.type, line.object.metadata.name) == ("ADDED", "a")
+
+
+def test_a_bad_object_in_a_watch_is_no_end_of_it() -> None:
+    line = Reader(Pod).read_line("watch", json.dumps({"type": "ADDED", "object": BAD}).encode())
+    assert isinstance(line, BadObject)
+    assert line.name == "b"
+
+
+def test_an_error_event_is_raised_as_what_it_says() -> None:
+    line = b'{"type":"ERROR","object":' + status(410, "Expired", "too old") + b"}"
+    with pytest.raises(errors.Gone, match="watch: too old"):
+        Reader(Pod).read_line("watch", line)
+    with pytest.raises(errors.ServerFault):
+        Reader(Pod).read_line("watch", b'{"type":"ERROR","object":7}')
+
+
+def test_half_a_line_is_a_fault() -> None:
+    with pytest.raises(errors.Unreadable, match="a line of the watch"):
+        Reader(Pod).read_line("watch", b'{"type":"ADDED","obj')
+
+
+def test_only_the_marked_bookmark_ends_a_list() -> None:
+    assert response.ends_the_list(ObjectMeta(annotations={"k8s.io/initial-events-end": "true"}))
+    assert not response.ends_the_list(ObjectMeta(annotations={"k8s.io/initial-events-end": "no"}))
+    assert not response.ends_the_list(ObjectMeta())

@@ -1,0 +1,101 @@
+"""Gates on cost, against json.loads of the same bytes, the cheapest way to get at them with nothing else.
+
+What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
+"""
+
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable, Iterable
+from statistics import median
+
+import msgspec
+import pytest
+
+from reberth.cluster.cache import ADDED, Cache
+from reberth.cluster.kinds import NODE, POD
+from reberth.cluster.snapshot import take
+from reberth.records import Node, Pod
+from tests.support.cluster.large_cluster import node_pages, pod_pages
+from tests.support.cpu_cost import cost, few_collections
+
+pytestmark = pytest.mark.speed
+
+REPLICAS = 10
+NODES = 100
+PODS = 1000
+
+
+class PodList(msgspec.Struct):
+    items: tuple[Pod, ...]
+
+
+class NodeList(msgspec.Struct):
+    items: tuple[Node, ...]
+
+
+def ratio(work: Callable[[], object], yardstick: Callable[[], object], *, rounds: int = 25) -> float:
+    """CPU of the work over that of the yardstick, in turns, so that both meet the same machine.
+
+    The median of the turns: the yardstick alone varies by half from turn to turn.
+    """
+    return median(cost(work) / cost(yardstick) for _ in range(rounds))
+
+
+@pytest.fixture(scope="module")
+def pages() -> list[bytes]:
+    return list(pod_pages(PODS, replicas=REPLICAS, nodes=NODES))
+
+
+def parse(pages: Iterable[bytes]) -> list[object]:
+    """The yardstick; what it makes is kept to its end, as what is measured is."""
+    return [json.loads(page) for page in pages]
+
+
+def decode(pages: Iterable[bytes]) -> list[Pod]:
+    decoder = msgspec.json.Decoder(PodList)
+    return [pod for page in pages for pod in decoder.decode(page).items]
+
+
+def fill(cache: Cache, pods: Iterable[Pod]) -> None:
+    listing = cache.relist(POD)
+    for pod in pods:
+        listing.apply(ADDED, pod)
+    listing.finish("9000000")
+
+
+def test_the_pods_are_as_large_as_real_ones(pages: list[bytes]) -> None:
+    assert 6_000 <= sum(map(len, pages)) / PODS <= 8_000
+
+
+def test_decoding_pods_costs_a_fraction_of_parsing_them(pages: list[bytes]) -> None:
+    with few_collections():
+        assert ratio(lambda: decode(pages), lambda: parse(pages)) <= 0.15
+
+
+def test_mirroring_decoded_pods_costs_a_fraction_of_parsing_them(pages: list[bytes]) -> None:
+    pods = decode(pages)
+    with few_collections():
+        assert ratio(lambda: fill(Cache(version=(1, 36)), pods), lambda: parse(pages)) <= 0.25
+
+
+def test_a_snapshot_costs_little_for_each_pod(pages: list[bytes]) -> None:
+    cache, pods = Cache(version=(1, 36)), 10_000
+    fill(cache, decode(pod_pages(pods, replicas=REPLICAS, nodes=NODES)))
+    nodes = [node for page in node_pages(NODES) for node in msgspec.json.decode(page, type=NodeList).items]
+    cache.replace(NODE, nodes, "9000000")
+    with few_collections():
+        of_a_pod = ratio(lambda: take(cache, now=0.0), lambda: parse(pages)) * PODS / pods
+    assert of_a_pod <= 0.01
+
+
+def test_a_replica_takes_less_than_a_kilobyte() -> None:
+    cache, pods = Cache(version=(1, 36)), 2_000
+    tracemalloc.start()
+    try:
+        fill(cache, decode(pod_pages(pods, replicas=REPLICAS, nodes=NODES)))
+        gc.collect()
+        assert len(cache.of(POD)) == pods
+        assert tracemalloc.get_traced_memory()[0] / pods <= 1024
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,217 @@
+"""The black box, as an operator calls it."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from reberth.values.errors import ConfigurationError
+from rescheduler.commands import plan
+from tests.support.rescheduler.plans import ROOT, WITH_EXTENDER, run_command
+
+CASES = ROOT / "tests" / "cases"
+FULL = CASES / "a2-preferred-node-full" / "objects.yaml"
+ROOMY = CASES / "a2-preferred-node-with-room" / "objects.yaml"
+NOW = ("--now", "2026-11-18T12:00:00Z")
+
+
+def test_json_and_yaml_say_the_same() -> None:
+    told = [run_command("--cluster", ROOMY, *NOW, "-o", form) for form in ("json", "yaml")]
+    assert json.loads(told[0]) == yaml.safe_load(told[1])
+    assert json.loads(told[0])["kind"] == "Plan"
+
+
+def test_a_plan_has_everything_that_was_agreed() -> None:
+    made = json.loads(run_command("--cluster", ROOMY, *NOW, "-o", "json"))
+    assert list(made) == ["kind", "now", "moves", "refused", "nodes", "score", "warnings"]
+    assert list(made["moves"][0]) == [
+        "pod",
+        "uid",
+        "workload",
+        "from",
+        "destinations",
+        "policy",
+        "mode",
+        "level",
+        "gain",
+        "cost",
+        "risk",
+        "worth",
+        "reason",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_table_keeps_to_the_width_of_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run_command("--cluster", FULL, *NOW).splitlines()
+    assert max(map(len, lines)) <= max(width, 60)
+    assert lines[0] == "Plan of 2026-11-18T12:00:00Z: 0 moves, 3 refusals"
+
+
+@pytest.mark.parametrize(
+    ("width", "before", "after"),
+    [
+        (
+            200,
+            "shop/web-1  hdd-1  ssd-1  100%",
+            "2      83.8   other nodes meet more of its preferred node affinity",
+        ),
+        (90, "shop/web-1  hdd-1  ssd-1  100%", "    other nodes meet more of its preferred node affinity"),
+        (60, "shop/web-1", "    other nodes meet more of its preferred node affinity"),
+    ],
+)
+def test_a_narrow_table_leaves_nothing_out(
+    width: int, before: str, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run_command("--cluster", ROOMY, *NOW).splitlines()
+    assert any(line.startswith(before) for line in lines)
+    assert any(line.endswith(after) for line in lines)
+
+
+def test_why_is_told_in_full_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    told = run_command("--cluster", ROOMY, *NOW, "--why", "shop/web-1")
+    assert max(map(len, told.splitlines())) <= 64
+    words = " ".join(told.split())
+    assert words.count("other nodes meet more of its preferred node affinity") == 3
+
+
+def test_many_refusals_are_counted_by_rule(tmp_path: Path) -> None:
+    objects = list(yaml.safe_load_all((CASES / "a8-budget-allows-nothing" / "objects.yaml").read_text()))
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    more = [
+        {**pod, "metadata": {**pod["metadata"], "name": f"more-{number}", "uid": f"more-{number}"}}
+        for number, pod in enumerate(pods)
+    ]
+    file = tmp_path / "many.yaml"
+    file.write_text(yaml.safe_dump_all([*objects, *more[:2], *more[2:9]]))
+    told = run_command("--cluster", file, *NOW)
+    assert "NOT MOVED BY RULE" in told
+    assert "PDB" in told
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "table"])
+def test_why_tells_of_one_pod(form: str) -> None:
+    told = run_command("--cluster", FULL, *NOW, "--why", "shop/web-1", "-o", form)
+    assert "no better node fits" in told
+    assert "LastReady" in told
+
+
+def test_why_of_a_pod_that_nobody_wants_to_move() -> None:
+    told = run_command("--cluster", ROOMY, *NOW, "--why", "shop/db-2")
+    assert told.startswith("shop/db-2 on hdd-1: no policy wants it moved")
+
+
+def test_a_memory_passes_from_plan_to_plan(tmp_path: Path) -> None:
+    memory, cluster = tmp_path / "memory.json", CASES / "a7-one-toleration-for-two-taints" / "objects.yaml"
+    memory.write_text("{}")
+    counts = []
+    for _ in range(3):
+        told = run_command("--cluster", cluster, *NOW, "--memory", memory, "--remember", memory, "-o", "json")
+        counts.append(len(json.loads(told)["moves"]))
+    assert counts == [0, 0, 1]
+
+
+def test_an_annotation_of_the_policys_own_choice_protects(tmp_path: Path) -> None:
+    pinned, asked = tmp_path / "objects.yaml", tmp_path / "policy.yaml"
+    pods = list(yaml.safe_load_all(ROOMY.read_text()))
+    for each in pods:
+        each["metadata"].setdefault("annotations", {})["example.com/pinned"] = "yes"
+    pinned.write_text(yaml.safe_dump_all(pods))
+    head = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerPolicy\n"
+    asked.write_text(f"{head}protections: {{protectedPodAnnotations: [example.com/pinned]}}\n")
+    assert "1 move" in run_command("--cluster", pinned, *NOW)
+    told = run_command("--cluster", pinned, *NOW, "--policy", asked)
+    assert "0 moves" in told
+    assert "annotation example.com/pinned" in " ".join(told.split())
+
+
+def test_an_unreadable_object_is_named_and_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "objects.yaml"
+    bad = "kind: Node\napiVersion: v1\nmetadata: {name: bad}\nstatus: {allocatable: {cpu: lots}}\n"
+    file.write_text(f"{ROOMY.read_text()}---\n{bad}")
+    run_command("--cluster", file, *NOW)
+    assert "passed over: Node bad: status.allocatable.cpu" in capsys.readouterr().err
+
+
+def test_objects_without_a_node_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "objects.json"
+    file.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
+    assert "0 moves" in run_command("--cluster", file, *NOW)
+    assert "there is no node among the objects" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--cluster", "/nowhere"), "/nowhere cannot be read: No such file"),
+        (("--cluster", "/dev/null"), "/dev/null: holds nothing that can be used"),
+        (("--cluster", FULL, "--now", "noon"), "--now: 'noon' is no time"),
+        (("--cluster", FULL, "--why", "nobody"), "there is no pod default/nobody"),
+        (("--cluster", FULL, "--memory", FULL), "is no memory of a plan"),
+        (("--cluster", FULL, "--policy", WITH_EXTENDER), "kind"),
+        (("--cluster", FULL, "--remember", "/nowhere/memory"), "/nowhere/memory cannot be written"),
+        (("--cluster", FULL, "--scheduler-config", FULL), "objects.yaml"),
+        (("--cluster", FULL, "--extender-settings", "/nowhere"), "/nowhere cannot be read"),
+    ],
+)
+def test_bad_input_is_named(arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        run_command(*arguments)
+
+
+def test_what_is_neither_json_nor_yaml_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "objects.yaml"
+    file.write_text("{")
+    with pytest.raises(ConfigurationError, match=r"objects\.yaml: "):
+        run_command("--cluster", file)
+
+
+@pytest.mark.parametrize("version", ["1.35", "v1.36.3"])
+def test_the_version_of_kubernetes_may_be_named(version: str) -> None:
+    assert "1 move" in run_command("--cluster", ROOMY, *NOW, "--kubernetes", version)
+
+
+def test_no_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_command("--cluster", ROOMY, "--kubernetes", "latest")
+    assert "'latest' is no version such as 1.36" in capsys.readouterr().err
+
+
+def test_stdin_is_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, ROOMY.read_bytes())
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert "1 move" in run_command("--cluster", "-", *NOW)
+
+
+class Answering:
+    """A kind that the server has answered about."""
+
+    async def answered(self) -> None:
+        await asyncio.sleep(1)
+
+
+class Silent:
+    """A kind that it never answers about."""
+
+    async def answered(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.looptime
+async def test_a_live_cluster_is_read_once_every_kind_has_answered() -> None:
+    for pods in (Answering(), Silent()):
+        mirror = SimpleNamespace(watchers={"nodes": Answering(), "pods": pods})
+        is_read = await plan._wait(mirror)  # type: ignore[arg-type] # asked for no more
+        assert is_read == isinstance(pods, Answering)

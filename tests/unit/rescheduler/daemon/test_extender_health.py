@@ -1,0 +1,105 @@
+"""Whether the extenders can be asked: told of an asker that answers as it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from reberth.cluster.cache import Cache
+from reberth.cluster.kinds import NODE
+from reberth.records import Node
+from reberth.values import errors
+from reberth.values.refusal import Refused
+from rescheduler.daemon.extender_health import Reach
+from rescheduler.execution.extenders import NO_EXTENDER, Asker, Sought
+from rescheduler.settings import ReschedulerSettings
+from tests.support import builders
+
+pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
+
+
+def _node(name: str) -> Node:
+    built = builders.node(name)
+    built["metadata"]["resourceVersion"] = "7"
+    return builders.as_record(Node, built)
+
+
+class FakeAsker:
+    """Answers what it holds, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: Refused | errors.ReberthError | None = None
+        self.asked: list[Sought] = []
+
+    async def refuse_unseen(self, sought: Iterable[Sought]) -> Refused | None:
+        self.asked.extend(sought)
+        if isinstance(self.answer, errors.ReberthError):
+            raise self.answer
+        return self.answer
+
+
+class Tried:
+    """What tries, whom it asks, and when it told of a change."""
+
+    def __init__(self, *, nodes: Iterable[str] = ("n1", "n2"), extender: str = "required") -> None:
+        cache = Cache(version=(1, 36))
+        found = [_node(name) for name in nodes]
+        cache.replace(NODE, found, "9")
+        self.settings = msgspec.structs.replace(ReschedulerSettings(), extender=extender)
+        self.asker = FakeAsker()
+        self.changes: list[float] = []
+        clock = asyncio.get_running_loop().time
+        self.reach = Reach(
+            cast("Asker", self.asker),
+            cache,
+            settings=lambda: self.settings,
+            on_change=lambda: self.changes.append(clock()),
+        )
+
+
+@asynccontextmanager
+async def trying(**how: Any) -> AsyncIterator[Tried]:
+    tried = Tried(**how)
+    task = asyncio.create_task(tried.reach.follow())
+    await asyncio.sleep(0.01)
+    yield tried
+    task.cancel()
+
+
+async def test_all_is_well_while_they_answer_what_a_move_would_ask() -> None:
+    async with trying() as tried:
+        await asyncio.sleep(10)
+        assert tried.reach.refused is None
+        assert tried.changes == []
+    assert {each.resource for each in tried.asker.asked} == {"nodes"}
+    assert len(tried.asker.asked) == 3
+
+
+async def test_the_brake_is_on_while_they_are_away_and_lets_go_by_itself() -> None:
+    async with trying() as tried:
+        tried.asker.answer = NO_EXTENDER
+        await asyncio.sleep(11)
+        assert tried.reach.refused == Refused("ExtendersAway", "there is no extender to be asked")
+        tried.asker.answer = None
+        await asyncio.sleep(5)
+        assert tried.reach.refused is None
+    assert len(tried.changes) == 2
+
+
+async def test_an_api_server_that_does_not_tell_where_they_are_is_the_reason() -> None:
+    async with trying() as tried:
+        tried.asker.answer = errors.Forbidden("list endpointslices", "not for you")
+        await asyncio.sleep(5)
+        assert tried.reach.refused is not None
+        assert "not for you" in tried.reach.refused.reason
+
+
+@pytest.mark.parametrize("how", [{"extender": "none"}, {"nodes": ()}])
+async def test_nobody_is_asked_where_nothing_depends_on_it(how: Any) -> None:
+    async with trying(**how) as tried:
+        await asyncio.sleep(10)
+    assert tried.asker.asked == []
+    assert tried.reach.refused is None

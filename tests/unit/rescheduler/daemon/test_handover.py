@@ -1,0 +1,303 @@
+"""A move that is handed over: from the one who asks to the one who leads, whoever of them dies."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from reberth.client.api import Api
+from reberth.client.lease import LEASES, LeaseSettings
+from reberth.cluster.resources import HISTORIES
+from reberth.memory.history import Ending
+from reberth.records import Lease, LeaseSpec, ObjectMeta
+from reberth.values import errors
+from reberth.values.refusal import Refused
+from rescheduler.commands.handover import Customer
+from rescheduler.daemon.handover import Receiver
+from rescheduler.execution.dispatcher import Carrier
+from rescheduler.moves.handover_request import BUSY, LIFE, Request, find_answer, place, prolong, read_request
+from rescheduler.moves.lifecycle import MANUAL
+from tests.support.rescheduler.crash_simulator import FakeApi, Killed, Late, World, equip
+
+pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
+
+LEASE = LeaseSettings()
+ASKED = Request("00000000000a", "shop", "web-1", "uid-web-1", ("n2",), "why not", "2020-01-01T00:00:00Z")
+HELD = Refused("LeaseHeld", "somebody holds the lease")
+PAUSED = Refused("Paused", "for a while")
+
+
+def make_world() -> World:
+    world = World()
+    world.put(LEASES, Lease(ObjectMeta(name=LEASE.name, namespace=LEASE.namespace), LeaseSpec("leader")))
+    return world
+
+
+def lease_of(world: World) -> Lease:
+    return cast("Lease", world.objects[LEASES.name, LEASE.namespace, LEASE.name])
+
+
+def put_request(world: World, request: Request = ASKED, *, life: float = LIFE) -> Request:
+    """Put a request there that ends so much later."""
+    lease, until = lease_of(world), prolong(request, world.now() + life - LIFE)
+    placed = place(lease.metadata.annotations or {}, until, now=world.now())
+    assert not isinstance(placed, Refused)
+    world.put(LEASES, replace(lease, metadata=replace(lease.metadata, annotations=dict(placed))))
+    return until
+
+
+@asynccontextmanager
+async def leading(
+    world: World, api: FakeApi, *, name: str = "leader", **changes: Any
+) -> AsyncIterator[Receiver]:
+    """A leader that has taken up what it found, and sees the lease twice a second."""
+    equipment = dataclasses.replace(equip(world, api), **changes)
+    async with asyncio.TaskGroup() as group:
+        carrier = Carrier(equipment, group, on_end=lambda _planned, _evicted: None)
+        await carrier.resume()
+        receiver = Receiver(equipment, carrier, LEASE, identity=name)
+        tasks = [group.create_task(receiver.receive_for_ever()), group.create_task(show(world, receiver))]
+        yield receiver
+        await carrier.finished()
+        for task in tasks:
+            task.cancel()
+
+
+async def show(world: World, receiver: Receiver) -> None:
+    while True:
+        receiver.look(lease_of(world))
+        await asyncio.sleep(0.5)
+
+
+def ask(world: World, request: Request = ASKED) -> tuple[asyncio.Task[Ending | Refused], list[str]]:
+    said: list[str] = []
+    client = cast("Api", FakeApi(world))
+    customer = Customer(client, LEASE, request, tell=said.append, clock=world.now)
+    return asyncio.create_task(customer.get_served(HELD)), said
+
+
+async def test_a_move_is_handed_over_carried_out_and_followed() -> None:
+    world = make_world()
+    async with leading(world, FakeApi(world)):
+        served, said = ask(world)
+        ending = await served
+    assert isinstance(ending, Ending)
+    assert (ending.is_well, ending.landed_on) == (True, "n2")
+    assert world.evictions == [(ASKED.move, "uid-web-1")]
+    assert said == ["handed over to leader", f"{ASKED.move}: web-1 off n1", f"{ASKED.move}: {ending}"]
+    history = world.history()
+    assert history is not None
+    (past,) = history.status.past or ()
+    assert (past.id, past.policy, past.reason) == (ASKED.move, MANUAL, "why not")
+
+
+async def test_the_phases_of_a_move_are_told_as_they_come() -> None:
+    world = make_world()
+    world.late = -60.0  # the pod is so young that the daemon waits before it begins
+    lost = {2: Late("evict", "nobody knows")}  # of the real one, after the dry run
+    async with leading(world, FakeApi(world, refusals=lost)):
+        served, said = ask(world)
+        ending = await served
+    assert said == [
+        "handed over to leader",
+        f"{ASKED.move}: web-1 off n1 to n2",
+        "its note is written",
+        "evicted: waiting for the replacement",
+        f"{ASKED.move}: {ending}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"pod": "web-9"}, "NoSuchPod"),
+        ({"uid": "uid-of-another"}, "NoSuchPod"),
+        ({"to": ("n1",)}, "NoFeasibleDestination"),
+        ({"to": ()}, "NoFeasibleDestination"),
+    ],
+)
+async def test_a_request_is_refused_by_the_rules_of_the_command(
+    changes: Mapping[str, Any], rule: str
+) -> None:
+    world = make_world()
+    async with leading(world, FakeApi(world)):
+        served, said = ask(world, replace(ASKED, **changes))
+        refused = await served
+    assert isinstance(refused, Refused)
+    assert refused.rule == rule
+    assert said == []
+    assert world.evictions == []
+    assert world.history() is None
+
+
+async def test_what_halts_manual_moves_refuses_them_and_what_halts_a_plan_does_not() -> None:
+    for halted, count in ((MANUAL, 0), ("underUtilisedNodes", 1)):
+        world = make_world()
+
+        def halt(policy: str, halted: str = halted) -> Refused | None:
+            return PAUSED if policy == halted else None
+
+        async with leading(world, FakeApi(world), halt=halt):
+            came = await ask(world)[0]
+        assert (came == PAUSED) == (halted == MANUAL)
+        assert len(world.evictions) == count
+
+
+async def test_a_no_that_comes_after_the_yes_is_told_with_its_rule() -> None:
+    world = make_world()
+    world.late = -60.0  # the pod is so young that the daemon waits before it begins
+    api = FakeApi(world, refusals={1: errors.Forbidden("evict", "not this one")})
+    async with leading(world, api):
+        served, said = ask(world)
+        refused = await served
+    assert refused == Refused("Forbidden", "not this one")
+    assert said[0] == "handed over to leader"
+    assert world.evictions == []
+    assert world.noted() == set()
+
+
+async def test_a_second_request_for_a_pod_that_is_being_moved_is_refused() -> None:
+    world = make_world()
+    async with leading(world, FakeApi(world)) as receiver:
+        first, second = put_request(world), replace(ASKED, id="00000000000b")
+        await receiver.receive(first)
+        await receiver.receive(put_request(world, second))
+    answer = find_answer(lease_of(world).metadata.annotations, second.id)
+    assert answer is not None
+    assert answer.refused is not None
+    assert answer.refused.rule == "MoveUnderWay"
+    assert [move for move, _ in world.evictions] == [ASKED.move]
+
+
+async def test_of_two_who_believe_that_they_lead_one_begins_the_move() -> None:
+    world = make_world()
+    said: tuple[list[str], list[str]] = ([], [])
+    async with (
+        leading(world, FakeApi(world), name="old", tell=said[0].append) as old,
+        leading(world, FakeApi(world), name="new", tell=said[1].append) as new,
+    ):
+        request = put_request(world)
+        await asyncio.gather(old.receive(request), new.receive(request))
+    assert len(world.evictions) == 1
+    assert sorted(map(bool, said)) == [False, True]
+
+
+async def test_a_request_whose_time_is_over_is_refused_and_never_begun() -> None:
+    world = make_world()
+    async with leading(world, FakeApi(world)) as receiver:
+        request = put_request(world, life=1.0)
+        await receiver.receive(replace(request, until=prolong(request, world.now() - LIFE).until))
+    answer = find_answer(lease_of(world).metadata.annotations, ASKED.id)
+    assert answer is not None
+    assert answer.refused is not None
+    assert answer.refused.rule == "RequestExpired"
+    assert world.evictions == []
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("dies_at", range(1, 12))
+async def test_whoever_dies_the_pod_is_evicted_once_at_most_and_nothing_is_left(
+    dies_at: int, *, after: bool
+) -> None:
+    world = make_world()
+    request = put_request(world)
+    with suppress(BaseExceptionGroup):
+        async with leading(world, FakeApi(world, dies_at=dies_at, after=after)) as receiver:
+            with suppress(Killed):
+                await receiver.receive(request)
+    async with leading(world, FakeApi(world), name="heir"):
+        await asyncio.sleep(2)
+    assert len(world.evictions) <= 1
+    assert read_request(lease_of(world).metadata.annotations) is None
+    history = world.history()
+    assert history is None or not history.status.open
+    is_answered_only = (dies_at, after) in ((1, True), (2, False))
+    assert (history is None) == is_answered_only
+
+
+async def test_a_move_that_its_daemon_took_and_never_began_is_said_to_be_none() -> None:
+    world = make_world()
+    served, said = ask(world)
+    await asyncio.sleep(0.1)
+    request = read_request(lease_of(world).metadata.annotations)
+    assert request is not None
+    with suppress(BaseExceptionGroup):
+        async with leading(world, FakeApi(world, dies_at=1, after=True)):
+            await asyncio.sleep(1)
+    async with leading(world, FakeApi(world), name="heir"):
+        refused = await served
+    assert isinstance(refused, Refused)
+    assert refused.rule == "NotBegun"
+    assert said == ["handed over to leader"]
+    assert world.evictions == []
+
+
+async def test_an_answer_that_could_not_be_written_is_given_when_the_lease_is_seen_again() -> None:
+    world = make_world()
+    async with leading(world, FakeApi(world, troubles={1: errors.Forbidden("patch", "for a while")})):
+        assert isinstance(await ask(world)[0], Ending)
+    assert len(world.evictions) == 1
+
+
+async def test_what_nobody_brings_to_its_end_is_not_waited_for_for_ever() -> None:
+    """Its history stands open, is deleted, or says that it was dropped and nobody says why."""
+    for change, came in ((None, "Unended"), ("deleted", "Gone"), ("dropped", "MoveDropped")):
+        world = make_world()
+        served, _ = ask(world)
+        await asyncio.sleep(0.1)
+        with suppress(BaseExceptionGroup):
+            async with leading(world, FakeApi(world, dies_at=6)):
+                await asyncio.sleep(2)
+        await asyncio.sleep(1)
+        (key,) = (key for key in world.objects if key[0] == HISTORIES.name)
+        if change == "dropped":
+            async with leading(world, FakeApi(world, refusals={1: errors.Forbidden("evict", "no")})):
+                await asyncio.sleep(1)
+        elif change == "deleted":
+            del world.objects[key]
+        ended = await served
+        assert (ended.rule if isinstance(ended, Refused) else ended.outcome) == came
+
+
+async def test_where_nobody_takes_requests_the_lease_is_held_and_the_request_withdrawn() -> None:
+    world = make_world()
+    refused = await ask(world)[0]
+    expected = "somebody holds the lease, and nobody took the move within 20 s"
+    assert refused == Refused("LeaseHeld", expected)
+    assert read_request(lease_of(world).metadata.annotations) is None
+
+
+async def test_another_ones_request_is_waited_for_a_little_and_then_named() -> None:
+    world = make_world()
+    other = put_request(world, replace(ASKED, id="00000000000b"))
+    assert await ask(world)[0] == BUSY
+    assert read_request(lease_of(world).metadata.annotations) == other
+
+
+async def test_who_leaves_before_the_answer_takes_the_request_along() -> None:
+    world = make_world()
+    served, said = ask(world)
+    await asyncio.sleep(1)
+    served.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await served
+    assert said == ["the request is withdrawn"]
+    assert read_request(lease_of(world).metadata.annotations) is None
+
+
+async def test_who_leaves_later_leaves_the_move_to_the_daemon() -> None:
+    world = make_world()
+    world.late = -60.0  # the pod is so young that the daemon waits before it begins
+    async with leading(world, FakeApi(world)):
+        served, said = ask(world)
+        await asyncio.sleep(0.8)
+        served.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await served
+        await asyncio.sleep(3)
+    assert said[-1] == f"{ASKED.move} goes on: leader carries it out"
+    assert [move for move, _ in world.evictions] == [ASKED.move]

@@ -1,0 +1,150 @@
+"""Cycles: what is begun of a plan, and what is remembered of it."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from reberth.client.lease import LeaseLost
+from reberth.cluster.object_files import from_objects
+from reberth.runtime.metrics import REGISTRY
+from reberth.values import errors
+from reberth.values.refusal import Refused
+from rescheduler.daemon.loop import Cycler, Scene
+from rescheduler.execution.dispatcher import Carrier
+from rescheduler.execution.worker_thread import think_here
+from rescheduler.model.plan import PlannedMove
+from tests.support.builders import node
+from tests.support.rescheduler.plans import NOW, VERSION, WORLD, policy, replica
+
+EAGER = {
+    "level": 5,
+    "worth": 0,
+    "policies": {
+        "underUtilisedNodes": {
+            "hotAfter": 1,
+            "low": {"cpu": "30%"},
+            "high": {"cpu": "50%"},
+        }
+    },
+    "protections": {"minReplicas": 1},
+}
+
+
+class FakeCarrier:
+    """Takes moves, and does nothing with them."""
+
+    def __init__(self, *, refuses: int = 0, fails: Exception | None = None) -> None:
+        self.begun: list[PlannedMove] = []
+        self.failed = fails is not None
+        self.waiting = 0
+        self.resumed = 0
+        self._refuses = refuses
+        self._fails = fails
+
+    def __len__(self) -> int:
+        return len(self.begun)
+
+    def has_orphans(self) -> bool:
+        return False
+
+    async def resume(self) -> None:
+        self.resumed += 1
+        if self._fails:
+            raise self._fails
+
+    def begin(self, planned: PlannedMove) -> bool:
+        self._refuses -= 1
+        if self._refuses >= 0:
+            return False
+        self.begun.append(planned)
+        return True
+
+
+def cycler(*, halt: Callable[[], Refused | None] = lambda: None, mode: str = "apply") -> Cycler:
+    full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
+    peers = [replica(f"peer-{n}", f"web-{n}", "n3", cpu="10m") for n in range(7)]
+    reading = from_objects([node("n1"), node("n2"), node("n3"), *full, *peers], now=NOW, version=VERSION)
+    assert not reading.faults
+    scene = Scene(
+        contents=lambda: cast("Any", dict(reading.snapshot.contents)),
+        policy=lambda: policy(**EAGER, mode=mode),
+        world=lambda: WORLD,
+        clock=lambda: NOW,
+        warnings=lambda: ["mind the gap"],
+        think=think_here,
+        halt=halt,
+    )
+    return Cycler(scene, None)
+
+
+async def run(one: Cycler, carrier: FakeCarrier) -> None:
+    await one.cycle("start", cast("Carrier", carrier))
+
+
+def remembered(one: Cycler) -> int:
+    assert one._memory is not None
+    return len(one._memory.moved)
+
+
+async def test_the_moves_of_a_plan_are_begun_in_its_order_and_remembered() -> None:
+    one, carrier = cycler(), FakeCarrier()
+    await run(one, carrier)
+    assert one.last is not None
+    assert carrier.begun == list(one.last.plan.moves) != []
+    assert remembered(one) == len(carrier.begun)
+    assert one.last.plan.warnings[0] == "mind the gap"
+
+
+@pytest.mark.parametrize("why", ["halted", "waiting", "recommend"])
+async def test_what_is_not_begun_is_shown_and_not_remembered(why: str) -> None:
+    paused = Refused("Paused", "for a while")
+    one = cycler(
+        halt=lambda: paused if why == "halted" else None, mode="recommend" if why == "recommend" else "apply"
+    )
+    carrier = FakeCarrier()
+    carrier.waiting = int(why == "waiting")
+    await run(one, carrier)
+    assert one.last is not None
+    assert one.last.plan.moves
+    assert carrier.begun == []
+    assert remembered(one) == 0
+
+
+async def test_a_move_that_did_not_take_place_is_forgotten() -> None:
+    one, carrier = cycler(), FakeCarrier(refuses=1)
+    await run(one, carrier)
+    assert one.last is not None
+    count = len(one.last.plan.moves)
+    assert count > 1
+    assert remembered(one) == count - 1
+    dropped, *kept = carrier.begun
+    one.forget(dropped)
+    one.forget(dropped)
+    assert remembered(one) == count - 2
+    for each in kept:
+        one.settle(each)
+        one.forget(each)
+    assert remembered(one) == count - 2
+
+
+def failed() -> float:
+    labels = {"wake": "start", "result": "failed"}
+    return REGISTRY.get_sample_value("reberth_rescheduler_cycles_total", labels) or 0
+
+
+@pytest.mark.parametrize("error", [errors.Unreachable("list", "down"), ValueError("a fault of ours")])
+async def test_a_cycle_that_fails_is_counted_and_the_next_one_begins_anew(error: Exception) -> None:
+    one, before = cycler(), failed()
+    await run(one, FakeCarrier(fails=error))
+    assert (failed(), one.last) == (before + 1, None)
+    carrier = FakeCarrier()
+    carrier.failed = True
+    await run(one, carrier)
+    assert carrier.resumed == 1
+    assert one.last is not None
+
+
+async def test_a_lost_lease_ends_the_cycles() -> None:
+    with pytest.raises(LeaseLost):
+        await run(cycler(), FakeCarrier(fails=LeaseLost("gone")))

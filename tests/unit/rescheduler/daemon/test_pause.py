@@ -1,0 +1,130 @@
+"""The pause: what the lease says, as it is read."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from reberth.client.api import Api
+from reberth.client.lease import LeaseSettings
+from reberth.cluster.cache import DELETED, MODIFIED
+from reberth.protocol.response import Line, Page
+from reberth.records import Lease, LeaseSpec, ObjectMeta
+from reberth.values import errors
+from rescheduler.daemon.pause import ANNOTATION, PAUSED, Pause
+
+pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
+
+
+def lease(word: str | None) -> Lease:
+    annotations = None if word is None else {ANNOTATION: word}
+    return Lease(ObjectMeta(name="reberth-rescheduler", annotations=annotations), LeaseSpec())
+
+
+class Server:
+    """Lists one lease, and sends events until somebody takes the line."""
+
+    def __init__(self, first: Lease | None) -> None:
+        self.listed = first
+        self.events: asyncio.Queue[Line[Lease] | errors.ApiError] = asyncio.Queue()
+        self.asked: list[dict[str, Any]] = []
+        self.forbidden: errors.Forbidden | None = None
+
+    async def list_pages(self, _resource: Any, **where: Any) -> AsyncIterator[Page[Lease]]:
+        self.asked.append(where)
+        if self.forbidden:
+            raise self.forbidden
+        yield Page([self.listed] if self.listed else [], "7", "")
+
+    @asynccontextmanager
+    async def watch(
+        self, _resource: Any, *, since: str, seconds: float, **where: Any
+    ) -> AsyncIterator[AsyncIterator[Line[Lease]]]:
+        assert (since, seconds > 0, where) == ("7", True, self.asked[-1])
+
+        async def lines() -> AsyncIterator[Line[Lease]]:
+            while True:
+                event = await self.events.get()
+                if isinstance(event, errors.ApiError):
+                    raise event
+                yield event
+
+        yield lines()
+
+
+@asynccontextmanager
+async def pausing(first: Lease | None) -> AsyncIterator[tuple[Server, Pause, list[float]]]:
+    server, ends = Server(first), list[float]()
+    clock = asyncio.get_running_loop().time
+    pause = Pause(cast("Api", server), LeaseSettings(), on_end=lambda: ends.append(clock()))
+    task = asyncio.create_task(pause.follow())
+    await asyncio.sleep(0.01)
+    yield server, pause, ends
+    task.cancel()
+
+
+async def test_the_annotation_pauses_and_lets_go() -> None:
+    async with pausing(lease(None)) as (server, pause, ends):
+        steps = [("true", True), ("yes", False), ("true", True), (None, False)]
+        for word, paused in steps:
+            server.events.put_nowait(Line(MODIFIED, lease(word)))
+            await asyncio.sleep(0.01)
+            assert pause.refused == (PAUSED if paused else None)
+        assert len(ends) == 2
+    assert server.asked == [
+        {"namespace": "reberth-system", "fieldSelector": "metadata.name=reberth-rescheduler"}
+    ]
+
+
+async def test_a_pause_holds_while_the_lease_cannot_be_read_and_ends_with_it() -> None:
+    async with pausing(lease("true")) as (server, pause, ends):
+        server.events.put_nowait(errors.Unreachable("watch", "gone"))
+        await asyncio.sleep(0.5)
+        assert pause.refused == PAUSED
+        assert list(pause.list_warnings())[1:] == [
+            "the lease reberth-system/reberth-rescheduler is not watched: watch: gone"
+        ]
+        server.listed = None
+        await asyncio.sleep(1)
+        assert pause.refused is None
+        server.events.put_nowait(Line(MODIFIED, lease("true")))
+        await asyncio.sleep(0.01)
+        server.events.put_nowait(Line(DELETED, lease("true")))
+        await asyncio.sleep(0.01)
+        assert pause.refused is None
+        assert len(ends) == 2
+
+
+async def test_who_may_not_watch_the_lease_says_so_until_he_may() -> None:
+    async with pausing(lease(None)) as (server, pause, _):
+        assert list(pause.list_warnings()) == []
+        server.forbidden = errors.Forbidden("list", "not for you")
+        server.events.put_nowait(server.forbidden)
+        await asyncio.sleep(5)
+        assert list(pause.list_warnings()) == [
+            "the lease reberth-system/reberth-rescheduler is not watched: list: not for you"
+        ]
+        server.forbidden = None
+        await asyncio.sleep(1.1)
+        assert list(pause.list_warnings()) == []
+
+
+async def test_a_lease_that_is_gone_is_missed_and_one_that_never_was_is_not() -> None:
+    async with pausing(None) as (server, pause, _):
+        assert list(pause.list_warnings()) == []
+        server.events.put_nowait(Line(MODIFIED, lease("true")))
+        server.events.put_nowait(Line(DELETED, lease("true")))
+        await asyncio.sleep(0.01)
+        assert list(pause.list_warnings()) == [
+            "the lease reberth-system/reberth-rescheduler is not watched: it is gone"
+        ]
+
+
+async def test_a_watch_that_has_died_unseen_is_begun_again() -> None:
+    async with pausing(lease(None)) as (server, pause, _):
+        server.listed = lease("true")
+        await asyncio.sleep(37)
+        assert pause.refused == PAUSED
+        assert len(server.asked) == 2

@@ -1,0 +1,24 @@
+"""What a daemon says of itself at /readyz."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from reberth.client.access import Access
+from rescheduler.daemon.process import Daemon
+
+HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: "
+
+
+@pytest.mark.parametrize(("lost", "ending"), [("", ""), ("no answer", "; it was lost here: no answer")])
+def test_who_does_not_lead_any_more_says_why(lost: str, ending: str, tmp_path: Path) -> None:
+    settings, policy = tmp_path / "ReschedulerSettings", tmp_path / "ReschedulerPolicy"
+    for file in (settings, policy):
+        file.write_text(f"{HEAD}{file.name}\n")
+    daemon = Daemon(settings, policy, Access())
+    daemon._lost = lost
+    outfit: Any = SimpleNamespace(list_warnings=list, mirror=SimpleNamespace(troubles=dict))
+    said = list(daemon._list_remarks(cast("Any", outfit)))
+    assert said == [f"standing by: another process leads, or nobody does yet{ending}"]

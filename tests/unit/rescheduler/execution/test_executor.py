@@ -1,0 +1,185 @@
+"""A move that dies at every one of its writes, and its heirs that die too.
+
+Exhaustively: for every number of the write, before and after it took effect, for the first process and for
+the one that resumes; with every kind of answer to the eviction; resumed at once or when the move's time is
+over.
+"""
+
+from collections.abc import Mapping
+from itertools import count, product
+
+import pytest
+
+from reberth.records import DebitState, Outcome
+from reberth.values import errors
+from reberth.values.errors import ApiError
+from reberth.values.refusal import Refused
+from rescheduler.execution.executor import Executor, Order
+from rescheduler.execution.orders import compose_order
+from rescheduler.execution.recovery import resume
+from rescheduler.telemetry.events import Report
+from tests.support.rescheduler.crash_simulator import (
+    Evacuated,
+    FakeApi,
+    Killed,
+    Late,
+    Lost,
+    Overtaken,
+    World,
+    equip,
+)
+
+NO_BUDGET = errors.TooManyRequests("evict", "no", causes=[("DisruptionBudget", "none left", "")])
+EVACUATED = Evacuated(
+    "evict", 'webhook "w" denied the request: Eviction triggered evacuation of VMI "shop/a"'
+)
+# What the first and the second request for an eviction (the dry run, and the true one) are answered.
+ANSWERS: Mapping[str, Mapping[int, ApiError]] = {
+    "granted": {},
+    "dry run refused": {1: NO_BUDGET},
+    "refused": {2: NO_BUDGET},
+    "answer lost": {2: Lost("evict", "reset")},
+    "request lost": {2: errors.Unanswered("evict", "reset")},
+    "evacuated": dict.fromkeys((1, 2), EVACUATED),
+    "overtaken": {2: Overtaken("evict", "no such pod")},
+    "overtaken at the dry run": {1: Overtaken("evict", "no such pod")},
+}
+LATE = {2: Late("evict", "no answer within 30 s")}
+
+
+async def order_and_move(api: FakeApi) -> Report:
+    equipment = equip(api.world, api)
+    order = await compose_order(equipment, "shop", "web-1", to=("n2", "n3"), reason="why not")
+    assert isinstance(order, Order)
+    return await Executor(equipment).move(order)
+
+
+async def take_over(api: FakeApi) -> None:
+    equipment = equip(api.world, api)
+    executor = Executor(equipment)
+    for one in (await resume(equipment, executor)).unfinished:
+        await executor.follow(one.case, one.entry)
+
+
+def check(world: World) -> None:
+    """One decision was made: its traces agree with what has happened to the pod."""
+    assert len(world.evictions) <= 1
+    history = world.history()
+    assert not world.debits() if history is None else not history.status.open
+    past = (history.status.past or ()) if history else ()
+    assert len(past) <= 1
+    for move in past:
+        evicted = move.evicted_at is not None
+        assert evicted == bool(world.evictions)
+        assert (move.outcome == Outcome.REFUSED) == (not evicted)
+        assert world.noted() == ({move.id} if evicted else set())
+        states = {debit.state for debit in world.debits().values()}
+        assert states == ({DebitState.SPENT} if evicted else set())
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("late", [0.0, 400.0], ids=["at once", "late"])
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_whoever_dies_and_wherever_one_decision_evicts_once(answer: str, late: float) -> None:
+    for first in count(1):
+        for after, heir_dies in product((False, True), range(12)):
+            world = World()
+            api = FakeApi(world, dies_at=first, after=after, refusals=ANSWERS[answer])
+            try:
+                await order_and_move(api)
+            except Killed:
+                world.late = late
+            else:
+                check(world)
+                assert first > 5
+                return
+            heir = FakeApi(world, dies_at=heir_dies, after=after)
+            try:
+                await take_over(heir)
+            except Killed:
+                await take_over(FakeApi(world))
+            check(world)
+            await take_over(FakeApi(world))
+            check(world)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("answer", "outcome", "rule"),
+    [
+        ("granted", Outcome.UNKNOWN, None),
+        ("dry run refused", Outcome.REFUSED, "PDB"),
+        ("refused", Outcome.REFUSED, "PDB"),
+        ("answer lost", Outcome.UNKNOWN, None),
+        ("evacuated", Outcome.UNKNOWN, None),
+        ("request lost", Outcome.REFUSED, "Unanswered"),
+        ("overtaken", Outcome.UNKNOWN, None),
+        ("overtaken at the dry run", Outcome.UNKNOWN, None),
+    ],
+)
+async def test_an_undisturbed_move_ends_as_the_api_server_says(
+    answer: str, outcome: Outcome, rule: str | None
+) -> None:
+    world = World()
+    report = await order_and_move(FakeApi(world, refusals=ANSWERS[answer]))
+    assert report.ending.outcome == outcome
+    assert (report.refused.rule if report.refused else None) == rule
+    assert report.ending.landed_on == ("n2" if rule is None else None)
+    check(world)
+
+
+@pytest.mark.looptime
+async def test_a_move_whose_debit_is_lost_is_undone_and_says_so() -> None:
+    world = World()
+    with pytest.raises(Killed):
+        await order_and_move(FakeApi(world, dies_at=7))  # before the dry run
+    del world.objects["moveledgers", "", "default"]
+    api = FakeApi(world)
+    equipment = equip(world, api)
+    (report,) = (await resume(equipment, Executor(equipment))).reports
+    assert report.refused
+    assert report.refused.rule == "DebitLost"
+    assert not world.evictions
+    assert not world.noted()
+
+
+@pytest.mark.looptime
+async def test_an_eviction_that_takes_effect_late_is_waited_for() -> None:
+    world = World()
+    report = await order_and_move(FakeApi(world, refusals=LATE))
+    assert report.refused is None
+    assert len(world.evictions) == 1
+    check(world)
+
+
+@pytest.mark.looptime
+async def test_a_debit_without_a_move_is_spent_and_a_second_move_waits_its_turn() -> None:
+    world = World()
+    with pytest.raises(Killed):
+        await order_and_move(FakeApi(world, dies_at=5))  # before the note
+    assert {debit.state for debit in world.debits().values()} == {DebitState.TENTATIVE}
+    second = await order_and_move(FakeApi(world))
+    assert isinstance(second.refused, Refused)
+    assert second.refused.rule == "MoveUnderWay"
+    world.objects = {key: kept for key, kept in world.objects.items() if key[0] != "evictionhistories"}
+    await take_over(FakeApi(world))
+    assert {debit.state for debit in world.debits().values()} == {DebitState.SPENT}
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("write", range(2, 12))
+async def test_a_workload_that_is_deleted_in_the_middle_leaves_neither_note_nor_doubt(write: int) -> None:
+    """Its history goes with it, right after any write."""
+    world = World()
+    api = FakeApi(world, dies_at=write, after=True)
+
+    def delete_instead() -> None:
+        world.objects = {key: kept for key, kept in world.objects.items() if key[0] != "evictionhistories"}
+
+    api._die = delete_instead  # type: ignore[method-assign] # the write that would kill deletes instead
+    report = await order_and_move(api)
+    assert report.ending.outcome in (Outcome.REFUSED, Outcome.GONE, Outcome.UNKNOWN)
+    assert DebitState.TENTATIVE not in {debit.state for debit in world.debits().values()}
+    assert len(world.evictions) == (report.refused is None)
+    if not world.evictions:
+        assert not world.noted()

@@ -1,0 +1,53 @@
+"""The order of a plan is kept where moves share a node."""
+
+import asyncio
+
+import pytest
+
+from rescheduler.execution.node_order import Turn, Turns
+
+pytestmark = pytest.mark.asyncio
+
+
+async def see(turn: Turn) -> bool:
+    """Whether its turn comes without anybody else's doing."""
+    try:
+        async with asyncio.timeout(0.01):
+            await turn.come()
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.looptime
+async def test_only_moves_that_share_a_node_wait_for_each_other() -> None:
+    turns = Turns()
+    first, second, apart, third = (
+        turns.take(nodes) for nodes in (("a", "b"), ("a", "c"), ("d", "e"), ("c", "f"))
+    )
+    assert [await see(turn) for turn in (first, second, apart, third)] == [True, False, True, False]
+    assert turns.waiting == 2
+    first.pass_on()
+    assert [await see(turn) for turn in (second, third)] == [True, False]
+    second.pass_on()
+    second.pass_on()
+    assert await see(third)
+    assert turns.waiting == 0
+
+
+@pytest.mark.looptime
+async def test_who_has_passed_on_holds_nobody_up() -> None:
+    turns = Turns()
+    turns.take(("a",)).pass_on()
+    assert await see(turns.take(("a",)))
+
+
+@pytest.mark.looptime
+async def test_who_gives_up_waiting_lets_the_next_one_wait_for_the_first() -> None:
+    turns = Turns()
+    first, second, third = (turns.take(("a",)) for _ in range(3))
+    assert not await see(second)
+    second.pass_on()
+    assert not await see(third)
+    first.pass_on()
+    assert await see(third)

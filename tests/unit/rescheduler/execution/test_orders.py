@@ -1,0 +1,179 @@
+"""Orders from wishes, and what a forecast adds to a move."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reberth.cluster.resources import HISTORIES, NODES, PODS
+from reberth.cluster.snapshot import Snapshot
+from reberth.memory.notes import ANNOTATION
+from reberth.records import Node, OpenMove, Outcome, OwnerSpec, Pod
+from reberth.values.refusal import Refused
+from rescheduler.execution.context import Equipment
+from rescheduler.execution.executor import Executor, Order
+from rescheduler.execution.orders import compose_order
+from rescheduler.model.plan import LandingScores
+from rescheduler.telemetry.events import Report
+from tests.support import builders
+from tests.support.memory.objects import web_pod
+from tests.support.rescheduler.crash_simulator import REPLICA_SETS, FakeApi, World, equip
+
+pytestmark = pytest.mark.looptime
+NO_ROOM = Refused("NoFeasibleDestination", "no node has room")
+
+
+class Oracle:
+    """A forecast that says what it is told; a refusal counts from the nth question on."""
+
+    def __init__(self, *, scores: LandingScores | None = None, refuses_from: int = 99) -> None:
+        self.scores = scores
+        self.refuses_from = refuses_from
+        self.asked = 0
+
+    def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
+        assert pod.metadata.name in {row.name for row in snapshot.pods.rows}
+        return ("n3", "n2")
+
+    def refuse_destinations(self, snapshot: Snapshot, _pod: Pod, destinations: tuple[str, ...]) -> Any:
+        assert set(destinations) <= {node.metadata.name for node in snapshot.nodes.records}
+        self.asked += 1
+        return NO_ROOM if self.asked >= self.refuses_from else None
+
+    def score_landing(self, _snapshot: Snapshot, _move: OpenMove, landed_on: str) -> LandingScores | None:
+        assert landed_on == "n2"
+        return self.scores
+
+
+def with_forecast(world: World, forecast: Oracle | None) -> Equipment:
+    return dataclasses.replace(equip(world, FakeApi(world)), forecast=forecast)
+
+
+async def wish(world: World, *to: str, forecast: Oracle | None = None) -> Order | Refused:
+    return await compose_order(with_forecast(world, forecast), "shop", "web-1", to=to, reason="why not")
+
+
+async def carry_out(world: World, *to: str, forecast: Oracle | None = None) -> Report:
+    equipment = with_forecast(world, forecast)
+    order = await compose_order(equipment, "shop", "web-1", to=to, reason="why not")
+    assert isinstance(order, Order)
+    return await Executor(equipment).move(order)
+
+
+async def test_an_order_knows_the_root_owner_and_the_usable_destinations_in_their_order() -> None:
+    order = await wish(World(), "n3", "nowhere", "n2")
+    assert isinstance(order, Order)
+    assert (order.signature.root.kind, order.signature.root.uid) == ("Deployment", "uid-deployment")
+    assert (order.destinations, order.policy) == (("n3", "n2"), "manual")
+
+
+async def test_without_destinations_the_forecast_is_asked_and_without_it_there_is_no_order() -> None:
+    order = await wish(World(), forecast=Oracle())
+    assert isinstance(order, Order)
+    assert order.destinations == ("n3", "n2")
+    refused = await wish(World())
+    assert isinstance(refused, Refused)
+    assert "--to" in refused.reason
+
+
+async def test_named_destinations_must_pass_the_forecast() -> None:
+    assert await wish(World(), "n2", forecast=Oracle(refuses_from=1)) == NO_ROOM
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"owned_by": builders.owner("DaemonSet", "d")}, "DaemonSetPod"),
+        ({"deleted": "2026-11-18T12:00:00Z"}, "Terminating"),
+        ({"node": None}, "NotBound"),
+    ],
+)
+async def test_the_rules_refuse(change: dict[str, Any], rule: str) -> None:
+    world = World()
+    world.put(PODS, web_pod("web-1", **{"node": "n1", **change}))
+    refused = await wish(world, "n2")
+    assert isinstance(refused, Refused)
+    assert refused.rule == rule
+
+
+async def test_a_pod_that_is_not_there_and_one_whose_owner_is_unknown() -> None:
+    world = World()
+    for key in [key for key in world.objects if key[0] == "replicasets"]:
+        del world.objects[key]
+    order = await wish(world, "n2")
+    assert isinstance(order, Order)
+    assert order.signature.root.kind == "ReplicaSet"
+    del world.objects["pods", "shop", "web-1"]
+    refused = await wish(world, "n2")
+    assert isinstance(refused, Refused)
+    assert refused.rule == "NoSuchPod"
+
+
+@pytest.mark.parametrize(
+    ("scores", "outcome"),
+    [(LandingScores(500, 700), Outcome.BETTER), (LandingScores(700, 500), Outcome.WORSE)],
+)
+async def test_a_forecast_says_what_the_landing_was_worth(scores: LandingScores, outcome: Outcome) -> None:
+    report = await carry_out(World(), "n2", forecast=Oracle(scores=scores))
+    assert report.ending.outcome == outcome
+    assert (report.ending.score_before, report.ending.score_after) == scores
+
+
+async def test_destinations_that_fill_up_after_the_plan_stop_the_move() -> None:
+    world = World()
+    report = await carry_out(world, "n2", forecast=Oracle(refuses_from=2))
+    assert report.refused == NO_ROOM
+    assert not world.evictions
+    assert not world.noted()
+
+
+async def test_a_pod_that_was_born_in_the_second_of_the_plan_is_not_taken_for_the_replacement() -> None:
+    world = World()
+    world.put(PODS, web_pod("web-0", node="n3", age=0.0))
+    world.put(REPLICA_SETS, replace(world.replica_set, spec=OwnerSpec(replicas=2)))
+    report = await carry_out(world, "n2")
+    assert report.ending.landed_on == "n2"
+
+
+async def test_three_fruitless_moves_are_said_to_be_too_many() -> None:
+    world = World()
+    for number in (1, 2, 3):
+        world.put(PODS, web_pod("web-1", node="n1", uid=f"uid-{number}", age=60.0))
+        report = await carry_out(world, "n2")
+        assert report.ending.outcome == Outcome.UNKNOWN
+        for key in [key for key in world.objects if key[0] == "pods"]:
+            del world.objects[key]
+    history = world.history()
+    assert history
+    assert history.status.given_up_until
+
+
+async def test_the_history_of_an_earlier_workload_of_the_name_makes_room() -> None:
+    world = World()
+    await carry_out(world, "n2")
+    old = world.history()
+    assert old
+    identity = replace(old.spec.workload, uid="uid-of-the-earlier-one")
+    world.put(HISTORIES, replace(old, spec=replace(old.spec, workload=identity)))
+    world.put(PODS, web_pod("web-1", node="n1", uid="uid-again", age=60.0))
+    await carry_out(world, "n2")
+    new = world.history()
+    assert new
+    assert new.spec.workload.uid == "uid-deployment"
+    assert len(new.status.past or ()) == 1
+
+
+@pytest.mark.parametrize(("annotation", "rule"), [("not JSON", "NoteUnreadable"), (None, "NodeGone")])
+async def test_a_note_that_cannot_be_written_stops_the_move(annotation: str | None, rule: str) -> None:
+    world = World()
+    if annotation:
+        built = builders.node("n1", annotations={ANNOTATION: annotation})
+        world.put(NODES, builders.as_record(Node, built))
+    else:
+        del world.objects["nodes", "", "n1"]
+    report = await carry_out(world, "n2")
+    assert report.refused
+    assert report.refused.rule == rule
+    assert not world.evictions
+    assert not world.debits()

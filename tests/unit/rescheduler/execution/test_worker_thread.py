@@ -1,0 +1,72 @@
+"""Long thoughts in a thread of their own."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from rescheduler.execution.worker_thread import Mind, think, think_here
+
+
+async def test_the_answer_comes_from_another_thread() -> None:
+    assert await think(threading.get_ident) != threading.get_ident()
+
+
+async def test_what_goes_wrong_there_is_raised_here() -> None:
+    def fail() -> None:
+        raise ValueError("a bad thought")
+
+    with pytest.raises(ValueError, match="a bad thought"):
+        await think(fail)
+
+
+async def test_who_does_not_wait_any_more_goes_on_at_once() -> None:
+    release, done = threading.Event(), threading.Event()
+
+    def ponder() -> None:
+        release.wait(10)
+        done.set()
+
+    task = asyncio.create_task(think(ponder))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not done.is_set()
+    release.set()
+    assert done.wait(10)
+
+
+def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
+    release, threads = threading.Event(), threading.active_count()
+
+    async def leave() -> None:
+        task = asyncio.create_task(think(lambda: release.wait(10)))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    asyncio.run(leave())
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name == "thinking":
+            thread.join(10)
+    assert threading.active_count() <= threads
+
+
+async def test_a_mind_thinks_one_thought_at_a_time() -> None:
+    mind, at_once, most = Mind(), 0, 0
+
+    def ponder() -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        time.sleep(0.01)
+        at_once -= 1
+
+    await asyncio.gather(*(mind(ponder) for _ in range(5)))
+    assert most == 1
+
+
+async def test_a_short_thought_needs_no_thread() -> None:
+    assert await think_here(threading.get_ident) == threading.get_ident()

@@ -1,0 +1,48 @@
+"""Which of many words on a pod counts, and in which order they stand."""
+
+import numpy as np
+
+from reberth.cluster.object_files import from_objects
+from reberth.values.refusal import Refused
+from rescheduler.model.refusing import Refusals, Word
+from tests.support.rescheduler.plans import NOW, VERSION, replica
+
+FULL, LATE = Refused("Full", "it is full"), Refused("Late", "it is late")
+ROWS = from_objects(
+    [replica(f"p-{number}", "p", "n") for number in range(4)], now=NOW, version=VERSION
+).snapshot.pods.rows
+ALL_STAY = np.ones(4, np.bool_)
+
+
+def word(policy: str, refused: Refused, *pods: int) -> Word:
+    return Word(np.array(pods, np.int32), policy, refused)
+
+
+def told(*words: Word, stays: np.typing.NDArray[np.bool_] = ALL_STAY) -> list[tuple[str, str, str]]:
+    return [(each.pod, each.policy, each.rule) for each in Refusals(words, ROWS, stays=stays)]
+
+
+def test_refusals_stand_by_pod_and_policy() -> None:
+    found = told(word("b", FULL, 2, 0), word("a", FULL, 2))
+    assert found == [("default/p-0", "b", "Full"), ("default/p-2", "a", "Full"), ("default/p-2", "b", "Full")]
+
+
+def test_the_newest_word_of_a_policy_on_a_pod_counts() -> None:
+    assert told(word("a", FULL, 1), word("a", LATE, 3, 1)) == [
+        ("default/p-1", "a", "Late"),
+        ("default/p-3", "a", "Late"),
+    ]
+
+
+def test_nothing_is_said_of_who_is_moved() -> None:
+    assert told(word("a", FULL, 0, 1), stays=np.arange(4) != 1) == [("default/p-0", "a", "Full")]
+
+
+def test_nobody_is_refused_without_a_word() -> None:
+    assert told() == []
+
+
+def test_who_only_counts_needs_nothing_spelt_out() -> None:
+    words = [word("a", FULL, 0, 1), word("b", FULL, 1), word("a", LATE, 1)]
+    counts = Refusals(words, ROWS, stays=np.arange(4) != 0).count()
+    assert counts == {("Full", "b"): 1, ("Late", "a"): 1}

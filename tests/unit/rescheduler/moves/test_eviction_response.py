@@ -1,0 +1,98 @@
+"""What the Eviction API's errors mean."""
+
+import json
+
+import pytest
+
+from localcluster.faults import Asked, PlainText, Status, status_bodies
+from reberth.protocol.response import failure
+from reberth.values import errors
+from reberth.values.errors import ApiError
+from reberth.values.refusal import Refused
+from rescheduler.moves.eviction_response import Unsettled, read_answer
+
+NOW = 1000.0
+EVICTION = Asked("c", "POST", "/api/v1/namespaces/shop/pods/web-0/eviction", {}, "create", name="web-0")
+DENIED = 'admission webhook "evictions.example" denied the request: '
+BUDGET = {"reason": "DisruptionBudget", "message": "pdb reached maximum allowed pod disruption"}
+
+
+def answered(status: Status | PlainText) -> ApiError:
+    reply = status.reply(EVICTION)
+    return failure("evict", reply.code, reply.body, retry_after=reply.headers.get("Retry-After"))
+
+
+@pytest.mark.parametrize(
+    ("status", "rule", "until"),
+    [
+        (status_bodies.budget_exhausted("b", needs=2, has=2), "PDB", None),
+        (status_bodies.budget_unobserved("b"), "BudgetUnobserved", NOW + 10),
+        (Status(403, "Forbidden", "pods", {"causes": [BUDGET]}), "PDB", None),
+        (
+            Status(403, "Forbidden", "no", {"causes": [{"reason": "NamespaceTerminating"}]}),
+            "NamespaceTerminating",
+            None,
+        ),
+        (Status(403, "Forbidden", "user may not"), "Forbidden", None),
+        (Status(401, "Unauthorized", "who"), "Unauthorized", None),
+        (Status(422, "Invalid", "x"), "EvictionRefused", None),
+        (Status(400, "BadRequest", "x"), "EvictionRefused", None),
+        (
+            Status(429, "TooManyRequests", "x", {"causes": [{"reason": "Rate"}], "retryAfterSeconds": 7}),
+            "EvictionPaced",
+            NOW + 7,
+        ),
+        (Status(429, "TooManyRequests", f"{DENIED}one per hour"), "EvictionPaced", None),
+        (status_bodies.overloaded(), "ServerBusy", NOW + 1),
+        (Status(429, "TooManyRequests", "x"), "ServerBusy", None),
+        (status_bodies.several_budgets(), "SeveralBudgets", None),
+    ],
+)
+def test_a_no_is_named_after_its_cause(status: Status | PlainText, rule: str, until: float | None) -> None:
+    refused = read_answer(answered(status), now=NOW)
+    assert isinstance(refused, Refused)
+    assert (refused.rule, refused.until) == (rule, until)
+    assert refused.reason
+
+
+@pytest.mark.parametrize("said", ["", "Evacuation in progress: "])
+def test_a_denial_that_has_begun_an_evacuation_is_a_yes(said: str) -> None:
+    text = f'{DENIED}{said}Eviction triggered evacuation of VMI "shop/a"'
+    assert read_answer(answered(Status(429, "", text)), now=NOW) is None
+    assert read_answer(answered(Status(403, "Forbidden", text)), now=NOW) is not None
+
+
+def test_a_budgets_own_words_are_the_reason() -> None:
+    refused = read_answer(answered(status_bodies.budget_exhausted("b", needs=2, has=2)), now=NOW)
+    assert isinstance(refused, Refused)
+    assert refused.reason == "The disruption budget b needs 2 healthy pods and has 2 currently"
+    bare = failure(
+        "evict",
+        429,
+        json.dumps({"message": "m", "details": {"causes": [{"reason": "DisruptionBudget"}]}}).encode(),
+    )
+    assert read_answer(bare, now=NOW) == Refused("PDB", "m")
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        status_bodies.internal_error(),
+        status_bodies.shutting_down(),
+        status_bodies.timed_out(),
+        status_bodies.timed_out(retry_after=10),
+    ],
+)
+def test_a_fault_of_the_server_leaves_a_doubt(status: Status) -> None:
+    assert read_answer(answered(status), now=NOW) is Unsettled.IN_DOUBT
+
+
+def test_no_answer_leaves_a_doubt_and_no_connection_leaves_none() -> None:
+    assert read_answer(errors.Unanswered("evict", "reset"), now=NOW) is Unsettled.IN_DOUBT
+    assert read_answer(errors.Unreadable("evict", "noise"), now=NOW) is Unsettled.IN_DOUBT
+    assert read_answer(errors.Unreachable("evict", "refused"), now=NOW) == Refused("Unreachable", "refused")
+
+
+@pytest.mark.parametrize("status", [Status(404, "NotFound", "x"), status_bodies.conflict()])
+def test_another_pod_than_that_of_the_plan_is_looked_up(status: Status) -> None:
+    assert read_answer(answered(status), now=NOW) is Unsettled.PODS_STATE

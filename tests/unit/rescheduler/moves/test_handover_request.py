@@ -1,0 +1,138 @@
+"""Requests and answers as annotations: who may put which there, and that nothing is begun twice."""
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+from rescheduler.moves.handover_request import (
+    ANSWERS,
+    BUSY,
+    EXPIRED,
+    GONE,
+    LIFE,
+    REQUEST,
+    Annotations,
+    Answer,
+    Request,
+    amend,
+    find_answer,
+    place,
+    prolong,
+    read_answers,
+    read_request,
+    refuse,
+    take,
+    withdraw,
+)
+
+NOW = 1_800_000_000.0
+FIRST = Request("00000000000a", "shop", "web-1", "uid-1", ("n2", "n3"), "why not", write_time(NOW + LIFE))
+SECOND = replace(FIRST, id="00000000000b")
+YES = Answer(FIRST.id, "leader", FIRST.move, "deployment-web")
+NO = refuse(Answer(FIRST.id, "leader"), Refused("PDB", "the budget allows none"))
+OTHERS = {"reberth.dev/paused": "true"}
+
+
+def placed(request: Request = FIRST, annotations: Annotations = OTHERS) -> Annotations:
+    found = place(annotations, request, now=NOW)
+    assert not isinstance(found, Refused)
+    return found
+
+
+def taken(annotations: Annotations, answer: Answer) -> Annotations:
+    found = take(annotations, answer, now=NOW)
+    assert not isinstance(found, Refused)
+    return found
+
+
+def test_a_request_and_its_answer_are_read_as_they_were_written() -> None:
+    there = placed()
+    assert read_request(there) == FIRST
+    after = taken(there, YES)
+    assert read_request(after) is None
+    assert find_answer(after, FIRST.id) == YES
+    assert OTHERS.items() <= after.items()
+    assert find_answer(after, SECOND.id) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "../../etc"},
+        {"until": "tomorrow"},
+        {"to": ["n"] * 65},
+        {"reason": "x" * 1025},
+        {"pod": "x" * 254},
+        {"uid": None},
+    ],
+)
+def test_what_is_not_a_request_asks_for_nothing_and_stands_in_nobodys_way(changes: dict[str, object]) -> None:
+    made = msgspec.json.encode({**msgspec.to_builtins(FIRST), **changes}).decode()
+    assert read_request({REQUEST: made}) is None
+    assert read_request(placed(SECOND, {REQUEST: made})) == SECOND
+
+
+@pytest.mark.parametrize(
+    "annotations", [None, {}, {REQUEST: "", ANSWERS: "{}"}, {REQUEST: "1", ANSWERS: "x"}]
+)
+def test_nothing_and_nonsense_are_no_requests_and_no_answers(annotations: Annotations | None) -> None:
+    assert read_request(annotations) is None
+    assert read_answers(annotations) == ()
+
+
+def test_one_request_waits_at_a_time_until_its_time_is_over() -> None:
+    there = placed()
+    assert place(there, SECOND, now=NOW) == BUSY
+    assert read_request(placed(prolong(FIRST, NOW + 5), there)) == prolong(FIRST, NOW + 5)
+    late = place(there, SECOND, now=NOW + LIFE)
+    assert not isinstance(late, Refused)
+    assert read_request(late) == SECOND
+
+
+def test_only_the_request_that_still_waits_is_answered_and_only_once() -> None:
+    there = placed()
+    after = taken(there, YES)
+    assert take(after, replace(YES, by="another"), now=NOW) == GONE
+    assert (
+        take(after, YES, now=NOW) == after
+    )  # the same answer, sent again because nobody heard that it arrived
+    assert take(placed(SECOND), YES, now=NOW) == GONE
+    assert take(OTHERS, YES, now=NOW) == GONE
+    assert take(placed(FIRST, after), YES, now=NOW) == GONE  # somebody has put it there again
+
+
+def test_a_request_whose_time_is_over_can_be_refused_and_never_begun() -> None:
+    there = placed()
+    assert take(there, YES, now=NOW + LIFE) == EXPIRED
+    refused = take(there, NO, now=NOW + LIFE)
+    assert not isinstance(refused, Refused)
+    assert read_request(refused) is None
+
+
+def test_a_request_is_withdrawn_by_who_has_made_it() -> None:
+    there = placed()
+    assert withdraw(there, SECOND.id) == there
+    assert withdraw(there, FIRST.id) == OTHERS
+    assert withdraw(taken(there, YES), FIRST.id) == taken(there, YES)
+
+
+def test_a_later_no_takes_the_place_of_the_answer_alone() -> None:
+    both = taken(placed(SECOND, taken(placed(), YES)), replace(YES, id=SECOND.id))
+    later = amend(both, NO)
+    assert find_answer(later, FIRST.id) == NO
+    assert find_answer(later, SECOND.id) == replace(YES, id=SECOND.id)
+
+
+def test_answers_do_not_pile_up() -> None:
+    annotations: Annotations = {}
+    for number in range(20):
+        request = replace(FIRST, id=f"{number:012x}")
+        annotations = taken(placed(request, annotations), Answer(request.id, "leader"))
+    assert [answer.id for answer in read_answers(annotations)] == [
+        f"{number:012x}" for number in range(12, 20)
+    ]
+    wordy = refuse(YES, Refused("NoFeasibleDestination", "x" * 100_000)).refused
+    assert wordy is not None
+    assert len(wordy.reason) == 2000

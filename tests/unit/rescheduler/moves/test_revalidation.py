@@ -1,0 +1,213 @@
+"""What forbids a move."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from reberth.cluster.pods.identity import Signature
+from reberth.cluster.snapshot import Snapshot
+from reberth.memory.ledger import LEDGER_NAME, DisruptionLimits, Rate, start_ledger
+from reberth.memory.notes import ANNOTATION, Notes, compose_note, render_notes
+from reberth.records import (
+    Debit,
+    DebitState,
+    LedgerStatus,
+    MoveLedger,
+    Node,
+    ObjectMeta,
+    OpenMove,
+    Pod,
+    PodDisruptionBudget,
+)
+from reberth.values.duration import Duration
+from reberth.values.refusal import Refused
+from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
+from rescheduler.moves.revalidation import (
+    FINISHED,
+    NOT_BOUND,
+    NOT_MIRRORED,
+    TERMINATING,
+    Fresh,
+    choose_usable,
+    refuse_by_budgets,
+    refuse_by_rules,
+    refuse_pod,
+)
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from tests.support import builders
+from tests.support.memory.objects import NOW, WEB
+from tests.support.rescheduler.guardrails import context_of, history, open_move, replica
+
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def web(**fields: Any) -> Pod:
+    given = {"node": "n1", "labels": {"app": "web"}, "status": READY} | fields
+    return builders.as_record(Pod, builders.pod("web-0", **given))
+
+
+@pytest.mark.parametrize(
+    ("pod", "refused"),
+    [
+        (web(), None),
+        (web(deleted="2026-11-18T12:00:00Z"), TERMINATING),
+        (web(phase="Succeeded"), FINISHED),
+        (web(phase="Failed"), FINISHED),
+        (web(node=None), NOT_BOUND),
+    ],
+)
+def test_a_pod_is_moved_only_while_it_runs_somewhere(pod: Pod, refused: Refused | None) -> None:
+    assert refuse_pod(pod) == refused
+
+
+ALLOWED = {"disruptionsAllowed": 1, "observedGeneration": 1}
+EXHAUSTED = {"disruptionsAllowed": 0, "observedGeneration": 1}
+
+
+def budget(status: Any, name: str = "web") -> PodDisruptionBudget:
+    return builders.as_record(PodDisruptionBudget, builders.pdb(name, "web", min_available=1, status=status))
+
+
+LABELS = {"app": "web"}
+
+
+def guard(*objects: Any) -> Snapshot:
+    """A cluster of two replicas of one workload on n1, and another node."""
+    replicas = [replica("web-1", labels=LABELS, uid="uid-web-1"), replica("web-2", labels=LABELS)]
+    return context_of(builders.node("n2"), *replicas, *objects).snapshot
+
+
+@pytest.mark.parametrize(
+    ("budgets", "rule"),
+    [
+        ([], None),
+        ([budget(ALLOWED)], None),
+        ([budget(EXHAUSTED)], "PDB"),
+        ([budget(ALLOWED, "a"), budget(ALLOWED, "b")], "SeveralBudgets"),
+    ],
+)
+def test_budgets_are_those_that_were_just_read(budgets: list[PodDisruptionBudget], rule: str | None) -> None:
+    """The mirror may be behind: what it holds of budgets is not asked."""
+    behind = guard(builders.pdb("web", "web", min_available=1, status=EXHAUSTED))
+    refused = refuse_by_budgets("uid-web-1", behind, tuple(budgets))
+    assert (refused.rule if refused else None) == rule
+
+
+def test_a_pod_that_nobody_has_seen_is_not_judged() -> None:
+    assert refuse_by_budgets("uid-new", guard(), ()) == NOT_MIRRORED
+    assert ask_rules(guard(), move=opened(podUID="uid-new")) == NOT_MIRRORED
+    assert ask_rules(guard(), destination="n9") == NOT_MIRRORED
+
+
+def opened(**fields: Any) -> OpenMove:
+    return msgspec.convert(open_move(policy="underUtilisedNodes", **fields), OpenMove)
+
+
+def ask_rules(
+    snapshot: Snapshot,
+    *,
+    move: OpenMove | None = None,
+    destination: str = "n2",
+    ledger: MoveLedger | None = None,
+    policy: ReschedulerPolicy | None = None,
+) -> Refused | None:
+    return refuse_by_rules(
+        move or opened(),
+        destination,
+        snapshot,
+        Fresh((), ledger),
+        policy=policy or ReschedulerPolicy(protections=ProtectionSettings(min_age=Duration(0))),
+        schedulers=frozenset({"default-scheduler"}),
+    )
+
+
+def debited(*moves: str) -> MoveLedger:
+    debits = tuple(Debit(move, "2027-01-15T07:58:00.000000Z", DebitState.TENTATIVE) for move in moves)
+    meta = ObjectMeta(name=LEDGER_NAME, resource_version="1")
+    return replace(start_ledger(), metadata=meta, status=LedgerStatus(debits))
+
+
+ONE_AN_HOUR = DisruptionLimits(cluster=(Rate((1, 3600.0)),))
+LIMITED = ReschedulerPolicy(
+    level=5,
+    protections=ProtectionSettings(min_age=Duration(0)),
+    limits=LimitSettings(rates=ONE_AN_HOUR),
+)
+
+
+def test_what_a_move_takes_itself_does_not_count_against_it() -> None:
+    mine = history(open=[open_move()])
+    assert ask_rules(guard(mine), ledger=debited("m-1"), policy=LIMITED) is None
+
+
+@pytest.mark.parametrize(
+    ("objects", "changes", "rule"),
+    [
+        ((history(open=[open_move(), open_move("web-2", id="m-2")]),), {}, "WorkloadInFlight"),
+        ((), {"ledger": debited("m-1", "m-2"), "policy": LIMITED}, "ClusterRate"),
+        ((), {"policy": ReschedulerPolicy(protections=ProtectionSettings(min_replicas=9))}, "MinReplicas"),
+        ((builders.node("n3", unschedulable=True),), {"destination": "n3"}, "DestinationLeaving"),
+    ],
+)
+def test_the_rules_of_the_plan_are_asked_again(
+    objects: tuple[Any, ...], changes: dict[str, Any], rule: str
+) -> None:
+    refused = ask_rules(guard(*objects), **changes)
+    assert refused is not None
+    assert refused.rule == rule
+
+
+def test_a_brake_holds_a_move_that_is_open_already() -> None:
+    sick = [builders.node(f"sick-{number}") for number in range(3)]
+    for each in sick:
+        each["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    refused = ask_rules(guard(*sick))
+    assert refused is not None
+    assert refused.rule == "NodesNotReady"
+
+
+OTHER = replace(WEB, controller=replace(WEB.controller, uid="uid-other"))
+
+
+def annotation_for(who: Signature) -> str:
+    note = compose_note(who, "m0", policy="p", reason="r", now=NOW)
+    return render_notes(Notes(ours=(note,))) or ""
+
+
+NODES = {
+    name: builders.as_record(Node, builders.node(name, **fields))
+    for name, fields in {
+        "n1": {},
+        "n2": {},
+        "off": {"unschedulable": True},
+        "new": {"labels": {"karpenter.sh/nodepool": "a"}},
+        "noted": {"annotations": {ANNOTATION: annotation_for(WEB)}},
+        "noted-for-another": {"annotations": {ANNOTATION: annotation_for(OTHER)}},
+        "spoilt": {"annotations": {ANNOTATION: "not JSON"}},
+    }.items()
+}
+
+
+def choose(*names: str, source: str = "s", now: float = NOW) -> tuple[str, ...] | Refused:
+    return choose_usable(names, source=source, who=WEB, find=NODES.get, now=now)
+
+
+def test_usable_destinations_keep_their_order() -> None:
+    assert choose("n2", "off", "n1", "new", "n3") == ("n2", "n1")
+
+
+def test_each_node_that_will_not_do_is_said_with_its_reason() -> None:
+    assert choose("n1", "off", "new", "n3", "noted", source="n1") == Refused(
+        "NoFeasibleDestination",
+        "n1: the pod is there; off: leaving (unschedulable); "
+        "new: young (karpenter.sh/initialized is missing); n3: no such node; "
+        "noted: a note keeps the workload away until 2026-11-18T13:00:00Z",
+    )
+    assert choose(source="n1") == Refused("NoFeasibleDestination", "no node to go to")
+
+
+def test_notes_that_are_over_for_others_or_unreadable_keep_nobody_away() -> None:
+    assert choose("noted", now=NOW + 3600) == ("noted",)
+    assert choose("noted-for-another", "spoilt") == ("noted-for-another", "spoilt")

@@ -1,0 +1,112 @@
+"""Which nodes are sources, which destinations, and which may be emptied: a row for each sign."""
+
+from typing import Any
+
+import pytest
+
+from reberth.records import Node
+from reberth.values.refusal import Refused
+from rescheduler.observe.node_eligibility import (
+    find_rivals,
+    may_empty,
+    may_enter,
+    may_leave,
+)
+from tests.support.builders import as_record
+from tests.support.rescheduler.guardrails import Object
+
+READY = {"type": "Ready", "status": "True"}
+
+
+def node_of(
+    *taints: str, spec: Object | None = None, conditions: tuple[Object, ...] = (READY,), **metadata: Any
+) -> Node:
+    made = {
+        "metadata": {"name": "n1", **metadata},
+        "spec": {"taints": [{"key": key, "effect": "PreferNoSchedule"} for key in taints], **(spec or {})},
+        "status": {"conditions": list(conditions)},
+    }
+    return as_record(Node, made)
+
+
+LEAVING = [
+    ("DeletionCandidateOfClusterAutoscaler", node_of("DeletionCandidateOfClusterAutoscaler")),
+    ("ToBeDeletedByClusterAutoscaler", node_of("ToBeDeletedByClusterAutoscaler")),
+    ("karpenter.sh/disrupted", node_of("karpenter.sh/disrupted")),
+    ("medik8s.io/drain", node_of("medik8s.io/drain")),
+    ("unschedulable", node_of(spec={"unschedulable": True})),
+    ("deletionTimestamp", node_of(deletionTimestamp="2027-01-15T08:00:00Z")),
+    ("not Ready", node_of(conditions=({"type": "Ready", "status": "Unknown"},))),
+    ("DrainInProgress", node_of(conditions=(READY, {"type": "DrainInProgress", "status": "True"}))),
+]
+YOUNG = [
+    ("karpenter.sh/unregistered", node_of("karpenter.sh/unregistered")),
+    (
+        "startup-taint.cluster-autoscaler.kubernetes.io/x",
+        node_of("startup-taint.cluster-autoscaler.kubernetes.io/x"),
+    ),
+    ("karpenter.sh/initialized is missing", node_of(labels={"karpenter.sh/nodepool": "a"})),
+]
+FULL = [
+    {"karpenter.sh/do-not-disrupt": "true"},
+    {"karpenter.sh/do-not-consolidate": "true"},
+    {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"},
+]
+
+
+@pytest.mark.parametrize(("sign", "node"), LEAVING)
+def test_a_leaving_node_is_neither_source_nor_destination(sign: str, node: Node) -> None:
+    expected = Refused("SourceLeaving", f"source is leaving ({sign}): its pods go anyway")
+    assert may_leave(node) == may_empty(node) == expected
+    assert may_enter(node) == Refused("DestinationLeaving", f"destination is leaving ({sign})")
+
+
+@pytest.mark.parametrize(("sign", "node"), YOUNG)
+def test_a_young_node_is_neither_source_nor_destination(sign: str, node: Node) -> None:
+    assert may_leave(node) == Refused("SourceYoung", f"source is not finished ({sign})")
+    assert may_enter(node) == Refused("DestinationYoung", f"destination is not finished ({sign})")
+
+
+@pytest.mark.parametrize("annotations", FULL)
+def test_a_node_that_is_to_stay_is_not_emptied_but_pods_may_leave_it(annotations: dict[str, str]) -> None:
+    node = node_of(annotations=annotations)
+    assert may_empty(node) == Refused("NodeMarked", f"annotation {next(iter(annotations))}")
+    assert may_leave(node) is None
+    assert may_enter(node) is None
+
+
+def test_a_busy_node_is_not_emptied() -> None:
+    key = "delay-deletion.cluster-autoscaler.kubernetes.io/csi"
+    assert may_empty(node_of(annotations={key: ""})) == Refused("NodeBusy", f"annotation {key}")
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_nobody_leaves_a_node_whose_removal_is_disabled(where: str) -> None:
+    node = node_of(**{where: {"autoscaling.cast.ai/removal-disabled": "true"}})
+    refused = may_leave(node)
+    assert refused == may_empty(node)
+    assert refused == Refused(
+        "NodeMarked", f"the source's {where.removesuffix('s')} autoscaling.cast.ai/removal-disabled"
+    )
+    assert may_enter(node) is None
+
+
+def test_a_mark_that_is_false_says_nothing() -> None:
+    marks = dict.fromkeys(
+        [*(key for each in FULL for key in each), "autoscaling.cast.ai/removal-disabled"], "false"
+    )
+    node = node_of(annotations=marks)
+    assert may_leave(node) is None
+    assert may_empty(node) is None
+
+
+def test_an_ordinary_node_is_source_and_destination() -> None:
+    assert may_leave(node_of()) is None
+    assert may_enter(node_of()) is None
+    assert may_empty(node_of()) is None
+
+
+def test_another_rescheduler_is_known_by_its_taint() -> None:
+    key = "nodeutilization.descheduler.openshift.io/overutilized"
+    assert find_rivals([node_of(), node_of(key)]) == key
+    assert find_rivals([node_of("a"), node_of()]) is None

@@ -1,0 +1,153 @@
+"""Where a pod would land while our extender draws it, and which destinations are listed."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reberth.cluster.object_files import from_objects
+from reberth.forecast.cycle import Scores, score
+from reberth.forecast.extender import ExtenderSettings, find_own
+from reberth.forecast.forecast import profile_of
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.profile import Profile, parse_scheduler
+from reberth.forecast.state.view import view
+from reberth.values.refusal import Refused
+from rescheduler.observe.prospects import (
+    OpinionOnce,
+    Outlook,
+    Prospect,
+    draw,
+    find_avoided,
+    list_destinations,
+    look_ahead,
+)
+from tests.support import builders
+from tests.support.rescheduler.plans import NOW, VERSION, WITH_EXTENDER, Object, replica
+
+
+def look(objects: list[Object], *, weight: int = 20, **advice: Any) -> tuple[Prospect, Outlook]:
+    """The prospect of web-1, as a scheduler sees it that asks our extender with this weight."""
+    content = WITH_EXTENDER.read_text().replace("weight: 20", f"weight: {weight}")
+    scheduler = parse_scheduler(content.encode(), version=VERSION)
+    ground = Ground(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION)
+    settings = ExtenderSettings()
+    settings = type(settings)(advice=type(settings.advice)(**advice))
+    outlook = Outlook(scheduler, find_own(scheduler, OpinionOnce(ground, settings)))
+    place = ground.snapshot.pods.named("default", "web-1")
+    assert place is not None
+    found = look_ahead(place, view(ground), outlook)
+    assert isinstance(found, Prospect)
+    return found, outlook
+
+
+def uneven() -> list[Object]:
+    """web-1 is on a, which is nearly empty; c is the fullest."""
+    full = [replica("db-1", "db", "b", cpu="2"), replica("db-2", "db", "c", cpu="4")]
+    return [*map(builders.node, "abc"), replica("web-1", "web", "a", cpu="1"), *full]
+
+
+def chances(found: Prospect) -> list[float]:
+    return [round(found.chance_of(node), 3) for node in range(3)]
+
+
+def test_alone_it_lands_where_kube_scheduler_likes_it_best() -> None:
+    found, _ = look(uneven())
+    assert chances(found) == [1.0, 0.0, 0.0]
+    assert found.gains.tolist()[0] == 0
+    assert (found.gains[1:] < 0).all()
+
+
+def test_drawn_it_lands_on_the_first_destination_whatever_its_score() -> None:
+    found, outlook = look(uneven())
+    assert chances(draw(found, np.array([2], np.int32), outlook.advisers)) == [0.0, 0.0, 1.0]
+    assert chances(draw(found, np.array([2, 1], np.int32), outlook.advisers)) == [0.0, 0.0, 1.0]
+
+
+def test_an_extender_that_weighs_too_little_draws_nobody() -> None:
+    found, outlook = look(uneven(), weight=1, notes=False)
+    drawn = draw(found, np.array([2], np.int32), outlook.advisers)
+    assert drawn.chance_of(2) == 1.0  # a hundred points are more than the few that c lacks
+    found, outlook = look([*uneven(), replica("etl-1", "etl", "c", cpu="3")], weight=1, draw=False)
+    assert draw(found, np.array([2], np.int32), outlook.advisers).chance_of(2) == 0.0
+
+
+def test_without_the_draw_the_note_on_the_source_still_counts() -> None:
+    found, outlook = look(uneven(), draw=False)
+    assert chances(draw(found, np.array([2], np.int32), outlook.advisers)) == [0.0, 1.0, 0.0]
+    found, outlook = look(uneven(), draw=False, notes=False)
+    assert chances(draw(found, np.array([2], np.int32), outlook.advisers)) == [1.0, 0.0, 0.0]
+
+
+def test_leaving_nodes_are_avoided() -> None:
+    objects = uneven()
+    soft = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
+    objects[1]["spec"]["taints"] = [soft]
+    found, outlook = look(objects)
+    assert find_avoided(found, outlook.advisers).tolist() == [False, True, False]
+    found, outlook = look(objects, standing=False)
+    assert not find_avoided(found, outlook.advisers).any()
+
+
+@pytest.mark.parametrize(("count", "listed"), [(3, 2), (50, 3), (99, 3), (200, 10), (2000, 17)])
+def test_so_many_destinations_are_listed_that_one_is_surely_found(count: int, listed: int) -> None:
+    nodes = [builders.node(f"n{number:04}") for number in range(count)]
+    found, _ = look([*nodes, replica("web-1", "web", "n0000")])
+    chosen = found.nodes != found.source
+    destinations = list_destinations(found, chosen)
+    assert abs(len(destinations) - listed) <= max(1, listed // 5)
+    assert found.source not in destinations
+
+
+def test_what_is_preferred_stands_first_and_points_decide_between_equals() -> None:
+    found, _ = look(uneven())
+    chosen = found.nodes != found.source
+    by_points = list_destinations(found, chosen).tolist()
+    against = np.where(found.nodes == by_points[0], 0.0, 1.0)
+    assert list_destinations(found, chosen, preferred=against).tolist() == by_points[::-1]
+    assert list_destinations(found, chosen, preferred=np.zeros(3)).tolist() == by_points
+
+
+def test_the_source_is_scored_even_where_it_is_not_feasible() -> None:
+    objects = uneven()
+    objects[0]["spec"]["taints"] = [{"key": "team", "effect": "NoSchedule"}]
+    found, _ = look(objects)
+    assert (found.nodes.tolist(), found.feasible.tolist()) == ([0, 1, 2], [False, True, True])
+
+
+def test_what_nobody_can_forecast_is_refused() -> None:
+    ground = Ground(
+        from_objects([builders.node("a"), builders.pod("x", node="a")], now=NOW, version=VERSION).snapshot,
+        VERSION,
+    )
+    scheduler = parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)
+    refused = look_ahead(0, view(ground), Outlook(scheduler))
+    assert isinstance(refused, Refused)
+    assert refused.rule == "CannotForecast"
+
+
+def test_expectations_weigh_each_node_by_its_chance() -> None:
+    found, outlook = look(uneven())
+    drawn = draw(found, np.array([1], np.int32), outlook.advisers)
+    assert drawn.expect(drawn.gains) == drawn.gains[1]
+    assert drawn.chance_among(np.array([1, 2], np.int32)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("taints", [(), [{"key": "team", "effect": "NoSchedule"}]])
+def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(taints: list[Object]) -> None:
+    """Its node may be feasible or not, and it alone scores otherwise than while the pod was leaving."""
+    objects = uneven()
+    objects[0]["spec"]["taints"] = taints
+    objects[3]["spec"]["terminationGracePeriodSeconds"] = 30
+    found, outlook = look(objects)
+    profile = profile_of(found.forecast.asked, outlook.scheduler)
+    assert isinstance(profile, Profile)
+    whole = score(found.forecast.asked, found.seen.without(found.place), profile, found.nodes)
+    assert isinstance(whole, Scores)
+    before = score(found.forecast.asked, found.seen.with_leaving(found.place), profile, found.nodes)
+    assert isinstance(before, Scores)
+    assert np.flatnonzero(before.totals != found.scores.totals).tolist() == [found.source]
+    assert found.scores.totals.tolist() == whole.totals.tolist()
+    assert {name: each.tolist() for name, each in found.scores.plugins.items()} == {
+        name: each.tolist() for name, each in whole.plugins.items()
+    }

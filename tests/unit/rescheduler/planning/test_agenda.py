@@ -1,0 +1,104 @@
+"""The order of proposals, and what a move leaves of it."""
+
+import dataclasses
+from random import Random
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reberth.cluster.columns import Indices
+from reberth.cluster.object_files import from_objects
+from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.view import View, view
+from rescheduler.planning import agenda
+from rescheduler.planning.agenda import Agenda, set_agenda
+from rescheduler.policies.proposal import Policy, Promises, Proposals
+from tests.support import builders
+from tests.support.rescheduler.plans import NOW, VERSION, replica
+
+PODS = 600
+OFTEN = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+class Drawn:
+    """A policy that promises what it was told, and then something else."""
+
+    def __init__(self, name: str, first: Promises, then: Promises | None) -> None:
+        self.name, self.first, self.then = name, first, then
+
+    def propose(self, seen: View) -> list[Proposals]:
+        del seen
+        pods = np.flatnonzero(self.first > -1).astype(np.int32)
+        return [Proposals(self.name, self.name, pods, self.first[pods], str)]
+
+    def weigh(self, pods: Indices, seen: View) -> Promises | None:
+        del seen
+        return None if self.then is None else self.then[pods]
+
+
+class Demanding(Drawn):
+    """Demands what it proposes."""
+
+    def propose(self, seen: View) -> list[Proposals]:
+        return [dataclasses.replace(each, demand=100) for each in super().propose(seen)]
+
+
+def see() -> View:
+    pods = [replica(f"p-{number:03}", "p", "a", cpu="1m") for number in range(PODS)]
+    node = builders.node("a", pods=PODS)
+    return view(Ground(from_objects([node, *pods], now=NOW, version=VERSION).snapshot, VERSION))
+
+
+SEEN = see()
+
+
+def order_of(first: Promises, then: Promises | None, *more: Policy) -> tuple[Agenda, Agenda]:
+    policies: list[Policy] = [Drawn("drawn", first, then), *more]  # type: ignore[list-item] # asked for no more
+    before = set_agenda(policies, SEEN, frozenset())
+    return before, before.weigh_again(SEEN)
+
+
+@OFTEN
+@given(st.integers(0, 2**32))
+def test_those_that_are_next_stand_as_if_all_were_sorted_anew(seed: int) -> None:
+    """What is next is weighed anew; the others stand by what they promised."""
+    dice = Random(seed)
+    first = np.array([dice.randrange(100) for _ in range(PODS)], np.float64)
+    then = np.array([dice.randrange(100) for _ in range(PODS)], np.float64)
+    before, after = order_of(first, then)
+    near = before.pods[: agenda._NEAR]
+    known = first.copy()
+    known[near] = then[near]
+    assert after.pods.tolist() == sorted(range(PODS), key=lambda pod: (-known[pod], pod))
+    assert sorted(proposal.pod for proposal, _ in after) == list(range(PODS))
+
+
+def test_a_policy_whose_promises_stay_keeps_its_order() -> None:
+    first = np.arange(PODS, dtype=np.float64)
+    before, after = order_of(first, None)
+    assert after.pods.tolist() == before.pods.tolist() == list(range(PODS))[::-1]
+
+
+def test_nothing_left_to_weigh_is_nothing() -> None:
+    before, _ = order_of(np.zeros(PODS), None)
+    assert len(before.since(PODS).weigh_again(SEEN)) == 0
+
+
+def test_who_comes_to_the_front_by_an_old_promise_is_weighed_too() -> None:
+    """Nobody promises anything any more: so nobody is there who once promised most of those that are left."""
+    first = np.arange(PODS, dtype=np.float64)
+    _, after = order_of(first, np.zeros(PODS))
+    assert after.pods[:16].tolist() == list(range(16))
+
+
+def test_what_is_demanded_stays_before_all_that_promise_more() -> None:
+    """Of the next ones some are demanded; the others are weighed anew, and stand among those that follow."""
+    demanded = np.full(PODS, -1.0)
+    demanded[:10] = 1.0
+    first = np.arange(PODS, dtype=np.float64)
+    _, after = order_of(first, first[::-1].copy(), Demanding("demanding", demanded, demanded))
+    assert after.pods[:10].tolist() == list(range(10))
+    assert after.columns.classes[after.order].tolist() == [0] * 10 + [2] * PODS
+    promised = -after.turns.real[10:]
+    assert (np.diff(promised) <= 0).all()

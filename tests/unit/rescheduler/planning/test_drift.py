@@ -1,0 +1,105 @@
+"""Whether the running scheduler does what the forecast says."""
+
+from typing import Any
+
+import pytest
+
+from reberth.cluster.object_files import from_objects
+from reberth.cluster.snapshot import Snapshot
+from reberth.forecast.state.profile import parse_scheduler
+from rescheduler.planning.cycle import World
+from rescheduler.planning.drift import RULE, Agreement, Binding, DriftSettings, Sampler, judge_binding
+from tests.support.builders import node, owner, pod
+from tests.support.rescheduler.plans import NOW, PLAIN_WORLD, VERSION
+
+PACKING = b"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+    plugins: {score: {disabled: [{name: NodeResourcesFit}], enabled: [{name: NodeResourcesFit, weight: 10}]}}
+    pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+PACKING_WORLD = World(VERSION, parse_scheduler(PACKING, version=VERSION))
+
+
+def snapshot(**asked: Any) -> Snapshot:
+    """An empty node, a half full one, and a pod that waits."""
+    full = pod("full", node="n2", cpu="4", owned_by=owner("ReplicaSet", "full"))
+    waiting = pod("web", uid="uid-web", cpu="100m", owned_by=owner("ReplicaSet", "web"), **asked)
+    return from_objects([node("n1"), node("n2"), full, waiting], now=NOW, version=VERSION).snapshot
+
+
+@pytest.mark.parametrize(
+    ("world", "landed_on", "agreed"),
+    [
+        (PLAIN_WORLD, "n1", True),
+        (PLAIN_WORLD, "n2", False),
+        (PACKING_WORLD, "n1", False),
+        (PACKING_WORLD, "n2", True),
+    ],
+)
+def test_a_binding_agrees_where_the_forecast_gives_its_node_a_chance(
+    world: World,
+    landed_on: str,
+    agreed: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    assert judge_binding(Binding("uid-web", landed_on), snapshot(), world) is agreed
+
+
+def test_what_tells_nothing_is_not_judged() -> None:
+    alike = from_objects(
+        [node("n1"), node("n2"), pod("web", uid="uid-web", cpu="1")], now=NOW, version=VERSION
+    ).snapshot
+    foreign = snapshot(schedulerName="theirs")
+    assert judge_binding(Binding("uid-web", "n1"), alike, PLAIN_WORLD) is None
+    assert judge_binding(Binding("uid-web", "n1"), foreign, PLAIN_WORLD) is None
+    assert judge_binding(Binding("uid-web", "n9"), snapshot(), PLAIN_WORLD) is None
+    assert judge_binding(Binding("uid-gone", "n1"), snapshot(), PLAIN_WORLD) is None
+
+
+def agreement(*last: bool, settings: DriftSettings) -> Agreement:
+    found = Agreement()
+    for agreed in last:
+        found.enter(agreed, settings)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("last", "rule"),
+    [
+        ([], None),
+        ([False] * 3, None),
+        ([False] * 4, RULE),
+        ([True, True, True, False], None),
+        ([True, True, False, False], RULE),
+        ([False] * 4 + [True] * 6, None),
+    ],
+)
+def test_drift_is_told_from_enough_of_the_last_bindings(last: list[bool], rule: str | None) -> None:
+    settings = DriftSettings(last=6, fewest=4)
+    refused = agreement(*last, settings=settings).find_drift(settings)
+    assert (refused.rule if refused else None) == rule
+
+
+def test_the_reason_says_what_is_wrong() -> None:
+    settings = DriftSettings(fewest=2)
+    found = agreement(True, False, False, False, settings=settings)
+    refused = found.find_drift(settings)
+    assert refused is not None
+    assert refused.reason == (
+        "your scheduler configuration file does not match the running scheduler: 25% of the last 4 pods "
+        "landed as forecast, fewer than 60%"
+    )
+    assert found.share == 0.25
+    assert Agreement().share is None
+
+
+def test_a_sampler_admits_a_few_at_once_and_so_many_a_minute() -> None:
+    sampler = Sampler(burst=3)
+    assert [sampler.admit(100.0, 60) for _ in range(5)] == [True, True, True, False, False]
+    assert [sampler.admit(101.0, 60) for _ in range(2)] == [True, False]
+    assert sum(sampler.admit(102.0 + tenth / 10, 60) for tenth in range(600)) == pytest.approx(60, abs=1)
+    assert not Sampler().admit(0.0, 0)

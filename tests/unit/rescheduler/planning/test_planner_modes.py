@@ -1,0 +1,155 @@
+"""Which moves are made and which are only recommended, and that the second take nothing from the first."""
+
+import copy
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reberth.cluster.object_files import from_objects
+from rescheduler.planning.explain import explain_pod
+from tests.support import builders
+from tests.support.rescheduler.fleets import draw_objects, draw_policy
+from tests.support.rescheduler.plans import NOW, VERSION, WORLD, Object, make_plan, moves_of, policy, replica
+
+MARK = "reberth.dev/automation"
+RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
+
+
+def two_workloads(first: str | None = None, second: str | None = None) -> list[Object]:
+    """A pod of each has to leave a node; there is room for one of them elsewhere."""
+    pods = []
+    for app, mark in (("api", first), ("web", second)):
+        annotations = {MARK: mark} if mark else {}
+        pods += [
+            replica(f"{app}-1", app, "old", cpu="4", annotations=annotations),
+            replica(f"{app}-2", app, "new", cpu="1"),
+        ]
+    return [builders.node("old", taints=[RED]), builders.node("new"), *pods]
+
+
+def modes_of(objects: list[Object], **fields: Any) -> dict[str, str]:
+    made, _ = make_plan(objects, policy(**fields))
+    return {move.pod: move.mode for move in made.moves}
+
+
+@pytest.mark.parametrize(
+    ("whole", "of_policy", "mark", "mode"),
+    [
+        ("recommend", None, None, "recommend"),
+        ("apply", None, None, "apply"),
+        ("apply", "recommend", None, "recommend"),
+        ("recommend", "apply", None, "apply"),
+        ("recommend", "recommend", "apply", "apply"),
+        ("apply", "apply", "recommend", "recommend"),
+    ],
+)
+def test_the_pods_mark_decides_then_the_policy_then_the_whole_file(
+    whole: str, of_policy: str | None, mark: str | None, mode: str
+) -> None:
+    of_rules = {"mode": of_policy} if of_policy else {}
+    found = modes_of(two_workloads(mark, mark), mode=whole, policies={"brokenRules": of_rules})
+    assert found == {"default/api-1": mode}
+
+
+def test_what_is_made_goes_before_what_is_recommended() -> None:
+    assert modes_of(two_workloads()) == {"default/api-1": "apply"}
+    assert modes_of(two_workloads("recommend")) == {"default/web-1": "apply"}
+    assert modes_of(two_workloads(None, "apply"), mode="recommend") == {"default/web-1": "apply"}
+
+
+def test_moves_that_are_only_recommended_come_last() -> None:
+    objects = two_workloads("recommend")
+    objects.append(builders.node("third"))
+    assert list(modes_of(objects).items()) == [("default/web-1", "apply"), ("default/api-1", "recommend")]
+
+
+def test_what_is_recommended_gets_what_is_left_of_limits() -> None:
+    objects = [*two_workloads("recommend"), builders.node("third")]
+    assert modes_of(objects, limits={"perCycle": 1}) == {"default/web-1": "apply"}
+    assert modes_of(objects, limits={"rates": {"cluster": ["2 per 10m"]}}, buffer="50%") == {
+        "default/web-1": "apply"
+    }
+
+
+def test_a_move_that_was_only_recommended_is_not_remembered() -> None:
+    made, memory = make_plan(two_workloads(), policy(mode="recommend"))
+    assert (len(made.moves), memory.moved) == (1, ())
+    again, _ = make_plan(two_workloads(), policy(mode="recommend"), memory, now=NOW + 300)
+    assert again.moves == made.moves
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"), [("apply", "is moved to new"), ("recommend", "is recommended to be moved to new")]
+)
+def test_why_tells_whether_a_move_is_made(mode: str, said: str) -> None:
+    snapshot = from_objects(two_workloads(), now=NOW, version=VERSION).snapshot
+    place = snapshot.pods.named("default", "api-1")
+    assert place is not None
+    told = explain_pod(place, snapshot, policy(mode=mode), None, world=WORLD)
+    assert told.verdict.startswith(said)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_is_made_is_the_same_as_if_the_others_were_left_alone(seed: int) -> None:
+    dice = Random(seed)
+    objects, asked = draw_objects(dice), draw_policy(dice)
+    mixed = [_mark(each, dice.choice(("apply", "recommend"))) for each in objects]
+    alone = [_mark(each, "off" if _marked(each) == "recommend" else "apply") for each in mixed]
+    made, memory = make_plan(mixed, asked)
+    without, remembered = make_plan(alone, asked)
+    assert tuple(move for move in made.moves if move.mode == "apply") == without.moves
+    assert memory.moved == remembered.moved
+    assert set(moves_of(without)) <= set(moves_of(made))
+
+
+def _mark(each: Object, mark: str) -> Object:
+    if each["kind"] != "Pod":
+        return each
+    marked = copy.deepcopy(each)
+    marked["metadata"].setdefault("annotations", {})[MARK] = mark
+    return marked
+
+
+def _marked(each: Object) -> str | None:
+    annotations: dict[str, str] = each["metadata"].get("annotations") or {}
+    return annotations.get(MARK)
+
+
+@pytest.mark.parametrize(
+    ("whole", "of_policy", "mark"),
+    [("off", None, None), ("off", "apply", "apply"), ("apply", "off", None), ("apply", "off", "apply")],
+)
+def test_what_is_off_proposes_nothing_whatever_a_mark_says(
+    whole: str, of_policy: str | None, mark: str | None
+) -> None:
+    of_rules = {"mode": of_policy} if of_policy else {}
+    asked = policy(mode=whole, policies={"brokenRules": of_rules})
+    made, _ = make_plan(two_workloads(mark, mark), asked)
+    assert made.moves == ()
+    assert "brokenRules" not in {refused.policy for refused in made.refused}
+    said = [warning for warning in made.warnings if warning.startswith("Off: ")]
+    assert len(said) == (whole == "off")
+    assert (asked.find_stop() is not None) == (whole == "off")
+
+
+def test_a_policy_that_is_off_leaves_the_others_alone() -> None:
+    asked = policy(
+        mode="recommend", policies={"brokenRules": {"mode": "apply"}, "betterPreferences": {"mode": "off"}}
+    )
+    assert asked.modes() == {
+        "brokenRules": "apply",
+        "betterPreferences": "off",
+        "underUtilisedNodes": "recommend",
+    }
+
+
+def test_why_tells_that_all_is_off() -> None:
+    snapshot = from_objects(two_workloads(), now=NOW, version=VERSION).snapshot
+    place = snapshot.pods.named("default", "api-1")
+    assert place is not None
+    told = explain_pod(place, snapshot, policy(mode="off"), None, world=WORLD)
+    assert [word.who for word in told.rules if word.against] == ["Off"]

@@ -1,0 +1,125 @@
+"""What plans and moves say as metrics."""
+
+import dataclasses
+
+import pytest
+
+from reberth.cluster.object_files import from_objects
+from reberth.memory.history import Ending
+from reberth.records import Outcome
+from reberth.runtime.metrics import REGISTRY
+from reberth.values.refusal import Refused
+from rescheduler.moves.landings import Landing
+from rescheduler.planning.cycle import begin_cycle
+from rescheduler.planning.planner import write_plan
+from rescheduler.telemetry.events import Report
+from rescheduler.telemetry.recording import count_end, count_plan, forget_state, show_state
+from tests.support.builders import node
+from tests.support.memory.objects import move
+from tests.support.rescheduler.guardrails import history
+from tests.support.rescheduler.plans import NOW, VERSION, WORLD, policy, replica
+
+POLICY = "underUtilisedNodes"
+
+
+def said(metric: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(f"reberth_rescheduler_{metric}", labels) or 0
+
+
+@pytest.mark.parametrize(
+    ("report", "landing", "metric", "labels"),
+    [
+        (
+            Report(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
+            Landing(as_forecast=True),
+            "outcomes_total",
+            {"policy": POLICY, "outcome": "Better"},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
+            Landing(as_forecast=True),
+            "landings_total",
+            {"forecast": "hit"},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
+            Landing(as_forecast=False, cause="returned"),
+            "returns_total",
+            {"policy": POLICY},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
+            Landing(as_forecast=False, cause="returned"),
+            "landing_misses_total",
+            {"cause": "returned"},
+        ),
+        (
+            Report(move(policy="somebody's own"), Ending(Outcome.GONE)),
+            None,
+            "moves_total",
+            {"policy": "other", "result": "evicted"},
+        ),
+        (
+            Report(move(policy=POLICY), Ending(Outcome.REFUSED), Refused("NotSeen", "n1 is silent")),
+            None,
+            "moves_refused_total",
+            {"rule": "NotSeen"},
+        ),
+    ],
+)
+def test_the_end_of_a_move_is_counted(
+    report: Report, landing: Landing | None, metric: str, labels: dict[str, str]
+) -> None:
+    before = said(metric, **labels)
+    count_end(report, landing)
+    assert said(metric, **labels) == before + 1
+
+
+def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
+    full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
+    lost = history("lost", givenUpUntil="2027-01-15T09:00:00Z")
+    settings = policy(
+        mode="recommend",
+        limits={"rates": {"cluster": ["7 per 10m"]}},
+        policies={POLICY: {"hotAfter": 1, "low": {"cpu": "30%"}, "high": {"cpu": "50%"}}},
+    )
+    reading = from_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
+    cycle = begin_cycle(reading.snapshot, settings, None, WORLD)
+    plan, _ = write_plan(cycle)
+    before = said("proposals_total", policy=POLICY, result="refused")
+    count_plan(plan)
+    show_state(cycle, ["one", "two"])
+    refused = len(plan.refused)
+    assert refused > 0
+    assert said("proposals_total", policy=POLICY, result="refused") == before + refused
+    assert said("plan_moves", mode="recommend") == len(plan.moves)
+    assert said("plan_refused_proposals", rule=next(iter(plan.refused)).rule) > 0
+    assert said("cluster_score", part="excess", when="now") == plan.score.before.excess > 0
+    assert said("utilisation_nodes", resource="cpu", le="0.1") == 1
+    assert said("utilisation_nodes", resource="cpu", le="0.9") == 2
+    assert said("utilisation_nodes", resource="memory", le="+Inf") == 2
+    assert said("window_left_disruptions", rate="7 per 600s") == 7
+    assert said("given_up_workloads") == 1
+    assert said("plan_warnings") == 2
+
+
+def test_the_mode_of_every_policy_is_shown() -> None:
+    snapshot = from_objects([node("n1")], now=NOW, version=VERSION).snapshot
+    asked = policy(mode="recommend", policies={POLICY: {"mode": "apply"}, "brokenRules": {"mode": "off"}})
+    show_state(begin_cycle(snapshot, asked, None, WORLD), [])
+    assert said("mode", policy=POLICY, mode="apply") == 1
+    assert said("mode", policy="brokenRules", mode="off") == 1
+    assert said("mode", policy="betterPreferences", mode="recommend") == 1
+    show_state(begin_cycle(snapshot, policy(mode="off"), None, WORLD), [])
+    assert said("mode", policy=POLICY, mode="apply") == 0
+    assert said("mode", policy=POLICY, mode="off") == 1
+
+
+def test_who_leads_no_more_shows_no_brake_of_then() -> None:
+    snapshot = from_objects([node("n1")], now=NOW, version=VERSION).snapshot
+    world = dataclasses.replace(WORLD, brakes=(Refused("ExtendersAway", "they are away"),))
+    show_state(begin_cycle(snapshot, policy(), None, world), ["one"])
+    assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 1
+    forget_state()
+    assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 0
+    assert REGISTRY.get_sample_value("reberth_rescheduler_mode", {"policy": POLICY, "mode": "off"}) is None
