@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from localcluster import components, credentials, designs
+from localcluster import components, credentials, design_files
 from localcluster.build import build, products
 from localcluster.client import Client
 from localcluster.components import API_SERVER, CONTROLLERS, ETCD, KWOK, SCHEDULER, Design
@@ -75,7 +75,7 @@ class Cluster:
         """Start one component, with these flags behind its own, and wait until it is ready."""
         if flags:
             self.design = dataclasses.replace(self.design, flags={**self.design.flags, component: flags})
-            designs.write(self.design)
+            design_files.write(self.design)
         program = await asyncio.to_thread(_program, self.design, component)
         running = processes.start(
             [str(program), *components.arguments(self.design, component)],
@@ -105,7 +105,7 @@ class Cluster:
 
     async def schedule_with(self, configuration: Path | Mapping[str, Any], *flags: str) -> None:
         """Restart kube-scheduler with another configuration; how to reach the API server is added to it."""
-        designs.write_scheduler_configuration(self.design, configuration)
+        design_files.write_scheduler_configuration(self.design, configuration)
         await self.restart(SCHEDULER, *flags)
 
     def process(self, component: str) -> processes.Running:

@@ -1,14 +1,20 @@
-"""Who may enter the cluster: tokens for the users that it always has, certificates for any other."""
+"""Credentials of a cluster: its certificate authority, tokens for its fixed users, kubeconfigs."""
 
 import csv
+import datetime as dt
+import ipaddress
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from localcluster import pki
 from localcluster.components import SERVICE_ADDRESS, Design
 from localcluster.host.ports import HOST
 
@@ -19,14 +25,16 @@ USERS = {
     "system:kube-controller-manager": "",
     "system:kube-scheduler": "",
 }
+_VALID_FOR = dt.timedelta(days=3650)
+_CLOCK_SKEW = dt.timedelta(hours=1)
 
 
 def create(design: Design) -> None:
     """Authority, server certificate, service account keys, tokens and a kubeconfig for each user."""
-    authority = pki.Authority(design.path("pki")).create()
+    authority = Authority(design.path("pki")).create()
     hosts = [HOST, "localhost", "kubernetes.default.svc", SERVICE_ADDRESS]
     authority.issue("kube-apiserver", hosts=hosts, file="apiserver")
-    pki.service_account_key(authority.folder)
+    service_account_key(authority.folder)
     tokens = {user: secrets.token_urlsafe(24) for user in USERS}
     _write_tokens(authority.folder / "tokens.csv", tokens)
     for user, token in tokens.items():
@@ -42,7 +50,7 @@ def _write_tokens(path: Path, tokens: dict[str, str]) -> None:
 
 def certify(design: Design, user: str, groups: Sequence[str] = ()) -> Path:
     """Kubeconfig of a user who enters with a client certificate."""
-    pair = pki.Authority(design.path("pki")).issue(user, organizations=groups)
+    pair = Authority(design.path("pki")).issue(user, organizations=groups)
     return write_kubeconfig(
         design, user, {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
     )
@@ -77,3 +85,126 @@ def write_kubeconfig(
 def read_token(design: Design, user: str = ADMIN) -> str:
     content: dict[str, Any] = yaml.safe_load(design.kubeconfig(user).read_text())
     return str(content["users"][0]["user"]["token"])
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Signs certificates into its folder; a pair that is there already is kept unless renewed."""
+
+    folder: Path
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "ca.crt"
+
+    def create(self) -> "Authority":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name("localcluster")
+        builder = _builder(name, name, key.public_key(), _VALID_FOR)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            key_cert_sign=True,
+            crl_sign=True,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        builder = builder.add_extension(usage, critical=True)
+        builder = builder.add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+        )
+        _write_key(self.folder / "ca.key", key)
+        _write_certificate(self.certificate, builder.sign(key, hashes.SHA256()))
+        return self
+
+    def issue(
+        self,
+        name: str,
+        *,
+        organizations: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+        lifetime: dt.timedelta = _VALID_FOR,
+        file: str | None = None,
+    ) -> KeyPair:
+        """A certificate for a server (with hosts) and a client (user `name` in groups `organizations`)."""
+        stem = file or name.replace(":", "-").replace("/", "-")
+        pair = KeyPair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
+        signer = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), password=None)
+        if not isinstance(signer, ec.EllipticCurvePrivateKey):
+            raise TypeError(f"{self.folder}/ca.key is not the key that was written")
+        issuer = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(_name(name, organizations), issuer.subject, key.public_key(), lifetime)
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+        builder = builder.add_extension(authority, critical=False)
+        if hosts:
+            names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+            builder = builder.add_extension(names, critical=False)
+        _write_key(pair.key, key)
+        _write_certificate(pair.certificate, builder.sign(signer, hashes.SHA256()))
+        return pair
+
+
+def service_account_key(folder: Path) -> KeyPair:
+    """The pair that signs and verifies service account tokens: a bare public key, no certificate."""
+    pair = KeyPair(folder / "service-accounts.pub", folder / "service-accounts.key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    _write_key(pair.key, key)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    pair.certificate.write_bytes(public)
+    return pair
+
+
+def _name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, value) for value in organizations]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, lifetime: dt.timedelta
+) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+
+
+def _write_certificate(path: Path, certificate: x509.Certificate) -> None:
+    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from localcluster import credentials, designs, kwok
+from localcluster import credentials, design_files, kwok
 from localcluster.build import products
 from localcluster.cluster import Cluster, end_all
 from localcluster.components import ALL, ETCD, KWOK_FILE, Design
@@ -53,7 +53,10 @@ def create(
     unknown = sorted((set(without) | set(flags or ())) - set(ALL))
     if unknown:
         raise LocalClusterError(f"no such component: {', '.join(unknown)}; there are {', '.join(ALL)}")
-    folder, scheduling = folder_of(name), designs.read_scheduler_configuration(scheduler_configuration or {})
+    folder, scheduling = (
+        folder_of(name),
+        design_files.read_scheduler_configuration(scheduler_configuration or {}),
+    )
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
@@ -70,8 +73,8 @@ def create(
     )
     credentials.create(design)
     design.path(KWOK_FILE).write_text(kwok.configuration())
-    designs.write_scheduler_configuration(design, scheduling)
-    designs.write(design)
+    design_files.write_scheduler_configuration(design, scheduling)
+    design_files.write(design)
     return Cluster(design, dies_with_parent=dies_with_parent)
 
 
@@ -79,7 +82,7 @@ def load(name: str) -> Cluster:
     """A cluster that stands, whoever brought it up."""
     folder = folder_of(name)
     try:
-        return Cluster(designs.read(folder))
+        return Cluster(design_files.read(folder))
     except FileNotFoundError:
         raise LocalClusterError(f"there is no cluster {name} in {clusters_folder()}") from None
     except (ValueError, KeyError, TypeError):  # of another version of this program, or cut off

@@ -13,7 +13,7 @@ from bench.extender.arms import NONE, Serving, configure, read_page, serving
 from bench.extender.asking import VERBS
 from bench.extender.populating import Population
 from bench.reading.arms import Failed, Figures
-from localcluster import credentials, designs
+from localcluster import credentials, design_files
 from localcluster.cluster import Cluster
 from localcluster.components import SCHEDULER
 from localcluster.host.ports import HOST
@@ -33,7 +33,7 @@ async def burst(cluster: Cluster, population: Population, arm: str, *, pods: int
         extender = None
         if arm != NONE:
             extender = await stack.enter_async_context(serving(cluster, arm, population.table))
-        designs.write_scheduler_configuration(cluster.design, configure(extender and extender.port))
+        design_files.write_scheduler_configuration(cluster.design, configure(extender and extender.port))
         used = read_cpu(extender.process.pid) if extender else 0.0
         await cluster.start(SCHEDULER)
         try:

@@ -11,11 +11,11 @@ import aiohttp
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from localcluster.faults import body_filters, severing
+from localcluster.faults import body_filters
 from localcluster.faults.body_filters import Bend, Finish, Hold, Pause, Step
 from localcluster.faults.effects import Answer, Delay, Ending, LoseAnswer, Replay, Reset, Stale, Stall
 from localcluster.faults.journal import Changes, Entry
-from localcluster.faults.link import Link
+from localcluster.faults.link import Link, reset, until_sent
 from localcluster.faults.relay import Relayed, Upstream, UpstreamLost, end_to_end
 from localcluster.faults.rules import Act, Rule
 from localcluster.faults.status_bodies import Reply
@@ -69,7 +69,7 @@ class Exchange:
         except (aiohttp.ClientError, UpstreamLost, ConnectionError) as error:
             # To the client an API server that is gone or breaks off is a connection that breaks.
             self._entry.error = repr(error)
-            severing.reset(self._incoming.transport)
+            reset(self._incoming.transport)
         finally:
             self._changes.announce()
         return web.Response()  # to nobody
@@ -183,9 +183,9 @@ class Exchange:
 
     async def _sever(self, ending: Ending) -> None:
         transport = self._incoming.transport
-        await severing.until_sent(transport)
+        await until_sent(transport)
         if ending is Ending.RESET:
-            severing.reset(transport)
+            reset(transport)
         elif transport is not None:
             transport.abort()
 

@@ -1,18 +1,24 @@
 """One client's way to the API server: a port of its own that can be cut, frozen and mended."""
 
 import asyncio
+import fcntl
 import socket
 import ssl
+import struct
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from aiohttp import web
 
-from localcluster.faults import relay, severing
+from localcluster.faults import relay
 from localcluster.faults.journal import Changes
 
 HOST = "127.0.0.1"
 
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_SIOCOUTQNSD = 0x894B  # of linux/sockios.h: how many bytes of a socket's queue are not sent yet
+_NAP = 0.001
+_PATIENCE = 5.0
 _LONGEST_LINE = 2**20  # of a request's head, as the API server allows it
 
 Handler = Callable[["Link", web.Request], Awaitable[web.StreamResponse]]
@@ -65,7 +71,7 @@ class Link:
             await site.stop()
         if self._runner.server is not None:
             for connection in self._runner.server.connections:
-                severing.reset(connection.transport)
+                reset(connection.transport)
         await asyncio.sleep(0)  # the sockets close on the next turn of the loop
 
     def freeze(self) -> None:
@@ -94,3 +100,30 @@ def _runner(handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> w
         handler_cancellation=True,  # a client that leaves a watch ends it upstream, too
         shutdown_timeout=1.0,  # the handlers end with their connections, which are reset before
     )
+
+
+def reset(transport: asyncio.Transport | None) -> None:
+    """Close a connection by TCP RST, as a crashed machine or a firewall does."""
+    if transport is not None and not transport.is_closing():
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        transport.abort()
+
+
+async def until_sent(transport: asyncio.Transport | None) -> None:
+    """Wait for what was written to be on its way, for a reset drops what is not.
+
+    The queue must be empty twice: between two turns of the loop the transport fills it from its own buffer.
+    A client that reads nothing is waited for no longer than five seconds.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE
+    empty = 0
+    while empty < 2 and transport is not None and not transport.is_closing() and loop.time() < deadline:
+        empty = empty + 1 if _unsent(transport) == 0 else 0
+        await asyncio.sleep(_NAP)
+
+
+def _unsent(transport: asyncio.Transport) -> int:
+    answer = fcntl.ioctl(transport.get_extra_info("socket").fileno(), _SIOCOUTQNSD, bytes(4))
+    count: int = struct.unpack("i", answer)[0]
+    return count

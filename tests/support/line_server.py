@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from localcluster.pki import KeyPair
+from localcluster.credentials import KeyPair
 
 PODS = "/api/v1/pods"
 WATCH = f"{PODS}?watch=true"

@@ -12,6 +12,7 @@ import yaml
 from localcluster import credentials
 from localcluster.client import Client
 from localcluster.cluster import Cluster
+from localcluster.credentials import Authority
 from localcluster.faults import (
     Answer,
     Cut,
@@ -24,7 +25,6 @@ from localcluster.faults import (
     status_bodies,
     times,
 )
-from localcluster.pki import Authority
 from reberth.client.access import Access
 from reberth.client.api import Api, ApiSettings
 from reberth.cluster import resources

@@ -9,7 +9,7 @@ import yaml
 
 from localcluster import credentials
 from localcluster.cluster import Cluster
-from localcluster.pki import Authority
+from localcluster.credentials import Authority
 
 pytestmark = pytest.mark.live
 

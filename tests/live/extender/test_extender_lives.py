@@ -16,9 +16,9 @@ import pytest_asyncio
 from localcluster import credentials
 from localcluster.client import Client
 from localcluster.cluster import Cluster
+from localcluster.credentials import Authority, KeyPair
 from localcluster.faults import FaultProxy
 from localcluster.host import processes
-from localcluster.pki import Authority, KeyPair
 from localcluster.state_dir import running
 from tests.live.support.extender_process import HOST, MANIFESTS, Extending, extending
 from tests.live.support.written_memory import PODS

@@ -14,8 +14,8 @@ import aiohttp
 from localcluster import credentials
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
+from localcluster.credentials import Authority
 from localcluster.faults import FaultProxy
-from localcluster.pki import Authority
 from tests.live.support.hub_and_members import Place, eventually, federated
 from tests.live.support.hub_paths import CLUSTERS
 

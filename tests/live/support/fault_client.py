@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from localcluster import credentials
 from localcluster.cluster import Cluster
+from localcluster.credentials import Authority
 from localcluster.faults import FaultProxy
-from localcluster.pki import Authority
 from reberth.client.access import Access
 from reberth.client.api import Api, ApiSettings
 

@@ -13,7 +13,7 @@ from federation.commands import webhook
 from localcluster import manifests
 from localcluster.client import Client, Refused
 from localcluster.cluster import Cluster
-from localcluster.pki import Authority
+from localcluster.credentials import Authority
 from reberth.runtime.certificates import CertificateFiles
 from reberth.runtime.http_server import Server
 from tests.support.builders import Object

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
+from localcluster.credentials import Authority, KeyPair
 from localcluster.faults import FaultProxy
-from localcluster.pki import Authority, KeyPair
 from tests.support.line_server import Client, LineServer, Upstream, serving
 
 

@@ -21,7 +21,7 @@ import pytest_asyncio
 
 from federation.commands import webhook
 from federation.commands.webhook import COMPLETE, LOOK, WebhookSettings
-from localcluster.pki import Authority
+from localcluster.credentials import Authority
 from reberth.config.settings import parse
 from reberth.runtime import metrics
 from reberth.runtime.http_server import Server, ServerSettings

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from multidict import CIMultiDict
 
+from localcluster.credentials import Authority, KeyPair
 from localcluster.faults import ANY, Answer, FaultProxy, Match, Rule, Stall, nth, status_bodies
-from localcluster.pki import Authority, KeyPair
 from tests.support.line_server import EVICTION, PODS, WATCH, Client, LineServer, Upstream
 
 

@@ -10,7 +10,7 @@ from typing import Self
 import aiohttp
 import pytest
 
-from localcluster.pki import Authority
+from localcluster.credentials import Authority
 from reberth.client.body import _MOMENT, Body
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from localcluster.pki import Authority
+from localcluster.credentials import Authority
 from reberth.config.settings import Section, parse
 from reberth.runtime.certificates import CertificateFiles, LiveCertificate, server_context
 from reberth.values.errors import ServingError

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from localcluster.pki import Authority, KeyPair
+from localcluster.credentials import Authority, KeyPair
 from reberth.runtime import metrics
 from reberth.runtime.certificates import CertificateFiles
 from reberth.runtime.http_fast_path import Call, Reply

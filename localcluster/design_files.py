@@ -1,4 +1,4 @@
-"""What a cluster's folder says of it, on disk."""
+"""The files that describe a cluster: its design and the configuration of its kube-scheduler."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from localcluster.components import SCHEDULER_FILE, Design
-from localcluster.reading import read_object
+from localcluster.manifests import read_object
 
 _DESIGN_FILE = "cluster.json"
 
