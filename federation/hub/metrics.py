@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from federation.scheduling.steps import Step
+from federation.scheduling.outcome import Step
 from reberth.runtime.metrics import REGISTRY
 
 # Why a binding is looked at by the scheduler.

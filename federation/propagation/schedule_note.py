@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from federation.api import ResourceBinding
 from federation.scheduling import Decision, tell_success
 from federation.scheduling.cause import Cause, Rest
-from federation.scheduling.noting import Note, read_note
+from federation.scheduling.demand import Note, read_note
 from reberth.values.timestamp import TimeError, parse_time, write_time
 
 

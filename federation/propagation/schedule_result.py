@@ -10,6 +10,7 @@ from federation.api import (
     APPLIED_PLACEMENT,
     DEFAULT_SCHEDULER,
     SCHEDULED,
+    ClusterAffinity,
     Handover,
     Placement,
     ResourceBinding,
@@ -21,11 +22,10 @@ from federation.objects.names import BINDING_KINDS
 from federation.objects.template import Object
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY
 from federation.propagation.schedule_note import write_note
-from federation.propagation.unknown_clusters import list_unknown
 from federation.rebalancing.handover import keep_old
 from federation.scheduling import Decision, Reason
 from federation.scheduling.cause import Cause, Rest
-from federation.scheduling.noting import NOTE
+from federation.scheduling.demand import NOTE
 from federation.scheduling.unheard_clusters import UNHEARD, note_unheard
 from reberth.records import Condition
 from reberth.values.object_error import ObjectError
@@ -194,3 +194,22 @@ def _change_conditions(binding: ResourceBinding, decision: Decision, now: float)
 def _is_known(binding: ResourceBinding, decision: Decision) -> bool:
     has = find_condition(binding.status.conditions, SCHEDULED)
     return has is not None and (has.reason, has.message) == (str(decision.reason), decision.message)
+
+
+def list_unknown(placement: Placement | None, known: Collection[str]) -> list[str]:
+    """List the clusters that a placement names and that do not exist, in their order.
+
+    They may be misspelt, or not have joined yet.
+    """
+    named = (name for affinity in _list_affinities(placement) for name in affinity.cluster_names or ())
+    return [name for name in dict.fromkeys(named) if name not in known]
+
+
+def _list_affinities(placement: Placement | None) -> Iterator[ClusterAffinity]:
+    if placement is None:
+        return
+    if placement.cluster_affinity is not None:
+        yield placement.cluster_affinity
+    for term in placement.cluster_affinities or ():
+        yield term
+        yield from term.overflow_affinities or ()

@@ -17,11 +17,20 @@ from federation.scheduling.cause import Cause, Rest, find_cause
 from federation.scheduling.demand import Demand, read_demand
 from federation.scheduling.filters import Reasons, find_reasons, find_tiers, summarize
 from federation.scheduling.fleet import Fleet
-from federation.scheduling.outcome import Decision, Failure, Reason, Refusal, Verdict, judge, tell_success
-from federation.scheduling.ranking import Candidate, rank
-from federation.scheduling.scoring import score
-from federation.scheduling.selecting import select
-from federation.scheduling.steps import Step, Timed, untimed
+from federation.scheduling.outcome import (
+    Decision,
+    Failure,
+    Reason,
+    Refusal,
+    Step,
+    Timed,
+    Verdict,
+    judge,
+    tell_success,
+    untimed,
+)
+from federation.scheduling.ranking import Candidate, rank, score
+from federation.scheduling.selection import select
 from federation.scheduling.unheard_clusters import list_unheard
 
 

@@ -17,12 +17,32 @@ from federation.api import (
     SpreadField,
 )
 from federation.scheduling.affinity import Affinity, FieldError, Group, compile_affinity, list_groups
-from federation.scheduling.estimating import Request, read_request
-from federation.scheduling.noting import read_note
+from federation.scheduling.fleet import Request, read_request
 from federation.scheduling.rounding import prefers_last_name
+from reberth.records import Record
 from reberth.values.object_error import ObjectError
 from reberth.values.quantity import QuantityError
 from reberth.values.timestamp import TimeError, parse_time
+
+NOTE = "reberth.dev/scheduling"
+
+
+class Note(Record, frozen=True):
+    """When a decision was made, for which group, and upon which wish."""
+
+    time: str
+    affinity_name: str = ""
+    wish: str = ""
+
+
+def read_note(binding: ResourceBinding) -> Note | None:
+    """What somebody else has written there is no note of ours."""
+    text = (binding.metadata.annotations or {}).get(NOTE)
+    try:
+        return msgspec.json.decode(text, type=Note) if text else None
+    except msgspec.DecodeError:
+        return None
+
 
 NAMESPACED = "ResourceBinding"
 CLUSTER_SCOPED = "ClusterResourceBinding"

@@ -1,6 +1,7 @@
 """What a scheduling comes to: a decision with its reasons, or a refusal that says why there is none."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 
 import msgspec
@@ -74,3 +75,22 @@ def tell_success(clusters: Iterable[TargetCluster], *, is_namespaced: bool) -> s
     result = ", ".join(f"{target.name}:{target.replicas}" for target in clusters)
     colon = ":" if is_namespaced else ""
     return f"Binding has been scheduled successfully. Result{colon} {{{result}}}"
+
+
+class Step(StrEnum):
+    """The steps of a decision, by the names that Karmada's metrics give them."""
+
+    FILTER = "Filter"
+    SCORE = "Score"
+    SELECT = "Select"
+    ASSIGN = "AssignReplicas"
+
+
+Timed = Callable[[Step], AbstractContextManager[object]]
+"""Returns a context manager that times one step."""
+
+_NOTHING = nullcontext()
+
+
+def untimed(_: Step) -> AbstractContextManager[None]:
+    return _NOTHING

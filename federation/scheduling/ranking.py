@@ -1,10 +1,19 @@
-"""The clusters that passed the filters, the most welcome first."""
+"""The clusters that passed the filters: their scores, and their order, the best first.
+
+Each scoring plugin gives 0 to 100, and the sum counts.
+"""
 
 from collections.abc import Iterable
 
 import msgspec
 
+from federation.scheduling.demand import Demand
 from federation.scheduling.fleet import Member
+
+CLUSTER_LOCALITY = "ClusterLocality"
+
+_HERE = {CLUSTER_LOCALITY: 100}
+_ELSEWHERE = {CLUSTER_LOCALITY: 0}
 
 
 class Candidate(msgspec.Struct, frozen=True, eq=False):
@@ -29,3 +38,9 @@ class Candidate(msgspec.Struct, frozen=True, eq=False):
 def rank(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Sort: the earlier tier, the higher score, more room, and at last the name."""
     return sorted(candidates, key=lambda each: (each.tier, -each.score, -each.room, each.name))
+
+
+def score(demand: Demand, name: str) -> dict[str, int]:
+    """Favour the clusters that hold replicas already; a fresh scheduling favours none."""
+    is_here = name in demand.targets and not demand.fresh and any(demand.targets.values())
+    return _HERE if is_here else _ELSEWHERE

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from federation.scheduling.noting import NOTE
+from federation.scheduling.demand import NOTE
 from localcluster.client import Refused
 from reberth.values.timestamp import parse_time, write_time
 from tests.live.support.hub_and_members import Place, deployment, eventually, weighted

@@ -10,7 +10,7 @@ from federation.objects.template import Object
 from federation.propagation.schedule_note import recall, resume
 from federation.propagation.schedule_result import change_clusters, change_status, list_events
 from federation.scheduling import Fleet, decide
-from federation.scheduling.noting import NOTE
+from federation.scheduling.demand import NOTE
 from tests.support.federation.objects import NOW, binding, cluster
 
 APIS = {

@@ -14,7 +14,7 @@ from federation.propagation.schedule_result import (
     write_placement,
 )
 from federation.scheduling import Decision, Fleet, decide
-from federation.scheduling.noting import NOTE
+from federation.scheduling.demand import NOTE
 from tests.support.federation.objects import NOW, binding, cluster, given
 
 APIS = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.api import Cluster, ResourceSummary
-from federation.scheduling.estimating import PODS, estimate, read_request, read_room, take
+from federation.scheduling.fleet import PODS, estimate, read_request, read_room, take
 from federation.scheduling.rounding import divide, prefers_last_name
 from reberth.values.quantity import UNIT
 from tests.support.federation.clusters import (

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from federation.scheduling.demand import is_due
-from federation.scheduling.noting import NOTE
+from federation.scheduling.demand import NOTE, is_due
 from tests.support.federation.clusters import (
     AGGREGATED,
     DUPLICATED,

@@ -9,8 +9,7 @@ from federation.scheduling.demand import Bounds, Demand, read_demand
 from federation.scheduling.fleet import Fleet
 from federation.scheduling.outcome import Reason, Refusal, judge
 from federation.scheduling.ranking import Candidate, rank
-from federation.scheduling.selecting import select
-from federation.scheduling.selection import Region, combine, score_region, select_regions
+from federation.scheduling.selection import Region, combine, score_region, select, select_regions
 from tests.support.federation.clusters import (
     AGGREGATED,
     DUPLICATED,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from federation.api import Placement
-from federation.propagation.unknown_clusters import list_unknown
+from federation.propagation.schedule_result import list_unknown
 
 
 def names(*clusters: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pytest
 
 from federation.api import ResourceBinding
 from federation.scheduling import Fleet, decide
-from federation.scheduling.steps import Step
+from federation.scheduling.outcome import Step
 from tests.support.federation.clusters import DUPLICATED, NOW, binding, cluster, groups
 
 CLUSTERS = [cluster("c1", taints=["k=v:NoSchedule"]), cluster("c2")]
