@@ -14,6 +14,7 @@ from reberth.records import (
 )
 
 WORK_API_VERSION = "work.karmada.io/v1alpha2"
+BINDING_KINDS = NAMESPACED, CLUSTER_SCOPED = "ResourceBinding", "ClusterResourceBinding"
 SCHEDULED = "Scheduled"
 APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
 
@@ -161,3 +162,8 @@ class ResourceBinding(Record, frozen=True):
     kind: str = ""
     spec: BindingSpec = BindingSpec()
     status: BindingStatus = BindingStatus()
+
+
+def kind_of(binding: ResourceBinding) -> str:
+    """Give the kind of a binding. Objects of a list do not say it; a namespace does."""
+    return NAMESPACED if binding.metadata.namespace else CLUSTER_SCOPED

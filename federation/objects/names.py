@@ -3,6 +3,7 @@
 import hashlib
 from typing import NamedTuple
 
+from federation.api.bindings import BINDING_KINDS
 from federation.api.digests import fnv_1a, write_harmless
 from federation.api.labels import LABELS
 from reberth.records import Labels, ObjectMeta
@@ -15,7 +16,6 @@ WORK_NAME = "work.karmada.io/name"
 WORK_ID = LABELS["Work"]
 EXECUTION_FINALIZER = "karmada.io/execution-controller"
 
-BINDING_KINDS = ("ResourceBinding", "ClusterResourceBinding")
 _NAMESPACE_OF_BINDING = {kind: f"{kind.lower()}.karmada.io/namespace" for kind in BINDING_KINDS}
 _NAME_OF_BINDING = {kind: f"{kind.lower()}.karmada.io/name" for kind in BINDING_KINDS}
 _LONGEST_NAME = 253

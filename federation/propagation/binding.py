@@ -12,9 +12,10 @@ from federation.api import (
     ResourceBinding,
     Suspension,
 )
+from federation.api.bindings import CLUSTER_SCOPED, NAMESPACED
 from federation.api.labels import LABELS
 from federation.objects.merge_patch import turn
-from federation.objects.names import BINDING_KINDS, Key, name_binding, permanent_id
+from federation.objects.names import Key, name_binding, permanent_id
 from federation.objects.template import Object, Template
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY, kind_of_policy
 from federation.propagation.replica_demand import read_demand
@@ -41,7 +42,7 @@ Marks = dict[str, str | None]
 
 
 def key_of_binding(template: Key) -> Key:
-    kind = BINDING_KINDS[0] if template.namespace else BINDING_KINDS[1]
+    kind = NAMESPACED if template.namespace else CLUSTER_SCOPED
     return Key(WORK_API_VERSION, kind, template.namespace, name_binding(template))
 
 

@@ -18,7 +18,6 @@ from federation.api import (
 from federation.api.labels import LABELS
 from federation.failover.eviction_tasks import hold_dropped
 from federation.objects.conditions import find_condition, put_condition
-from federation.objects.names import BINDING_KINDS
 from federation.objects.template import Object
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY
 from federation.propagation.schedule_note import write_note
@@ -174,10 +173,6 @@ def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[Told
 def _is_judged(decision: Decision) -> bool:
     """Tell whether it was decided, or found as it was decided: the condition then says so."""
     return bool(decision.cause) or decision.message == Rest.UNCHANGED
-
-
-def kind_of(binding: ResourceBinding) -> str:
-    return BINDING_KINDS[0] if binding.metadata.namespace else BINDING_KINDS[1]
 
 
 def _change_conditions(binding: ResourceBinding, decision: Decision, now: float) -> list[Object] | None:

@@ -12,6 +12,7 @@ from federation.api import (
     ResourceBinding,
     SchedulingType,
 )
+from federation.api.bindings import kind_of
 from federation.failover.state_preservation import note_state, take_along
 from federation.objects.names import (
     EXECUTION_FINALIZER,
@@ -27,7 +28,6 @@ from federation.objects.template import Object, Template
 from federation.propagation.binding import exchange_marks
 from federation.propagation.manifest import write_manifest
 from federation.propagation.replica_demand import REPLICAS
-from federation.propagation.schedule_result import kind_of
 from federation.rebalancing.handover import kept_replicas
 from federation.scheduling.rounding import divide, prefers_last_name
 from reberth.records import Labels

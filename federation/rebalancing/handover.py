@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from federation.api import Handover, ResourceBinding, TargetCluster
+from federation.api.bindings import kind_of
 from federation.rebalancing.replicas import is_ready
 from federation.rebalancing.triggers import is_pending
-from federation.scheduling.demand import kind_of
 from reberth.values.object_error import ObjectError
 from reberth.values.timestamp import TimeError, parse_time, write_time
 

@@ -5,7 +5,7 @@ writes a time that is not before the wish. So whether a wish has been heard is t
 """
 
 from federation.api import ResourceBinding
-from federation.scheduling.demand import kind_of
+from federation.api.bindings import kind_of
 from reberth.values.object_error import ObjectError
 from reberth.values.timestamp import TimeError, parse_time
 

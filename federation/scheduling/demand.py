@@ -16,6 +16,7 @@ from federation.api import (
     SpreadConstraint,
     SpreadField,
 )
+from federation.api.bindings import NAMESPACED, kind_of
 from federation.scheduling.affinity import Affinity, FieldError, Group, compile_affinity, list_groups
 from federation.scheduling.fleet import Request, read_request
 from federation.scheduling.rounding import prefers_last_name
@@ -44,8 +45,6 @@ def read_note(binding: ResourceBinding) -> Note | None:
         return None
 
 
-NAMESPACED = "ResourceBinding"
-CLUSTER_SCOPED = "ClusterResourceBinding"
 _PLACEMENT = "spec.placement"
 
 
@@ -103,10 +102,6 @@ def read_demand(binding: ResourceBinding) -> Demand:
     """Read a binding. Raises ObjectError where it holds what cannot be read."""
     with _naming(binding):
         return _read(binding, binding.spec.placement or Placement())
-
-
-def kind_of(binding: ResourceBinding) -> str:
-    return NAMESPACED if binding.metadata.namespace else CLUSTER_SCOPED
 
 
 def name_of(binding: ResourceBinding) -> str:

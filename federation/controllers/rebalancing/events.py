@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Callable
 
 from federation.api import (
+    WORK_API_VERSION,
     ObservedWorkload,
     RebalanceResult,
     ResourceBinding,
     WorkloadRebalancer,
     WorkloadReference,
 )
+from federation.api.bindings import kind_of
 from federation.hub import rebalance_metrics as metrics
 from federation.hub.hub import Desk, refer_to
 from federation.objects.names import Key
 from federation.propagation.binding import template_of
-from federation.propagation.schedule_result import kind_of
 from federation.rebalancing.progress import Waiting, trigger_of
 from federation.rebalancing.replicas import count_moved, write_replicas
 from reberth.client.events import NORMAL
@@ -25,9 +26,7 @@ _ACTION = "Rebalancing"
 
 def tell_both(desk: Desk, binding: ResourceBinding, *, reason: str, note: str, kind: str = NORMAL) -> None:
     """Say something of a binding and of the object that it binds."""
-    bound = Key(
-        "work.karmada.io/v1alpha2", kind_of(binding), binding.metadata.namespace, binding.metadata.name
-    )
+    bound = Key(WORK_API_VERSION, kind_of(binding), binding.metadata.namespace, binding.metadata.name)
     template = ObjectMeta(uid=binding.spec.resource.uid)
     for regarding in (refer_to(bound, binding.metadata), refer_to(template_of(binding), template)):
         desk.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind)
