@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from types import TracebackType
@@ -16,6 +17,10 @@ from localcluster.errors import LocalClusterError
 Object = dict[str, Any]
 _AT_ONCE = 64
 _LONGEST_ANSWER = 60.0
+_BETWEEN_TRIES = 0.1
+_MERGE = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"  # JSON is YAML, too
+_FIELD_MANAGER = "localcluster"
 # 429 is also what a new kind answers while its storage is set up.
 _NOT_YET = (HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS)
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -56,12 +61,12 @@ class Client:
             await self._session.close()
 
     async def request(
-        self, method: str, path: str, body: Any = None, *, patch: str = "merge-patch", accept: str = "*/*"
+        self, method: str, path: str, body: Any = None, *, patch: str = _MERGE, accept: str = "*/*"
     ) -> Any:
         """The decoded answer; anything but success raises `Refused`."""
         if self._session is None:
             raise RuntimeError("the client is not open")
-        kind = f"application/{patch}+json" if method == "PATCH" else "application/json"
+        kind = patch if method == "PATCH" else "application/json"
         headers = {"Accept": accept} | ({"Content-Type": kind} if body is not None else {})
         async with self._session.request(method, path, json=body, headers=headers) as answer:
             is_json = answer.content_type == "application/json"
@@ -97,6 +102,20 @@ class Client:
     async def patch(self, path: str, body: Any) -> Object:
         patched: Object = await self.request("PATCH", path, body)
         return patched
+
+    async def apply(self, path: str, body: Object) -> Object:
+        """Create or change an object by server-side apply: a concurrent writer is no conflict."""
+        query = f"fieldManager={_FIELD_MANAGER}&force=true"
+        deadline = time.monotonic() + _LONGEST_ANSWER
+        while True:
+            try:
+                applied: Object = await self.request("PATCH", f"{path}?{query}", body, patch=_APPLY)
+            except Refused as refused:
+                if refused.status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_BETWEEN_TRIES)
+            else:
+                return applied
 
     async def delete(self, path: str, options: Object | None = None) -> Object:
         deleted: Object = await self.request("DELETE", path, options)

@@ -1,29 +1,29 @@
-"""What an operator applies, applied: YAML files of a folder, each object created or replaced."""
+"""Manifests: YAML files of a folder, read, applied by server-side apply and deleted again."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from localcluster.client import Client, Object, Refused
+from localcluster.client import Client, Object
 from localcluster.errors import LocalClusterError
 
-_NEEDED = ("apiVersion", "kind", "metadata")
+_TYPE = ("apiVersion", "kind")
 
 
 async def apply(client: Client, folder: Path) -> list[str]:
     """Apply the files in the order of their names; the paths of the objects, in the order of applying.
 
-    Returns when every custom resource that was defined is served.
+    Nothing is applied if one manifest cannot be. Returns when every CustomResourceDefinition is established.
     """
-    return [await _put(client, manifest) for manifest in await asyncio.to_thread(_read, folder)]
+    return [await _apply(client, manifest) for manifest in await asyncio.to_thread(_read, folder)]
 
 
 async def remove(client: Client, paths: Iterable[str]) -> None:
-    """Delete what was applied, the last first, and wait until it is gone."""
+    """Delete the objects of these paths, the last one first; wait until each is gone."""
     for path in reversed(list(paths)):
         collection, _, name = path.rpartition("/")
         await client.delete(path)
@@ -31,30 +31,38 @@ async def remove(client: Client, paths: Iterable[str]) -> None:
 
 
 def _read(folder: Path) -> list[Object]:
-    found = [manifest for file in sorted(folder.glob("*.yaml")) for manifest in read_objects(file)]
-    if not found or not all(manifest.keys() >= set(_NEEDED) for manifest in found):
-        raise LocalClusterError(f"{folder} should hold manifests (*.yaml), each with {', '.join(_NEEDED)}")
+    found = [manifest for file in sorted(folder.glob("*.yaml")) for manifest in _read_manifests(file)]
+    if not found:
+        raise LocalClusterError(f"{folder} holds no manifests (*.yaml)")
     return found
 
 
+def _read_manifests(file: Path) -> Iterator[Object]:
+    for document in read_objects(file):
+        is_list = document.get("kind") == "List" and isinstance(document.get("items"), list)
+        for manifest in document["items"] if is_list else [document]:
+            if not _is_manifest(manifest):
+                message = f"{file}: every object needs apiVersion, kind and metadata.name"
+                raise LocalClusterError(f"{message} (server-side apply does not support generateName)")
+            yield manifest
+
+
+def _is_manifest(found: Any) -> bool:
+    if not isinstance(found, Mapping) or not isinstance(meta := found.get("metadata"), Mapping):
+        return False
+    return all(isinstance(text, str) and text for text in (*map(found.get, _TYPE), meta.get("name")))
+
+
 async def find_path(client: Client, manifest: Object) -> str:
-    """Where the object stands, or would."""
+    """The path of the object in the API, whether it exists or not."""
     return f"{await _find_collection(client, manifest)}/{manifest['metadata']['name']}"
 
 
-async def _put(client: Client, manifest: Object) -> str:
+async def _apply(client: Client, manifest: Object) -> str:
     path = await find_path(client, manifest)
-    try:
-        version = (await client.get(path))["metadata"]["resourceVersion"]
-    except Refused as refused:
-        if refused.status != 404:
-            raise
-        await client.create(path.rpartition("/")[0], manifest)
-    else:
-        meta = {**manifest["metadata"], "resourceVersion": version}
-        await client.request("PUT", path, {**manifest, "metadata": meta})
+    await client.apply(path, manifest)
     if manifest["kind"] == "CustomResourceDefinition":
-        await client.wait(path, _is_established)
+        await client.wait(path, _is_established)  # its objects may be in the next file
     return path
 
 
@@ -76,7 +84,7 @@ def _find_resource(answer: Any, kind: str) -> Any:
 
 
 def _is_established(definition: Any) -> bool:
-    conditions = definition["status"]["conditions"] or ()  # null when it was just created
+    conditions = definition.get("status", {}).get("conditions") or ()  # null when it was just created
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 

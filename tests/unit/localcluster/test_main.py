@@ -4,14 +4,13 @@ import asyncio
 import socket
 from collections.abc import Awaitable
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
 from localcluster import __main__ as command
-from localcluster import manifests, state_dir
+from localcluster import state_dir
 from localcluster.build import build
-from localcluster.client import Client, all_of
+from localcluster.client import all_of
 from localcluster.errors import LocalClusterError
 
 
@@ -135,11 +134,3 @@ async def test_of_many_calls_the_failure_itself_is_raised() -> None:
     calls: list[Awaitable[object]] = [asyncio.sleep(0), asyncio.sleep(10), fail()]
     with pytest.raises(LocalClusterError, match="the third node"):
         await all_of(calls)
-
-
-@pytest.mark.parametrize("content", [None, "", "kind: Node"])
-async def test_a_folder_without_manifests_is_named(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "one.yaml").write_text(content)
-    with pytest.raises(LocalClusterError, match=f"{tmp_path} should hold manifests"):
-        await manifests.apply(Mock(spec=Client), tmp_path)
