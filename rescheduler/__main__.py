@@ -28,9 +28,9 @@ from rescheduler.commands.notes import Carried, clear_notes, describe_note, list
 from rescheduler.daemon.process import Daemon
 from rescheduler.execution.store import Store
 from rescheduler.moves.handover_request import LONGEST_REASON
+from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings, foreseeing
-from rescheduler.telemetry.events import Report
 
 DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -98,7 +98,7 @@ async def _move(arguments: argparse.Namespace) -> int:
     asked = (_access(arguments), settings, _read_pod(arguments))
     wish = _Wish(to=tuple(dict.fromkeys(arguments.to)), reason=_read_reason(arguments.reason), tell=_tell)
     foresee = foreseeing(settings.scheduler)
-    came: Report | Ending | Refused = await perform_move(*asked, policy=policy, foresee=foresee, **wish)
+    came: MoveReport | Ending | Refused = await perform_move(*asked, policy=policy, foresee=foresee, **wish)
     if isinstance(came, Refused) and came.rule == LEASE_HELD:
         came = await hand_over(*asked, held=came, **wish)
     if isinstance(came, Refused):

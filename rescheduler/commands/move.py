@@ -23,9 +23,10 @@ from rescheduler.execution.extenders import asking
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import Unfinished, resume
 from rescheduler.execution.store import Store
+from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
-from rescheduler.telemetry.events import REPORTER, Report
+from rescheduler.telemetry.events import REPORTER
 
 SYNCING_TIME = 30.0
 
@@ -55,7 +56,7 @@ async def perform_move(
     reason: str = "asked for by hand",
     tell: Callable[[str], None],
     foresee: Foresee | None = None,
-) -> Report | Refused:
+) -> MoveReport | Refused:
     """Move a pod (namespace, name) and give what came of it.
 
     Whatever a dead leader left is settled before. Raises ReberthError: then what was begun stands in the
@@ -130,7 +131,7 @@ async def _sync(mirror: Mirror) -> None:
 
 async def _perform(
     equipment: Equipment, namespace: str, name: str, *, to: tuple[str, ...], reason: str
-) -> Report | Refused:
+) -> MoveReport | Refused:
     """Settle what was left, then move; a move of this very pod that was left is taken to its end instead."""
     executor = Executor(equipment)
     unfinished = (await resume(equipment, executor)).unfinished
@@ -148,7 +149,7 @@ async def _perform(
 @asynccontextmanager
 async def _following(
     executor: Executor, unfinished: Iterable[Unfinished]
-) -> AsyncIterator[Callable[[str, str], list[asyncio.Task[Report]]]]:
+) -> AsyncIterator[Callable[[str, str], list[asyncio.Task[MoveReport]]]]:
     """Follow the moves of others meanwhile; what has not ended then stays open for the next leader.
 
     Gives the tasks that belong to a history.

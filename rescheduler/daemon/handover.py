@@ -18,11 +18,12 @@ from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import Equipment
 from rescheduler.execution.dispatcher import Carrier
-from rescheduler.execution.executor import MOVE_UNDER_WAY, Order
+from rescheduler.execution.executor import MOVE_UNDER_WAY
 from rescheduler.execution.orders import NO_SUCH_POD, compose_order
 from rescheduler.moves.handover_request import EXPIRED, Answer, Request, amend, read_request, refuse, take
 from rescheduler.moves.lifecycle import MANUAL
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.order import MoveOrder
+from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry.recording import count_refusal
 
 log = Log(__name__)
@@ -81,7 +82,7 @@ class Receiver:
             log.info("request taken", move=order.move, **said)
             await self._begin(order, answer)
 
-    async def _compose(self, request: Request) -> Order | Refused:
+    async def _compose(self, request: Request) -> MoveOrder | Refused:
         """Refuse what the command itself would refuse, and what would meet another move of the pod."""
         if request.is_over(self._equipment.clock()):
             return EXPIRED
@@ -96,17 +97,17 @@ class Receiver:
             return replace(NO_SUCH_POD, reason=f"another pod has the name {namespace}/{name} by now")
         return replace(order, move=request.move)
 
-    def _compose_answer(self, request: Request, order: Order | Refused) -> Answer:
+    def _compose_answer(self, request: Request, order: MoveOrder | Refused) -> Answer:
         answer = Answer(request.id, self._identity)
         if isinstance(order, Refused):
             return refuse(answer, order)
         return replace(answer, move=order.move, history=name_history(order.signature.root))
 
-    async def _begin(self, order: Order, answer: Answer) -> None:
+    async def _begin(self, order: MoveOrder, answer: Answer) -> None:
         if not self._carrier.begin_order(order, partial(self._hear, answer)):
             await self._amend(refuse(answer, MOVE_UNDER_WAY))
 
-    async def _hear(self, answer: Answer, report: Report) -> None:
+    async def _hear(self, answer: Answer, report: MoveReport) -> None:
         """A history does not say why a move was dropped: so the answer does."""
         if report.refused:
             await self._amend(refuse(answer, report.refused))

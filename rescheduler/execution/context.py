@@ -20,7 +20,7 @@ from rescheduler.execution.worker_thread import Think, think_here
 from rescheduler.model.plan import LandingScores
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
-from rescheduler.telemetry.events import Reporter
+from rescheduler.telemetry.events import MoveReporter
 
 
 class Sight(Protocol):
@@ -98,7 +98,7 @@ class Case:
     namespace: str
     history: str
     workload: WorkloadIdentity
-    reporter: Reporter
+    reporter: MoveReporter
     note: Note | None = None
     others: tuple[OpenMove, ...] = ()
     on_landing: Callable[[], None] = lambda: None
@@ -107,5 +107,5 @@ class Case:
 def make_case(equipment: Equipment, history: EvictionHistory) -> Case:
     """Make the case of any open move of a history."""
     namespace, workload = history.metadata.namespace, history.spec.workload
-    reporter = Reporter(namespace, workload, tell=equipment.tell, recorder=equipment.recorder)
+    reporter = MoveReporter(namespace, workload, tell=equipment.tell, recorder=equipment.recorder)
     return Case(namespace, history.metadata.name, workload, reporter, others=tuple(history.status.open or ()))

@@ -15,13 +15,13 @@ from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import Equipment
-from rescheduler.execution.executor import Executor, Order
+from rescheduler.execution.executor import Executor
 from rescheduler.execution.node_order import Turn, Turns
 from rescheduler.execution.orders import compose_planned
 from rescheduler.execution.recovery import Unfinished, resume
 from rescheduler.model.plan import PlannedMove
-from rescheduler.moves.landings import UNDRAWN, judge_landing
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.order import MoveOrder
+from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
 from rescheduler.telemetry.recording import count_end, count_refusal
 
 MOST_LANDINGS = 1000
@@ -78,7 +78,7 @@ class Carrier:
         """Tell whether the pod of this uid is being moved here."""
         return uid in self._pods
 
-    def begin_order(self, order: Order, hear: Callable[[Report], Awaitable[None]]) -> bool:
+    def begin_order(self, order: MoveOrder, hear: Callable[[MoveReport], Awaitable[None]]) -> bool:
         """Begin a move that a person has asked for, unless its pod is being moved; it waits for no turn."""
         uid = order.pod.metadata.uid
         if self.is_moving(uid):
@@ -141,13 +141,13 @@ class Carrier:
         finally:
             turn.pass_on()
 
-    async def _carry(self, order: Order, hear: Callable[[Report], Awaitable[None]]) -> bool:
+    async def _carry(self, order: MoveOrder, hear: Callable[[MoveReport], Awaitable[None]]) -> bool:
         report = await self.executor.move(order)
         evicted = self._tell(None, report)
         await hear(report)
         return evicted
 
-    async def _compose(self, planned: PlannedMove, turn: Turn) -> Order | Refused:
+    async def _compose(self, planned: PlannedMove, turn: Turn) -> MoveOrder | Refused:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await turn.come()
@@ -159,7 +159,7 @@ class Carrier:
         with self.executor.holding(one.entry.id):
             return self._tell(None, await self.executor.follow(one.case, one.entry))
 
-    def _tell(self, planned: PlannedMove | None, report: Report) -> bool:
+    def _tell(self, planned: PlannedMove | None, report: MoveReport) -> bool:
         """Say in one line all that is known of a move, and count it."""
         equipment = self._equipment
         landing = judge_landing(

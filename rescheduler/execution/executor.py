@@ -6,47 +6,29 @@ next finds the move in its workload's history and takes it on (`resuming`).
 
 import asyncio
 import dataclasses
-import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-import msgspec
 from msgspec.structs import replace
 
 from reberth.cluster.kinds import POD
-from reberth.cluster.pods.identity import Signature
 from reberth.memory.history import Ending, advance_move, close_move, draft_move, open_move
 from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
 from reberth.memory.notes import Notes, add_note, compose_note, remove_move
-from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase, Pod
+from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import Case, Equipment, make_case
 from rescheduler.execution.eviction import Evictor
 from rescheduler.execution.replacement import Follower
 from rescheduler.execution.store import HISTORY_GONE
 from rescheduler.moves.lifecycle import PodState, Situation, Step, next_step, why_undone
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.order import MoveOrder
+from rescheduler.moves.outcome import MoveReport
 
 _BIRTH = 1.05  # births are cut to the second; and a little for clocks that are not read at one instant
 _LONGEST_WAIT_FOR_BIRTHS = 2.0  # where the API server's clock is ahead of ours
 MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not come to its end")
-
-
-def name_move() -> str:
-    """Make a name that no other move has."""
-    return f"m-{uuid.uuid4().hex[:12]}"
-
-
-class Order(msgspec.Struct, frozen=True):
-    """A decision: this pod is to be moved to one of these nodes, best first."""
-
-    pod: Pod
-    signature: Signature
-    destinations: tuple[str, ...]
-    policy: str
-    reason: str
-    move: str = msgspec.field(default_factory=name_move)
 
 
 class Executor:
@@ -59,7 +41,7 @@ class Executor:
         """The moves that somebody works on here."""
         self._equipment = equipment
 
-    async def move(self, order: Order, *, on_landing: Callable[[], None] = lambda: None) -> Report:
+    async def move(self, order: MoveOrder, *, on_landing: Callable[[], None] = lambda: None) -> MoveReport:
         """Carry a new move out, to its outcome; `on_landing` hears that the replacement has a node."""
         await self._outlive_births(order)
         entry = self._draft(order)
@@ -75,20 +57,20 @@ class Executor:
         finally:
             self.held.discard(move)
 
-    async def _move(self, order: Order, entry: OpenMove, on_landing: Callable[[], None]) -> Report:
+    async def _move(self, order: MoveOrder, entry: OpenMove, on_landing: Callable[[], None]) -> MoveReport:
         most = self._equipment.policy().limits.per_workload
         start = partial(_open_one, entry=entry, most=most)
         history = await self._equipment.store.start_history(order.signature, start)
         if isinstance(history, Refused):
-            report = Report(entry, Ending(Outcome.REFUSED), history)
+            report = MoveReport(entry, Ending(Outcome.REFUSED), history)
             self._equipment.tell(f"{entry.id}: {report}")
             return report
         case = dataclasses.replace(self._make_case(order, entry, history), on_landing=on_landing)
         case.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
         settled = await self.settle(case, Situation(entry, None, noted=False, pod=PodState.ALIVE))
-        return settled if isinstance(settled, Report) else await self.follow(case, settled)
+        return settled if isinstance(settled, MoveReport) else await self.follow(case, settled)
 
-    async def settle(self, case: Case, seen: Situation) -> Report | OpenMove:
+    async def settle(self, case: Case, seen: Situation) -> MoveReport | OpenMove:
         """Take a move on until its pod is evicted and the debit spent, or it is closed."""
         self.open.add(seen.entry.id)
         doings = self._doings()
@@ -104,20 +86,20 @@ class Executor:
             case.reporter.tell(step.value)
             seen = await doings[step](case, seen)
 
-    async def follow(self, case: Case, entry: OpenMove) -> Report:
+    async def follow(self, case: Case, entry: OpenMove) -> MoveReport:
         """Wait for the outcome of a move whose pod is evicted, and write it down."""
         case.reporter.tell("waiting for the replacement")
         ending = await Follower(self._equipment, case).follow(entry)
         return await self._close(case, entry, ending, None)
 
-    async def _outlive_births(self, order: Order) -> None:
+    async def _outlive_births(self, order: MoveOrder) -> None:
         """Wait until none of the pods that are there can be taken for the replacement."""
         pods = self._equipment.sight.cache.of(POD).within(order.signature.namespace)
         births = [pod.created for pod in pods if pod.template.controller == order.signature.controller]
         left = max(births, default=0.0) + _BIRTH - self._equipment.clock()
         await asyncio.sleep(min(max(left, 0.0), _LONGEST_WAIT_FOR_BIRTHS))
 
-    def _draft(self, order: Order) -> OpenMove:
+    def _draft(self, order: MoveOrder) -> OpenMove:
         return draft_move(
             order.pod,
             order.signature,
@@ -128,7 +110,7 @@ class Executor:
             now=self._equipment.clock(),
         )
 
-    def _make_case(self, order: Order, entry: OpenMove, history: EvictionHistory) -> Case:
+    def _make_case(self, order: MoveOrder, entry: OpenMove, history: EvictionHistory) -> Case:
         note = compose_note(
             order.signature,
             entry.id,
@@ -204,7 +186,9 @@ class Executor:
             case.reporter.evicted(entry)
         return replace(seen, entry=entry, history_version=history.metadata.resource_version)
 
-    async def _close(self, case: Case, entry: OpenMove, ending: Ending, refused: Refused | None) -> Report:
+    async def _close(
+        self, case: Case, entry: OpenMove, ending: Ending, refused: Refused | None
+    ) -> MoveReport:
         """Write the outcome down. A history that is gone has nothing to remember any more."""
         back_off, before = self._equipment.policy().limits.back_off, ""
 
@@ -217,15 +201,15 @@ class Executor:
         given_up = "" if isinstance(history, Refused) else history.status.given_up_until or ""
         if given_up > before:
             case.reporter.given_up(given_up)
-        return self._finish(case, Report(entry, ending, refused))
+        return self._finish(case, MoveReport(entry, ending, refused))
 
-    def _forget(self, case: Case, seen: Situation) -> Report:
+    def _forget(self, case: Case, seen: Situation) -> MoveReport:
         """End a move that nobody remembers: its workload is gone."""
         if seen.pod == PodState.ALIVE:
-            return self._finish(case, Report(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
-        return self._finish(case, Report(seen.entry, Ending(Outcome.GONE)))
+            return self._finish(case, MoveReport(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
+        return self._finish(case, MoveReport(seen.entry, Ending(Outcome.GONE)))
 
-    def _finish(self, case: Case, report: Report) -> Report:
+    def _finish(self, case: Case, report: MoveReport) -> MoveReport:
         self.open.discard(report.move)
         case.reporter.ended(report)
         case.reporter.tell(f"{report.move}: {report}")

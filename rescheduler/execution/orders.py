@@ -13,9 +13,9 @@ from reberth.records import ObjectMeta, Pod, WorkloadIdentity
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import Equipment
-from rescheduler.execution.executor import Order
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.lifecycle import MANUAL
+from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.revalidation import choose_usable, refuse_by_budgets, refuse_pod
 
 NO_SUCH_POD = Refused("NoSuchPod", "there is no such pod")
@@ -26,7 +26,7 @@ _OWNED = {one.kind.name: one for one in ALL if one.kind in (kinds.REPLICA_SET, k
 
 async def compose_order(
     equipment: Equipment, namespace: str, name: str, *, to: tuple[str, ...], reason: str
-) -> Order | Refused:
+) -> MoveOrder | Refused:
     """Make an order of a wish; refused with the rule that forbids it."""
     pod = await equipment.look_up(namespace, name)
     if pod is None:
@@ -38,10 +38,10 @@ async def compose_order(
     destinations = refused or await _choose_destinations(equipment, pod, signature, to)
     if isinstance(destinations, Refused):
         return destinations
-    return Order(pod, signature, destinations, MANUAL, reason)
+    return MoveOrder(pod, signature, destinations, MANUAL, reason)
 
 
-async def compose_planned(equipment: Equipment, planned: PlannedMove) -> Order | Refused:
+async def compose_planned(equipment: Equipment, planned: PlannedMove) -> MoveOrder | Refused:
     """Make an order of a planned move, if the pod is still the one that the plan has seen."""
     namespace, _, name = planned.pod.partition("/")
     pod = await equipment.look_up(namespace, name)
@@ -55,7 +55,7 @@ async def compose_planned(equipment: Equipment, planned: PlannedMove) -> Order |
     if isinstance(signature, Refused):
         return signature
     destinations = tuple(each.node for each in planned.destinations)
-    return Order(pod, signature, destinations, planned.policy, planned.reason)
+    return MoveOrder(pod, signature, destinations, planned.policy, planned.reason)
 
 
 async def _find_owners(api: Api, pod: Pod) -> Mapping[str, ObjectMeta]:

@@ -18,8 +18,8 @@ from reberth.values.refusal import Refused
 from rescheduler.execution.context import Case, Equipment, make_case
 from rescheduler.execution.executor import Executor, find_debit
 from rescheduler.moves.lifecycle import Situation, judge_pod
+from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry import metrics
-from rescheduler.telemetry.events import Report
 
 
 class Unfinished(NamedTuple):
@@ -32,7 +32,7 @@ class Unfinished(NamedTuple):
 class Resumed(NamedTuple):
     """What came of the moves that were found."""
 
-    reports: list[Report]
+    reports: list[MoveReport]
     unfinished: list[Unfinished]
 
 
@@ -58,7 +58,7 @@ async def resume(equipment: Equipment, executor: Executor) -> Resumed:
             seen = await _look(equipment, history, entry, ledger)
             with executor.holding(entry.id):
                 settled = await executor.settle(case, seen)
-            if isinstance(settled, Report):
+            if isinstance(settled, MoveReport):
                 resumed.reports.append(settled)
             else:
                 resumed.unfinished.append(Unfinished(case, settled))

@@ -1,19 +1,65 @@
-"""What became of a move: which pod is the replacement, where it landed, when it was Ready.
+"""What became of a move: which pod is the replacement, where it landed, when it was Ready, and its report.
 
 Replicas are alike: the replacement is the first pod of the same controller that was born since the plan, and
 that no earlier move of it has for its own. The extender takes a draw as used by the same rule.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
+from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.rows import PodRow
 from reberth.memory.backoff import instant
 from reberth.memory.history import Ending
-from reberth.records import OpenMove, Outcome, Owner, Phase, ReplicationController
+from reberth.records import (
+    Node,
+    OpenMove,
+    Outcome,
+    Owner,
+    Phase,
+    ReplicationController,
+)
+from reberth.values.refusal import Refused
 from rescheduler.model.plan import LandingScores
 
 SAME_WITHIN = 20
+
+# Causes of a landing outside of the forecast.
+UNDRAWN = "undrawn"
+
+
+CAUSES = frozenset({UNDRAWN, "leaving", "returned", "unexplained"})
+
+
+class Landing(NamedTuple):
+    """Whether a replacement landed on a destination of its move; else the cause, as far as it is known."""
+
+    as_forecast: bool
+    cause: str | None = None
+
+
+class MoveReport(msgspec.Struct, frozen=True):
+    """How a move ended. Without a "no" its pod was evicted."""
+
+    entry: OpenMove
+    ending: Ending
+    refused: Refused | None = None
+
+    @property
+    def move(self) -> str:
+        return self.entry.id
+
+    @property
+    def is_well(self) -> bool:
+        """The pod was moved, and nothing is known to be worse for it."""
+        return self.refused is None and self.ending.is_well
+
+    def __str__(self) -> str:
+        if self.refused:
+            return f"refused: {self.refused.rule}: {self.refused.reason}"
+        return str(self.ending)
 
 
 class Sighting(NamedTuple):
@@ -60,6 +106,24 @@ def judge_replacement(
     if not _has_arrived(replacement) and not _is_over(move, now):
         return None
     return _judge_landing(move, replacement, scores)
+
+
+def judge_landing(
+    move: OpenMove, ending: Ending, *, extender: str, find: Callable[[str], Node | None]
+) -> Landing | None:
+    """Compare a landing with the destinations of its move; None: nothing has landed.
+
+    `find` gives a node as it is now.
+    """
+    if ending.landed_on is None or ending.outcome is Outcome.REFUSED:
+        return None
+    if ending.landed_on in (move.destinations or ()):
+        return Landing(as_forecast=True)
+    if extender == "none":
+        return Landing(as_forecast=False, cause=UNDRAWN)
+    if not any(_is_open(find(name)) for name in move.destinations or ()):
+        return Landing(as_forecast=False, cause="leaving")
+    return Landing(as_forecast=False, cause="returned" if ending.landed_on == move.from_ else "unexplained")
 
 
 def _judge_absence(move: OpenMove, sighting: Sighting, now: float) -> Ending | None:
@@ -126,3 +190,7 @@ def _planned(move: OpenMove) -> tuple[float, str]:
 
 def _is_over(move: OpenMove, now: float) -> bool:
     return now >= instant(move.expires_at)
+
+
+def _is_open(node: Node | None) -> bool:
+    return node is not None and judge_node(node) is None

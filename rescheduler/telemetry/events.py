@@ -2,40 +2,15 @@
 
 from collections.abc import Callable
 
-import msgspec
-
 from reberth.client.events import NORMAL, WARNING, Recorder
-from reberth.memory.history import Ending
 from reberth.records import ObjectReference, OpenMove, WorkloadIdentity
-from reberth.values.refusal import Refused
+from rescheduler.moves.outcome import MoveReport
 
 REPORTER = "reberth.dev/rescheduler"
 _ACTION = "Move"
 
 
-class Report(msgspec.Struct, frozen=True):
-    """How a move ended. Without a "no" its pod was evicted."""
-
-    entry: OpenMove
-    ending: Ending
-    refused: Refused | None = None
-
-    @property
-    def move(self) -> str:
-        return self.entry.id
-
-    @property
-    def is_well(self) -> bool:
-        """The pod was moved, and nothing is known to be worse for it."""
-        return self.refused is None and self.ending.is_well
-
-    def __str__(self) -> str:
-        if self.refused:
-            return f"refused: {self.refused.rule}: {self.refused.reason}"
-        return str(self.ending)
-
-
-class Reporter:
+class MoveReporter:
     """Tells of the moves of one workload."""
 
     def __init__(
@@ -62,7 +37,7 @@ class Reporter:
             f"off {move.from_}{_to(move)}: {move.reason or move.policy}",
         )
 
-    def ended(self, report: Report) -> None:
+    def ended(self, report: MoveReport) -> None:
         """Say how it ended: on the pod if it is still there, else on its workload."""
         move = report.entry
         if report.refused:

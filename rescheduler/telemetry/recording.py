@@ -13,11 +13,10 @@ from reberth.memory.ledger import Disruption, list_windows
 from reberth.runtime.metrics import bounded
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Plan
-from rescheduler.moves.landings import Landing
+from rescheduler.moves.outcome import Landing, MoveReport
 from rescheduler.observe.utilisation import shares, standing
 from rescheduler.planning.cycle import Cycle
 from rescheduler.telemetry import metrics
-from rescheduler.telemetry.events import Report
 
 
 def count_plan(plan: Plan) -> None:
@@ -78,7 +77,7 @@ def count_refusal(policy: str, refused: Refused) -> None:
     metrics.MOVES_REFUSED.labels(bounded(refused.rule, metrics.REFUSALS)).inc()
 
 
-def count_end(report: Report, landing: Landing | None) -> None:
+def count_end(report: MoveReport, landing: Landing | None) -> None:
     """Count the end of a move, whichever it is."""
     entry, ending = report.entry, report.ending
     if report.refused:

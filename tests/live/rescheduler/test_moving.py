@@ -12,7 +12,7 @@ from localcluster.client import Client
 from localcluster.cluster import Cluster
 from reberth.client.lease import LeaseSettings, leading
 from reberth.values.refusal import Refused
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.outcome import MoveReport
 from tests.live.support.fault_client import direct
 from tests.live.support.memory_objects import definitions
 from tests.live.support.moves import NODES, Workload, consistent, move, settings, start_command, workload
@@ -91,7 +91,7 @@ async def test_a_pod_that_returns_is_said_to_have_returned(shared: Cluster) -> N
             await homer.client.patch(f"/api/v1/nodes/{spare}", {"spec": {"taints": [KEEP_OFF]}})
             came, _ = await move(shared, victim, [spare])
             await homer.client.patch(f"/api/v1/nodes/{spare}", {"spec": {"taints": None}})
-        assert isinstance(came, Report)
+        assert isinstance(came, MoveReport)
         assert (came.ending.outcome, came.ending.landed_on) == ("Returned", source)
         assert not came.is_well
         assert await consistent(homer) == 1
@@ -170,7 +170,7 @@ async def test_notes_are_listed_and_cleared_and_those_of_others_stay(shared: Clu
         victim = await noter.pick()
         source = victim["spec"]["nodeName"]
         came, _ = await move(shared, victim, [node for node in NODES if node != source][:2])
-        assert isinstance(came, Report)
+        assert isinstance(came, MoveReport)
         listed = await answer_of(shared, tmp_path, "notes", "list")
         (line,) = [line for line in listed.splitlines() if came.move in line]
         assert line.startswith(source)
@@ -180,7 +180,7 @@ async def test_notes_are_listed_and_cleared_and_those_of_others_stay(shared: Clu
         assert await noter.noted() == {}
 
 
-def refused_rule(came: Report | Refused) -> str:
+def refused_rule(came: MoveReport | Refused) -> str:
     assert isinstance(came, Refused), came
     return came.rule
 

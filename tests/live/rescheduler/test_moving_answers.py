@@ -9,7 +9,7 @@ from localcluster.cluster import Cluster
 from localcluster.faults import Answer, LoseAnswer, Match, Reset, between, nth, status_bodies
 from localcluster.faults.effects import Effect
 from localcluster.faults.status_bodies import Status
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.outcome import MoveReport
 from tests.live.support.memory_objects import definitions
 from tests.live.support.moves import MOVES_WRITES, NODES, consistent, mover, proxied, workload
 from tests.support.builders import Object
@@ -83,7 +83,7 @@ async def test_each_answer_to_an_eviction_is_read_by_its_cause(
                     async with proxy.fault(EVICTIONS, effect, turns) as rule:
                         came, said = await move(victim, to)
                     assert rule.acted >= 1
-                    assert isinstance(came, Report), came
+                    assert isinstance(came, MoveReport), came
                     assert came.refused, said
                     assert came.refused.rule == rules[asked - 1]
         assert await consistent(stayer) == 0
@@ -94,7 +94,7 @@ async def test_an_eviction_whose_answer_is_lost_is_looked_up_and_not_repeated(sh
         victim = await lost.pick()
         async with mover(shared, "mover") as move, proxy.fault(EVICTIONS, LoseAnswer(), nth(2)) as rule:
             came, said = await move(victim, elsewhere(victim))
-        assert isinstance(came, Report)
+        assert isinstance(came, MoveReport)
         assert came.refused is None
         assert "the eviction was not answered: looking at the pod" in said
         assert rule.matched == 2
@@ -121,7 +121,7 @@ async def disturb(cluster: Cluster, fault: str, writes: Sequence[int]) -> None:
                 victim = await faulty.pick()
                 async with proxy.fault(MOVES_WRITES, OTHERS[fault], nth(write)) as rule:
                     came, said = await move(victim, elsewhere(victim))
-                assert isinstance(came, Report), came
+                assert isinstance(came, MoveReport), came
                 assert came.refused is None, said
                 assert rule.acted == 1
         status = await faulty.history()

@@ -10,7 +10,7 @@ from localcluster.cluster import Cluster
 from localcluster.host import processes
 from localcluster.state_dir import running
 from reberth.values.refusal import Refused
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.outcome import MoveReport
 from tests.live.support.extender_process import Extending, extending
 from tests.live.support.moves import BRIEF_LEASE, consistent, move, workload
 
@@ -44,7 +44,7 @@ async def test_moves_land_on_the_destination_that_was_asked_for(extender: Extend
             if to in left:  # a note keeps the workload away from there
                 continue
             came, said = await move(cluster, victim, [to], **settings_of(extender))
-            assert isinstance(came, Report), (number, came)
+            assert isinstance(came, MoveReport), (number, came)
             assert came.refused is None, said
             assert came.ending.landed_on == to, said
             assert "the extenders have seen it" in said
@@ -60,7 +60,7 @@ async def test_a_frozen_extender_has_not_seen_it_and_the_move_is_dropped(extende
             came, _ = await move(cluster, victim, [to], **settings_of(extender))
         finally:
             processes.send(frozen, signal.SIGCONT)
-        assert isinstance(came, Report)
+        assert isinstance(came, MoveReport)
         assert isinstance(came.refused, Refused)
         assert came.refused.rule == "NotSeen"
         assert str(extender.replicas[1].port) in came.refused.reason

@@ -15,7 +15,7 @@ from reberth.client.lease import LEASES
 from reberth.cluster.resources import NODES, PODS
 from reberth.records import Lease, ObjectMeta
 from reberth.values import errors
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.outcome import MoveReport
 from tests.live.support import moves
 from tests.live.support.memory_objects import definitions
 from tests.live.support.moves import consistent, move, workload
@@ -53,12 +53,12 @@ async def test_the_account_can_carry_a_move_out(shared: Cluster) -> None:
         victim = await owned.pick()
         to = [node for node in moves.NODES if node != victim["spec"]["nodeName"]][:2]
         came, _ = await move(shared, victim, to, user=ACCOUNT, lease=LEASE, extender="required")
-        assert isinstance(came, Report)
+        assert isinstance(came, MoveReport)
         assert came.refused
         assert came.refused.rule == "NotSeen"
         assert await consistent(owned) == 0
         came, said = await move(shared, victim, to, user=ACCOUNT, lease=LEASE, extender="optional")
-        assert isinstance(came, Report)
+        assert isinstance(came, MoveReport)
         assert came.refused is None
         assert "unpromised: there is no extender to be asked" in said
         assert await consistent(owned) == 1

@@ -24,9 +24,9 @@ from reberth.values.refusal import Refused
 from rescheduler.commands.move import equipping, leading_by_hand, perform_move
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
+from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
-from rescheduler.telemetry.events import Report
 from tests.live.support.fault_client import standing_before
 from tests.live.support.memory_objects import tidy_client
 from tests.support.builders import Object, deployment, pdb
@@ -147,7 +147,7 @@ async def workload(
 
 async def move(
     cluster: Cluster, pod: Object, to: Sequence[str], *, user: str = "admin", **changes: Any
-) -> tuple[Report | Refused, list[str]]:
+) -> tuple[MoveReport | Refused, list[str]]:
     """Move in this process; what it came to, and what it said."""
     said: list[str] = []
     kubeconfig = Access(str(cluster.design.kubeconfig(user)))
@@ -161,7 +161,7 @@ async def move(
 @asynccontextmanager
 async def mover(
     cluster: Cluster, user: str, **changes: Any
-) -> AsyncIterator[Callable[[Object, Sequence[str]], Awaitable[tuple[Report | Refused, list[str]]]]]:
+) -> AsyncIterator[Callable[[Object, Sequence[str]], Awaitable[tuple[MoveReport | Refused, list[str]]]]]:
     """One leader for many moves: gives what moves a pod; what it came to, and what it said."""
     said: list[str] = []
     chosen = settings(**changes)
@@ -174,7 +174,7 @@ async def mover(
             api, chosen, leadership, policy=policy(), tell=said.append, foresee=None
         ) as equipment:
 
-            async def move_one(pod: Object, to: Sequence[str]) -> tuple[Report | Refused, list[str]]:
+            async def move_one(pod: Object, to: Sequence[str]) -> tuple[MoveReport | Refused, list[str]]:
                 said.clear()
                 meta = pod["metadata"]
                 order = await compose_order(

@@ -14,10 +14,11 @@ from reberth.records import DebitState, Outcome
 from reberth.values import errors
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
-from rescheduler.execution.executor import Executor, Order
+from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import resume
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.order import MoveOrder
+from rescheduler.moves.outcome import MoveReport
 from tests.support.rescheduler.crash_simulator import (
     Evacuated,
     FakeApi,
@@ -47,10 +48,10 @@ ANSWERS: Mapping[str, Mapping[int, ApiError]] = {
 LATE = {2: Late("evict", "no answer within 30 s")}
 
 
-async def order_and_move(api: FakeApi) -> Report:
+async def order_and_move(api: FakeApi) -> MoveReport:
     equipment = equip(api.world, api)
     order = await compose_order(equipment, "shop", "web-1", to=("n2", "n3"), reason="why not")
-    assert isinstance(order, Order)
+    assert isinstance(order, MoveOrder)
     return await Executor(equipment).move(order)
 
 

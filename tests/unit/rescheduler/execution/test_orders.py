@@ -12,10 +12,11 @@ from reberth.memory.notes import ANNOTATION
 from reberth.records import Node, OpenMove, Outcome, OwnerSpec, Pod
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import Equipment
-from rescheduler.execution.executor import Executor, Order
+from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.model.plan import LandingScores
-from rescheduler.telemetry.events import Report
+from rescheduler.moves.order import MoveOrder
+from rescheduler.moves.outcome import MoveReport
 from tests.support import builders
 from tests.support.memory.objects import web_pod
 from tests.support.rescheduler.crash_simulator import REPLICA_SETS, FakeApi, World, equip
@@ -50,27 +51,27 @@ def with_forecast(world: World, forecast: Oracle | None) -> Equipment:
     return dataclasses.replace(equip(world, FakeApi(world)), forecast=forecast)
 
 
-async def wish(world: World, *to: str, forecast: Oracle | None = None) -> Order | Refused:
+async def wish(world: World, *to: str, forecast: Oracle | None = None) -> MoveOrder | Refused:
     return await compose_order(with_forecast(world, forecast), "shop", "web-1", to=to, reason="why not")
 
 
-async def carry_out(world: World, *to: str, forecast: Oracle | None = None) -> Report:
+async def carry_out(world: World, *to: str, forecast: Oracle | None = None) -> MoveReport:
     equipment = with_forecast(world, forecast)
     order = await compose_order(equipment, "shop", "web-1", to=to, reason="why not")
-    assert isinstance(order, Order)
+    assert isinstance(order, MoveOrder)
     return await Executor(equipment).move(order)
 
 
 async def test_an_order_knows_the_root_owner_and_the_usable_destinations_in_their_order() -> None:
     order = await wish(World(), "n3", "nowhere", "n2")
-    assert isinstance(order, Order)
+    assert isinstance(order, MoveOrder)
     assert (order.signature.root.kind, order.signature.root.uid) == ("Deployment", "uid-deployment")
     assert (order.destinations, order.policy) == (("n3", "n2"), "manual")
 
 
 async def test_without_destinations_the_forecast_is_asked_and_without_it_there_is_no_order() -> None:
     order = await wish(World(), forecast=Oracle())
-    assert isinstance(order, Order)
+    assert isinstance(order, MoveOrder)
     assert order.destinations == ("n3", "n2")
     refused = await wish(World())
     assert isinstance(refused, Refused)
@@ -102,7 +103,7 @@ async def test_a_pod_that_is_not_there_and_one_whose_owner_is_unknown() -> None:
     for key in [key for key in world.objects if key[0] == "replicasets"]:
         del world.objects[key]
     order = await wish(world, "n2")
-    assert isinstance(order, Order)
+    assert isinstance(order, MoveOrder)
     assert order.signature.root.kind == "ReplicaSet"
     del world.objects["pods", "shop", "web-1"]
     refused = await wish(world, "n2")

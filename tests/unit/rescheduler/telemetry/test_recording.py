@@ -9,10 +9,9 @@ from reberth.memory.history import Ending
 from reberth.records import Outcome
 from reberth.runtime.metrics import REGISTRY
 from reberth.values.refusal import Refused
-from rescheduler.moves.landings import Landing
+from rescheduler.moves.outcome import Landing, MoveReport
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
-from rescheduler.telemetry.events import Report
 from rescheduler.telemetry.recording import count_end, count_plan, forget_state, show_state
 from tests.support.builders import node
 from tests.support.memory.objects import move
@@ -30,37 +29,37 @@ def said(metric: str, **labels: str) -> float:
     ("report", "landing", "metric", "labels"),
     [
         (
-            Report(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
+            MoveReport(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
             Landing(as_forecast=True),
             "outcomes_total",
             {"policy": POLICY, "outcome": "Better"},
         ),
         (
-            Report(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
+            MoveReport(move(policy=POLICY), Ending(Outcome.BETTER, "n2", 10, 70, 2.0)),
             Landing(as_forecast=True),
             "landings_total",
             {"forecast": "hit"},
         ),
         (
-            Report(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
+            MoveReport(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
             Landing(as_forecast=False, cause="returned"),
             "returns_total",
             {"policy": POLICY},
         ),
         (
-            Report(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
+            MoveReport(move(policy=POLICY), Ending(Outcome.RETURNED, "n1")),
             Landing(as_forecast=False, cause="returned"),
             "landing_misses_total",
             {"cause": "returned"},
         ),
         (
-            Report(move(policy="somebody's own"), Ending(Outcome.GONE)),
+            MoveReport(move(policy="somebody's own"), Ending(Outcome.GONE)),
             None,
             "moves_total",
             {"policy": "other", "result": "evicted"},
         ),
         (
-            Report(move(policy=POLICY), Ending(Outcome.REFUSED), Refused("NotSeen", "n1 is silent")),
+            MoveReport(move(policy=POLICY), Ending(Outcome.REFUSED), Refused("NotSeen", "n1 is silent")),
             None,
             "moves_refused_total",
             {"rule": "NotSeen"},
@@ -68,7 +67,7 @@ def said(metric: str, **labels: str) -> float:
     ],
 )
 def test_the_end_of_a_move_is_counted(
-    report: Report, landing: Landing | None, metric: str, labels: dict[str, str]
+    report: MoveReport, landing: Landing | None, metric: str, labels: dict[str, str]
 ) -> None:
     before = said(metric, **labels)
     count_end(report, landing)

@@ -6,7 +6,7 @@ import pytest
 
 from reberth.memory.history import Ending
 from reberth.records import Node, Outcome
-from rescheduler.moves.landings import CAUSES, Landing, judge_landing
+from rescheduler.moves.outcome import CAUSES, Landing, judge_landing
 from tests.support import builders
 from tests.support.memory.objects import move
 
