@@ -23,10 +23,10 @@ from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.commands import plan
 from rescheduler.commands.handover import hand_over
-from rescheduler.commands.move import leading_by_hand, perform_move
-from rescheduler.commands.notes import Carried, clear_notes, describe_note, list_notes
+from rescheduler.commands.move import lead_by_hand, perform_move
+from rescheduler.commands.notes import NodeNotes, clear_notes, describe_note, list_notes
 from rescheduler.daemon.process import Daemon
-from rescheduler.execution.store import Store
+from rescheduler.execution.store import MoveStore
 from rescheduler.moves.handover_request import LONGEST_REASON
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -121,11 +121,11 @@ async def _list_notes(arguments: argparse.Namespace) -> int:
 
 async def _clear_notes(arguments: argparse.Namespace) -> int:
     settings = _load(arguments)
-    async with Api(_access(arguments), settings.api) as api, leading_by_hand(api, settings) as leadership:
+    async with Api(_access(arguments), settings.api) as api, lead_by_hand(api, settings) as leadership:
         if isinstance(leadership, Refused):
             print(f"refused: {leadership.rule}: {leadership.reason}")
             return NOT_DONE
-        cleared = await clear_notes(api, Store(api, leadership), arguments.node, tell=print)
+        cleared = await clear_notes(api, MoveStore(api, leadership), arguments.node, tell=print)
     return DONE if cleared else NOT_DONE
 
 
@@ -210,7 +210,7 @@ def _tell(line: str) -> None:
     print(f"{write_time(time.time())}  {line}", flush=True)
 
 
-def _print_notes(carried: Carried) -> None:
+def _print_notes(carried: NodeNotes) -> None:
     if isinstance(carried.notes, Refused):
         print(f"{carried.node}  {carried.notes.rule}: {carried.notes.reason}")
         return

@@ -20,10 +20,18 @@ from reberth.memory.history import MOST_DESTINATIONS, Ending
 from reberth.values.errors import NotFound, ReberthError
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.commands.progress import Onlooker
+from rescheduler.commands.progress import MoveProgress
 from rescheduler.execution.orders import NO_SUCH_POD
 from rescheduler.execution.store import rewrite_lease
-from rescheduler.moves.handover_request import LIFE, Answer, Request, find_answer, place, prolong, withdraw
+from rescheduler.moves.handover_request import (
+    LIFE,
+    HandoverAnswer,
+    HandoverRequest,
+    find_answer,
+    place_request,
+    prolong_request,
+    withdraw_request,
+)
 from rescheduler.settings import ReschedulerSettings
 
 _LOOK_EVERY = 0.25
@@ -50,12 +58,12 @@ async def hand_over(
         if uid is None:
             return replace(NO_SUCH_POD, reason=f"there is no pod {'/'.join(pod)}")
         request = _draft(pod, uid, to, reason)
-        return await Customer(api, settings.lease, request, tell=tell).get_served(held)
+        return await HandoverClient(api, settings.lease, request, tell=tell).get_served(held)
 
 
-def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str) -> Request:
+def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str) -> HandoverRequest:
     made = uuid.uuid4().hex[:12]
-    return Request(made, *pod, uid, to[:MOST_DESTINATIONS], reason, write_time(time.time()))
+    return HandoverRequest(made, *pod, uid, to[:MOST_DESTINATIONS], reason, write_time(time.time()))
 
 
 async def _find_uid(api: Api, pod: tuple[str, str]) -> str | None:
@@ -66,14 +74,14 @@ async def _find_uid(api: Api, pod: tuple[str, str]) -> str | None:
     return found.metadata.uid
 
 
-class Customer:
+class HandoverClient:
     """One who asks for one move."""
 
     def __init__(
         self,
         api: Api,
         lease: LeaseSettings,
-        request: Request,
+        request: HandoverRequest,
         *,
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.time,
@@ -102,8 +110,8 @@ class Customer:
         until = self._clock() + _PATIENCE
         while True:
             now = self._clock()
-            self._request = prolong(self._request, now)
-            change = partial(place, request=self._request, now=now)
+            self._request = prolong_request(self._request, now)
+            change = partial(place_request, request=self._request, now=now)
             placed = await rewrite_lease(self._api, self._lease, change)
             if not isinstance(placed, Refused):
                 return None
@@ -111,7 +119,7 @@ class Customer:
                 return placed
             await asyncio.sleep(_LOOK_EVERY)
 
-    async def _hear_answer(self) -> Answer | None:
+    async def _hear_answer(self) -> HandoverAnswer | None:
         while not self._request.is_over(self._clock()):
             answer = await self._find_answer()
             if answer:
@@ -119,20 +127,20 @@ class Customer:
             await asyncio.sleep(_LOOK_EVERY)
         return await self._withdraw()
 
-    async def _find_answer(self) -> Answer | None:
+    async def _find_answer(self) -> HandoverAnswer | None:
         lease = await self._api.get(LEASES, self._lease.name, namespace=self._lease.namespace)
         return find_answer(lease.metadata.annotations, self._request.id)
 
-    async def _withdraw(self) -> Answer | None:
+    async def _withdraw(self) -> HandoverAnswer | None:
         """Take the request back; if the answer was quicker, give it."""
-        change = partial(withdraw, request=self._request.id)
+        change = partial(withdraw_request, request=self._request.id)
         lease = await rewrite_lease(self._api, self._lease, change)
         return (
             None if isinstance(lease, Refused) else find_answer(lease.metadata.annotations, self._request.id)
         )
 
-    async def _follow(self, answer: Answer) -> Ending | Refused:
-        onlooker = Onlooker(
+    async def _follow(self, answer: HandoverAnswer) -> Ending | Refused:
+        onlooker = MoveProgress(
             self._api,
             self._request.namespace,
             answer,

@@ -1,7 +1,6 @@
 """What a person has done at once: a move from its plan to its outcome, under the lease for that time."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
@@ -17,12 +16,17 @@ from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.resources import ALL
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Equipment, Forecast
+from rescheduler.execution.context import (
+    ClusterResources,
+    ExecutionContext,
+    MoveForecast,
+    make_execution_context,
+)
 from rescheduler.execution.executor import Executor
-from rescheduler.execution.extenders import asking
+from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.orders import compose_order
-from rescheduler.execution.recovery import Unfinished, resume
-from rescheduler.execution.store import Store
+from rescheduler.execution.recovery import AwaitedMove, resume_moves
+from rescheduler.execution.store import MoveStore
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
@@ -39,10 +43,10 @@ _NEEDED_KINDS = (
 )
 
 # Makes the forecast for the version of Kubernetes that the API server says.
-Foresee = Callable[[Version], Forecast]
+Foresee = Callable[[Version], MoveForecast]
 
 
-class NotMirrored(ReberthError):
+class CachesNotSynced(ReberthError):
     """What a move needs to see cannot be read."""
 
 
@@ -62,24 +66,24 @@ async def perform_move(
     Whatever a dead leader left is settled before. Raises ReberthError: then what was begun stands in the
     workload's history, and the next leader takes it on. So it does after a cancellation.
     """
-    async with Api(access, settings.api) as api, leading_by_hand(api, settings) as leadership:
+    async with Api(access, settings.api) as api, lead_by_hand(api, settings) as leadership:
         if isinstance(leadership, Refused):
             return leadership
-        async with equipping(
+        async with open_execution_context(
             api, settings, leadership, policy=policy, tell=tell, foresee=foresee
-        ) as equipment:
-            return await _perform(equipment, *pod, to=to, reason=reason)
+        ) as context:
+            return await _perform(context, *pod, to=to, reason=reason)
 
 
 @asynccontextmanager
-async def leading_by_hand(api: Api, settings: ReschedulerSettings) -> AsyncIterator[Leadership | Refused]:
+async def lead_by_hand(api: Api, settings: ReschedulerSettings) -> AsyncIterator[Leadership | Refused]:
     """Lead, unless somebody else does; a daemon takes a move over (`handing_over`)."""
     async with leading(api, settings.lease, identity=name_holder(), give_way=True) as leadership:
         yield leadership
 
 
 @asynccontextmanager
-async def equipping(
+async def open_execution_context(
     api: Api,
     settings: ReschedulerSettings,
     leadership: Leadership,
@@ -87,7 +91,7 @@ async def equipping(
     policy: ReschedulerPolicy,
     tell: Callable[[str], None],
     foresee: Foresee | None,
-) -> AsyncIterator[Equipment]:
+) -> AsyncIterator[ExecutionContext]:
     """Mirror what a move needs to see, and have all else at hand."""
     version = read_version(await api.version())
     cache = Cache(version=version, annotations=policy.protections.annotation_keys)
@@ -97,23 +101,20 @@ async def equipping(
     try:
         async with (
             recording(api, reporter=REPORTER, instance=identity) as recorder,
-            asking(api, settings.extender_access) as asker,
+            connect_to_extenders(api, settings.extender_access) as extenders,
             mirroring(api, cache, needed) as mirror,
         ):
             await _sync(mirror)
-            store = Store(api, leadership)
-            yield Equipment(
-                api,
-                store,
-                mirror,
-                asker,
-                recorder,
+            resources = ClusterResources(
+                api=api,
+                mirror=mirror,
+                extenders=extenders,
+                recorder=recorder,
                 settings=lambda: settings,
                 policy=lambda: policy,
-                clock=time.time,
-                tell=tell,
                 forecast=forecast,
             )
+            yield make_execution_context(resources, MoveStore(api, leadership), tell=tell)
     except ExceptionGroup as group:
         # The mirror's tasks and its body end together; what went wrong first says why.
         raise group.exceptions[0] from group
@@ -126,20 +127,20 @@ async def _sync(mirror: Mirror) -> None:
     except TimeoutError:
         troubles = {name: trouble for name, trouble in mirror.troubles().items() if trouble}
         said = "; ".join(f"{name}: {trouble}" for name, trouble in sorted(troubles.items()))
-        raise NotMirrored(f"not mirrored within {SYNCING_TIME:g} s: {said}") from None
+        raise CachesNotSynced(f"not mirrored within {SYNCING_TIME:g} s: {said}") from None
 
 
 async def _perform(
-    equipment: Equipment, namespace: str, name: str, *, to: tuple[str, ...], reason: str
+    context: ExecutionContext, namespace: str, name: str, *, to: tuple[str, ...], reason: str
 ) -> MoveReport | Refused:
     """Settle what was left, then move; a move of this very pod that was left is taken to its end instead."""
-    executor = Executor(equipment)
-    unfinished = (await resume(equipment, executor)).unfinished
+    executor = Executor(context)
+    unfinished = (await resume_moves(context, executor)).unfinished
     for one in unfinished:
-        if (one.case.namespace, one.entry.pod) == (namespace, name):
-            return await executor.follow(one.case, one.entry)
+        if (one.handle.namespace, one.entry.pod) == (namespace, name):
+            return await executor.follow(one.handle, one.entry)
     async with _following(executor, unfinished) as followed:
-        order = await compose_order(equipment, namespace, name, to=to, reason=reason)
+        order = await compose_order(context, namespace, name, to=to, reason=reason)
         if isinstance(order, Refused):
             return order
         await asyncio.gather(*followed(namespace, name_history(order.signature.root)))
@@ -148,16 +149,16 @@ async def _perform(
 
 @asynccontextmanager
 async def _following(
-    executor: Executor, unfinished: Iterable[Unfinished]
+    executor: Executor, unfinished: Iterable[AwaitedMove]
 ) -> AsyncIterator[Callable[[str, str], list[asyncio.Task[MoveReport]]]]:
     """Follow the moves of others meanwhile; what has not ended then stays open for the next leader.
 
     Gives the tasks that belong to a history.
     """
-    tasks = [(one.case, asyncio.create_task(executor.follow(one.case, one.entry))) for one in unfinished]
+    tasks = [(one.handle, asyncio.create_task(executor.follow(one.handle, one.entry))) for one in unfinished]
     try:
         yield lambda namespace, history: [
-            task for case, task in tasks if (case.namespace, case.history) == (namespace, history)
+            task for handle, task in tasks if (handle.namespace, handle.history) == (namespace, history)
         ]
     finally:
         for _, task in tasks:

@@ -11,26 +11,26 @@ from reberth.memory.notes import ANNOTATION, Note, Notes, read_notes
 from reberth.records import Node
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.execution.store import Store
+from rescheduler.execution.store import MoveStore
 
 
-class Carried(NamedTuple):
+class NodeNotes(NamedTuple):
     """What one node carries; refused where its annotation cannot be read."""
 
     node: str
     notes: Notes | Refused
 
 
-async def list_notes(api: Api, node: str | None) -> list[Carried]:
+async def list_notes(api: Api, node: str | None) -> list[NodeNotes]:
     """Give the notes of one node, or of all that carry an annotation."""
     return [
-        Carried(found.metadata.name, read_notes(found.metadata.annotations[ANNOTATION]))
+        NodeNotes(found.metadata.name, read_notes(found.metadata.annotations[ANNOTATION]))
         async for found in _find_nodes(api, node)
         if found.metadata.annotations and ANNOTATION in found.metadata.annotations
     ]
 
 
-async def clear_notes(api: Api, store: Store, node: str | None, *, tell: Callable[[str], None]) -> bool:
+async def clear_notes(api: Api, store: MoveStore, node: str | None, *, tell: Callable[[str], None]) -> bool:
     """Remove all our notes of one node or of all; false if an annotation could not be read."""
     is_clear = True
     for carried in await list_notes(api, node):

@@ -28,7 +28,7 @@ from reberth.cluster.resources import ALL
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
-from rescheduler.commands.spinner import telling
+from rescheduler.commands.spinner import show_progress
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.planning.cycle import World
 from rescheduler.planning.explain import Why, explain_pod
@@ -43,7 +43,7 @@ _DEFAULT_VERSION = (1, 36)
 _NEEDED = ("nodes", "pods")
 
 
-class Asked(NamedTuple):
+class PlanInputs(NamedTuple):
     """Everything that a plan depends on."""
 
     snapshot: Snapshot
@@ -85,10 +85,10 @@ async def answer(arguments: argparse.Namespace) -> str:
     width = shutil.get_terminal_size((160, 0)).columns
     if arguments.why:
         place = _find_pod(asked.snapshot, arguments.why)
-        with telling(asked.describe):
+        with show_progress(asked.describe):
             why = explain_pod(place, asked.snapshot, asked.policy, asked.memory, world=asked.world)
         return _write_why(why, arguments.output, width)
-    with telling(asked.describe):
+    with show_progress(asked.describe):
         made, memory = plan(asked.snapshot, asked.policy, asked.memory, world=asked.world)
     if arguments.remember:
         _write(arguments.remember, msgspec.json.encode(memory, order="deterministic"))
@@ -97,14 +97,14 @@ async def answer(arguments: argparse.Namespace) -> str:
     return write_json(made) if arguments.output == "json" else write_yaml(made)
 
 
-async def _ask(arguments: argparse.Namespace) -> Asked:
+async def _ask(arguments: argparse.Namespace) -> PlanInputs:
     policy = read_settings(arguments.policy, ReschedulerPolicy())
     extender = read_settings(arguments.extender_settings, DEFAULTS)
     memory = None if arguments.memory is None else _read_memory(arguments.memory)
     now = read_now(arguments.now)
     snapshot, version = await _read_cluster(arguments, now, policy.protections.annotation_keys)
     world = World(version, read_scheduler(arguments.scheduler_config, version), extender)
-    return Asked(snapshot, policy, memory, world)
+    return PlanInputs(snapshot, policy, memory, world)
 
 
 async def _read_cluster(
@@ -114,7 +114,7 @@ async def _read_cluster(
         access = Access(arguments.kubeconfig, arguments.context)
         return await _look(access, now, arguments.kubernetes, annotations)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
-    with telling(lambda: f"reading {arguments.cluster}"):
+    with show_progress(lambda: f"reading {arguments.cluster}"):
         reading = read_objects(arguments.cluster, now=now, version=version, annotations=annotations)
     for fault in reading.faults:
         sys.stderr.write(f"rescheduler: passed over: {fault}\n")
@@ -148,7 +148,7 @@ async def _wait(mirror: Mirror) -> bool:
         left.discard(name)
 
     try:
-        with telling(lambda: f"reading the cluster: {', '.join(sorted(left))} to come"):
+        with show_progress(lambda: f"reading the cluster: {', '.join(sorted(left))} to come"):
             async with asyncio.timeout(_SYNCING_TIME):
                 await asyncio.gather(*map(wait, mirror.watchers))
     except TimeoutError:

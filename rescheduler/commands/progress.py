@@ -11,7 +11,7 @@ from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.executor import find_open
-from rescheduler.moves.handover_request import Answer
+from rescheduler.moves.handover_request import HandoverAnswer
 
 _LOOK_EVERY = 0.25
 _BEGINNING_TIME = 60.0
@@ -25,14 +25,14 @@ _SAID = {
 }
 
 
-class Onlooker:
+class MoveProgress:
     """Tells of one move as it goes on."""
 
     def __init__(
         self,
         api: Api,
         namespace: str,
-        answer: Answer,
+        answer: HandoverAnswer,
         *,
         tell: Callable[[str], None],
         clock: Callable[[], float],

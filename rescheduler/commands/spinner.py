@@ -12,19 +12,19 @@ from typing import NamedTuple, TextIO
 _CLEAR = "\r\x1b[K"
 
 
-class Pauses(NamedTuple):
+class Delays(NamedTuple):
     """Seconds until the first word and between two, on a terminal and elsewhere."""
 
     first: float
     next: float
 
 
-ON_TERMINAL, ELSEWHERE = Pauses(0.0, 0.5), Pauses(2.0, 10.0)
+ON_TERMINAL, ELSEWHERE = Delays(0.0, 0.5), Delays(2.0, 10.0)
 
 
 @contextmanager
-def telling(
-    say: Callable[[], str], stream: TextIO | None = None, *, elsewhere: Pauses = ELSEWHERE
+def show_progress(
+    say: Callable[[], str], stream: TextIO | None = None, *, elsewhere: Delays = ELSEWHERE
 ) -> Iterator[None]:
     """Tell what is said of the work, again and again until it is done."""
     to, done = stream or sys.stderr, Event()
@@ -38,7 +38,7 @@ def telling(
         teller.join()
 
 
-def _tell_in_place(say: Callable[[], str], to: TextIO, pauses: Pauses, done: Event) -> None:
+def _tell_in_place(say: Callable[[], str], to: TextIO, pauses: Delays, done: Event) -> None:
     """Write over what was told before; in the end nothing of it is left."""
     pause = pauses.first
     while not done.wait(pause):
@@ -49,7 +49,7 @@ def _tell_in_place(say: Callable[[], str], to: TextIO, pauses: Pauses, done: Eve
     to.flush()
 
 
-def _tell_in_lines(say: Callable[[], str], to: TextIO, pauses: Pauses, done: Event) -> None:
+def _tell_in_lines(say: Callable[[], str], to: TextIO, pauses: Delays, done: Event) -> None:
     pause = pauses.first
     while not done.wait(pause):
         to.write(f"rescheduler: {say()}\n")

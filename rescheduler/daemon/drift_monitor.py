@@ -10,7 +10,7 @@ from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import build
 from reberth.runtime.logs import Log
 from reberth.values.refusal import Refused
-from rescheduler.execution.worker_thread import Think
+from rescheduler.execution.worker_thread import Offload
 from rescheduler.planning.cycle import World
 from rescheduler.planning.drift import Agreement, Binding, DriftSettings, Sampler, judge_binding
 from rescheduler.telemetry import metrics
@@ -20,20 +20,20 @@ _MOST_WAITING = 20
 log = Log(__name__)
 
 
-class Comparer:
+class DriftMonitor:
     """Judges one binding after the other; those that come while too many wait are passed over."""
 
     def __init__(
         self, cache: Cache, *, world: Callable[[], World], settings: Callable[[], DriftSettings],
         clock: Callable[[], float],
-        think: Think,
+        offload: Offload,
     ) -> None:  # fmt: skip
         self.agreement = Agreement()
         self._cache = cache
         self._world = world
         self._settings = settings
         self._clock = clock
-        self._think = think
+        self._offload = offload
         self._sampler = Sampler()
         self._waiting: asyncio.Queue[tuple[Binding, Contents]] = asyncio.Queue(_MOST_WAITING)
 
@@ -47,7 +47,7 @@ class Comparer:
     def find_drift(self) -> Refused | None:
         return self.agreement.find_drift(self._settings())
 
-    async def compare_for_ever(self) -> NoReturn:
+    async def run(self) -> NoReturn:
         while True:
             binding, contents = await self._waiting.get()
             before = self.find_drift()
@@ -58,7 +58,7 @@ class Comparer:
     async def _judge(self, binding: Binding, contents: Contents) -> bool | None:
         world, now = self._world(), self._clock()
         try:
-            return await self._think(partial(_judge, binding, contents, world, now))
+            return await self._offload(partial(_judge, binding, contents, world, now))
         except Exception:
             log.exception("binding not compared", uid=binding.uid)
             return None

@@ -14,7 +14,7 @@ from reberth.cluster.resources import NODES
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
-from rescheduler.execution.extenders import Asker, Sought
+from rescheduler.execution.extenders import ExtenderClient, ObjectVersion
 from rescheduler.settings import ReschedulerSettings
 
 RULE = "ExtendersAway"
@@ -22,19 +22,19 @@ RULE = "ExtendersAway"
 log = Log(__name__)
 
 
-class Reach:
+class ExtenderHealth:
     """Whether all extenders answer; `on_change` hears when that becomes otherwise."""
 
     def __init__(
         self,
-        asker: Asker,
+        extenders: ExtenderClient,
         cache: Cache,
         *,
         settings: Callable[[], ReschedulerSettings],
         on_change: Callable[[], None],
     ) -> None:
         self.refused: Refused | None = None
-        self._asker = asker
+        self._extenders = extenders
         self._cache = cache
         self._settings = settings
         self._on_change = on_change
@@ -51,8 +51,8 @@ class Reach:
             self._take(None)
             return
         try:
-            unseen = await self._asker.refuse_unseen(
-                [Sought(NODES.name, "", node.name, node.resource_version)]
+            unseen = await self._extenders.refuse_unseen(
+                [ObjectVersion(NODES.name, "", node.name, node.resource_version)]
             )
         except ReberthError as error:
             unseen = Refused(RULE, str(error))

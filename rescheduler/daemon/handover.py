@@ -16,11 +16,19 @@ from reberth.records import Lease
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Equipment
-from rescheduler.execution.dispatcher import Carrier
+from rescheduler.execution.context import ExecutionContext
+from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.executor import MOVE_UNDER_WAY
 from rescheduler.execution.orders import NO_SUCH_POD, compose_order
-from rescheduler.moves.handover_request import EXPIRED, Answer, Request, amend, read_request, refuse, take
+from rescheduler.moves.handover_request import (
+    EXPIRED,
+    HandoverAnswer,
+    HandoverRequest,
+    amend_answer,
+    answer_request,
+    read_request,
+    refuse_request,
+)
 from rescheduler.moves.lifecycle import MANUAL
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
@@ -29,17 +37,17 @@ from rescheduler.telemetry.recording import count_refusal
 log = Log(__name__)
 
 
-class Receiver:
+class HandoverReceiver:
     """Takes one request after the other for as long as we lead."""
 
     def __init__(
-        self, equipment: Equipment, carrier: Carrier, lease: LeaseSettings, *, identity: str
+        self, context: ExecutionContext, dispatcher: MoveDispatcher, lease: LeaseSettings, *, identity: str
     ) -> None:
-        self._equipment = equipment
-        self._carrier = carrier
+        self._context = context
+        self._dispatcher = dispatcher
         self._lease = lease
         self._identity = identity
-        self._waiting: Request | None = None
+        self._waiting: HandoverRequest | None = None
         self._news = asyncio.Event()
 
     def look(self, lease: Lease) -> None:
@@ -55,7 +63,7 @@ class Receiver:
             if self._waiting:
                 await self._survive(self._waiting)
 
-    async def _survive(self, request: Request) -> None:
+    async def _survive(self, request: HandoverRequest) -> None:
         """Whatever goes wrong with one request, the next one is looked at."""
         try:
             await self.receive(request)
@@ -66,12 +74,14 @@ class Receiver:
         except Exception:
             log.exception("request not answered", request=request.id)
 
-    async def receive(self, request: Request) -> None:
+    async def receive(self, request: HandoverRequest) -> None:
         """Answer, and begin the move if the answer is a yes and is the only one."""
         order = await self._compose(request)
         answer = self._compose_answer(request, order)
-        now = self._equipment.clock()
-        taken = await self._equipment.store.change_lease(self._lease, partial(take, answer=answer, now=now))
+        now = self._context.clock()
+        taken = await self._context.store.change_lease(
+            self._lease, partial(answer_request, answer=answer, now=now)
+        )
         said = {"request": request.id, "pod": f"{request.namespace}/{request.pod}"}
         if isinstance(taken, Refused):
             log.info("request dropped", refused=taken.rule, **said)
@@ -82,39 +92,39 @@ class Receiver:
             log.info("request taken", move=order.move, **said)
             await self._begin(order, answer)
 
-    async def _compose(self, request: Request) -> MoveOrder | Refused:
+    async def _compose(self, request: HandoverRequest) -> MoveOrder | Refused:
         """Refuse what the command itself would refuse, and what would meet another move of the pod."""
-        if request.is_over(self._equipment.clock()):
+        if request.is_over(self._context.clock()):
             return EXPIRED
-        refused = self._equipment.halt(MANUAL)
-        if refused or self._carrier.is_moving(request.uid):
+        refused = self._context.stop_reason(MANUAL)
+        if refused or self._dispatcher.is_moving(request.uid):
             return refused or MOVE_UNDER_WAY
         namespace, name = request.namespace, request.pod
-        order = await compose_order(self._equipment, namespace, name, to=request.to, reason=request.reason)
+        order = await compose_order(self._context, namespace, name, to=request.to, reason=request.reason)
         if isinstance(order, Refused):
             return order
         if order.pod.metadata.uid != request.uid:
             return replace(NO_SUCH_POD, reason=f"another pod has the name {namespace}/{name} by now")
         return replace(order, move=request.move)
 
-    def _compose_answer(self, request: Request, order: MoveOrder | Refused) -> Answer:
-        answer = Answer(request.id, self._identity)
+    def _compose_answer(self, request: HandoverRequest, order: MoveOrder | Refused) -> HandoverAnswer:
+        answer = HandoverAnswer(request.id, self._identity)
         if isinstance(order, Refused):
-            return refuse(answer, order)
+            return refuse_request(answer, order)
         return replace(answer, move=order.move, history=name_history(order.signature.root))
 
-    async def _begin(self, order: MoveOrder, answer: Answer) -> None:
-        if not self._carrier.begin_order(order, partial(self._hear, answer)):
-            await self._amend(refuse(answer, MOVE_UNDER_WAY))
+    async def _begin(self, order: MoveOrder, answer: HandoverAnswer) -> None:
+        if not self._dispatcher.begin_order(order, partial(self._hear, answer)):
+            await self._amend(refuse_request(answer, MOVE_UNDER_WAY))
 
-    async def _hear(self, answer: Answer, report: MoveReport) -> None:
+    async def _hear(self, answer: HandoverAnswer, report: MoveReport) -> None:
         """A history does not say why a move was dropped: so the answer does."""
         if report.refused:
-            await self._amend(refuse(answer, report.refused))
+            await self._amend(refuse_request(answer, report.refused))
 
-    async def _amend(self, answer: Answer) -> None:
+    async def _amend(self, answer: HandoverAnswer) -> None:
         try:
-            await self._equipment.store.change_lease(self._lease, partial(amend, answer=answer))
+            await self._context.store.change_lease(self._lease, partial(amend_answer, answer=answer))
         except LeaseLost:
             raise
         except ReberthError as error:

@@ -11,7 +11,7 @@ from reberth.cluster.tables import Table
 from reberth.memory.backoff import closing_time
 from reberth.records import EvictionHistory
 from rescheduler.daemon.loop import Made
-from rescheduler.execution.worker_thread import think
+from rescheduler.execution.worker_thread import run_in_thread
 from rescheduler.planning.explain import Why, explain_pod
 from rescheduler.planning.output import write_json
 
@@ -19,7 +19,7 @@ _MOST_PAST = 100
 _NO_PLAN = "no plan has been made here yet: another process leads, or the mirror is not filled\n"
 
 
-class Window:
+class StatusRoutes:
     """Lets others look at what is known here."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Window:
                 status=404, text="no such pod in the last plan; ask with pod=NAMESPACE/NAME\n"
             )
         async with self._one_at_a_time:  # it takes as long as a plan
-            return _json(await think(lambda: _ask(made, place)))
+            return _json(await run_in_thread(lambda: _ask(made, place)))
 
 
 def list_moves(histories: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401 - rows or a list

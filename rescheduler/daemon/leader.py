@@ -9,16 +9,16 @@ from reberth.client.lease import Leadership
 from reberth.cluster.rows import PodRow
 from reberth.runtime.logs import Log
 from reberth.values.refusal import Refused
-from rescheduler.daemon.drift_monitor import Comparer
-from rescheduler.daemon.handover import Receiver
-from rescheduler.daemon.loop import Cycler, Scene
-from rescheduler.daemon.note_expiry import tidy_notes
-from rescheduler.daemon.resources import Outfit
-from rescheduler.daemon.triggers import PendingWatch, Waker
-from rescheduler.execution.context import Equipment
-from rescheduler.execution.dispatcher import Carrier
-from rescheduler.execution.store import Store
-from rescheduler.execution.worker_thread import Mind
+from rescheduler.daemon.drift_monitor import DriftMonitor
+from rescheduler.daemon.handover import HandoverReceiver
+from rescheduler.daemon.loop import CycleInputs, CycleLoop
+from rescheduler.daemon.note_expiry import remove_expired_notes
+from rescheduler.daemon.resources import DaemonResources
+from rescheduler.daemon.triggers import PendingPodTrigger, Trigger
+from rescheduler.execution.context import ExecutionContext, make_execution_context
+from rescheduler.execution.dispatcher import MoveDispatcher
+from rescheduler.execution.store import MoveStore
+from rescheduler.execution.worker_thread import WorkerThread
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.moves.lifecycle import MANUAL
@@ -28,129 +28,126 @@ from rescheduler.telemetry import metrics
 log = Log(__name__)
 
 
-class Term:
+class Leader:
     """What a leader does; it also listens to the mirror."""
 
-    def __init__(self, outfit: Outfit, leadership: Leadership, *, memory: PlanMemory | None) -> None:
-        self._outfit = outfit
-        self._mind = Mind()
-        self.waker = Waker(lambda: outfit.settings().cycle)
-        self.comparer = Comparer(
-            outfit.cache,
-            world=outfit.describe_world,
-            settings=lambda: outfit.settings().drift,
+    def __init__(
+        self, resources: DaemonResources, leadership: Leadership, *, memory: PlanMemory | None
+    ) -> None:
+        self._resources = resources
+        self._worker = WorkerThread()
+        self.trigger = Trigger(lambda: resources.settings().cycle)
+        self.drift_monitor = DriftMonitor(
+            resources.cache,
+            world=resources.describe_world,
+            settings=lambda: resources.settings().drift,
             clock=time.time,
-            think=self._mind,
+            offload=self._worker,
         )
-        self.cycler = Cycler(self._describe_scene(), memory)
-        self._pending = PendingWatch(self.waker, outfit.cache, lambda: outfit.settings().cycle)
-        self._equipment = self._equip(leadership)
-        self._carrier: Carrier | None = None
+        self.cycle_loop = CycleLoop(self._make_inputs(), memory)
+        self._pending = PendingPodTrigger(self.trigger, resources.cache, lambda: resources.settings().cycle)
+        self._context = self._equip(leadership)
+        self._dispatcher: MoveDispatcher | None = None
 
     async def lead(self) -> NoReturn:
         """Lead until cancelled. Raises a group with LeaseLost in it where a write was kept back."""
         async with asyncio.TaskGroup() as group:
-            carrier = await self._take_over(group)
-            group.create_task(self.comparer.compare_for_ever())
-            group.create_task(tidy_notes(self._equipment))
-            receiver = self._receive_with(carrier)
+            dispatcher = await self._take_over(group)
+            group.create_task(self.drift_monitor.run())
+            group.create_task(remove_expired_notes(self._context))
+            receiver = self._receive_with(dispatcher)
             group.create_task(receiver.receive_for_ever())
             try:
-                await self.cycler.cycle_for_ever(self.waker, carrier)
+                await self.cycle_loop.cycle_for_ever(self.trigger, dispatcher)
             finally:
-                self._outfit.cache.listener = self._outfit.pause.listener = None
+                self._resources.cache.listener = self._resources.pause.listener = None
         raise AssertionError("cycles do not end")
 
     async def lead_once(self) -> bool:
         """Make one cycle and its moves; tells whether every one of them ended well."""
         async with asyncio.TaskGroup() as group:
-            carrier = await self._take_over(group)
-            await self.cycler.cycle("start", carrier)
-            await carrier.finished()
-            self._outfit.cache.listener = None
-        return self.cycler.last is not None and carrier.is_well
+            dispatcher = await self._take_over(group)
+            await self.cycle_loop.cycle("start", dispatcher)
+            await dispatcher.finished()
+            self._resources.cache.listener = None
+        return self.cycle_loop.last is not None and dispatcher.is_well
 
     def node_changed(self) -> None:
-        self.waker.ring("node")
+        self.trigger.fire("node")
 
     def pod_waits(self, pod: PodRow) -> None:
         self._pending.look_after(pod)
 
     def pod_binds(self, pod: PodRow, node: str) -> None:
-        self.comparer.note(pod, node)
+        self.drift_monitor.note(pod, node)
 
     def list_warnings(self) -> Iterator[str]:
         """Say what people should know beside what the plan says by itself."""
-        yield from self._outfit.list_warnings()
-        drift = self.comparer.find_drift()
+        yield from self._resources.list_warnings()
+        drift = self.drift_monitor.find_drift()
         if drift:
             yield f"{drift.rule}: {drift.reason}"
 
-    async def _take_over(self, group: asyncio.TaskGroup) -> Carrier:
-        self._carrier = carrier = Carrier(self._equipment, group, on_end=self._hear_end)
-        metrics.IN_FLIGHT.set_function(lambda: len(carrier))
-        await carrier.resume()
-        self._outfit.cache.listener = self
-        return carrier
+    async def _take_over(self, group: asyncio.TaskGroup) -> MoveDispatcher:
+        self._dispatcher = dispatcher = MoveDispatcher(self._context, group, on_end=self._hear_end)
+        metrics.IN_FLIGHT.set_function(lambda: len(dispatcher))
+        await dispatcher.resume()
+        self._resources.cache.listener = self
+        return dispatcher
 
-    def _receive_with(self, carrier: Carrier) -> Receiver:
-        pause = self._outfit.pause
-        receiver = Receiver(self._equipment, carrier, pause.lease, identity=self._outfit.identity)
+    def _receive_with(self, dispatcher: MoveDispatcher) -> HandoverReceiver:
+        pause = self._resources.pause
+        receiver = HandoverReceiver(self._context, dispatcher, pause.lease, identity=self._resources.identity)
         pause.listener = receiver.look
         return receiver
 
     def _hear_end(self, planned: PlannedMove | None, evicted: bool) -> None:  # noqa: FBT001 - it is a fact, not a flag
         if planned and evicted:
-            self.cycler.settle(planned)
+            self.cycle_loop.settle(planned)
         elif planned:
-            self.cycler.forget(planned)
-        if self._carrier and not self._carrier.waiting:
-            self.waker.ring("moves")
+            self.cycle_loop.forget(planned)
+        if self._dispatcher and not self._dispatcher.waiting:
+            self.trigger.fire("moves")
 
-    def _describe_scene(self) -> Scene:
-        outfit = self._outfit
-        return Scene(
-            contents=outfit.cache.contents,
-            policy=outfit.policy,
+    def _make_inputs(self) -> CycleInputs:
+        resources = self._resources
+        return CycleInputs(
+            contents=resources.cache.contents,
+            policy=resources.policy,
             world=self._describe_world,
             clock=time.time,
             warnings=self.list_warnings,
-            think=self._mind,
-            halt=self._halt,
+            offload=self._worker,
+            stop_reason=self._stop_reason,
         )
 
     def _describe_world(self) -> World:
-        landings = tuple(self._carrier.landings) if self._carrier else ()
-        return self._outfit.describe_world(landings=landings, brakes=self._list_brakes())
+        landings = tuple(self._dispatcher.landings) if self._dispatcher else ()
+        return self._resources.describe_world(landings=landings, brakes=self._list_brakes())
 
     def _list_brakes(self) -> tuple[Refused, ...]:
         """Where landings are promised, what breaks the promise stops all moves."""
-        outfit = self._outfit
-        unread = outfit.find_unread()
-        if outfit.settings().extender != "required":
+        resources = self._resources
+        unread = resources.find_unread()
+        if resources.settings().extender != "required":
             return (unread,) if unread else ()
-        return tuple(filter(None, (unread, outfit.reach.refused, self.comparer.find_drift())))
+        return tuple(
+            filter(None, (unread, resources.extender_health.refused, self.drift_monitor.find_drift()))
+        )
 
-    def _halt(self, policy: str = "") -> Refused | None:
+    def _stop_reason(self, policy: str = "") -> Refused | None:
         """What a person asks for goes before mode and brakes of the plan, but not before the pause."""
-        outfit = self._outfit
-        if outfit.pause.refused or policy == MANUAL:
-            return outfit.pause.refused
-        return outfit.policy().find_stop() or next(iter(self._list_brakes()), None)
+        resources = self._resources
+        if resources.pause.refused or policy == MANUAL:
+            return resources.pause.refused
+        return resources.policy().find_stop() or next(iter(self._list_brakes()), None)
 
-    def _equip(self, leadership: Leadership) -> Equipment:
-        outfit = self._outfit
-        return Equipment(
-            outfit.api,
-            Store(outfit.api, leadership),
-            outfit.mirror,
-            outfit.asker,
-            outfit.recorder,
-            settings=outfit.settings,
-            policy=outfit.policy,
-            clock=time.time,
+    def _equip(self, leadership: Leadership) -> ExecutionContext:
+        resources = self._resources
+        return make_execution_context(
+            resources,
+            MoveStore(resources.api, leadership),
             tell=log.debug,
-            forecast=outfit.foresight,
-            think=self._mind,
-            halt=self._halt,
+            offload=self._worker,
+            stop_reason=self._stop_reason,
         )

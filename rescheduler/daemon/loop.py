@@ -12,9 +12,9 @@ from reberth.cluster.snapshot import build
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
-from rescheduler.daemon.triggers import Waker
-from rescheduler.execution.dispatcher import Carrier
-from rescheduler.execution.worker_thread import Think
+from rescheduler.daemon.triggers import Trigger
+from rescheduler.execution.dispatcher import MoveDispatcher
+from rescheduler.execution.worker_thread import Offload
 from rescheduler.model.plan import APPLY, Plan, PlannedMove
 from rescheduler.model.plan_memory import Moved, PlanMemory
 from rescheduler.planning.cycle import Cycle, World, begin_cycle
@@ -40,7 +40,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Scene:
+class CycleInputs:
     """What a cycle looks at; each is asked when the cycle begins."""
 
     contents: Callable[[], Contents]
@@ -48,34 +48,34 @@ class Scene:
     world: Callable[[], World]
     clock: Callable[[], float]
     warnings: Callable[[], Iterable[str]]
-    think: Think
-    halt: Callable[[], Refused | None]
+    offload: Offload
+    stop_reason: Callable[[], Refused | None]
 
 
-class Cycler:
+class CycleLoop:
     """Keeps the last plan, and what it remembers; both may be lost."""
 
-    def __init__(self, scene: Scene, memory: PlanMemory | None) -> None:
+    def __init__(self, inputs: CycleInputs, memory: PlanMemory | None) -> None:
         self.last: Made | None = None
-        self._scene = scene
+        self._inputs = inputs
         self._memory = memory
         self._begun: dict[str, Moved] = {}
 
-    async def cycle_for_ever(self, waker: Waker, carrier: Carrier) -> None:
+    async def cycle_for_ever(self, trigger: Trigger, dispatcher: MoveDispatcher) -> None:
         while True:
-            wake = await waker.sleep()
-            await self.cycle(wake, carrier)
+            wake = await trigger.sleep()
+            await self.cycle(wake, dispatcher)
 
-    async def cycle(self, wake: str, carrier: Carrier) -> None:
+    async def cycle(self, wake: str, dispatcher: MoveDispatcher) -> None:
         """Plan, and begin the moves; whatever goes wrong, the next cycle begins anew."""
         result = "failed"
         try:
-            if carrier.failed or carrier.has_orphans():
-                carrier.failed = False
-                await carrier.resume()
+            if dispatcher.failed or dispatcher.has_orphans():
+                dispatcher.failed = False
+                await dispatcher.resume()
             with metrics.CYCLE_DURATION.time():
                 made = await self._plan()
-            self._begin(made, carrier)
+            self._begin(made, dispatcher)
             result = "planned"
         except LeaseLost:
             raise
@@ -98,11 +98,11 @@ class Cycler:
         self._begun.pop(planned.uid, None)
 
     async def _plan(self) -> Made:
-        scene, memory = self._scene, self._memory
-        contents, policy, world, now = scene.contents(), scene.policy(), scene.world(), scene.clock()
-        made = await scene.think(lambda: _make(contents, policy, memory, world, now))
+        inputs, memory = self._inputs, self._memory
+        contents, policy, world, now = inputs.contents(), inputs.policy(), inputs.world(), inputs.clock()
+        made = await inputs.offload(lambda: _make(contents, policy, memory, world, now))
         with metrics.PHASE_DURATION.labels("publish").time():
-            warnings = tuple(dict.fromkeys((*scene.warnings(), *made.plan.warnings)))
+            warnings = tuple(dict.fromkeys((*inputs.warnings(), *made.plan.warnings)))
             made = replace(made, plan=msgspec.structs.replace(made.plan, warnings=warnings))
             self.last = made
             count_plan(made.plan)
@@ -112,29 +112,29 @@ class Cycler:
         metrics.LAST_CYCLE.set(now)
         return made
 
-    def _begin(self, made: Made, carrier: Carrier) -> None:
+    def _begin(self, made: Made, dispatcher: MoveDispatcher) -> None:
         """Begin the moves that are to be made; only of these something is remembered."""
         applied = [move for move in made.plan.moves if move.mode == APPLY]
         known = made.memory.moved[: len(made.memory.moved) - len(applied)]
         fresh = made.memory.moved[len(known) :]
-        halted = self._scene.halt() or (EARLIER_WAIT if carrier.waiting else None)
+        stopped_by = self._inputs.stop_reason() or (EARLIER_WAIT if dispatcher.waiting else None)
         begun = [
             (move, moved)
             for move, moved in zip(applied, fresh, strict=True)
-            if halted is None and carrier.begin(move)
+            if stopped_by is None and dispatcher.begin(move)
         ]
         self._begun |= {move.uid: moved for move, moved in begun}
         for move, _ in begun:
             metrics.GAIN.labels("planned").observe(move.gain)
         self._memory = msgspec.structs.replace(made.memory, moved=(*known, *(moved for _, moved in begun)))
-        metrics.APPLYING.set(bool(applied) and halted is None)
+        metrics.APPLYING.set(bool(applied) and stopped_by is None)
         log.info(
             "planned",
             moves=len(made.plan.moves),
             begun=len(begun),
-            in_flight=len(carrier),
+            in_flight=len(dispatcher),
             refused=len(made.plan.refused),
-            halted=halted.rule if halted else None,
+            stopped_by=stopped_by.rule if stopped_by else None,
         )
 
 

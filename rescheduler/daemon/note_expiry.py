@@ -12,25 +12,25 @@ from reberth.memory.notes import ANNOTATION, drop_expired, read_notes
 from reberth.runtime.logs import Log
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Equipment
+from rescheduler.execution.context import ExecutionContext
 
 _LOOK_EVERY = 1.0
 
 log = Log(__name__)
 
 
-async def tidy_notes(equipment: Equipment) -> NoReturn:
+async def remove_expired_notes(context: ExecutionContext) -> NoReturn:
     """Remove our expired notes for as long as this leads."""
     while True:
-        for node in list(find_expired(equipment.sight.cache.of(NODE), equipment.clock)):
+        for node in list(find_nodes_with_expired_notes(context.mirror.cache.of(NODE), context.clock)):
             try:
-                await equipment.store.change_notes(node, partial(drop_expired, now=equipment.clock()))
+                await context.store.change_notes(node, partial(drop_expired, now=context.clock()))
             except ApiError as error:
                 log.warning("notes not removed", node=node, reason=str(error))
         await asyncio.sleep(_LOOK_EVERY)
 
 
-def find_expired(nodes: Table[NodeRow], clock: Callable[[], float]) -> Iterator[str]:
+def find_nodes_with_expired_notes(nodes: Table[NodeRow], clock: Callable[[], float]) -> Iterator[str]:
     """Name the nodes that carry a note of ours that has expired."""
     now = clock()
     for row in nodes.rows():

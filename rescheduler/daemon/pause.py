@@ -28,7 +28,7 @@ _PAUSE = 1.0
 log = Log(__name__)
 
 
-class Pause:
+class PauseWatch:
     """Whether all moves are paused; `on_end` hears that they are no more."""
 
     def __init__(self, api: Api, lease: LeaseSettings, *, on_end: Callable[[], None]) -> None:

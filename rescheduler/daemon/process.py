@@ -21,10 +21,10 @@ from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError, SettingsError
 from reberth.values.refusal import Refused
-from rescheduler.daemon.http import Window
-from rescheduler.daemon.leader import Term
+from rescheduler.daemon.http import StatusRoutes
+from rescheduler.daemon.leader import Leader
 from rescheduler.daemon.loop import Made
-from rescheduler.daemon.resources import Outfit, outfitting
+from rescheduler.daemon.resources import DaemonResources, open_daemon_resources
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings, foreseeing
@@ -52,8 +52,8 @@ class Daemon:
         self._foresee = foreseeing(self._first.scheduler)
         self._access = access
         self._stop = asyncio.Event()
-        self._outfit: Outfit | None = None
-        self._term: Term | None = None
+        self._resources: DaemonResources | None = None
+        self._leader: Leader | None = None
         self._lost = ""  # why it does not lead any more
 
     async def run(self) -> None:
@@ -61,12 +61,17 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        async with self._outfitting() as outfit, AsyncExitStack() as stack:
-            for server in self._servers(outfit):
+        async with self._open_resources() as resources, AsyncExitStack() as stack:
+            for server in self._servers(resources):
                 await stack.enter_async_context(server)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             files = (self.settings.follow(), self.policy.follow())
-            works = (*files, outfit.pause.follow(), outfit.reach.follow(), self._lead_for_ever(outfit))
+            works = (
+                *files,
+                resources.pause.follow(),
+                resources.extender_health.follow(),
+                self._lead_for_ever(resources),
+            )
             tasks = [group.create_task(work) for work in works]
             await self._stop.wait()
             log.info("stopping")
@@ -76,52 +81,52 @@ class Daemon:
 
     async def run_once(self) -> bool | Refused:
         """Make one cycle and its moves, unless somebody else leads; tells whether all ended well."""
-        async with self._outfitting() as outfit:
-            await outfit.mirrored()
+        async with self._open_resources() as resources:
+            await resources.mirrored()
             async with leading(
-                outfit.lease_api, self._first.lease, identity=outfit.identity, give_way=True
+                resources.lease_api, self._first.lease, identity=resources.identity, give_way=True
             ) as leadership:
                 if isinstance(leadership, Refused):
                     return leadership
-                await outfit.pause.look()
-                await outfit.reach.look()
-                return await Term(outfit, leadership, memory=None).lead_once()
+                await resources.pause.look()
+                await resources.extender_health.look()
+                return await Leader(resources, leadership, memory=None).lead_once()
 
     @asynccontextmanager
-    async def _outfitting(self) -> AsyncIterator[Outfit]:
-        async with outfitting(
+    async def _open_resources(self) -> AsyncIterator[DaemonResources]:
+        async with open_daemon_resources(
             self._access,
             lambda: self.settings.current,
             lambda: self.policy.current,
             self._foresee,
             wake=self._wake,
-        ) as outfit:
-            self._outfit = outfit
-            yield outfit
+        ) as resources:
+            self._resources = resources
+            yield resources
 
-    def _servers(self, outfit: Outfit) -> list[Server]:
+    def _servers(self, resources: DaemonResources) -> list[Server]:
         """The one for probes begins first and ends last."""
-        window = Window(last=self._find_last, histories=lambda: outfit.cache.of(HISTORY))
+        window = StatusRoutes(last=self._find_last, histories=lambda: resources.cache.of(HISTORY))
         serve = partial(
             Server,
             checks={
                 "process": self._tell_stop,
-                "mirrors": lambda: "; ".join(outfit.list_missing()) or None,
+                "mirrors": lambda: "; ".join(resources.list_missing()) or None,
             },
-            remarks=lambda: [f"# {remark}" for remark in self._list_remarks(outfit)],
+            remarks=lambda: [f"# {remark}" for remark in self._list_remarks(resources)],
         )
         probes = [serve(self._first.probes)] if self._first.probes else []
         return [*probes, serve(self._first.server, routes=window.routes())]
 
-    async def _lead_for_ever(self, outfit: Outfit) -> None:
-        await outfit.mirrored()
-        await outfit.reach.look()
+    async def _lead_for_ever(self, resources: DaemonResources) -> None:
+        await resources.mirrored()
+        await resources.extender_health.look()
         gc.collect()
         gc.freeze()  # what has been listed stays: the collector need not look through it again and again
         log.info("all is mirrored")
         while True:
             try:
-                await self._lead(outfit)
+                await self._lead(resources)
             except* LeaseLost as lost:
                 self._lost = str(lost.exceptions[0])
                 log.warning("leadership lost", reason=self._lost)
@@ -129,18 +134,18 @@ class Daemon:
                 log.warning("leadership ended", reason=str(group.exceptions[0]))
             await asyncio.sleep(_PAUSE)
 
-    async def _lead(self, outfit: Outfit) -> None:
-        async with leading(outfit.lease_api, self._first.lease, identity=outfit.identity) as leadership:
+    async def _lead(self, resources: DaemonResources) -> None:
+        async with leading(resources.lease_api, self._first.lease, identity=resources.identity) as leadership:
             if not isinstance(leadership, Leadership):
                 return  # only who gives way is refused
-            log.info("leading", identity=outfit.identity)
+            log.info("leading", identity=resources.identity)
             metrics.LEADING.set(1)
             self._lost = ""
-            self._term = Term(outfit, leadership, memory=PlanMemory())
+            self._leader = Leader(resources, leadership, memory=PlanMemory())
             try:
-                await self._term.lead()
+                await self._leader.lead()
             finally:
-                self._term = None
+                self._leader = None
                 metrics.LEADING.set(0)
                 forget_state()
 
@@ -152,35 +157,35 @@ class Daemon:
         self._wake()
 
     def _take_policy(self, _: ReschedulerPolicy) -> None:
-        if self._outfit:
-            self._outfit.keep_annotations()
+        if self._resources:
+            self._resources.keep_annotations()
         self._wake()
 
     def _refuse(self, refusal: SettingsError) -> None:
-        if self._outfit:
-            self._outfit.announce_refusal(str(refusal))
+        if self._resources:
+            self._resources.announce_refusal(str(refusal))
 
     def _wake(self, cause: str = "settings") -> None:
-        if self._term:
-            self._term.waker.ring(cause)
+        if self._leader:
+            self._leader.trigger.fire(cause)
 
     def _find_last(self) -> Made | None:
-        return self._term.cycler.last if self._term else None
+        return self._leader.cycle_loop.last if self._leader else None
 
     def _tell_stop(self) -> str | None:
         return "stopping" if self._stop.is_set() else None
 
-    def _list_remarks(self, outfit: Outfit) -> Iterator[str]:
+    def _list_remarks(self, resources: DaemonResources) -> Iterator[str]:
         """Say who leads, what is worth a look, and how true the mirrors are."""
         lost = f"; it was lost here: {self._lost}" if self._lost else ""
-        yield "leading" if self._term else f"standing by: another process leads, or nobody does yet{lost}"
+        yield "leading" if self._leader else f"standing by: another process leads, or nobody does yet{lost}"
         for refusal in filter(None, (self.settings.refusal, self.policy.refusal)):
             yield f"refused, the last good one stays in force: {refusal}"
         made = self._find_last()
-        known = self._term.list_warnings() if self._term else outfit.list_warnings()
+        known = self._leader.list_warnings() if self._leader else resources.list_warnings()
         planned = made.cycle.list_warnings() if made else ()
         for warning in dict.fromkeys((*known, *planned)):
             yield f"warning: {warning}"
-        for name, trouble in sorted(outfit.mirror.troubles().items()):
+        for name, trouble in sorted(resources.mirror.troubles().items()):
             if trouble:
                 yield f"{name}: {trouble}"

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from reberth.client.access import Access
 from reberth.client.api import Api
-from reberth.client.events import WARNING, Recorder, recording
+from reberth.client.events import WARNING, recording
 from reberth.client.lease import name_holder
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.resources import ALL
 from reberth.records import ObjectReference
 from reberth.values.refusal import Refused
-from rescheduler.daemon.extender_health import Reach
-from rescheduler.daemon.pause import Pause
-from rescheduler.execution.extenders import Asker, asking
+from rescheduler.daemon.extender_health import ExtenderHealth
+from rescheduler.daemon.pause import PauseWatch
+from rescheduler.execution.context import ClusterResources
+from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.model.promises import list_promises_missing
 from rescheduler.observe.cache import NoticingCache
 from rescheduler.observe.forecaster import Foreseeing
@@ -30,22 +31,17 @@ NEEDED = ("nodes", "pods", "replicasets", "evictionhistories", "moveledgers", "p
 _NOT_INSTALLED = "not installed in this cluster"
 
 
-@dataclass(frozen=True)
-class Outfit:
-    """The way to the cluster, its mirror, and the settings as they are now."""
+@dataclass(frozen=True, kw_only=True)
+class DaemonResources(ClusterResources):
+    """What a daemon has beside that: the lease's own client, what it monitors, and its identity."""
 
-    api: Api
-    lease_api: Api  # with a rate limit of its own: nothing holds the lease up
+    lease_api: Api  # has its own rate limit: requests for moves must not delay renewals of the lease
     cache: NoticingCache
     mirror: Mirror
-    asker: Asker
-    pause: Pause
-    reach: Reach
-    recorder: Recorder
-    foresight: Foreseeing
+    pause: PauseWatch
+    extender_health: ExtenderHealth
+    forecast: Foreseeing
     identity: str
-    settings: Callable[[], ReschedulerSettings]
-    policy: Callable[[], ReschedulerPolicy]
 
     async def mirrored(self) -> None:
         """Wait until all is known that is needed, and of the rest that it is there or why not."""
@@ -80,7 +76,7 @@ class Outfit:
             self.mirror.watchers["pods"].resync()
 
     def describe_world(self, *, landings: tuple[bool, ...] = (), brakes: tuple[Refused, ...] = ()) -> World:
-        known = self.foresight
+        known = self.forecast
         return World(
             known.version,
             known.scheduler,
@@ -94,8 +90,8 @@ class Outfit:
         """Say what cannot be promised, and what is planned without."""
         yield from list_promises_missing(self.settings().extender)
         yield from self.pause.list_warnings()
-        if self.reach.refused:
-            yield f"{self.reach.refused.rule}: {self.reach.refused.reason}"
+        if self.extender_health.refused:
+            yield f"{self.extender_health.refused.rule}: {self.extender_health.refused.reason}"
         for name, watcher in sorted(self.mirror.watchers.items()):
             if not watcher.is_synced and name not in NEEDED and watcher.trouble != _NOT_INSTALLED:
                 yield f"planned without {name}: {watcher.trouble}"
@@ -108,14 +104,14 @@ class Outfit:
 
 
 @asynccontextmanager
-async def outfitting(
+async def open_daemon_resources(
     access: Access,
     settings: Callable[[], ReschedulerSettings],
     policy: Callable[[], ReschedulerPolicy],
     foresee: Callable[[Version], Foreseeing],
     *,
     wake: Callable[[str], None],
-) -> AsyncIterator[Outfit]:
+) -> AsyncIterator[DaemonResources]:
     """Have everything for as long as the context lasts; `wake` hears of what calls for a cycle."""
     first, identity = settings(), name_holder()
     async with AsyncExitStack() as stack:
@@ -125,17 +121,19 @@ async def outfitting(
         version = read_version(await api.version())
         cache = NoticingCache(version=version, annotations=policy().protections.annotation_keys)
         recorder = await enter(recording(api, reporter=REPORTER, instance=identity, clock=time.time))
-        asker = await enter(asking(api, first.extender_access))
-        yield Outfit(
+        extenders = await enter(connect_to_extenders(api, first.extender_access))
+        yield DaemonResources(
             api=api,
             lease_api=lease_api,
             cache=cache,
-            asker=asker,
-            pause=Pause(api, first.lease, on_end=lambda: wake("pause")),
-            reach=Reach(asker, cache, settings=settings, on_change=lambda: wake("extenders")),
+            extenders=extenders,
+            pause=PauseWatch(api, first.lease, on_end=lambda: wake("pause")),
+            extender_health=ExtenderHealth(
+                extenders, cache, settings=settings, on_change=lambda: wake("extenders")
+            ),
             mirror=await enter(mirroring(api, cache, ALL, settings=first.watch)),
             recorder=recorder,
-            foresight=foresee(version),
+            forecast=foresee(version),
             identity=identity,
             settings=settings,
             policy=policy,

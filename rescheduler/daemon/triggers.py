@@ -16,7 +16,7 @@ from rescheduler.settings import CycleSettings
 START = "start"
 
 
-class Waker:
+class Trigger:
     """Wakes one sleeper."""
 
     def __init__(self, settings: Callable[[], CycleSettings]) -> None:
@@ -25,9 +25,9 @@ class Waker:
         self._bell = asyncio.Event()
         self._cause = ""
         self._last = self._loop.time()
-        self.ring(START)
+        self.fire(START)
 
-    def ring(self, cause: str) -> None:
+    def fire(self, cause: str) -> None:
         """Say that there is need for a cycle; of many causes the first is named."""
         if not self._bell.is_set():
             self._cause = cause
@@ -52,11 +52,11 @@ class Waker:
             await asyncio.sleep(max(settings.settle, rested))
 
 
-class PendingWatch:
+class PendingPodTrigger:
     """Rings for a pod that has been waiting for its node for too long."""
 
-    def __init__(self, waker: Waker, cache: Cache, settings: Callable[[], CycleSettings]) -> None:
-        self._waker = waker
+    def __init__(self, trigger: Trigger, cache: Cache, settings: Callable[[], CycleSettings]) -> None:
+        self._trigger = trigger
         self._cache = cache
         self._settings = settings
         self._loop = asyncio.get_running_loop()
@@ -67,4 +67,4 @@ class PendingWatch:
     def _look(self, uid: str) -> None:
         pod = self._cache.of(POD).by_uid(uid)
         if pod and pod.node is None and not pod.is_terminating and not pod.is_finished:
-            self._waker.ring("pending")
+            self._trigger.fire("pending")

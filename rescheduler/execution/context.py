@@ -1,7 +1,8 @@
 """What the executor works with, and what it is told of one move."""
 
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from reberth.client.api import Api
@@ -14,16 +15,16 @@ from reberth.memory.notes import Note
 from reberth.records import EvictionHistory, Node, OpenMove, Pod, PodDisruptionBudget, WorkloadIdentity
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
-from rescheduler.execution.extenders import Asker
-from rescheduler.execution.store import Store
-from rescheduler.execution.worker_thread import Think, think_here
+from rescheduler.execution.extenders import ExtenderClient
+from rescheduler.execution.store import MoveStore
+from rescheduler.execution.worker_thread import Offload, run_inline
 from rescheduler.model.plan import LandingScores
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import MoveReporter
 
 
-class Sight(Protocol):
+class SyncedCache(Protocol):
     """A cluster's mirror, of pods, nodes and the owners of pods at least."""
 
     @property
@@ -33,7 +34,7 @@ class Sight(Protocol):
         """Wait for a change after that one, and give the newest."""
 
 
-class Forecast(Protocol):
+class MoveForecast(Protocol):
     """Where a pod would land, and what that is worth."""
 
     @property
@@ -52,23 +53,37 @@ class Forecast(Protocol):
         """Compare the node that the pod left with the one where its replacement landed."""
 
 
-@dataclass(frozen=True)
-class Equipment:
-    """What all moves have in common. Without a forecast nobody can tell what a landing is worth."""
+def never_stop(_policy: str) -> Refused | None:
+    """Stop no move: for a command, whose move neither a mode nor a brake stops."""
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterResources:
+    """What a process needs to see and change the cluster, whether it leads or not.
+
+    Without a forecast, the outcome of a move is `Unknown`.
+    """
 
     api: Api
-    store: Store
-    sight: Sight
-    asker: Asker
+    mirror: SyncedCache
+    extenders: ExtenderClient
     recorder: Recorder
     settings: Callable[[], ReschedulerSettings]
     policy: Callable[[], ReschedulerPolicy]
+    forecast: MoveForecast | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionContext(ClusterResources):
+    """What all moves of one leader share."""
+
+    store: MoveStore
     clock: Callable[[], float]
     tell: Callable[[str], None]
-    forecast: Forecast | None = None
-    think: Think = think_here
-    halt: Callable[[str], Refused | None] = lambda _policy: None
-    """What forbids any eviction of a policy for now."""
+    offload: Offload = run_inline
+    stop_reason: Callable[[str], Refused | None] = never_stop
+    """Why a move of this policy must not be made now."""
 
     async def look_up(self, namespace: str, name: str) -> Pod | None:
         """Give the pod of this name as it is now."""
@@ -84,12 +99,27 @@ class Equipment:
 
     def find_node(self, name: str) -> Node | None:
         """Give a node as it is mirrored."""
-        row = self.sight.cache.of(NODE).named("", name)
+        row = self.mirror.cache.of(NODE).named("", name)
         return row.record if row else None
 
 
+def make_execution_context(
+    resources: ClusterResources,
+    store: MoveStore,
+    *,
+    tell: Callable[[str], None],
+    offload: Offload = run_inline,
+    stop_reason: Callable[[str], Refused | None] = never_stop,
+) -> ExecutionContext:
+    """Add to the resources of a process what only a leader has."""
+    shared = {each.name: getattr(resources, each.name) for each in fields(ClusterResources)}
+    return ExecutionContext(
+        **shared, store=store, clock=time.time, tell=tell, offload=offload, stop_reason=stop_reason
+    )
+
+
 @dataclass(frozen=True)
-class Case:
+class MoveHandle:
     """One move in hand: whose it is and where it is written down.
 
     A move that another process has begun has no `note` to write: without one there it is undone.
@@ -104,8 +134,10 @@ class Case:
     on_landing: Callable[[], None] = lambda: None
 
 
-def make_case(equipment: Equipment, history: EvictionHistory) -> Case:
+def make_handle(context: ExecutionContext, history: EvictionHistory) -> MoveHandle:
     """Make the case of any open move of a history."""
     namespace, workload = history.metadata.namespace, history.spec.workload
-    reporter = MoveReporter(namespace, workload, tell=equipment.tell, recorder=equipment.recorder)
-    return Case(namespace, history.metadata.name, workload, reporter, others=tuple(history.status.open or ()))
+    reporter = MoveReporter(namespace, workload, tell=context.tell, recorder=context.recorder)
+    return MoveHandle(
+        namespace, history.metadata.name, workload, reporter, others=tuple(history.status.open or ())
+    )

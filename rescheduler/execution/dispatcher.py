@@ -14,11 +14,11 @@ from reberth.records import Outcome
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Equipment
+from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
-from rescheduler.execution.node_order import Turn, Turns
+from rescheduler.execution.node_order import NodeOrder, Turn
 from rescheduler.execution.orders import compose_planned
-from rescheduler.execution.recovery import Unfinished, resume
+from rescheduler.execution.recovery import AwaitedMove, resume_moves
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
@@ -31,7 +31,7 @@ PLAN_OLD = Refused("PlanOld", "the moves before it in the plan have not landed i
 log = Log(__name__)
 
 
-class Carrier:
+class MoveDispatcher:
     """Carries moves out until the group that its tasks belong to ends.
 
     `on_end` hears of each planned move that has ended, and whether a pod was evicted for it.
@@ -39,22 +39,22 @@ class Carrier:
 
     def __init__(
         self,
-        equipment: Equipment,
+        context: ExecutionContext,
         group: asyncio.TaskGroup,
         *,
         on_end: Callable[[PlannedMove | None, bool], None],
     ) -> None:
-        self.executor = Executor(equipment)
+        self.executor = Executor(context)
         self.failed = False  # some move has not come to an end that is known
         self.is_well = True
         self.landings: deque[bool] = deque(maxlen=MOST_LANDINGS)
         """Of the last moves whether they landed as forecast, oldest first."""
-        self._equipment = equipment
+        self._context = context
         self._group = group
         self._on_end = on_end
         self._pods: dict[str, asyncio.Task[None]] = {}
         self._workloads: Counter[tuple[str, str]] = Counter()
-        self._turns = Turns()
+        self._turns = NodeOrder()
 
     @property
     def waiting(self) -> int:
@@ -66,7 +66,7 @@ class Carrier:
 
     def begin(self, planned: PlannedMove) -> bool:
         """Begin a planned move, unless its pod or too many of its workload are being moved."""
-        most = self._equipment.policy().limits.per_workload
+        most = self._context.policy().limits.per_workload
         if self.is_moving(planned.uid) or (most is not None and self._workloads[_whose(planned)] >= most):
             return False
         self._workloads[_whose(planned)] += 1
@@ -88,7 +88,7 @@ class Carrier:
 
     async def resume(self) -> None:
         """Settle what others have left; what is evicted is followed from here."""
-        resumed = await resume(self._equipment, self.executor)
+        resumed = await resume_moves(self._context, self.executor)
         for report in resumed.reports:
             self._tell(None, report)
         for one in resumed.unfinished:
@@ -96,7 +96,7 @@ class Carrier:
 
     def has_orphans(self) -> bool:
         """Tell whether a move stands open that nobody here works on."""
-        histories = self._equipment.sight.cache.of(HISTORY).rows()
+        histories = self._context.mirror.cache.of(HISTORY).rows()
         opened = (move.id for history in histories for move in history.status.open or ())
         return any(move not in self.executor.held for move in opened)
 
@@ -153,17 +153,17 @@ class Carrier:
                 await turn.come()
         except TimeoutError:
             return PLAN_OLD
-        return self._equipment.halt(planned.policy) or await compose_planned(self._equipment, planned)
+        return self._context.stop_reason(planned.policy) or await compose_planned(self._context, planned)
 
-    async def _follow(self, one: Unfinished) -> bool:
+    async def _follow(self, one: AwaitedMove) -> bool:
         with self.executor.holding(one.entry.id):
-            return self._tell(None, await self.executor.follow(one.case, one.entry))
+            return self._tell(None, await self.executor.follow(one.handle, one.entry))
 
     def _tell(self, planned: PlannedMove | None, report: MoveReport) -> bool:
         """Say in one line all that is known of a move, and count it."""
-        equipment = self._equipment
+        context = self._context
         landing = judge_landing(
-            report.entry, report.ending, extender=equipment.settings().extender, find=equipment.find_node
+            report.entry, report.ending, extender=context.settings().extender, find=context.find_node
         )
         count_end(report, landing)
         if landing and landing.cause != UNDRAWN:

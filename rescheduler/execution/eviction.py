@@ -16,13 +16,13 @@ from reberth.records import Node, OpenMove, Pod
 from reberth.runtime.metrics import bounded
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Case, Equipment
-from rescheduler.execution.extenders import Sought
-from rescheduler.moves.eviction_response import Unsettled, read_answer
-from rescheduler.moves.lifecycle import DEBIT_LOST, MANUAL, PodState, Situation, judge_pod
+from rescheduler.execution.context import ExecutionContext, MoveHandle
+from rescheduler.execution.extenders import ObjectVersion
+from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
+from rescheduler.moves.lifecycle import DEBIT_LOST, MANUAL, MoveState, PodState, judge_pod
 from rescheduler.moves.revalidation import (
     POD_MOVED,
-    Fresh,
+    FreshState,
     choose_usable,
     refuse_by_budgets,
     refuse_by_rules,
@@ -38,11 +38,11 @@ _LOOK_EVERY = 1.0
 class Evictor:
     """Takes one move from its note to its eviction, or to a "no"."""
 
-    def __init__(self, equipment: Equipment, case: Case) -> None:
-        self._equipment = equipment
-        self._case = case
+    def __init__(self, context: ExecutionContext, handle: MoveHandle) -> None:
+        self._context = context
+        self._handle = handle
 
-    async def evict(self, seen: Situation) -> Situation:
+    async def evict(self, seen: MoveState) -> MoveState:
         """Give what is known afterwards: the pod is terminating or gone, or the move has met a "no"."""
         refused = await self._refuse_unseen(seen)
         pod = await self._look(seen)
@@ -57,13 +57,13 @@ class Evictor:
         left = judge_pod(await self._look(seen), seen.entry.pod_uid)
         return replace(seen, pod=left, refused=refused)
 
-    async def _refuse_unseen(self, seen: Situation) -> Refused | None:
-        need, tell = self._equipment.settings().extender, self._case.reporter.tell
+    async def _refuse_unseen(self, seen: MoveState) -> Refused | None:
+        need, tell = self._context.settings().extender, self._handle.reporter.tell
         if need == "none":
             tell("no extender is asked: nobody draws the replacement to the destination")
             metrics.MOVES_UNPROMISED.inc()
             return None
-        refused = await self._equipment.asker.refuse_unseen(self._list_sought(seen))
+        refused = await self._context.extenders.refuse_unseen(self._list_sought(seen))
         if refused is None:
             tell("the extenders have seen it")
         elif need == "optional":
@@ -72,42 +72,44 @@ class Evictor:
             return None
         return refused
 
-    def _list_sought(self, seen: Situation) -> tuple[Sought, Sought]:
-        case = self._case
+    def _list_sought(self, seen: MoveState) -> tuple[ObjectVersion, ObjectVersion]:
+        handle = self._handle
         return (
-            Sought(NODES.name, "", seen.entry.from_, seen.node_version),
-            Sought(HISTORIES.name, case.namespace, case.history, seen.history_version),
+            ObjectVersion(NODES.name, "", seen.entry.from_, seen.node_version),
+            ObjectVersion(HISTORIES.name, handle.namespace, handle.history, seen.history_version),
         )
 
-    async def _refuse(self, seen: Situation, pod: Pod) -> Refused | None:
+    async def _refuse(self, seen: MoveState, pod: Pod) -> Refused | None:
         """Validate the move on the newest state."""
-        equipment, entry = self._equipment, seen.entry
+        context, entry = self._context, seen.entry
         refused = refuse_pod(pod) or (POD_MOVED if pod.spec.node_name != entry.from_ else None)
         if refused:
             return refused
-        ledger = await equipment.store.read_ledger()
+        ledger = await context.store.read_ledger()
         if not any(one.move == entry.id for one in ledger.status.debits or ()):
             return DEBIT_LOST
-        fresh = Fresh(await equipment.list_budgets(self._case.namespace), ledger)
-        contents, now = equipment.sight.cache.contents(), equipment.clock()
-        return await equipment.think(
+        fresh = FreshState(await context.list_budgets(self._handle.namespace), ledger)
+        contents, now = context.mirror.cache.contents(), context.clock()
+        return await context.offload(
             lambda: self._refuse_by_rules(entry, pod, build(contents, now=now), fresh)
         )
 
-    def _refuse_by_rules(self, entry: OpenMove, pod: Pod, snapshot: Snapshot, fresh: Fresh) -> Refused | None:
+    def _refuse_by_rules(
+        self, entry: OpenMove, pod: Pod, snapshot: Snapshot, fresh: FreshState
+    ) -> Refused | None:
         """A person's own word goes before the rules of the plan, but not before the budgets."""
-        equipment, forecast = self._equipment, self._equipment.forecast
+        context, forecast = self._context, self._context.forecast
         usable = self._choose_usable(entry, pod, snapshot)
         if isinstance(usable, Refused):
             return usable
         if entry.policy == MANUAL or forecast is None:
             return refuse_by_budgets(entry.pod_uid, snapshot, fresh.budgets)
         return refuse_by_rules(
-            entry, usable[0], snapshot, fresh, policy=equipment.policy(), schedulers=forecast.schedulers
+            entry, usable[0], snapshot, fresh, policy=context.policy(), schedulers=forecast.schedulers
         )
 
     def _choose_usable(self, entry: OpenMove, pod: Pod, snapshot: Snapshot) -> tuple[str, ...] | Refused:
-        equipment = self._equipment
+        context = self._context
         who = sign_pod(pod.metadata, {})
         if isinstance(who, Refused):
             return who
@@ -118,49 +120,49 @@ class Evictor:
             find=partial(_find_node, snapshot),
             now=snapshot.now,
         )
-        if isinstance(usable, Refused) or equipment.forecast is None:
+        if isinstance(usable, Refused) or context.forecast is None:
             return usable
-        return equipment.forecast.refuse_destinations(snapshot, pod, usable) or usable
+        return context.forecast.refuse_destinations(snapshot, pod, usable) or usable
 
-    async def _refuse_dry_run(self, seen: Situation) -> Refused | None:
+    async def _refuse_dry_run(self, seen: MoveState) -> Refused | None:
         answer = await self._send(seen, dry_run=True)
-        if isinstance(answer, Unsettled):
+        if isinstance(answer, UncertainAnswer):
             return Refused(NOT_TRIED, f"the dry run of the eviction failed: {answer.value}")
         return answer
 
-    async def _evict(self, seen: Situation) -> Refused | None:
-        answer = self._equipment.halt(seen.entry.policy) or await self._send(seen, dry_run=False)
-        if answer is Unsettled.IN_DOUBT:
+    async def _evict(self, seen: MoveState) -> Refused | None:
+        answer = self._context.stop_reason(seen.entry.policy) or await self._send(seen, dry_run=False)
+        if answer is UncertainAnswer.IN_DOUBT:
             return await self._settle_doubt(seen)
-        if answer is Unsettled.PODS_STATE:
+        if answer is UncertainAnswer.PODS_STATE:
             return Refused("Conflict", "the API server found another pod than the one of the plan")
         return answer
 
-    async def _send(self, seen: Situation, *, dry_run: bool) -> Refused | Unsettled | None:
-        equipment = self._equipment
-        answer: Refused | Unsettled | None = None
+    async def _send(self, seen: MoveState, *, dry_run: bool) -> Refused | UncertainAnswer | None:
+        context = self._context
+        answer: Refused | UncertainAnswer | None = None
         try:
-            await equipment.store.evict(seen.entry, namespace=self._case.namespace, dry_run=dry_run)
+            await context.store.evict(seen.entry, namespace=self._handle.namespace, dry_run=dry_run)
         except ApiError as error:
-            answer = read_answer(error, now=equipment.clock())
+            answer = read_answer(error, now=context.clock())
         if not dry_run:
             metrics.EVICTIONS.labels(_name_answer(answer)).inc()
         return answer
 
-    async def _settle_doubt(self, seen: Situation) -> Refused | None:
+    async def _settle_doubt(self, seen: MoveState) -> Refused | None:
         """Look until the pod is seen to go, or so long that no request can still be on its way."""
-        equipment = self._equipment
-        self._case.reporter.tell("the eviction was not answered: looking at the pod")
-        until = equipment.clock() + equipment.settings().doubt
+        context = self._context
+        self._handle.reporter.tell("the eviction was not answered: looking at the pod")
+        until = context.clock() + context.settings().doubt
         while judge_pod(await self._look(seen), seen.entry.pod_uid) == PodState.ALIVE:
-            left = until - equipment.clock()
+            left = until - context.clock()
             if left <= 0:
                 return STILL_THERE
             await asyncio.sleep(min(_LOOK_EVERY, left))
         return None
 
-    async def _look(self, seen: Situation) -> Pod | None:
-        return await self._equipment.look_up(self._case.namespace, seen.entry.pod)
+    async def _look(self, seen: MoveState) -> Pod | None:
+        return await self._context.look_up(self._handle.namespace, seen.entry.pod)
 
 
 def _find_node(snapshot: Snapshot, name: str) -> Node | None:
@@ -168,7 +170,7 @@ def _find_node(snapshot: Snapshot, name: str) -> Node | None:
     return None if place is None else snapshot.nodes.records[place]
 
 
-def _name_answer(answer: Refused | Unsettled | None) -> str:
+def _name_answer(answer: Refused | UncertainAnswer | None) -> str:
     if isinstance(answer, Refused):
         return bounded(answer.rule, metrics.REFUSALS)
     return "granted" if answer is None else answer.name.lower()

@@ -18,11 +18,11 @@ from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debi
 from reberth.memory.notes import Notes, add_note, compose_note, remove_move
 from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Case, Equipment, make_case
+from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
 from rescheduler.execution.eviction import Evictor
-from rescheduler.execution.replacement import Follower
+from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.execution.store import HISTORY_GONE
-from rescheduler.moves.lifecycle import PodState, Situation, Step, next_step, why_undone
+from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, why_undone
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 
@@ -34,12 +34,12 @@ MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not c
 class Executor:
     """Carries out moves, any number at once, one of a workload at a time."""
 
-    def __init__(self, equipment: Equipment) -> None:
+    def __init__(self, context: ExecutionContext) -> None:
         self.open: set[str] = set()
         """The moves that hold their notes; `resuming` adds those that are found."""
         self.held: set[str] = set()
         """The moves that somebody works on here."""
-        self._equipment = equipment
+        self._context = context
 
     async def move(self, order: MoveOrder, *, on_landing: Callable[[], None] = lambda: None) -> MoveReport:
         """Carry a new move out, to its outcome; `on_landing` hears that the replacement has a node."""
@@ -58,45 +58,45 @@ class Executor:
             self.held.discard(move)
 
     async def _move(self, order: MoveOrder, entry: OpenMove, on_landing: Callable[[], None]) -> MoveReport:
-        most = self._equipment.policy().limits.per_workload
+        most = self._context.policy().limits.per_workload
         start = partial(_open_one, entry=entry, most=most)
-        history = await self._equipment.store.start_history(order.signature, start)
+        history = await self._context.store.start_history(order.signature, start)
         if isinstance(history, Refused):
             report = MoveReport(entry, Ending(Outcome.REFUSED), history)
-            self._equipment.tell(f"{entry.id}: {report}")
+            self._context.tell(f"{entry.id}: {report}")
             return report
-        case = dataclasses.replace(self._make_case(order, entry, history), on_landing=on_landing)
-        case.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
-        settled = await self.settle(case, Situation(entry, None, noted=False, pod=PodState.ALIVE))
-        return settled if isinstance(settled, MoveReport) else await self.follow(case, settled)
+        handle = dataclasses.replace(self._make_handle(order, entry, history), on_landing=on_landing)
+        handle.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
+        settled = await self.settle(handle, MoveState(entry, None, noted=False, pod=PodState.ALIVE))
+        return settled if isinstance(settled, MoveReport) else await self.follow(handle, settled)
 
-    async def settle(self, case: Case, seen: Situation) -> MoveReport | OpenMove:
+    async def settle(self, handle: MoveHandle, seen: MoveState) -> MoveReport | OpenMove:
         """Take a move on until its pod is evicted and the debit spent, or it is closed."""
         self.open.add(seen.entry.id)
         doings = self._doings()
         while True:
-            step = next_step(seen, now=self._equipment.clock())
-            if step is Step.VERIFY:
+            step = next_step(seen, now=self._context.clock())
+            if step is MoveStep.VERIFY:
                 return seen.entry
-            if step is Step.FORGET:
-                return self._forget(case, seen)
-            if step is Step.CLOSE:
-                refused = why_undone(seen, now=self._equipment.clock())
-                return await self._close(case, seen.entry, Ending(Outcome.REFUSED), refused)
-            case.reporter.tell(step.value)
-            seen = await doings[step](case, seen)
+            if step is MoveStep.FORGET:
+                return self._forget(handle, seen)
+            if step is MoveStep.CLOSE:
+                refused = why_undone(seen, now=self._context.clock())
+                return await self._close(handle, seen.entry, Ending(Outcome.REFUSED), refused)
+            handle.reporter.tell(step.value)
+            seen = await doings[step](handle, seen)
 
-    async def follow(self, case: Case, entry: OpenMove) -> MoveReport:
+    async def follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
         """Wait for the outcome of a move whose pod is evicted, and write it down."""
-        case.reporter.tell("waiting for the replacement")
-        ending = await Follower(self._equipment, case).follow(entry)
-        return await self._close(case, entry, ending, None)
+        handle.reporter.tell("waiting for the replacement")
+        ending = await ReplacementWatcher(self._context, handle).follow(entry)
+        return await self._close(handle, entry, ending, None)
 
     async def _outlive_births(self, order: MoveOrder) -> None:
         """Wait until none of the pods that are there can be taken for the replacement."""
-        pods = self._equipment.sight.cache.of(POD).within(order.signature.namespace)
+        pods = self._context.mirror.cache.of(POD).within(order.signature.namespace)
         births = [pod.created for pod in pods if pod.template.controller == order.signature.controller]
-        left = max(births, default=0.0) + _BIRTH - self._equipment.clock()
+        left = max(births, default=0.0) + _BIRTH - self._context.clock()
         await asyncio.sleep(min(max(left, 0.0), _LONGEST_WAIT_FOR_BIRTHS))
 
     def _draft(self, order: MoveOrder) -> OpenMove:
@@ -107,112 +107,114 @@ class Executor:
             destinations=order.destinations,
             policy=order.policy,
             reason=order.reason,
-            now=self._equipment.clock(),
+            now=self._context.clock(),
         )
 
-    def _make_case(self, order: MoveOrder, entry: OpenMove, history: EvictionHistory) -> Case:
+    def _make_handle(self, order: MoveOrder, entry: OpenMove, history: EvictionHistory) -> MoveHandle:
         note = compose_note(
             order.signature,
             entry.id,
             policy=order.policy,
             reason=order.reason,
-            now=self._equipment.clock(),
-            life=self._equipment.settings().note_life,
+            now=self._context.clock(),
+            life=self._context.settings().note_life,
         )
-        return dataclasses.replace(make_case(self._equipment, history), note=note)
+        return dataclasses.replace(make_handle(self._context, history), note=note)
 
-    def _doings(self) -> Mapping[Step, Callable[[Case, Situation], Awaitable[Situation]]]:
+    def _doings(self) -> Mapping[MoveStep, Callable[[MoveHandle, MoveState], Awaitable[MoveState]]]:
         return {
-            Step.ENTER_DEBIT: self._enter_debit,
-            Step.WRITE_NOTE: self._write_note,
-            Step.ADVANCE_TO_NOTED: partial(self._advance, phase=Phase.NOTED),
-            Step.EVICT: self._evict,
-            Step.ADVANCE_TO_EVICTED: partial(self._advance, phase=Phase.EVICTED),
-            Step.SPEND_DEBIT: self._spend_debit,
-            Step.REMOVE_NOTE: self._remove_note,
-            Step.RETURN_DEBIT: self._return_debit,
+            MoveStep.ENTER_DEBIT: self._enter_debit,
+            MoveStep.WRITE_NOTE: self._write_note,
+            MoveStep.ADVANCE_TO_NOTED: partial(self._advance, phase=Phase.NOTED),
+            MoveStep.EVICT: self._evict,
+            MoveStep.ADVANCE_TO_EVICTED: partial(self._advance, phase=Phase.EVICTED),
+            MoveStep.SPEND_DEBIT: self._spend_debit,
+            MoveStep.REMOVE_NOTE: self._remove_note,
+            MoveStep.RETURN_DEBIT: self._return_debit,
         }
 
-    async def _enter_debit(self, case: Case, seen: Situation) -> Situation:
-        disruption = Disruption(seen.entry.id, case.namespace, case.workload.uid)
-        limits, now = self._equipment.policy().limits.rates, self._equipment.clock()
+    async def _enter_debit(self, handle: MoveHandle, seen: MoveState) -> MoveState:
+        disruption = Disruption(seen.entry.id, handle.namespace, handle.workload.uid)
+        limits, now = self._context.policy().limits.rates, self._context.clock()
         return await self._change_ledger(
             seen, partial(add_debit, limits=limits, disruption=disruption, now=now)
         )
 
-    async def _spend_debit(self, _case: Case, seen: Situation) -> Situation:
+    async def _spend_debit(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
         return await self._change_ledger(
-            seen, partial(mark_spent, move=seen.entry.id, now=self._equipment.clock())
+            seen, partial(mark_spent, move=seen.entry.id, now=self._context.clock())
         )
 
-    async def _return_debit(self, _case: Case, seen: Situation) -> Situation:
+    async def _return_debit(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
         return await self._change_ledger(seen, partial(return_debit, move=seen.entry.id))
 
     async def _change_ledger(
-        self, seen: Situation, change: Callable[[MoveLedger], MoveLedger | Refused]
-    ) -> Situation:
-        ledger = await self._equipment.store.change_ledger(change)
+        self, seen: MoveState, change: Callable[[MoveLedger], MoveLedger | Refused]
+    ) -> MoveState:
+        ledger = await self._context.store.change_ledger(change)
         if isinstance(ledger, Refused):
             return replace(seen, debit=None, refused=seen.refused or ledger)
         return replace(seen, debit=find_debit(ledger, seen.entry.id))
 
-    async def _write_note(self, case: Case, seen: Situation) -> Situation:
-        now = self._equipment.clock()
+    async def _write_note(self, handle: MoveHandle, seen: MoveState) -> MoveState:
+        now = self._context.clock()
 
         def add(notes: Notes) -> Notes | Refused:
-            return notes if case.note is None else add_note(notes, case.note, now=now, open_moves=self.open)
+            return (
+                notes if handle.note is None else add_note(notes, handle.note, now=now, open_moves=self.open)
+            )
 
-        node = await self._equipment.store.change_notes(seen.entry.from_, add)
+        node = await self._context.store.change_notes(seen.entry.from_, add)
         if isinstance(node, Refused):
             return replace(seen, refused=node)
         return replace(seen, noted=True, node_version=node.metadata.resource_version)
 
-    async def _remove_note(self, _case: Case, seen: Situation) -> Situation:
+    async def _remove_note(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
         """Remove the note. Where the node is gone, or somebody has spoilt its annotation, there is none."""
         remove = partial(remove_move, move=seen.entry.id)
-        await self._equipment.store.change_notes(seen.entry.from_, remove)
-        return replace(seen, noted=False, refused=why_undone(seen, now=self._equipment.clock()))
+        await self._context.store.change_notes(seen.entry.from_, remove)
+        return replace(seen, noted=False, refused=why_undone(seen, now=self._context.clock()))
 
-    async def _evict(self, case: Case, seen: Situation) -> Situation:
-        return await Evictor(self._equipment, case).evict(seen)
+    async def _evict(self, handle: MoveHandle, seen: MoveState) -> MoveState:
+        return await Evictor(self._context, handle).evict(seen)
 
-    async def _advance(self, case: Case, seen: Situation, *, phase: Phase) -> Situation:
-        change = partial(advance_move, move_id=seen.entry.id, phase=phase, now=self._equipment.clock())
-        history = await self._equipment.store.change_history(case.namespace, case.history, change)
+    async def _advance(self, handle: MoveHandle, seen: MoveState, *, phase: Phase) -> MoveState:
+        change = partial(advance_move, move_id=seen.entry.id, phase=phase, now=self._context.clock())
+        history = await self._context.store.change_history(handle.namespace, handle.history, change)
         entry = None if isinstance(history, Refused) else find_open(history, seen.entry.id)
         if isinstance(history, Refused) or entry is None:
             return replace(seen, lost=True)
         if phase == Phase.EVICTED:
-            case.reporter.evicted(entry)
+            handle.reporter.evicted(entry)
         return replace(seen, entry=entry, history_version=history.metadata.resource_version)
 
     async def _close(
-        self, case: Case, entry: OpenMove, ending: Ending, refused: Refused | None
+        self, handle: MoveHandle, entry: OpenMove, ending: Ending, refused: Refused | None
     ) -> MoveReport:
         """Write the outcome down. A history that is gone has nothing to remember any more."""
-        back_off, before = self._equipment.policy().limits.back_off, ""
+        back_off, before = self._context.policy().limits.back_off, ""
 
         def close(history: EvictionHistory) -> EvictionHistory | Refused:
             nonlocal before
             before = history.status.given_up_until or ""
-            return close_move(history, entry.id, ending, now=self._equipment.clock(), back_off=back_off)
+            return close_move(history, entry.id, ending, now=self._context.clock(), back_off=back_off)
 
-        history = await self._equipment.store.change_history(case.namespace, case.history, close)
+        history = await self._context.store.change_history(handle.namespace, handle.history, close)
         given_up = "" if isinstance(history, Refused) else history.status.given_up_until or ""
         if given_up > before:
-            case.reporter.given_up(given_up)
-        return self._finish(case, MoveReport(entry, ending, refused))
+            handle.reporter.given_up(given_up)
+        return self._finish(handle, MoveReport(entry, ending, refused))
 
-    def _forget(self, case: Case, seen: Situation) -> MoveReport:
+    def _forget(self, handle: MoveHandle, seen: MoveState) -> MoveReport:
         """End a move that nobody remembers: its workload is gone."""
         if seen.pod == PodState.ALIVE:
-            return self._finish(case, MoveReport(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
-        return self._finish(case, MoveReport(seen.entry, Ending(Outcome.GONE)))
+            return self._finish(handle, MoveReport(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
+        return self._finish(handle, MoveReport(seen.entry, Ending(Outcome.GONE)))
 
-    def _finish(self, case: Case, report: MoveReport) -> MoveReport:
+    def _finish(self, handle: MoveHandle, report: MoveReport) -> MoveReport:
         self.open.discard(report.move)
-        case.reporter.ended(report)
-        case.reporter.tell(f"{report.move}: {report}")
+        handle.reporter.ended(report)
+        handle.reporter.tell(f"{report.move}: {report}")
         return report
 
 

@@ -47,7 +47,7 @@ ENDPOINT_SLICES: Resource[EndpointSlice] = Resource(
 )
 
 
-class Sought(NamedTuple):
+class ObjectVersion(NamedTuple):
     """An object, and the version of it that must have been seen."""
 
     resource: str
@@ -56,7 +56,7 @@ class Sought(NamedTuple):
     version: str
 
 
-class Asker:
+class ExtenderClient:
     """Asks the extenders; one connection pool for all questions."""
 
     def __init__(self, api: Api, access: ExtenderAccess, session: aiohttp.ClientSession) -> None:
@@ -64,7 +64,7 @@ class Asker:
         self._access = access
         self._session = session
 
-    async def refuse_unseen(self, sought: Iterable[Sought]) -> Refused | None:
+    async def refuse_unseen(self, sought: Iterable[ObjectVersion]) -> Refused | None:
         """Tell whether some extender has not seen one of the objects in time."""
         addresses = await self._find_addresses()
         questions = [self._ask(address, one) for address in addresses for one in sought]
@@ -81,7 +81,7 @@ class Asker:
         pages = self._api.list_pages(ENDPOINT_SLICES, namespace=self._access.namespace, **selection)
         return sorted({address async for page in pages for each in page.objects for address in _join(each)})
 
-    async def _ask(self, address: str, sought: Sought) -> str | None:
+    async def _ask(self, address: str, sought: ObjectVersion) -> str | None:
         """The empty text: seen. None: nobody is there. Else why not."""
         wait = self._access.wait
         asked = {
@@ -112,11 +112,11 @@ class Asker:
 
 
 @asynccontextmanager
-async def asking(api: Api, access: ExtenderAccess) -> AsyncIterator[Asker]:
+async def connect_to_extenders(api: Api, access: ExtenderAccess) -> AsyncIterator[ExtenderClient]:
     """Ask while the context lasts. Raises ConfigurationError for certificates that cannot be used."""
     trust = _load(access.tls) if access.tls else True
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
-        yield Asker(api, access, session)
+        yield ExtenderClient(api, access, session)
 
 
 def _load(tls: ClientTls) -> ssl.SSLContext:

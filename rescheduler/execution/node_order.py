@@ -11,7 +11,7 @@ from collections.abc import Iterable
 class Turn:
     """One move's place in the order."""
 
-    def __init__(self, turns: "Turns", nodes: frozenset[str], before: Iterable["Turn"]) -> None:
+    def __init__(self, turns: "NodeOrder", nodes: frozenset[str], before: Iterable["Turn"]) -> None:
         self.nodes = nodes
         self.has_come = False
         self._turns = turns
@@ -34,7 +34,7 @@ class Turn:
         self._turns.forget(self)
 
 
-class Turns:
+class NodeOrder:
     """All places that are taken."""
 
     def __init__(self) -> None:

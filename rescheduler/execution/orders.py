@@ -12,7 +12,7 @@ from reberth.cluster.snapshot import build
 from reberth.records import ObjectMeta, Pod, WorkloadIdentity
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Equipment
+from rescheduler.execution.context import ExecutionContext
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.lifecycle import MANUAL
 from rescheduler.moves.order import MoveOrder
@@ -25,30 +25,30 @@ _OWNED = {one.kind.name: one for one in ALL if one.kind in (kinds.REPLICA_SET, k
 
 
 async def compose_order(
-    equipment: Equipment, namespace: str, name: str, *, to: tuple[str, ...], reason: str
+    context: ExecutionContext, namespace: str, name: str, *, to: tuple[str, ...], reason: str
 ) -> MoveOrder | Refused:
     """Make an order of a wish; refused with the rule that forbids it."""
-    pod = await equipment.look_up(namespace, name)
+    pod = await context.look_up(namespace, name)
     if pod is None:
         return replace(NO_SUCH_POD, reason=f"there is no pod {namespace}/{name}")
-    signature = sign_pod(pod.metadata, await _find_owners(equipment.api, pod))
+    signature = sign_pod(pod.metadata, await _find_owners(context.api, pod))
     if isinstance(signature, Refused):
         return signature
-    refused = refuse_pod(pod) or await _refuse_by_budgets(equipment, pod)
-    destinations = refused or await _choose_destinations(equipment, pod, signature, to)
+    refused = refuse_pod(pod) or await _refuse_by_budgets(context, pod)
+    destinations = refused or await _choose_destinations(context, pod, signature, to)
     if isinstance(destinations, Refused):
         return destinations
     return MoveOrder(pod, signature, destinations, MANUAL, reason)
 
 
-async def compose_planned(equipment: Equipment, planned: PlannedMove) -> MoveOrder | Refused:
+async def compose_planned(context: ExecutionContext, planned: PlannedMove) -> MoveOrder | Refused:
     """Make an order of a planned move, if the pod is still the one that the plan has seen."""
     namespace, _, name = planned.pod.partition("/")
-    pod = await equipment.look_up(namespace, name)
+    pod = await context.look_up(namespace, name)
     if pod is None or pod.metadata.uid != planned.uid:
         return NO_SUCH_POD
     controller = find_controller(pod.metadata)
-    tables = (equipment.sight.cache.of(one.kind) for one in _OWNED.values())
+    tables = (context.mirror.cache.of(one.kind) for one in _OWNED.values())
     found = (table.by_uid(controller.uid) for table in tables) if controller else ()
     owner = next(filter(None, found), None)
     signature = sign_pod(pod.metadata, {owner.metadata.uid: owner.metadata} if owner else {})
@@ -77,26 +77,26 @@ async def _find_owner(api: Api, namespace: str, controller: WorkloadIdentity) ->
     return meta
 
 
-async def _refuse_by_budgets(equipment: Equipment, pod: Pod) -> Refused | None:
-    budgets = await equipment.list_budgets(pod.metadata.namespace)
-    contents, now = equipment.sight.cache.contents(), equipment.clock()
+async def _refuse_by_budgets(context: ExecutionContext, pod: Pod) -> Refused | None:
+    budgets = await context.list_budgets(pod.metadata.namespace)
+    contents, now = context.mirror.cache.contents(), context.clock()
     uid = pod.metadata.uid
-    return await equipment.think(lambda: refuse_by_budgets(uid, build(contents, now=now), budgets))
+    return await context.offload(lambda: refuse_by_budgets(uid, build(contents, now=now), budgets))
 
 
 async def _choose_destinations(
-    equipment: Equipment, pod: Pod, who: Signature, to: tuple[str, ...]
+    context: ExecutionContext, pod: Pod, who: Signature, to: tuple[str, ...]
 ) -> tuple[str, ...] | Refused:
     """Take the nodes that were named, those that will not do left out, or else those of the forecast."""
-    forecast, contents, now = equipment.forecast, equipment.sight.cache.contents(), equipment.clock()
+    forecast, contents, now = context.forecast, context.mirror.cache.contents(), context.clock()
     if not to:
         if forecast is None:
             return NO_FORECAST
-        return await equipment.think(lambda: forecast.find_destinations(build(contents, now=now), pod))
-    usable = choose_usable(to, source=pod.spec.node_name or "", who=who, find=equipment.find_node, now=now)
+        return await context.offload(lambda: forecast.find_destinations(build(contents, now=now), pod))
+    usable = choose_usable(to, source=pod.spec.node_name or "", who=who, find=context.find_node, now=now)
     if isinstance(usable, Refused) or forecast is None:
         return usable
-    refused = await equipment.think(
+    refused = await context.offload(
         lambda: forecast.refuse_destinations(build(contents, now=now), pod, usable)
     )
     return refused or usable

@@ -15,71 +15,75 @@ from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.records import DebitState, EvictionHistory, MoveLedger, Node, OpenMove
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Case, Equipment, make_case
+from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
 from rescheduler.execution.executor import Executor, find_debit
-from rescheduler.moves.lifecycle import Situation, judge_pod
+from rescheduler.moves.lifecycle import MoveState, judge_pod
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry import metrics
 
 
-class Unfinished(NamedTuple):
+class AwaitedMove(NamedTuple):
     """A move whose replacement is still awaited."""
 
-    case: Case
+    handle: MoveHandle
     entry: OpenMove
 
 
-class Resumed(NamedTuple):
+class ResumedMoves(NamedTuple):
     """What came of the moves that were found."""
 
     reports: list[MoveReport]
-    unfinished: list[Unfinished]
+    unfinished: list[AwaitedMove]
 
 
-async def resume(equipment: Equipment, executor: Executor) -> Resumed:
+async def resume_moves(context: ExecutionContext, executor: Executor) -> ResumedMoves:
     """Settle all open moves that nobody here works on.
 
     Those that are evicted are given back, to be followed to their outcome.
     """
     held = frozenset(executor.held)  # before the list: who ends meanwhile was held
-    pages = equipment.api.list_pages(HISTORIES)
+    pages = context.api.list_pages(HISTORIES)
     histories = [history async for page in pages for history in page.objects]
-    ledger = await equipment.store.read_ledger()
-    await _spend_orphans(equipment, histories, ledger, held=held)
+    ledger = await context.store.read_ledger()
+    await _spend_orphans(context, histories, ledger, held=held)
     executor.open.update(move.id for history in histories for move in history.status.open or ())
-    resumed = Resumed([], [])
+    resumed = ResumedMoves([], [])
     for history in histories:
-        case = make_case(equipment, history)
+        handle = make_handle(context, history)
         for entry in history.status.open or ():
             if entry.id in held:
                 continue
             metrics.MOVES_RESUMED.inc()
-            equipment.tell(f"resuming {entry.id}: {entry.pod} off {entry.from_}, {entry.phase}")
-            seen = await _look(equipment, history, entry, ledger)
+            context.tell(f"resuming {entry.id}: {entry.pod} off {entry.from_}, {entry.phase}")
+            seen = await _look(context, history, entry, ledger)
             with executor.holding(entry.id):
-                settled = await executor.settle(case, seen)
+                settled = await executor.settle(handle, seen)
             if isinstance(settled, MoveReport):
                 resumed.reports.append(settled)
             else:
-                resumed.unfinished.append(Unfinished(case, settled))
+                resumed.unfinished.append(AwaitedMove(handle, settled))
     return resumed
 
 
 async def _spend_orphans(
-    equipment: Equipment, histories: Iterable[EvictionHistory], ledger: MoveLedger, *, held: frozenset[str]
+    context: ExecutionContext,
+    histories: Iterable[EvictionHistory],
+    ledger: MoveLedger,
+    *,
+    held: frozenset[str],
 ) -> None:
     remembered = {move.id for history in histories for move in history.status.open or ()}
     for debit in ledger.status.debits or ():
         if debit.state == DebitState.TENTATIVE and debit.move not in remembered | held:
-            await equipment.store.change_ledger(partial(mark_spent, move=debit.move, now=equipment.clock()))
+            await context.store.change_ledger(partial(mark_spent, move=debit.move, now=context.clock()))
 
 
 async def _look(
-    equipment: Equipment, history: EvictionHistory, entry: OpenMove, ledger: MoveLedger
-) -> Situation:
-    pod = await equipment.look_up(history.metadata.namespace, entry.pod)
-    node = await _find_node(equipment, entry.from_)
-    return Situation(
+    context: ExecutionContext, history: EvictionHistory, entry: OpenMove, ledger: MoveLedger
+) -> MoveState:
+    pod = await context.look_up(history.metadata.namespace, entry.pod)
+    node = await _find_node(context, entry.from_)
+    return MoveState(
         entry,
         find_debit(ledger, entry.id),
         noted=node is not None and _carries_note(node, entry.id),
@@ -90,9 +94,9 @@ async def _look(
     )
 
 
-async def _find_node(equipment: Equipment, name: str) -> Node | None:
+async def _find_node(context: ExecutionContext, name: str) -> Node | None:
     try:
-        return await equipment.api.get(NODES, name)
+        return await context.api.get(NODES, name)
     except NotFound:
         return None
 

@@ -10,9 +10,9 @@ from reberth.cluster.snapshot import build
 from reberth.memory.backoff import instant
 from reberth.memory.history import Ending
 from reberth.records import OpenMove, Owner, ReplicationController
-from rescheduler.execution.context import Case, Equipment
+from rescheduler.execution.context import ExecutionContext, MoveHandle
 from rescheduler.model.plan import LandingScores
-from rescheduler.moves.outcome import find_replacement, judge_replacement, see
+from rescheduler.moves.outcome import find_replacement, judge_replacement, observe_controller
 
 _KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
     REPLICA_SET,
@@ -22,12 +22,12 @@ _KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
 _PAUSE = 0.1
 
 
-class Follower:
+class ReplacementWatcher:
     """Watches what comes of one move."""
 
-    def __init__(self, equipment: Equipment, case: Case) -> None:
-        self._equipment = equipment
-        self._case = case
+    def __init__(self, context: ExecutionContext, handle: MoveHandle) -> None:
+        self._context = context
+        self._handle = handle
         self._had_owner = False
         self._landed = ""  # uid of the replacement that was scored
         self._scores: LandingScores | None = None
@@ -42,24 +42,24 @@ class Follower:
 
     async def _wait(self, move: OpenMove, change: int) -> int:
         """Wait for news, or for the end of the move's time."""
-        left = instant(move.expires_at) - self._equipment.clock()
+        left = instant(move.expires_at) - self._context.clock()
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
-                change = await self._equipment.sight.changed(since=change)
+                change = await self._context.mirror.changed(since=change)
                 await asyncio.sleep(_PAUSE)  # many may follow at once, and each looks at all pods
         return change
 
     async def _judge(self, move: OpenMove) -> Ending | None:
-        pods = self._equipment.sight.cache.of(POD).within(self._case.namespace)
+        pods = self._context.mirror.cache.of(POD).within(self._handle.namespace)
         owner = self._find_owner(move)
-        sighting = see(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
+        sighting = observe_controller(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
         self._had_owner = self._had_owner or owner is not None
-        replacement = find_replacement(move, self._case.others, sighting.pods)
+        replacement = find_replacement(move, self._handle.others, sighting.pods)
         scores = await self._score(move, replacement)
-        return judge_replacement(move, replacement, sighting, scores=scores, now=self._equipment.clock())
+        return judge_replacement(move, replacement, sighting, scores=scores, now=self._context.clock())
 
     def _find_owner(self, move: OpenMove) -> Owner | ReplicationController | None:
-        cache = self._equipment.sight.cache
+        cache = self._context.mirror.cache
         tables = map(cache.of, _KINDS_WITH_REPLICAS)
         return next(filter(None, (table.by_uid(move.controller_uid) for table in tables)), None)
 
@@ -69,14 +69,14 @@ class Follower:
             return None
         if replacement.uid != self._landed:
             self._landed = replacement.uid
-            self._case.on_landing()
-            self._case.reporter.tell(f"{replacement.name} landed on {replacement.node}")
+            self._handle.on_landing()
+            self._handle.reporter.tell(f"{replacement.name} landed on {replacement.node}")
             self._scores = await self._ask_forecast(move, replacement.node)
         return self._scores
 
     async def _ask_forecast(self, move: OpenMove, node: str) -> LandingScores | None:
-        equipment, forecast = self._equipment, self._equipment.forecast
+        context, forecast = self._context, self._context.forecast
         if forecast is None:
             return None
-        contents, now = equipment.sight.cache.contents(), equipment.clock()
-        return await equipment.think(lambda: forecast.score_landing(build(contents, now=now), move, node))
+        contents, now = context.mirror.cache.contents(), context.clock()
+        return await context.offload(lambda: forecast.score_landing(build(contents, now=now), move, node))

@@ -39,7 +39,7 @@ NODE_GONE = Refused("NodeGone", "the node is not there any more")
 HISTORY_GONE = Refused("HistoryGone", "the workload's history is not there any more")
 
 
-class Store:
+class MoveStore:
     """All writes of the rescheduler."""
 
     def __init__(self, api: Api, leadership: Leadership) -> None:

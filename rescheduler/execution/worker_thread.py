@@ -12,18 +12,18 @@ from typing import Protocol, TypeVar
 R = TypeVar("R")
 
 
-class Think(Protocol):
+class Offload(Protocol):
     """Where a thought is thought."""
 
     async def __call__(self, about: Callable[[], R], /) -> R: ...
 
 
-async def think_here(about: Callable[[], R], /) -> R:
+async def run_inline(about: Callable[[], R], /) -> R:
     """Think in the event loop, which waits: for short thoughts, and where nothing else is on."""
     return about()
 
 
-class Mind:
+class WorkerThread:
     """Thinks one thought at a time: of many, each has the processor to itself and the event loop its turn."""
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class Mind:
 
     async def __call__(self, about: Callable[[], R], /) -> R:
         async with self._turn:
-            return await think(about)
+            return await run_in_thread(about)
 
 
-async def think(about: Callable[[], R]) -> R:
+async def run_in_thread(about: Callable[[], R]) -> R:
     """Give what a function returns or raises, once it has in its thread."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[R] = loop.create_future()

@@ -22,14 +22,14 @@ _SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 _EVACUATION = "Eviction triggered evacuation"
 
 
-class Unsettled(Enum):
+class UncertainAnswer(Enum):
     """Answers that are neither yes nor no."""
 
     IN_DOUBT = "nobody knows whether the pod is evicted"
     PODS_STATE = "the pod is gone, or is another"
 
 
-def read_answer(error: ApiError, *, now: float) -> Refused | Unsettled | None:
+def read_answer(error: ApiError, *, now: float) -> Refused | UncertainAnswer | None:
     """Tell what an eviction's error means; None: it is granted all the same."""
     if isinstance(error, errors.TooManyRequests) and _EVACUATION in error.message:
         return None
@@ -61,7 +61,7 @@ def _read_busy(error: ApiError, now: float) -> Refused:
     return Refused("EvictionPaced" if is_paced else "ServerBusy", error.message, until)
 
 
-def _unsettled(what: Unsettled) -> Callable[[ApiError, float], Unsettled]:
+def _unsettled(what: UncertainAnswer) -> Callable[[ApiError, float], UncertainAnswer]:
     return lambda _error, _now: what
 
 
@@ -69,13 +69,13 @@ def _refused(rule: str) -> Callable[[ApiError, float], Refused]:
     return lambda error, _now: Refused(rule, error.message)
 
 
-_READINGS: tuple[tuple[type[ApiError], Callable[[ApiError, float], Refused | Unsettled]], ...] = (
+_READINGS: tuple[tuple[type[ApiError], Callable[[ApiError, float], Refused | UncertainAnswer]], ...] = (
     (errors.TooManyRequests, _read_busy),
-    (errors.NotFound, _unsettled(Unsettled.PODS_STATE)),
-    (errors.Conflict, _unsettled(Unsettled.PODS_STATE)),
-    (errors.ServerFault, _unsettled(Unsettled.IN_DOUBT)),
-    (errors.Unanswered, _unsettled(Unsettled.IN_DOUBT)),
-    (errors.Unreadable, _unsettled(Unsettled.IN_DOUBT)),
+    (errors.NotFound, _unsettled(UncertainAnswer.PODS_STATE)),
+    (errors.Conflict, _unsettled(UncertainAnswer.PODS_STATE)),
+    (errors.ServerFault, _unsettled(UncertainAnswer.IN_DOUBT)),
+    (errors.Unanswered, _unsettled(UncertainAnswer.IN_DOUBT)),
+    (errors.Unreadable, _unsettled(UncertainAnswer.IN_DOUBT)),
     (errors.Unreachable, _refused("Unreachable")),
     (errors.Forbidden, _refused("Forbidden")),
     (errors.Unauthorized, _refused("Unauthorized")),

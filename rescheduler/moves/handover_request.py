@@ -33,7 +33,7 @@ Annotations = Mapping[str, str]
 _Text = Annotated[str, Meta(max_length=253)]
 
 
-class Request(msgspec.Struct, frozen=True):
+class HandoverRequest(msgspec.Struct, frozen=True):
     """One pod, by its uid, and where it shall go; without `to` the forecast says where."""
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
@@ -56,7 +56,7 @@ class Request(msgspec.Struct, frozen=True):
         return parse_time(self.until) <= now
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class HandoverAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the leader says to a request: a move with its history, or a "no", which may come later too."""
 
     id: str
@@ -66,35 +66,35 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: Refused | None = None
 
 
-def prolong(request: Request, now: float) -> Request:
+def prolong_request(request: HandoverRequest, now: float) -> HandoverRequest:
     return msgspec.structs.replace(request, until=write_time(now + LIFE))
 
 
-def refuse(answer: Answer, refused: Refused) -> Answer:
+def refuse_request(answer: HandoverAnswer, refused: Refused) -> HandoverAnswer:
     brief = Refused(refused.rule, refused.reason[:_LONGEST_WHY])
     return msgspec.structs.replace(answer, refused=brief)
 
 
-def read_request(annotations: Annotations | None) -> Request | None:
+def read_request(annotations: Annotations | None) -> HandoverRequest | None:
     """Give the request that waits; what cannot be read is none."""
     try:
-        return msgspec.json.decode((annotations or {}).get(REQUEST, ""), type=Request)
+        return msgspec.json.decode((annotations or {}).get(REQUEST, ""), type=HandoverRequest)
     except (msgspec.DecodeError, ValueError):
         return None
 
 
-def read_answers(annotations: Annotations | None) -> tuple[Answer, ...]:
+def read_answers(annotations: Annotations | None) -> tuple[HandoverAnswer, ...]:
     try:
-        return msgspec.json.decode((annotations or {}).get(ANSWERS, ""), type=tuple[Answer, ...])
+        return msgspec.json.decode((annotations or {}).get(ANSWERS, ""), type=tuple[HandoverAnswer, ...])
     except msgspec.DecodeError:
         return ()
 
 
-def find_answer(annotations: Annotations | None, request: str) -> Answer | None:
+def find_answer(annotations: Annotations | None, request: str) -> HandoverAnswer | None:
     return next((one for one in read_answers(annotations) if one.id == request), None)
 
 
-def place(annotations: Annotations, request: Request, *, now: float) -> Annotations | Refused:
+def place_request(annotations: Annotations, request: HandoverRequest, *, now: float) -> Annotations | Refused:
     """Put a request where the leader sees it, unless another one waits there."""
     there = read_request(annotations)
     if there and there.id != request.id and not there.is_over(now):
@@ -102,13 +102,13 @@ def place(annotations: Annotations, request: Request, *, now: float) -> Annotati
     return {**annotations, REQUEST: msgspec.json.encode(request).decode()}
 
 
-def withdraw(annotations: Annotations, request: str) -> Annotations:
+def withdraw_request(annotations: Annotations, request: str) -> Annotations:
     """Take a request away if it still waits."""
     there = read_request(annotations)
     return _without_request(annotations) if there and there.id == request else annotations
 
 
-def take(annotations: Annotations, answer: Answer, *, now: float) -> Annotations | Refused:
+def answer_request(annotations: Annotations, answer: HandoverAnswer, *, now: float) -> Annotations | Refused:
     """Answer the request that waits; of those who would, one does, and nobody for the second time."""
     there, known = read_request(annotations), find_answer(annotations, answer.id)
     if there is None or there.id != answer.id:
@@ -120,7 +120,7 @@ def take(annotations: Annotations, answer: Answer, *, now: float) -> Annotations
     return _with_answers(_without_request(annotations), (*read_answers(annotations), answer))
 
 
-def amend(annotations: Annotations, answer: Answer) -> Annotations:
+def amend_answer(annotations: Annotations, answer: HandoverAnswer) -> Annotations:
     """Put a newer answer in the place of the one that was given."""
     answers = read_answers(annotations)
     return _with_answers(annotations, tuple(answer if one.id == answer.id else one for one in answers))
@@ -130,5 +130,5 @@ def _without_request(annotations: Annotations) -> Annotations:
     return {key: text for key, text in annotations.items() if key != REQUEST}
 
 
-def _with_answers(annotations: Annotations, answers: tuple[Answer, ...]) -> Annotations:
+def _with_answers(annotations: Annotations, answers: tuple[HandoverAnswer, ...]) -> Annotations:
     return {**annotations, ANSWERS: msgspec.json.encode(answers[-_MOST_ANSWERS:]).decode()}

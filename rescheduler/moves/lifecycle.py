@@ -42,7 +42,7 @@ class PodState(StrEnum):
     GONE = "gone"
 
 
-class Step(Enum):
+class MoveStep(Enum):
     """What is to be done next."""
 
     ENTER_DEBIT = "enter the debit"
@@ -58,7 +58,7 @@ class Step(Enum):
     FORGET = "end the move without a history"
 
 
-class Situation(msgspec.Struct, frozen=True):
+class MoveState(msgspec.Struct, frozen=True):
     """What is known of an open move. `refused` is the "no" that it has met."""
 
     entry: OpenMove
@@ -79,19 +79,19 @@ def judge_pod(pod: Pod | None, uid: str) -> PodState:
     return PodState.TERMINATING if pod.metadata.deletion_timestamp else PodState.ALIVE
 
 
-def next_step(seen: Situation, *, now: float) -> Step:
+def next_step(seen: MoveState, *, now: float) -> MoveStep:
     if seen.lost:
         return _forget(seen)
     if seen.entry.phase == Phase.EVICTED:
-        return Step.SPEND_DEBIT if _is_tentative(seen) else Step.VERIFY
+        return MoveStep.SPEND_DEBIT if _is_tentative(seen) else MoveStep.VERIFY
     if seen.entry.phase == Phase.NOTED and seen.pod != PodState.ALIVE:
-        return Step.ADVANCE_TO_EVICTED
+        return MoveStep.ADVANCE_TO_EVICTED
     if why_undone(seen, now=now):
         return _undo(seen)
-    return Step.EVICT if seen.entry.phase == Phase.NOTED else _prepare(seen)
+    return MoveStep.EVICT if seen.entry.phase == Phase.NOTED else _prepare(seen)
 
 
-def why_undone(seen: Situation, *, now: float) -> Refused | None:
+def why_undone(seen: MoveState, *, now: float) -> Refused | None:
     """Tell why a move whose pod is not evicted must not go on."""
     if seen.refused:
         return seen.refused
@@ -104,25 +104,25 @@ def why_undone(seen: Situation, *, now: float) -> Refused | None:
     return None if seen.debit else DEBIT_LOST
 
 
-def _prepare(seen: Situation) -> Step:
+def _prepare(seen: MoveState) -> MoveStep:
     if seen.debit is None:
-        return Step.ENTER_DEBIT
-    return Step.ADVANCE_TO_NOTED if seen.noted else Step.WRITE_NOTE
+        return MoveStep.ENTER_DEBIT
+    return MoveStep.ADVANCE_TO_NOTED if seen.noted else MoveStep.WRITE_NOTE
 
 
-def _forget(seen: Situation) -> Step:
+def _forget(seen: MoveState) -> MoveStep:
     if seen.noted:
-        return Step.REMOVE_NOTE
+        return MoveStep.REMOVE_NOTE
     if not _is_tentative(seen):
-        return Step.FORGET
-    return Step.RETURN_DEBIT if seen.pod == PodState.ALIVE else Step.SPEND_DEBIT
+        return MoveStep.FORGET
+    return MoveStep.RETURN_DEBIT if seen.pod == PodState.ALIVE else MoveStep.SPEND_DEBIT
 
 
-def _is_tentative(seen: Situation) -> bool:
+def _is_tentative(seen: MoveState) -> bool:
     return seen.debit is not None and seen.debit.state == DebitState.TENTATIVE
 
 
-def _undo(seen: Situation) -> Step:
+def _undo(seen: MoveState) -> MoveStep:
     if seen.noted:
-        return Step.REMOVE_NOTE
-    return Step.RETURN_DEBIT if seen.debit else Step.CLOSE
+        return MoveStep.REMOVE_NOTE
+    return MoveStep.RETURN_DEBIT if seen.debit else MoveStep.CLOSE

@@ -62,7 +62,7 @@ class MoveReport(msgspec.Struct, frozen=True):
         return str(self.ending)
 
 
-class Sighting(NamedTuple):
+class ControllerState(NamedTuple):
     """What is seen of one controller: its pods, and itself if it is there and of a kind that has replicas."""
 
     pods: Sequence[PodRow]
@@ -70,10 +70,12 @@ class Sighting(NamedTuple):
     replicas: int | None = None
 
 
-def see(pods: Iterable[PodRow], move: OpenMove, owner: Owner | ReplicationController | None) -> Sighting:
+def observe_controller(
+    pods: Iterable[PodRow], move: OpenMove, owner: Owner | ReplicationController | None
+) -> ControllerState:
     """Collect the pods of a move's controller; the owner is None if its kind is not mirrored."""
     theirs = [pod for pod in pods if _controller_uid(pod) == move.controller_uid]
-    return Sighting(theirs, replicas=owner.spec.replicas if owner else None)
+    return ControllerState(theirs, replicas=owner.spec.replicas if owner else None)
 
 
 def find_replacement(move: OpenMove, others: Iterable[OpenMove], pods: Iterable[PodRow]) -> PodRow | None:
@@ -93,7 +95,7 @@ def find_replacement(move: OpenMove, others: Iterable[OpenMove], pods: Iterable[
 def judge_replacement(
     move: OpenMove,
     replacement: PodRow | None,
-    sighting: Sighting,
+    sighting: ControllerState,
     *,
     scores: LandingScores | None,
     now: float,
@@ -126,7 +128,7 @@ def judge_landing(
     return Landing(as_forecast=False, cause="returned" if ending.landed_on == move.from_ else "unexplained")
 
 
-def _judge_absence(move: OpenMove, sighting: Sighting, now: float) -> Ending | None:
+def _judge_absence(move: OpenMove, sighting: ControllerState, now: float) -> Ending | None:
     """Nobody wants a replacement if the controller is gone, or has all the pods that it wants without one."""
     wanted = sighting.replicas
     living = [pod for pod in sighting.pods if _lives(pod) and pod.uid != move.pod_uid]

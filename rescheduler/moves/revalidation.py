@@ -51,7 +51,7 @@ def refuse_pod(pod: Pod) -> Refused | None:
     return None if pod.spec.node_name else NOT_BOUND
 
 
-class Fresh(NamedTuple):
+class FreshState(NamedTuple):
     """What was just read: the budgets of the pod's namespace, and the ledger if there is a debit in it."""
 
     budgets: tuple[PodDisruptionBudget, ...]
@@ -65,7 +65,7 @@ def refuse_by_budgets(
     place = snapshot.pods.by_uid(uid)
     if place is None:
         return NOT_MIRRORED
-    asked = ask_budgets(place, Context(_freshen(snapshot, Fresh(budgets), without="")))
+    asked = ask_budgets(place, Context(_freshen(snapshot, FreshState(budgets), without="")))
     return _close(asked) if isinstance(asked, Toll) else asked
 
 
@@ -73,7 +73,7 @@ def refuse_by_rules(
     move: OpenMove,
     destination: str,
     snapshot: Snapshot,
-    fresh: Fresh,
+    fresh: FreshState,
     *,
     policy: ReschedulerPolicy,
     schedulers: frozenset[str],
@@ -118,7 +118,7 @@ def _close(toll: Toll) -> Refused | None:
     return Refused(toll.rule, toll.reason, toll.until) if toll.left < toll.amount else None
 
 
-def _freshen(snapshot: Snapshot, fresh: Fresh, *, without: str) -> Snapshot:
+def _freshen(snapshot: Snapshot, fresh: FreshState, *, without: str) -> Snapshot:
     """Put in what was just read, and leave out a move with its debit."""
     histories = [_forget_move(history, without) for history in snapshot.of(HISTORY)]
     contents = {**snapshot.contents, BUDGET: _as_rows(fresh.budgets), HISTORY: _as_rows(histories)}

@@ -98,7 +98,7 @@ async def see_nothing_planned(one: Daemon) -> None:
     assert "warning: Off: the policy's mode is off" in await one.remarks("Off")
     assert await one.said("reberth_rescheduler_mode", mode="off") == 3
     assert await one.said("reberth_rescheduler_mode") == 3
-    assert '"halted": "Off"' in one.log
+    assert '"stopped_by": "Off"' in one.log
 
 
 async def see_convergence(one: Daemon, crowd: Crowd) -> None:

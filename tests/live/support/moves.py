@@ -21,7 +21,7 @@ from reberth.client.lease import Leadership
 from reberth.config.settings import parse
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.values.refusal import Refused
-from rescheduler.commands.move import equipping, leading_by_hand, perform_move
+from rescheduler.commands.move import lead_by_hand, open_execution_context, perform_move
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.moves.outcome import MoveReport
@@ -167,22 +167,22 @@ async def mover(
     chosen = settings(**changes)
     async with (
         Api(Access(str(cluster.design.kubeconfig(user))), chosen.api) as api,
-        leading_by_hand(api, chosen) as leadership,
+        lead_by_hand(api, chosen) as leadership,
     ):
         assert isinstance(leadership, Leadership)
-        async with equipping(
+        async with open_execution_context(
             api, chosen, leadership, policy=policy(), tell=said.append, foresee=None
-        ) as equipment:
+        ) as context:
 
             async def move_one(pod: Object, to: Sequence[str]) -> tuple[MoveReport | Refused, list[str]]:
                 said.clear()
                 meta = pod["metadata"]
                 order = await compose_order(
-                    equipment, meta["namespace"], meta["name"], to=tuple(to), reason="why not"
+                    context, meta["namespace"], meta["name"], to=tuple(to), reason="why not"
                 )
                 if isinstance(order, Refused):
                     return order, list(said)
-                return await Executor(equipment).move(order), list(said)
+                return await Executor(context).move(order), list(said)
 
             yield move_one
 

@@ -32,9 +32,9 @@ from reberth.values import errors
 from reberth.values.errors import ApiError, ReberthError
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.execution.context import Equipment
-from rescheduler.execution.extenders import Asker
-from rescheduler.execution.store import Store
+from rescheduler.execution.context import ExecutionContext
+from rescheduler.execution.extenders import ExtenderClient
+from rescheduler.execution.store import MoveStore
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from tests.support import builders
@@ -232,7 +232,7 @@ class Overtaken(errors.NotFound):
     """Somebody else has just evicted the pod."""
 
 
-class FakeSight:
+class FakeMirror:
     """The mirror: true whenever somebody waits for it."""
 
     def __init__(self, world: World) -> None:
@@ -251,17 +251,17 @@ class FakeSight:
         return since + 1
 
 
-def equip(world: World, api: FakeApi) -> Equipment:
+def make_context(world: World, api: FakeApi) -> ExecutionContext:
     loop = asyncio.get_running_loop()
     client = cast("Api", api)
-    return Equipment(
-        client,
-        Store(client, Leadership("me", deadline=float("inf"), clock=loop.time)),
-        FakeSight(world),
-        cast("Asker", None),
-        Recorder(client, reporter="reberth.dev/test", instance="me", clock=world.now),
-        lambda: ReschedulerSettings(extender="none"),
-        ReschedulerPolicy,
-        world.now,
-        lambda _line: None,
+    return ExecutionContext(
+        api=client,
+        store=MoveStore(client, Leadership("me", deadline=float("inf"), clock=loop.time)),
+        mirror=FakeMirror(world),
+        extenders=cast("ExtenderClient", None),
+        recorder=Recorder(client, reporter="reberth.dev/test", instance="me", clock=world.now),
+        settings=lambda: ReschedulerSettings(extender="none"),
+        policy=ReschedulerPolicy,
+        clock=world.now,
+        tell=lambda _line: None,
     )

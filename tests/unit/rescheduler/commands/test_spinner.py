@@ -5,9 +5,9 @@ from threading import Event
 
 import pytest
 
-from rescheduler.commands.spinner import Pauses, telling
+from rescheduler.commands.spinner import Delays, show_progress
 
-AT_ONCE, NEVER = Pauses(0.0, 0.0), Pauses(3600.0, 3600.0)
+AT_ONCE, NEVER = Delays(0.0, 0.0), Delays(3600.0, 3600.0)
 LONG = 30.0
 
 
@@ -16,7 +16,7 @@ class Terminal(StringIO):
         return True
 
 
-def work_until_told(stream: StringIO, pauses: Pauses) -> str:
+def work_until_told(stream: StringIO, pauses: Delays) -> str:
     """Work until something was said twice; gives what stands on the stream in the end."""
     twice = Event()
     words = iter(("one to come", "none to come"))
@@ -27,7 +27,7 @@ def work_until_told(stream: StringIO, pauses: Pauses) -> str:
             twice.set()
         return word or "none to come"
 
-    with telling(say, stream, elsewhere=pauses):
+    with show_progress(say, stream, elsewhere=pauses):
         assert twice.wait(LONG)
     return stream.getvalue()
 
@@ -39,7 +39,7 @@ def test_long_work_is_told_line_by_line() -> None:
 
 def test_short_work_is_not_told() -> None:
     stream = StringIO()
-    with telling(lambda: "never said", stream, elsewhere=NEVER):
+    with show_progress(lambda: "never said", stream, elsewhere=NEVER):
         pass
     assert stream.getvalue() == ""
 
@@ -53,6 +53,6 @@ def test_a_terminal_is_told_at_once_and_nothing_stays_on_it() -> None:
 
 def test_it_ends_with_the_work_even_if_that_fails() -> None:
     stream = Terminal()
-    with pytest.raises(ZeroDivisionError), telling(lambda: "at work", stream):
+    with pytest.raises(ZeroDivisionError), show_progress(lambda: "at work", stream):
         divmod(1, 0)
     assert stream.getvalue().endswith("\r\x1b[K")

@@ -1,4 +1,4 @@
-"""Whether the extenders can be asked: told of an asker that answers as it is told."""
+"""Whether the extenders can be asked: with a fake client that answers as it is told."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -13,8 +13,8 @@ from reberth.cluster.kinds import NODE
 from reberth.records import Node
 from reberth.values import errors
 from reberth.values.refusal import Refused
-from rescheduler.daemon.extender_health import Reach
-from rescheduler.execution.extenders import NO_EXTENDER, Asker, Sought
+from rescheduler.daemon.extender_health import ExtenderHealth
+from rescheduler.execution.extenders import NO_EXTENDER, ExtenderClient, ObjectVersion
 from rescheduler.settings import ReschedulerSettings
 from tests.support import builders
 
@@ -32,9 +32,9 @@ class FakeAsker:
 
     def __init__(self) -> None:
         self.answer: Refused | errors.ReberthError | None = None
-        self.asked: list[Sought] = []
+        self.asked: list[ObjectVersion] = []
 
-    async def refuse_unseen(self, sought: Iterable[Sought]) -> Refused | None:
+    async def refuse_unseen(self, sought: Iterable[ObjectVersion]) -> Refused | None:
         self.asked.extend(sought)
         if isinstance(self.answer, errors.ReberthError):
             raise self.answer
@@ -49,11 +49,11 @@ class Tried:
         found = [_node(name) for name in nodes]
         cache.replace(NODE, found, "9")
         self.settings = msgspec.structs.replace(ReschedulerSettings(), extender=extender)
-        self.asker = FakeAsker()
+        self.extenders = FakeAsker()
         self.changes: list[float] = []
         clock = asyncio.get_running_loop().time
-        self.reach = Reach(
-            cast("Asker", self.asker),
+        self.extender_health = ExtenderHealth(
+            cast("ExtenderClient", self.extenders),
             cache,
             settings=lambda: self.settings,
             on_change=lambda: self.changes.append(clock()),
@@ -63,7 +63,7 @@ class Tried:
 @asynccontextmanager
 async def trying(**how: Any) -> AsyncIterator[Tried]:
     tried = Tried(**how)
-    task = asyncio.create_task(tried.reach.follow())
+    task = asyncio.create_task(tried.extender_health.follow())
     await asyncio.sleep(0.01)
     yield tried
     task.cancel()
@@ -72,34 +72,34 @@ async def trying(**how: Any) -> AsyncIterator[Tried]:
 async def test_all_is_well_while_they_answer_what_a_move_would_ask() -> None:
     async with trying() as tried:
         await asyncio.sleep(10)
-        assert tried.reach.refused is None
+        assert tried.extender_health.refused is None
         assert tried.changes == []
-    assert {each.resource for each in tried.asker.asked} == {"nodes"}
-    assert len(tried.asker.asked) == 3
+    assert {each.resource for each in tried.extenders.asked} == {"nodes"}
+    assert len(tried.extenders.asked) == 3
 
 
 async def test_the_brake_is_on_while_they_are_away_and_lets_go_by_itself() -> None:
     async with trying() as tried:
-        tried.asker.answer = NO_EXTENDER
+        tried.extenders.answer = NO_EXTENDER
         await asyncio.sleep(11)
-        assert tried.reach.refused == Refused("ExtendersAway", "there is no extender to be asked")
-        tried.asker.answer = None
+        assert tried.extender_health.refused == Refused("ExtendersAway", "there is no extender to be asked")
+        tried.extenders.answer = None
         await asyncio.sleep(5)
-        assert tried.reach.refused is None
+        assert tried.extender_health.refused is None
     assert len(tried.changes) == 2
 
 
 async def test_an_api_server_that_does_not_tell_where_they_are_is_the_reason() -> None:
     async with trying() as tried:
-        tried.asker.answer = errors.Forbidden("list endpointslices", "not for you")
+        tried.extenders.answer = errors.Forbidden("list endpointslices", "not for you")
         await asyncio.sleep(5)
-        assert tried.reach.refused is not None
-        assert "not for you" in tried.reach.refused.reason
+        assert tried.extender_health.refused is not None
+        assert "not for you" in tried.extender_health.refused.reason
 
 
 @pytest.mark.parametrize("how", [{"extender": "none"}, {"nodes": ()}])
 async def test_nobody_is_asked_where_nothing_depends_on_it(how: Any) -> None:
     async with trying(**how) as tried:
         await asyncio.sleep(10)
-    assert tried.asker.asked == []
-    assert tried.reach.refused is None
+    assert tried.extenders.asked == []
+    assert tried.extender_health.refused is None

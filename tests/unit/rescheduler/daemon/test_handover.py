@@ -16,17 +16,27 @@ from reberth.memory.history import Ending
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.values import errors
 from reberth.values.refusal import Refused
-from rescheduler.commands.handover import Customer
-from rescheduler.daemon.handover import Receiver
-from rescheduler.execution.dispatcher import Carrier
-from rescheduler.moves.handover_request import BUSY, LIFE, Request, find_answer, place, prolong, read_request
+from rescheduler.commands.handover import HandoverClient
+from rescheduler.daemon.handover import HandoverReceiver
+from rescheduler.execution.dispatcher import MoveDispatcher
+from rescheduler.moves.handover_request import (
+    BUSY,
+    LIFE,
+    HandoverRequest,
+    find_answer,
+    place_request,
+    prolong_request,
+    read_request,
+)
 from rescheduler.moves.lifecycle import MANUAL
-from tests.support.rescheduler.crash_simulator import FakeApi, Killed, Late, World, equip
+from tests.support.rescheduler.crash_simulator import FakeApi, Killed, Late, World, make_context
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
 
 LEASE = LeaseSettings()
-ASKED = Request("00000000000a", "shop", "web-1", "uid-web-1", ("n2",), "why not", "2020-01-01T00:00:00Z")
+ASKED = HandoverRequest(
+    "00000000000a", "shop", "web-1", "uid-web-1", ("n2",), "why not", "2020-01-01T00:00:00Z"
+)
 HELD = Refused("LeaseHeld", "somebody holds the lease")
 PAUSED = Refused("Paused", "for a while")
 
@@ -41,10 +51,10 @@ def lease_of(world: World) -> Lease:
     return cast("Lease", world.objects[LEASES.name, LEASE.namespace, LEASE.name])
 
 
-def put_request(world: World, request: Request = ASKED, *, life: float = LIFE) -> Request:
+def put_request(world: World, request: HandoverRequest = ASKED, *, life: float = LIFE) -> HandoverRequest:
     """Put a request there that ends so much later."""
-    lease, until = lease_of(world), prolong(request, world.now() + life - LIFE)
-    placed = place(lease.metadata.annotations or {}, until, now=world.now())
+    lease, until = lease_of(world), prolong_request(request, world.now() + life - LIFE)
+    placed = place_request(lease.metadata.annotations or {}, until, now=world.now())
     assert not isinstance(placed, Refused)
     world.put(LEASES, replace(lease, metadata=replace(lease.metadata, annotations=dict(placed))))
     return until
@@ -53,30 +63,30 @@ def put_request(world: World, request: Request = ASKED, *, life: float = LIFE) -
 @asynccontextmanager
 async def leading(
     world: World, api: FakeApi, *, name: str = "leader", **changes: Any
-) -> AsyncIterator[Receiver]:
+) -> AsyncIterator[HandoverReceiver]:
     """A leader that has taken up what it found, and sees the lease twice a second."""
-    equipment = dataclasses.replace(equip(world, api), **changes)
+    context = dataclasses.replace(make_context(world, api), **changes)
     async with asyncio.TaskGroup() as group:
-        carrier = Carrier(equipment, group, on_end=lambda _planned, _evicted: None)
-        await carrier.resume()
-        receiver = Receiver(equipment, carrier, LEASE, identity=name)
+        dispatcher = MoveDispatcher(context, group, on_end=lambda _planned, _evicted: None)
+        await dispatcher.resume()
+        receiver = HandoverReceiver(context, dispatcher, LEASE, identity=name)
         tasks = [group.create_task(receiver.receive_for_ever()), group.create_task(show(world, receiver))]
         yield receiver
-        await carrier.finished()
+        await dispatcher.finished()
         for task in tasks:
             task.cancel()
 
 
-async def show(world: World, receiver: Receiver) -> None:
+async def show(world: World, receiver: HandoverReceiver) -> None:
     while True:
         receiver.look(lease_of(world))
         await asyncio.sleep(0.5)
 
 
-def ask(world: World, request: Request = ASKED) -> tuple[asyncio.Task[Ending | Refused], list[str]]:
+def ask(world: World, request: HandoverRequest = ASKED) -> tuple[asyncio.Task[Ending | Refused], list[str]]:
     said: list[str] = []
     client = cast("Api", FakeApi(world))
-    customer = Customer(client, LEASE, request, tell=said.append, clock=world.now)
+    customer = HandoverClient(client, LEASE, request, tell=said.append, clock=world.now)
     return asyncio.create_task(customer.get_served(HELD)), said
 
 
@@ -135,15 +145,15 @@ async def test_a_request_is_refused_by_the_rules_of_the_command(
 
 
 async def test_what_halts_manual_moves_refuses_them_and_what_halts_a_plan_does_not() -> None:
-    for halted, count in ((MANUAL, 0), ("underUtilisedNodes", 1)):
+    for stopped_by, count in ((MANUAL, 0), ("underUtilisedNodes", 1)):
         world = make_world()
 
-        def halt(policy: str, halted: str = halted) -> Refused | None:
-            return PAUSED if policy == halted else None
+        def stop_reason(policy: str, stopped_by: str = stopped_by) -> Refused | None:
+            return PAUSED if policy == stopped_by else None
 
-        async with leading(world, FakeApi(world), halt=halt):
+        async with leading(world, FakeApi(world), stop_reason=stop_reason):
             came = await ask(world)[0]
-        assert (came == PAUSED) == (halted == MANUAL)
+        assert (came == PAUSED) == (stopped_by == MANUAL)
         assert len(world.evictions) == count
 
 
@@ -190,7 +200,7 @@ async def test_a_request_whose_time_is_over_is_refused_and_never_begun() -> None
     world = make_world()
     async with leading(world, FakeApi(world)) as receiver:
         request = put_request(world, life=1.0)
-        await receiver.receive(replace(request, until=prolong(request, world.now() - LIFE).until))
+        await receiver.receive(replace(request, until=prolong_request(request, world.now() - LIFE).until))
     answer = find_answer(lease_of(world).metadata.annotations, ASKED.id)
     assert answer is not None
     assert answer.refused is not None

@@ -14,7 +14,7 @@ from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import HISTORY
 from reberth.cluster.object_files import from_objects
 from reberth.records import EvictionHistory
-from rescheduler.daemon.http import Window, list_moves
+from rescheduler.daemon.http import StatusRoutes, list_moves
 from rescheduler.daemon.loop import Made
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
@@ -45,7 +45,7 @@ async def looking(last: Callable[[], Made | None]) -> AsyncIterator[Callable[[st
     cache = Cache(version=VERSION)
     cache.replace(HISTORY, read(HISTORIES), "9")
     application = web.Application()
-    application.add_routes(Window(last=last, histories=lambda: cache.of(HISTORY)).routes())
+    application.add_routes(StatusRoutes(last=last, histories=lambda: cache.of(HISTORY)).routes())
     async with TestServer(application) as server, aiohttp.ClientSession() as session:
 
         async def ask(path: str) -> tuple[int, str]:

@@ -10,9 +10,9 @@ from reberth.cluster.object_files import from_objects
 from reberth.runtime.metrics import REGISTRY
 from reberth.values import errors
 from reberth.values.refusal import Refused
-from rescheduler.daemon.loop import Cycler, Scene
-from rescheduler.execution.dispatcher import Carrier
-from rescheduler.execution.worker_thread import think_here
+from rescheduler.daemon.loop import CycleInputs, CycleLoop
+from rescheduler.execution.dispatcher import MoveDispatcher
+from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
 from tests.support.builders import node
 from tests.support.rescheduler.plans import NOW, VERSION, WORLD, policy, replica
@@ -31,7 +31,7 @@ EAGER = {
 }
 
 
-class FakeCarrier:
+class FakeDispatcher:
     """Takes moves, and does nothing with them."""
 
     def __init__(self, *, refuses: int = 0, fails: Exception | None = None) -> None:
@@ -61,64 +61,65 @@ class FakeCarrier:
         return True
 
 
-def cycler(*, halt: Callable[[], Refused | None] = lambda: None, mode: str = "apply") -> Cycler:
+def cycle_loop(*, stop_reason: Callable[[], Refused | None] = lambda: None, mode: str = "apply") -> CycleLoop:
     full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
     peers = [replica(f"peer-{n}", f"web-{n}", "n3", cpu="10m") for n in range(7)]
     reading = from_objects([node("n1"), node("n2"), node("n3"), *full, *peers], now=NOW, version=VERSION)
     assert not reading.faults
-    scene = Scene(
+    inputs = CycleInputs(
         contents=lambda: cast("Any", dict(reading.snapshot.contents)),
         policy=lambda: policy(**EAGER, mode=mode),
         world=lambda: WORLD,
         clock=lambda: NOW,
         warnings=lambda: ["mind the gap"],
-        think=think_here,
-        halt=halt,
+        offload=run_inline,
+        stop_reason=stop_reason,
     )
-    return Cycler(scene, None)
+    return CycleLoop(inputs, None)
 
 
-async def run(one: Cycler, carrier: FakeCarrier) -> None:
-    await one.cycle("start", cast("Carrier", carrier))
+async def run(one: CycleLoop, dispatcher: FakeDispatcher) -> None:
+    await one.cycle("start", cast("MoveDispatcher", dispatcher))
 
 
-def remembered(one: Cycler) -> int:
+def remembered(one: CycleLoop) -> int:
     assert one._memory is not None
     return len(one._memory.moved)
 
 
 async def test_the_moves_of_a_plan_are_begun_in_its_order_and_remembered() -> None:
-    one, carrier = cycler(), FakeCarrier()
-    await run(one, carrier)
+    one, dispatcher = cycle_loop(), FakeDispatcher()
+    await run(one, dispatcher)
     assert one.last is not None
-    assert carrier.begun == list(one.last.plan.moves) != []
-    assert remembered(one) == len(carrier.begun)
+    assert dispatcher.begun == list(one.last.plan.moves) != []
+    assert remembered(one) == len(dispatcher.begun)
     assert one.last.plan.warnings[0] == "mind the gap"
 
 
-@pytest.mark.parametrize("why", ["halted", "waiting", "recommend"])
+@pytest.mark.parametrize("why", ["stopped_by", "waiting", "recommend"])
 async def test_what_is_not_begun_is_shown_and_not_remembered(why: str) -> None:
     paused = Refused("Paused", "for a while")
-    one = cycler(
-        halt=lambda: paused if why == "halted" else None, mode="recommend" if why == "recommend" else "apply"
+    one = cycle_loop(
+        stop_reason=lambda: paused if why == "stopped_by" else None,
+        mode="recommend" if why == "recommend" else "apply",
     )
-    carrier = FakeCarrier()
-    carrier.waiting = int(why == "waiting")
-    await run(one, carrier)
+    dispatcher = FakeDispatcher()
+    dispatcher.waiting = int(why == "waiting")
+    await run(one, dispatcher)
     assert one.last is not None
     assert one.last.plan.moves
-    assert carrier.begun == []
+    assert dispatcher.begun == []
     assert remembered(one) == 0
 
 
 async def test_a_move_that_did_not_take_place_is_forgotten() -> None:
-    one, carrier = cycler(), FakeCarrier(refuses=1)
-    await run(one, carrier)
+    one, dispatcher = cycle_loop(), FakeDispatcher(refuses=1)
+    await run(one, dispatcher)
     assert one.last is not None
     count = len(one.last.plan.moves)
     assert count > 1
     assert remembered(one) == count - 1
-    dropped, *kept = carrier.begun
+    dropped, *kept = dispatcher.begun
     one.forget(dropped)
     one.forget(dropped)
     assert remembered(one) == count - 2
@@ -135,16 +136,16 @@ def failed() -> float:
 
 @pytest.mark.parametrize("error", [errors.Unreachable("list", "down"), ValueError("a fault of ours")])
 async def test_a_cycle_that_fails_is_counted_and_the_next_one_begins_anew(error: Exception) -> None:
-    one, before = cycler(), failed()
-    await run(one, FakeCarrier(fails=error))
+    one, before = cycle_loop(), failed()
+    await run(one, FakeDispatcher(fails=error))
     assert (failed(), one.last) == (before + 1, None)
-    carrier = FakeCarrier()
-    carrier.failed = True
-    await run(one, carrier)
-    assert carrier.resumed == 1
+    dispatcher = FakeDispatcher()
+    dispatcher.failed = True
+    await run(one, dispatcher)
+    assert dispatcher.resumed == 1
     assert one.last is not None
 
 
 async def test_a_lost_lease_ends_the_cycles() -> None:
     with pytest.raises(LeaseLost):
-        await run(cycler(), FakeCarrier(fails=LeaseLost("gone")))
+        await run(cycle_loop(), FakeDispatcher(fails=LeaseLost("gone")))

@@ -13,7 +13,7 @@ from reberth.cluster.cache import DELETED, MODIFIED
 from reberth.protocol.response import Line, Page
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.values import errors
-from rescheduler.daemon.pause import ANNOTATION, PAUSED, Pause
+from rescheduler.daemon.pause import ANNOTATION, PAUSED, PauseWatch
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
 
@@ -55,10 +55,10 @@ class Server:
 
 
 @asynccontextmanager
-async def pausing(first: Lease | None) -> AsyncIterator[tuple[Server, Pause, list[float]]]:
+async def pausing(first: Lease | None) -> AsyncIterator[tuple[Server, PauseWatch, list[float]]]:
     server, ends = Server(first), list[float]()
     clock = asyncio.get_running_loop().time
-    pause = Pause(cast("Api", server), LeaseSettings(), on_end=lambda: ends.append(clock()))
+    pause = PauseWatch(cast("Api", server), LeaseSettings(), on_end=lambda: ends.append(clock()))
     task = asyncio.create_task(pause.follow())
     await asyncio.sleep(0.01)
     yield server, pause, ends

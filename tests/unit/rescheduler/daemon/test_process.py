@@ -19,6 +19,6 @@ def test_who_does_not_lead_any_more_says_why(lost: str, ending: str, tmp_path: P
         file.write_text(f"{HEAD}{file.name}\n")
     daemon = Daemon(settings, policy, Access())
     daemon._lost = lost
-    outfit: Any = SimpleNamespace(list_warnings=list, mirror=SimpleNamespace(troubles=dict))
-    said = list(daemon._list_remarks(cast("Any", outfit)))
+    resources: Any = SimpleNamespace(list_warnings=list, mirror=SimpleNamespace(troubles=dict))
+    said = list(daemon._list_remarks(cast("Any", resources)))
     assert said == [f"standing by: another process leads, or nobody does yet{ending}"]

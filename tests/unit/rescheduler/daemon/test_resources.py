@@ -6,31 +6,31 @@ from typing import Any, cast
 from reberth.client.lease import LeaseSettings
 from reberth.cluster.kinds import POD
 from reberth.values.refusal import Refused
-from rescheduler.daemon.pause import Pause
-from rescheduler.daemon.resources import NEEDED, Outfit
+from rescheduler.daemon.pause import PauseWatch
+from rescheduler.daemon.resources import NEEDED, DaemonResources
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.observe.cache import NoticingCache
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 
 
-def outfit(
+def resources(
     *, away: Refused | None = None, policy: ReschedulerPolicy | None = None, **watchers: Any
-) -> Outfit:
+) -> DaemonResources:
     well = {name: watcher() for name in NEEDED}
     mirror: Any = SimpleNamespace(watchers={**well, **watchers})
     nothing = cast("Any", None)
-    pause = Pause(nothing, LeaseSettings(), on_end=lambda: None)
-    return Outfit(
+    pause = PauseWatch(nothing, LeaseSettings(), on_end=lambda: None)
+    return DaemonResources(
         api=nothing,
         lease_api=nothing,
         cache=NoticingCache(version=(1, 36)),
         mirror=mirror,
-        asker=nothing,
+        extenders=nothing,
         pause=pause,
-        reach=cast("Any", SimpleNamespace(refused=away)),
+        extender_health=cast("Any", SimpleNamespace(refused=away)),
         recorder=nothing,
-        foresight=nothing,
+        forecast=nothing,
         identity="me",
         settings=ReschedulerSettings,
         policy=lambda: policy or ReschedulerPolicy(),
@@ -42,26 +42,26 @@ def watcher(*, synced: bool = True, trouble: str | None = None, age: float = 40.
 
 
 def test_a_mirror_ages_while_it_has_lost_its_way_and_not_while_it_is_quiet() -> None:
-    found = outfit(pods=watcher(trouble="silent"), services=watcher()).find_ages()
+    found = resources(pods=watcher(trouble="silent"), services=watcher()).find_ages()
     assert (found["pods"], found["services"], found["nodes"]) == (40.0, 0.0, 0.0)
 
 
 def test_what_was_never_read_has_no_age_and_is_said() -> None:
     absent = watcher(synced=False, trouble="not installed in this cluster", age=float("inf"))
     forbidden = watcher(synced=False, trouble="list: 403 forbidden", age=float("inf"))
-    found = outfit(nodeplacementscores=absent, csinodes=forbidden)
+    found = resources(nodeplacementscores=absent, csinodes=forbidden)
     assert set(found.find_ages()) == set(NEEDED)
     assert list(found.list_warnings()) == ["planned without csinodes: list: 403 forbidden"]
     assert list(found.list_missing()) == []
 
 
 def test_extenders_that_cannot_be_reached_are_named() -> None:
-    found = outfit(away=Refused("ExtendersAway", "there is no extender to be asked"))
+    found = resources(away=Refused("ExtendersAway", "there is no extender to be asked"))
     assert list(found.list_warnings()) == ["ExtendersAway: there is no extender to be asked"]
 
 
 def test_what_is_needed_and_missing_is_named() -> None:
-    found = outfit(moveledgers=watcher(synced=False, trouble="not installed in this cluster"))
+    found = resources(moveledgers=watcher(synced=False, trouble="not installed in this cluster"))
     assert list(found.list_missing()) == ["moveledgers: not installed in this cluster"]
     assert list(found.list_warnings()) == []
 
@@ -70,7 +70,7 @@ def test_moves_wait_until_pods_are_read_with_the_annotations_that_protect_them()
     asked: list[str] = []
     pods = SimpleNamespace(is_synced=True, trouble=None, age=0.0, resync=lambda: asked.append("pods"))
     protections = ProtectionSettings(protected_pod_annotations=("example.com/pinned", "example.com/a=b"))
-    found = outfit(policy=ReschedulerPolicy(protections=protections), pods=pods)
+    found = resources(policy=ReschedulerPolicy(protections=protections), pods=pods)
     names = "example.com/a, example.com/pinned"
     expected = Refused("StaleMirror", f"pods are read anew, with the annotations {names}")
     assert found.find_unread() == expected
@@ -80,4 +80,4 @@ def test_moves_wait_until_pods_are_read_with_the_annotations_that_protect_them()
     assert found.find_unread() == expected
     found.cache.replace(POD, [], "1")
     assert found.find_unread() is None
-    assert outfit().find_unread() is None
+    assert resources().find_unread() is None

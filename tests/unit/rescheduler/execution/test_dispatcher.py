@@ -13,10 +13,10 @@ from reberth.cluster.kinds import HISTORY
 from reberth.runtime import metrics
 from reberth.values import errors
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Equipment
-from rescheduler.execution.dispatcher import Carrier
+from rescheduler.execution.context import ExecutionContext
+from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.model.plan import Destination, PlannedMove
-from tests.support.rescheduler.crash_simulator import FakeApi, World, equip
+from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
 
@@ -40,31 +40,31 @@ def planned(pod: str = "web-1", *, uid: str | None = None, to: str = "n2") -> Pl
 
 
 class Hand:
-    """A carrier, what it is equipped with, and the ends that it told of."""
+    """A dispatcher, what it is equipped with, and the ends that it told of."""
 
-    def __init__(self, carrier: Carrier, equipment: Equipment, api: FakeApi) -> None:
-        self.carrier = carrier
-        self.equipment = equipment
+    def __init__(self, dispatcher: MoveDispatcher, context: ExecutionContext, api: FakeApi) -> None:
+        self.dispatcher = dispatcher
+        self.context = context
         self.api = api
         self.ends: list[tuple[str | None, bool]] = []
 
     def see_histories(self) -> None:
         history = self.api.world.history()
         found = [history] if history else []
-        self.equipment.sight.cache.replace(HISTORY, found, str(self.api.world.version))
+        self.context.mirror.cache.replace(HISTORY, found, str(self.api.world.version))
 
 
 @asynccontextmanager
 async def carrying(api: FakeApi, **changes: object) -> AsyncIterator[Hand]:
-    equipment = dataclasses.replace(equip(api.world, api), **changes)  # type: ignore[arg-type]
+    context = dataclasses.replace(make_context(api.world, api), **changes)  # type: ignore[arg-type]
     async with asyncio.TaskGroup() as group:
         hand: Hand
-        carrier = Carrier(
-            equipment,
+        dispatcher = MoveDispatcher(
+            context,
             group,
             on_end=lambda move, evicted: hand.ends.append((move.pod if move else None, evicted)),
         )
-        hand = Hand(carrier, equipment, api)
+        hand = Hand(dispatcher, context, api)
         yield hand
 
 
@@ -75,25 +75,25 @@ def said(metric: str, **labels: str) -> float:
 async def test_a_move_is_carried_to_its_end_and_counted() -> None:
     before = said("moves_total", policy="underUtilisedNodes", result="evicted")
     async with carrying(FakeApi(World())) as hand:
-        assert hand.carrier.begin(planned())
-        assert len(hand.carrier) == 1
+        assert hand.dispatcher.begin(planned())
+        assert len(hand.dispatcher) == 1
     assert hand.ends == [("shop/web-1", True)]
     assert len(hand.api.world.evictions) == 1
-    assert len(hand.carrier) == 0
+    assert len(hand.dispatcher) == 0
     assert said("moves_total", policy="underUtilisedNodes", result="evicted") == before + 1
-    assert list(hand.carrier.landings) == [True]
+    assert list(hand.dispatcher.landings) == [True]
 
 
 async def test_no_pod_and_no_workload_is_moved_twice_at_once() -> None:
     async with carrying(FakeApi(World())) as hand:
-        assert hand.carrier.begin(planned())
-        assert not hand.carrier.begin(planned())
-        assert not hand.carrier.begin(planned("web-2"))
+        assert hand.dispatcher.begin(planned())
+        assert not hand.dispatcher.begin(planned())
+        assert not hand.dispatcher.begin(planned("web-2"))
     assert len(hand.ends) == 1
 
 
 @pytest.mark.parametrize(
-    ("move", "halted", "rule"),
+    ("move", "stopped_by", "rule"),
     [
         (planned("web-9"), None, "NoSuchPod"),
         (planned(uid="uid-of-another"), None, "NoSuchPod"),
@@ -101,11 +101,11 @@ async def test_no_pod_and_no_workload_is_moved_twice_at_once() -> None:
     ],
 )
 async def test_what_is_not_so_any_more_drops_the_move(
-    move: PlannedMove, halted: Refused | None, rule: str
+    move: PlannedMove, stopped_by: Refused | None, rule: str
 ) -> None:
     before = said("moves_refused_total", rule=rule)
-    async with carrying(FakeApi(World()), halt=lambda _policy: halted) as hand:
-        hand.carrier.begin(move)
+    async with carrying(FakeApi(World()), stop_reason=lambda _policy: stopped_by) as hand:
+        hand.dispatcher.begin(move)
     assert hand.ends == [(move.pod, False)]
     assert hand.api.world.evictions == []
     assert hand.api.writes == 0
@@ -115,15 +115,15 @@ async def test_what_is_not_so_any_more_drops_the_move(
 async def test_a_move_that_is_broken_off_is_taken_on_by_the_next_cycle() -> None:
     api = FakeApi(World(), troubles={4: errors.Forbidden("write", "for a while")})
     async with carrying(api) as hand:
-        hand.carrier.begin(planned())
-        await hand.carrier.finished()
-        assert hand.carrier.failed
+        hand.dispatcher.begin(planned())
+        await hand.dispatcher.finished()
+        assert hand.dispatcher.failed
         assert hand.ends == [("shop/web-1", False)]
         hand.see_histories()
-        assert hand.carrier.has_orphans()
-        await hand.carrier.resume()
+        assert hand.dispatcher.has_orphans()
+        await hand.dispatcher.resume()
         hand.see_histories()
-        assert not hand.carrier.has_orphans()
+        assert not hand.dispatcher.has_orphans()
     history = api.world.history()
     assert history is not None
     assert not history.status.open
@@ -135,7 +135,7 @@ async def test_a_lost_lease_ends_all_moves() -> None:
 
     async def lead() -> None:
         async with carrying(api) as hand:
-            hand.carrier.begin(planned())
+            hand.dispatcher.begin(planned())
             await asyncio.sleep(60)
 
     with pytest.raises(ExceptionGroup) as ended:
@@ -146,17 +146,17 @@ async def test_a_lost_lease_ends_all_moves() -> None:
 
 async def test_the_moves_of_one_node_follow_each_other() -> None:
     async with carrying(FakeApi(World())) as hand:
-        assert hand.carrier.begin(planned())
-        assert hand.carrier.begin(msgspec.structs.replace(planned("db-1"), workload="Deployment/db"))
+        assert hand.dispatcher.begin(planned())
+        assert hand.dispatcher.begin(msgspec.structs.replace(planned("db-1"), workload="Deployment/db"))
         await asyncio.sleep(0.01)
-        assert (hand.carrier.waiting, hand.ends) == (1, [])
+        assert (hand.dispatcher.waiting, hand.ends) == (1, [])
     assert hand.ends == [("shop/web-1", True), ("shop/db-1", False)]
 
 
 async def test_who_waits_for_too_long_for_those_before_is_dropped() -> None:
     before = said("moves_refused_total", rule="PlanOld")
     async with carrying(FakeApi(World())) as hand:
-        hand.carrier._turns.take(("n1",))
-        hand.carrier.begin(planned())
+        hand.dispatcher._turns.take(("n1",))
+        hand.dispatcher.begin(planned())
     assert hand.ends == [("shop/web-1", False)]
     assert said("moves_refused_total", rule="PlanOld") == before + 1

@@ -16,7 +16,7 @@ from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
-from rescheduler.execution.recovery import resume
+from rescheduler.execution.recovery import resume_moves
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 from tests.support.rescheduler.crash_simulator import (
@@ -27,7 +27,7 @@ from tests.support.rescheduler.crash_simulator import (
     Lost,
     Overtaken,
     World,
-    equip,
+    make_context,
 )
 
 NO_BUDGET = errors.TooManyRequests("evict", "no", causes=[("DisruptionBudget", "none left", "")])
@@ -49,17 +49,17 @@ LATE = {2: Late("evict", "no answer within 30 s")}
 
 
 async def order_and_move(api: FakeApi) -> MoveReport:
-    equipment = equip(api.world, api)
-    order = await compose_order(equipment, "shop", "web-1", to=("n2", "n3"), reason="why not")
+    context = make_context(api.world, api)
+    order = await compose_order(context, "shop", "web-1", to=("n2", "n3"), reason="why not")
     assert isinstance(order, MoveOrder)
-    return await Executor(equipment).move(order)
+    return await Executor(context).move(order)
 
 
 async def take_over(api: FakeApi) -> None:
-    equipment = equip(api.world, api)
-    executor = Executor(equipment)
-    for one in (await resume(equipment, executor)).unfinished:
-        await executor.follow(one.case, one.entry)
+    context = make_context(api.world, api)
+    executor = Executor(context)
+    for one in (await resume_moves(context, executor)).unfinished:
+        await executor.follow(one.handle, one.entry)
 
 
 def check(world: World) -> None:
@@ -136,8 +136,8 @@ async def test_a_move_whose_debit_is_lost_is_undone_and_says_so() -> None:
         await order_and_move(FakeApi(world, dies_at=7))  # before the dry run
     del world.objects["moveledgers", "", "default"]
     api = FakeApi(world)
-    equipment = equip(world, api)
-    (report,) = (await resume(equipment, Executor(equipment))).reports
+    context = make_context(world, api)
+    (report,) = (await resume_moves(context, Executor(context))).reports
     assert report.refused
     assert report.refused.rule == "DebitLost"
     assert not world.evictions

@@ -13,11 +13,20 @@ from reberth.protocol.response import Page
 from reberth.values.duration import Duration
 from reberth.values.errors import ConfigurationError
 from reberth.values.refusal import Refused
-from rescheduler.execution.extenders import ENDPOINT_SLICES, NO_EXTENDER, EndpointSlice, Sought, asking
+from rescheduler.execution.extenders import (
+    ENDPOINT_SLICES,
+    NO_EXTENDER,
+    EndpointSlice,
+    ObjectVersion,
+    connect_to_extenders,
+)
 from rescheduler.settings import ClientTls, ExtenderAccess
 from tests.support.builders import as_record, meta
 
-SOUGHT = (Sought("nodes", "", "n1", "17"), Sought("evictionhistories", "shop", "deployment-web-1", "18"))
+SOUGHT = (
+    ObjectVersion("nodes", "", "n1", "17"),
+    ObjectVersion("evictionhistories", "shop", "deployment-web-1", "18"),
+)
 NOBODY = "127.0.0.1:1"
 
 
@@ -51,8 +60,8 @@ async def standing(extender: Extender) -> AsyncIterator[str]:
 
 async def ask(*addresses: str, api: Any = None, wait: float = 2.0, **access: Any) -> Refused | None:
     settings = ExtenderAccess(addresses=addresses, wait=Duration(wait), **access)
-    async with asking(cast("Api", api), settings) as asker:
-        return await asker.refuse_unseen(SOUGHT)
+    async with connect_to_extenders(cast("Api", api), settings) as extenders:
+        return await extenders.refuse_unseen(SOUGHT)
 
 
 async def test_every_extender_is_asked_for_both_objects() -> None:

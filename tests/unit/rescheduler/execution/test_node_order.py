@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rescheduler.execution.node_order import Turn, Turns
+from rescheduler.execution.node_order import NodeOrder, Turn
 
 pytestmark = pytest.mark.asyncio
 
@@ -21,7 +21,7 @@ async def see(turn: Turn) -> bool:
 
 @pytest.mark.looptime
 async def test_only_moves_that_share_a_node_wait_for_each_other() -> None:
-    turns = Turns()
+    turns = NodeOrder()
     first, second, apart, third = (
         turns.take(nodes) for nodes in (("a", "b"), ("a", "c"), ("d", "e"), ("c", "f"))
     )
@@ -37,14 +37,14 @@ async def test_only_moves_that_share_a_node_wait_for_each_other() -> None:
 
 @pytest.mark.looptime
 async def test_who_has_passed_on_holds_nobody_up() -> None:
-    turns = Turns()
+    turns = NodeOrder()
     turns.take(("a",)).pass_on()
     assert await see(turns.take(("a",)))
 
 
 @pytest.mark.looptime
 async def test_who_gives_up_waiting_lets_the_next_one_wait_for_the_first() -> None:
-    turns = Turns()
+    turns = NodeOrder()
     first, second, third = (turns.take(("a",)) for _ in range(3))
     assert not await see(second)
     second.pass_on()

@@ -11,7 +11,7 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import ANNOTATION
 from reberth.records import Node, OpenMove, Outcome, OwnerSpec, Pod
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import Equipment
+from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.model.plan import LandingScores
@@ -19,7 +19,7 @@ from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 from tests.support import builders
 from tests.support.memory.objects import web_pod
-from tests.support.rescheduler.crash_simulator import REPLICA_SETS, FakeApi, World, equip
+from tests.support.rescheduler.crash_simulator import REPLICA_SETS, FakeApi, World, make_context
 
 pytestmark = pytest.mark.looptime
 NO_ROOM = Refused("NoFeasibleDestination", "no node has room")
@@ -47,8 +47,8 @@ class Oracle:
         return self.scores
 
 
-def with_forecast(world: World, forecast: Oracle | None) -> Equipment:
-    return dataclasses.replace(equip(world, FakeApi(world)), forecast=forecast)
+def with_forecast(world: World, forecast: Oracle | None) -> ExecutionContext:
+    return dataclasses.replace(make_context(world, FakeApi(world)), forecast=forecast)
 
 
 async def wish(world: World, *to: str, forecast: Oracle | None = None) -> MoveOrder | Refused:
@@ -56,10 +56,10 @@ async def wish(world: World, *to: str, forecast: Oracle | None = None) -> MoveOr
 
 
 async def carry_out(world: World, *to: str, forecast: Oracle | None = None) -> MoveReport:
-    equipment = with_forecast(world, forecast)
-    order = await compose_order(equipment, "shop", "web-1", to=to, reason="why not")
+    context = with_forecast(world, forecast)
+    order = await compose_order(context, "shop", "web-1", to=to, reason="why not")
     assert isinstance(order, MoveOrder)
-    return await Executor(equipment).move(order)
+    return await Executor(context).move(order)
 
 
 async def test_an_order_knows_the_root_owner_and_the_usable_destinations_in_their_order() -> None:

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from rescheduler.execution.worker_thread import Mind, think, think_here
+from rescheduler.execution.worker_thread import WorkerThread, run_in_thread, run_inline
 
 
 async def test_the_answer_comes_from_another_thread() -> None:
-    assert await think(threading.get_ident) != threading.get_ident()
+    assert await run_in_thread(threading.get_ident) != threading.get_ident()
 
 
 async def test_what_goes_wrong_there_is_raised_here() -> None:
@@ -18,7 +18,7 @@ async def test_what_goes_wrong_there_is_raised_here() -> None:
         raise ValueError("a bad thought")
 
     with pytest.raises(ValueError, match="a bad thought"):
-        await think(fail)
+        await run_in_thread(fail)
 
 
 async def test_who_does_not_wait_any_more_goes_on_at_once() -> None:
@@ -28,7 +28,7 @@ async def test_who_does_not_wait_any_more_goes_on_at_once() -> None:
         release.wait(10)
         done.set()
 
-    task = asyncio.create_task(think(ponder))
+    task = asyncio.create_task(run_in_thread(ponder))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -42,7 +42,7 @@ def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
     release, threads = threading.Event(), threading.active_count()
 
     async def leave() -> None:
-        task = asyncio.create_task(think(lambda: release.wait(10)))
+        task = asyncio.create_task(run_in_thread(lambda: release.wait(10)))
         await asyncio.sleep(0)
         task.cancel()
 
@@ -55,7 +55,7 @@ def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
 
 
 async def test_a_mind_thinks_one_thought_at_a_time() -> None:
-    mind, at_once, most = Mind(), 0, 0
+    mind, at_once, most = WorkerThread(), 0, 0
 
     def ponder() -> None:
         nonlocal at_once, most
@@ -69,4 +69,4 @@ async def test_a_mind_thinks_one_thought_at_a_time() -> None:
 
 
 async def test_a_short_thought_needs_no_thread() -> None:
-    assert await think_here(threading.get_ident) == threading.get_ident()
+    assert await run_inline(threading.get_ident) == threading.get_ident()

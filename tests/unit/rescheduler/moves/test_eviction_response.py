@@ -9,7 +9,7 @@ from reberth.protocol.response import failure
 from reberth.values import errors
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
-from rescheduler.moves.eviction_response import Unsettled, read_answer
+from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
 
 NOW = 1000.0
 EVICTION = Asked("c", "POST", "/api/v1/namespaces/shop/pods/web-0/eviction", {}, "create", name="web-0")
@@ -84,15 +84,15 @@ def test_a_budgets_own_words_are_the_reason() -> None:
     ],
 )
 def test_a_fault_of_the_server_leaves_a_doubt(status: Status) -> None:
-    assert read_answer(answered(status), now=NOW) is Unsettled.IN_DOUBT
+    assert read_answer(answered(status), now=NOW) is UncertainAnswer.IN_DOUBT
 
 
 def test_no_answer_leaves_a_doubt_and_no_connection_leaves_none() -> None:
-    assert read_answer(errors.Unanswered("evict", "reset"), now=NOW) is Unsettled.IN_DOUBT
-    assert read_answer(errors.Unreadable("evict", "noise"), now=NOW) is Unsettled.IN_DOUBT
+    assert read_answer(errors.Unanswered("evict", "reset"), now=NOW) is UncertainAnswer.IN_DOUBT
+    assert read_answer(errors.Unreadable("evict", "noise"), now=NOW) is UncertainAnswer.IN_DOUBT
     assert read_answer(errors.Unreachable("evict", "refused"), now=NOW) == Refused("Unreachable", "refused")
 
 
 @pytest.mark.parametrize("status", [Status(404, "NotFound", "x"), status_bodies.conflict()])
 def test_another_pod_than_that_of_the_plan_is_looked_up(status: Status) -> None:
-    assert read_answer(answered(status), now=NOW) is Unsettled.PODS_STATE
+    assert read_answer(answered(status), now=NOW) is UncertainAnswer.PODS_STATE

@@ -14,35 +14,37 @@ from rescheduler.moves.handover_request import (
     LIFE,
     REQUEST,
     Annotations,
-    Answer,
-    Request,
-    amend,
+    HandoverAnswer,
+    HandoverRequest,
+    amend_answer,
+    answer_request,
     find_answer,
-    place,
-    prolong,
+    place_request,
+    prolong_request,
     read_answers,
     read_request,
-    refuse,
-    take,
-    withdraw,
+    refuse_request,
+    withdraw_request,
 )
 
 NOW = 1_800_000_000.0
-FIRST = Request("00000000000a", "shop", "web-1", "uid-1", ("n2", "n3"), "why not", write_time(NOW + LIFE))
+FIRST = HandoverRequest(
+    "00000000000a", "shop", "web-1", "uid-1", ("n2", "n3"), "why not", write_time(NOW + LIFE)
+)
 SECOND = replace(FIRST, id="00000000000b")
-YES = Answer(FIRST.id, "leader", FIRST.move, "deployment-web")
-NO = refuse(Answer(FIRST.id, "leader"), Refused("PDB", "the budget allows none"))
+YES = HandoverAnswer(FIRST.id, "leader", FIRST.move, "deployment-web")
+NO = refuse_request(HandoverAnswer(FIRST.id, "leader"), Refused("PDB", "the budget allows none"))
 OTHERS = {"reberth.dev/paused": "true"}
 
 
-def placed(request: Request = FIRST, annotations: Annotations = OTHERS) -> Annotations:
-    found = place(annotations, request, now=NOW)
+def placed(request: HandoverRequest = FIRST, annotations: Annotations = OTHERS) -> Annotations:
+    found = place_request(annotations, request, now=NOW)
     assert not isinstance(found, Refused)
     return found
 
 
-def taken(annotations: Annotations, answer: Answer) -> Annotations:
-    found = take(annotations, answer, now=NOW)
+def taken(annotations: Annotations, answer: HandoverAnswer) -> Annotations:
+    found = answer_request(annotations, answer, now=NOW)
     assert not isinstance(found, Refused)
     return found
 
@@ -84,9 +86,9 @@ def test_nothing_and_nonsense_are_no_requests_and_no_answers(annotations: Annota
 
 def test_one_request_waits_at_a_time_until_its_time_is_over() -> None:
     there = placed()
-    assert place(there, SECOND, now=NOW) == BUSY
-    assert read_request(placed(prolong(FIRST, NOW + 5), there)) == prolong(FIRST, NOW + 5)
-    late = place(there, SECOND, now=NOW + LIFE)
+    assert place_request(there, SECOND, now=NOW) == BUSY
+    assert read_request(placed(prolong_request(FIRST, NOW + 5), there)) == prolong_request(FIRST, NOW + 5)
+    late = place_request(there, SECOND, now=NOW + LIFE)
     assert not isinstance(late, Refused)
     assert read_request(late) == SECOND
 
@@ -94,33 +96,33 @@ def test_one_request_waits_at_a_time_until_its_time_is_over() -> None:
 def test_only_the_request_that_still_waits_is_answered_and_only_once() -> None:
     there = placed()
     after = taken(there, YES)
-    assert take(after, replace(YES, by="another"), now=NOW) == GONE
+    assert answer_request(after, replace(YES, by="another"), now=NOW) == GONE
     assert (
-        take(after, YES, now=NOW) == after
+        answer_request(after, YES, now=NOW) == after
     )  # the same answer, sent again because nobody heard that it arrived
-    assert take(placed(SECOND), YES, now=NOW) == GONE
-    assert take(OTHERS, YES, now=NOW) == GONE
-    assert take(placed(FIRST, after), YES, now=NOW) == GONE  # somebody has put it there again
+    assert answer_request(placed(SECOND), YES, now=NOW) == GONE
+    assert answer_request(OTHERS, YES, now=NOW) == GONE
+    assert answer_request(placed(FIRST, after), YES, now=NOW) == GONE  # somebody has put it there again
 
 
 def test_a_request_whose_time_is_over_can_be_refused_and_never_begun() -> None:
     there = placed()
-    assert take(there, YES, now=NOW + LIFE) == EXPIRED
-    refused = take(there, NO, now=NOW + LIFE)
+    assert answer_request(there, YES, now=NOW + LIFE) == EXPIRED
+    refused = answer_request(there, NO, now=NOW + LIFE)
     assert not isinstance(refused, Refused)
     assert read_request(refused) is None
 
 
 def test_a_request_is_withdrawn_by_who_has_made_it() -> None:
     there = placed()
-    assert withdraw(there, SECOND.id) == there
-    assert withdraw(there, FIRST.id) == OTHERS
-    assert withdraw(taken(there, YES), FIRST.id) == taken(there, YES)
+    assert withdraw_request(there, SECOND.id) == there
+    assert withdraw_request(there, FIRST.id) == OTHERS
+    assert withdraw_request(taken(there, YES), FIRST.id) == taken(there, YES)
 
 
 def test_a_later_no_takes_the_place_of_the_answer_alone() -> None:
     both = taken(placed(SECOND, taken(placed(), YES)), replace(YES, id=SECOND.id))
-    later = amend(both, NO)
+    later = amend_answer(both, NO)
     assert find_answer(later, FIRST.id) == NO
     assert find_answer(later, SECOND.id) == replace(YES, id=SECOND.id)
 
@@ -129,10 +131,10 @@ def test_answers_do_not_pile_up() -> None:
     annotations: Annotations = {}
     for number in range(20):
         request = replace(FIRST, id=f"{number:012x}")
-        annotations = taken(placed(request, annotations), Answer(request.id, "leader"))
+        annotations = taken(placed(request, annotations), HandoverAnswer(request.id, "leader"))
     assert [answer.id for answer in read_answers(annotations)] == [
         f"{number:012x}" for number in range(12, 20)
     ]
-    wordy = refuse(YES, Refused("NoFeasibleDestination", "x" * 100_000)).refused
+    wordy = refuse_request(YES, Refused("NoFeasibleDestination", "x" * 100_000)).refused
     assert wordy is not None
     assert len(wordy.reason) == 2000

@@ -11,7 +11,7 @@ from reberth.memory.history import Ending
 from reberth.records import OpenMove, Outcome, Owner, Phase
 from reberth.values.timestamp import write_time
 from rescheduler.model.plan import LandingScores
-from rescheduler.moves.outcome import Sighting, find_replacement, judge_replacement, see
+from rescheduler.moves.outcome import ControllerState, find_replacement, judge_replacement, observe_controller
 from tests.support import builders
 from tests.support.memory.objects import NOW, move, web_pod
 
@@ -65,7 +65,7 @@ def test_earlier_moves_choose_first_and_each_pod_serves_one_of_them() -> None:
 def judged(
     replacement: PodRow | None, *, now: float = NOW + 9, scores: LandingScores | None = None, **seen: Any
 ) -> Ending | None:
-    sighting = Sighting([replacement] if replacement else [])._replace(**seen)
+    sighting = ControllerState([replacement] if replacement else [])._replace(**seen)
     return judge_replacement(MOVED, replacement, sighting, scores=scores, now=now)
 
 
@@ -125,10 +125,12 @@ def test_nobody_wants_a_replacement() -> None:
 def test_a_controller_is_seen_with_its_own_pods_alone() -> None:
     owner = builders.as_record(Owner, {"metadata": builders.meta("web", "shop"), "spec": {"replicas": 3}})
     mine, other = row("mine"), row("other", owned_by=builders.owner("ReplicaSet", "api", uid="uid-api"))
-    assert see([mine, other], MOVED, owner) == Sighting([mine], replicas=3)
-    assert see([mine], MOVED, None) == Sighting([mine])
+    assert observe_controller([mine, other], MOVED, owner) == ControllerState([mine], replicas=3)
+    assert observe_controller([mine], MOVED, None) == ControllerState([mine])
 
 
 def test_an_unreadable_end_is_long_past() -> None:
     broken: OpenMove = replace(MOVED, expires_at="never")
-    assert judge_replacement(broken, None, Sighting([]), scores=None, now=NOW) == Ending(Outcome.PENDING)
+    assert judge_replacement(broken, None, ControllerState([]), scores=None, now=NOW) == Ending(
+        Outcome.PENDING
+    )

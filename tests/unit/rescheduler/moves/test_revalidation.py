@@ -29,7 +29,7 @@ from rescheduler.moves.revalidation import (
     NOT_BOUND,
     NOT_MIRRORED,
     TERMINATING,
-    Fresh,
+    FreshState,
     choose_usable,
     refuse_by_budgets,
     refuse_by_rules,
@@ -117,7 +117,7 @@ def ask_rules(
         move or opened(),
         destination,
         snapshot,
-        Fresh((), ledger),
+        FreshState((), ledger),
         policy=policy or ReschedulerPolicy(protections=ProtectionSettings(min_age=Duration(0))),
         schedulers=frozenset({"default-scheduler"}),
     )
