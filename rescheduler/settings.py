@@ -11,7 +11,7 @@ from reberth.client.watcher import WatchSettings
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.config import settings
 from reberth.config.settings import Section
-from reberth.forecast.extender import DEFAULTS, ExtenderSettings
+from reberth.forecast.extender import DEFAULTS, ExtenderForecastSettings
 from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration, arrange
 from reberth.memory.notes import BALANCE_LIFE
 from reberth.runtime.http_server import ServerSettings
@@ -112,7 +112,7 @@ def foreseeing(given: SchedulerSettings) -> Callable[[Version], Foreseeing]:
     if given.configuration:
         file = Path(given.configuration)
         configuration = settings.load(file, KubeSchedulerConfiguration, api_version=API_VERSION)
-    extender = settings.load(Path(given.extender), ExtenderSettings) if given.extender else DEFAULTS
+    extender = settings.load(Path(given.extender), ExtenderForecastSettings) if given.extender else DEFAULTS
 
     def foresee(version: Version) -> Foreseeing:
         known = read_version(given.kubernetes) if given.kubernetes else version

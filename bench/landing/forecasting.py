@@ -18,10 +18,10 @@ from bench.landing import crowding
 from bench.landing.crowding import PLAIN, RICH, SORTS, Crowd
 from bench.reading.arms import Failed
 from bench.reading.processes import resident
-from reberth.forecast.forecast import Forecast, forecast_next
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.forecast import Forecast, forecast_replacement
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.view import View, view_snapshot
 
 _GROUNDS = 5
 _OWNERS = 25
@@ -67,7 +67,7 @@ def _go_round(crowd: Crowd) -> dict[str, float]:
 
 
 def _begin(crowd: Crowd) -> View:
-    return view(Ground(crowd.snapshot, crowding.VERSION))
+    return view_snapshot(SnapshotFacts(crowd.snapshot, crowding.VERSION))
 
 
 def _many(crowd: Crowd) -> Sequence[int]:
@@ -86,7 +86,7 @@ def _ask_one_by_one(places: Iterable[int], seen: View) -> float:
 
 def _ask(places: Iterable[int], seen: View) -> None:
     for place in places:
-        found = forecast_next(place, seen, _SCHEDULER)
+        found = forecast_replacement(place, seen, _SCHEDULER)
         if not isinstance(found, Forecast) or not found.scores:
             raise Failed(f"pod {place} of the generated cluster fits nowhere")
 

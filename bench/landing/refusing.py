@@ -20,10 +20,10 @@ from reberth.cluster import snapshot
 from reberth.cluster.cache import Cache
 from reberth.cluster.resources import ALL
 from reberth.cluster.snapshot import Snapshot
-from reberth.forecast.forecast import Forecast, forecast_next
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.forecast import Forecast, forecast_replacement
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
-from reberth.forecast.state.view import view
+from reberth.forecast.state.view import view_snapshot
 
 _PATIENCE = 300.0
 _ROUNDS = 3
@@ -53,9 +53,9 @@ def _go_round(taken: Snapshot) -> dict[str, float]:
     figures = {}
     for sort in (LARGE, CHOOSY):
         places = taken.pods.within(sort)
-        seen, used = view(Ground(taken, crowding.VERSION)), time.process_time()
+        seen, used = view_snapshot(SnapshotFacts(taken, crowding.VERSION)), time.process_time()
         for place in places:
-            found = forecast_next(place, seen, _SCHEDULER)
+            found = forecast_replacement(place, seen, _SCHEDULER)
             if not isinstance(found, Forecast) or len(found.feasible):
                 raise Failed(f"{sort}/{taken.pods.rows[place].name} was to fit nowhere")
         figures[sort] = (time.process_time() - used) / len(places)

@@ -9,8 +9,8 @@ from reberth.cluster.kinds import POD, Kind
 from reberth.cluster.pods.requests import CPU, Version
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import take
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.view import view
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.view import view_snapshot
 from reberth.records import Pod, Record
 from rescheduler.observe.utilisation import shares
 
@@ -46,8 +46,8 @@ class Witness(Cache):
 
     def list_shares(self) -> list[float]:
         """Give what share of its cpu is requested on each node."""
-        ground = Ground(take(self, now=time.time()), _VERSION)
-        return [float(share) for share in shares(view(ground), CPU)]
+        facts = SnapshotFacts(take(self, now=time.time()), _VERSION)
+        return [float(share) for share in shares(view_snapshot(facts), CPU)]
 
     def count_above(self, high: float) -> int:
         return sum(share > high for share in self.list_shares())

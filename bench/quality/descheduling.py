@@ -60,7 +60,7 @@ class Sight:
 
 def look(seen: View, thresholds: Thresholds) -> Sight:
     """Sort the nodes into under- and over-utilised ones."""
-    usable = standing(seen.ground).usable
+    usable = standing(seen.facts).usable
     offered = seen.nodes.allocatable.main[_COUNTED].astype(float)
     used = seen.requested.main[_COUNTED].astype(float)
     mean = 100 * (used / offered)[:, usable].mean(axis=1)[:, None]
@@ -90,7 +90,7 @@ def run(course: Course, thresholds: Thresholds, *, most: int, dice: Random) -> N
 
 def _list_evictions(course: Course, sight: Sight, node: int, thresholds: Thresholds) -> Iterator[int]:
     """Evict from one source; who is evicted is gone before the next is looked at."""
-    snapshot = course.seen.ground.snapshot
+    snapshot = course.seen.facts.snapshot
     found = np.flatnonzero((course.seen.node == node) & course.seen.counted)
     evicted = 0
     for pod in sorted(found.tolist(), key=lambda pod: (int(snapshot.pods.priority[pod]), pod)):

@@ -23,16 +23,16 @@ class Table:
     def __init__(self, course: Course) -> None:
         self.course = course
         seen = course.seen
-        snapshot = seen.ground.snapshot
+        snapshot = seen.facts.snapshot
         self.pods: Ints = np.flatnonzero(seen.counted & ~course.protected)
         self.asked = snapshot.templates.requests.main[_COUNTED][:, snapshot.pods.template[self.pods]].astype(
             float
         )
         self.offered = seen.nodes.allocatable.main[_COUNTED].astype(float)
-        self.closed = np.zeros((len(self.pods), seen.ground.size), np.bool_)
+        self.closed = np.zeros((len(self.pods), seen.facts.size), np.bool_)
         self.sums = np.zeros(self.closed.shape)
         self.squares = np.zeros(self.closed.shape)
-        self.update(range(seen.ground.size))
+        self.update(range(seen.facts.size))
 
     def update(self, nodes: range | list[int]) -> None:
         """Look at some nodes again, and at the pods on them."""
@@ -40,7 +40,7 @@ class Table:
         self.used = seen.requested.main[_COUNTED].astype(float)
         self.shares = (self.used / self.offered).max(axis=0)
         self._fill(np.arange(len(self.pods)), np.asarray(nodes))
-        self._fill(rows, np.arange(seen.ground.size))
+        self._fill(rows, np.arange(seen.facts.size))
 
     def _fill(self, rows: Ints, nodes: Ints) -> None:
         source = self.course.seen.node[self.pods[rows]]

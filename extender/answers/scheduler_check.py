@@ -7,12 +7,12 @@ Not every plugin gives all its points, so a weight that is a little smaller may 
 
 from collections.abc import Iterator
 
-from reberth.forecast.state.profile import Extender, Profile, Scheduler
+from reberth.forecast.state.profile import ExtenderConfig, KubeScheduler, Profile
 
 AVOID = "/avoid"
 
 
-def find_faults(scheduler: Scheduler) -> list[str]:
+def find_faults(scheduler: KubeScheduler) -> list[str]:
     """Give what is wrong with the configuration, each fault in a line; none if all is well."""
     ours = [one for one in scheduler.extenders if one.url_prefix.rstrip("/").endswith(AVOID)]
     if len(ours) != 1:
@@ -26,7 +26,7 @@ def find_smallest_weight(profile: Profile, *, others: int) -> int:
     return sum(weight for _, weight in profile.scores) + others + 1
 
 
-def _faults_of(avoid: Extender) -> Iterator[str]:
+def _faults_of(avoid: ExtenderConfig) -> Iterator[str]:
     if not avoid.node_cache_capable:
         yield f"{AVOID} needs nodeCacheCapable: true, without it every call is refused"
     if not avoid.ignorable:
@@ -35,7 +35,7 @@ def _faults_of(avoid: Extender) -> Iterator[str]:
         yield f"{AVOID} needs a prioritizeVerb, without it no pod is drawn anywhere"
 
 
-def _faults_of_weight(avoid: Extender, scheduler: Scheduler, others: int) -> Iterator[str]:
+def _faults_of_weight(avoid: ExtenderConfig, scheduler: KubeScheduler, others: int) -> Iterator[str]:
     for profile in scheduler.profiles.values():
         needed = find_smallest_weight(profile, others=others)
         if avoid.weight < needed:

@@ -12,7 +12,7 @@ from reberth.cluster.object_files import Reading, from_objects
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.printouts import TextError
 from reberth.config import settings
-from reberth.forecast.state.profile import Scheduler, default_scheduler, parse_scheduler
+from reberth.forecast.state.profile import KubeScheduler, default_scheduler, parse_scheduler
 from reberth.values.errors import ConfigurationError
 from reberth.values.timestamp import TimeError, parse_time
 
@@ -36,7 +36,7 @@ def read_settings(path: str | None, default: S) -> S:
     return default if path is None else settings.parse(read_bytes(path), type(default), source=path)
 
 
-def read_scheduler(path: str | None, version: Version) -> Scheduler:
+def read_scheduler(path: str | None, version: Version) -> KubeScheduler:
     """Read the scheduler's configuration; without a file it is an unconfigured one."""
     if path is None:
         return default_scheduler(version)

@@ -20,17 +20,17 @@ from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import PodRow
 from reberth.forecast.extender import (
     DEFAULTS,
-    Memory,
-    OwnExtender,
-    find_own,
-    list_foreign,
+    ReberthExtender,
+    SnapshotMemory,
+    find_reberth_extenders,
+    list_other_extenders,
 )
-from reberth.forecast.forecast import Victim, forecast, forecast_next, forecast_rarely
+from reberth.forecast.forecast import Victim, forecast, forecast_replacement, forecast_with_stale_cache
 from reberth.forecast.output import NEXT, PENDING, Json, describe, tabulate
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import ask_pending
-from reberth.forecast.state.profile import Scheduler
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import read_pending_pod
+from reberth.forecast.state.profile import KubeScheduler
+from reberth.forecast.state.view import View, view_snapshot
 from reberth.values.timestamp import write_time
 
 _PROVEN: tuple[Version, ...] = ((1, 35), (1, 36))
@@ -40,8 +40,8 @@ class Question(NamedTuple):
     """Everything that an answer depends on."""
 
     seen: View
-    scheduler: Scheduler
-    advisers: tuple[OwnExtender, ...]
+    scheduler: KubeScheduler
+    extenders: tuple[ReberthExtender, ...]
     victim: Victim | None
 
 
@@ -72,11 +72,11 @@ def answer(arguments: argparse.Namespace) -> str:
     scheduler = read_scheduler(arguments.scheduler_config, version)
     reading = read_objects(arguments.cluster, now=now, version=version)
     _warn(reading, scheduler, version)
-    ground = Ground(reading.snapshot, version)
-    memory = Memory(ground, read_settings(arguments.extender_settings, DEFAULTS))
-    seen, advisers = view(ground), find_own(scheduler, memory)
+    facts = SnapshotFacts(reading.snapshot, version)
+    memory = SnapshotMemory(facts, read_settings(arguments.extender_settings, DEFAULTS))
+    seen, extenders = view_snapshot(facts), find_reberth_extenders(scheduler, memory)
     places = list(_find_pods(seen, arguments.pods, pending=arguments.pending))
-    question = Question(seen, scheduler, advisers, arguments.victim and Victim(arguments.victim))
+    question = Question(seen, scheduler, extenders, arguments.victim and Victim(arguments.victim))
     pods = dict(_describe(place, question) for place in places)
     if arguments.output == "wide":
         return tabulate(pods)
@@ -84,7 +84,7 @@ def answer(arguments: argparse.Namespace) -> str:
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
 
 
-def _warn(reading: Reading, scheduler: Scheduler, version: Version) -> None:
+def _warn(reading: Reading, scheduler: KubeScheduler, version: Version) -> None:
     """Say what the answer does without."""
     if version not in _PROVEN:
         proven = " and ".join(map(_write_version, _PROVEN))
@@ -93,7 +93,7 @@ def _warn(reading: Reading, scheduler: Scheduler, version: Version) -> None:
         sys.stderr.write(f"reberth: passed over: {fault}\n")
     if not len(reading.snapshot.nodes.names):
         sys.stderr.write("reberth: there is no node among the objects\n")
-    for extender in list_foreign(scheduler):
+    for extender in list_other_extenders(scheduler):
         sys.stderr.write(f"reberth: extender {extender} is not known here: taken to have no say\n")
 
 
@@ -103,20 +103,20 @@ def _write_version(version: Version) -> str:
 
 def _describe(place: int, question: Question) -> tuple[str, Json]:
     """Forecast one pod alone, as if no other pod moved."""
-    seen, scheduler, advisers, victim = question
-    snapshot = seen.ground.snapshot
+    seen, scheduler, extenders, victim = question
+    snapshot = seen.facts.snapshot
     row = snapshot.pods.rows[place]
     name = f"{row.namespace}/{row.name}"
     if row.node is None:
-        found = forecast(ask_pending(seen.ground, place), seen, scheduler, advisers=advisers)
+        found = forecast(read_pending_pod(seen.facts, place), seen, scheduler, extenders=extenders)
         return name, describe(found, snapshot, state=PENDING)
-    found = forecast_next(place, seen, scheduler, victim=victim, advisers=advisers)
-    rare = () if victim else forecast_rarely(place, seen, scheduler, advisers=advisers)
+    found = forecast_replacement(place, seen, scheduler, victim=victim, extenders=extenders)
+    rare = () if victim else forecast_with_stale_cache(place, seen, scheduler, extenders=extenders)
     return name, describe(found, snapshot, state=NEXT, rare=rare)
 
 
 def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:
-    pods = seen.ground.snapshot.pods
+    pods = seen.facts.snapshot.pods
     if not names and not pending:
         raise UsageError("name a pod, or ask for all that wait with --pending")
     for name in names:

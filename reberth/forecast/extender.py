@@ -15,9 +15,9 @@ import numpy as np
 
 from reberth.cluster.columns import Indices, Ints
 from reberth.cluster.kinds import HISTORY, JOB, REPLICA_SET, SCORE, Kind
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
-from reberth.forecast.state.profile import Extender, Scheduler
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
+from reberth.forecast.state.profile import ExtenderConfig, KubeScheduler
 from reberth.forecast.state.verdict import Refusal
 from reberth.forecast.state.view import View
 from reberth.memory.addon_scores import MOST_GRADE, Grades, Rows, ScoreSettings
@@ -47,38 +47,38 @@ _OWNED: dict[str, Kind[Any, Any]] = {kind.name: kind for kind in (REPLICA_SET, J
 _POINTS_OF_A_GRADE = 10
 
 
-class ExtenderSettings(msgspec.Struct, frozen=True):
+class ExtenderForecastSettings(msgspec.Struct, frozen=True):
     """What a landing depends on of the extender's settings; the rest of its file is passed over."""
 
     advice: AdviceSettings = ALL_SIGNALS
     scores: ScoreSettings = ScoreSettings()
 
 
-DEFAULTS = ExtenderSettings()
+DEFAULTS = ExtenderForecastSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class SnapshotMemory:
     """What is remembered in a snapshot, and which signals of it are given."""
 
-    ground: Ground
-    settings: ExtenderSettings = DEFAULTS
+    facts: SnapshotFacts
+    settings: ExtenderForecastSettings = DEFAULTS
 
-    def opine(self, asked: Asked) -> Opinion:
-        now = self.ground.snapshot.now
+    def advise(self, incoming: IncomingPod) -> Opinion:
+        now = self.facts.snapshot.now
         return form_opinion(
             self.remembered,
-            _meta_of(asked, now),
-            owners=self._find_owner(asked),
-            replicas=self._find_replicas(asked),
+            _meta_of(incoming, now),
+            owners=self._find_owner(incoming),
+            replicas=self._find_replicas(incoming),
             now=now,
             settings=self.settings.advice,
         )
 
     @cached_property
     def remembered(self) -> Remembered:
-        snapshot, remembered = self.ground.snapshot, Remembered(self.settings.scores)
-        remembered.put_first(zip(snapshot.nodes.records, self.ground.judged, strict=True))
+        snapshot, remembered = self.facts.snapshot, Remembered(self.settings.scores)
+        remembered.put_first(zip(snapshot.nodes.records, self.facts.judged, strict=True))
         for history in snapshot.of(HISTORY):
             remembered.put_history(history)
         for score in snapshot.of(SCORE):
@@ -88,93 +88,93 @@ class Memory:
     def rank(self, opinion: Opinion) -> Ranks:
         """Rank all nodes of the snapshot by what is to be avoided."""
         find = partial(rank_avoiding, self.remembered, opinion, self._rows)
-        return find() if _is_about_nodes(opinion) else self.ground.once(("ranks", self), find)
+        return find() if _is_about_nodes(opinion) else self.facts.once(("ranks", self), find)
 
     def grade(self, opinion: Opinion) -> Grades:
         """Grade all nodes of the snapshot by what add-ons think of them, and by what was lost there."""
         find = partial(grade_scores, self.remembered, opinion, self._rows)
         weights = tuple(opinion.choice.weights.items())
-        return find() if _is_about_nodes(opinion) else self.ground.once(("grades", self, weights), find)
+        return find() if _is_about_nodes(opinion) else self.facts.once(("grades", self, weights), find)
 
     @cached_property
     def _rows(self) -> Rows:
         """Give the row of each node of the snapshot."""
-        return self.remembered.locate(self.ground.snapshot.nodes.names)
+        return self.remembered.locate(self.facts.snapshot.nodes.names)
 
-    def _find_owner(self, asked: Asked) -> dict[str, ObjectMeta]:
+    def _find_owner(self, incoming: IncomingPod) -> dict[str, ObjectMeta]:
         """Give the mirrored controller of a pod if it may have an owner itself."""
-        controller = asked.controller
+        controller = incoming.controller
         kind = _OWNED.get(controller.kind) if controller else None
         if controller is None or kind is None:
             return {}
-        found = self.ground.snapshot.of(kind).by_uid(controller.uid, near=asked.namespace)
+        found = self.facts.snapshot.of(kind).by_uid(controller.uid, near=incoming.namespace)
         return {controller.uid: found.metadata} if found else {}
 
-    def _find_replicas(self, asked: Asked) -> dict[str, list[Replica]]:
+    def _find_replicas(self, incoming: IncomingPod) -> dict[str, list[Replica]]:
         """Give the replicas beside the pod where there is anything to draw them to."""
-        controller = asked.controller
+        controller = incoming.controller
         if controller is None or not self.remembered.moves_of(controller.uid):
             return {}
-        rows, uid = self.ground.snapshot.pods.rows, controller.uid
-        return {uid: [replica_of(rows[pod]) for pod in self.ground.pods_of(self.ground.templates_of(uid))]}
+        rows, uid = self.facts.snapshot.pods.rows, controller.uid
+        return {uid: [replica_of(rows[pod]) for pod in self.facts.pods_of(self.facts.templates_of(uid))]}
 
 
 @dataclass(frozen=True, eq=False)
-class OwnExtender:
+class ReberthExtender:
     """One of our paths, as kube-scheduler asks it."""
 
-    memory: Memory
+    memory: SnapshotMemory
     path: str
     refuses: bool
     weight: int
     move: OpenMove | None = None
 
-    def moving(self, move: OpenMove) -> "OwnExtender":
+    def moving(self, move: OpenMove) -> "ReberthExtender":
         """Answer as if this move were open: the pod is drawn to its destinations, and its source noted."""
         return replace(self, move=move)
 
-    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
+    def filter(self, incoming: IncomingPod, view: View, nodes: Indices) -> Sequence[Refusal]:
         if not self.refuses or self.path != AVOID:
             return ()
-        opinion, names = self._opine(asked), view.nodes.names
+        opinion, names = self._advise(incoming), view.nodes.names
         if not opinion.strictly_noted:
             return ()
         refused = refuse_nodes(opinion, [names[node] for node in nodes.tolist()])
-        numbers = np.arange(view.ground.size)
+        numbers = np.arange(view.facts.size)
         return [
             Refusal(why.reason, numbers == view.nodes.index[name], final=True)
             for name, why in refused.items()
         ]
 
-    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+    def prioritize(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
         del view
         if not self.weight:
             return np.zeros(len(nodes), np.int64)
         if self.path == AVOID:
-            grades = grade_ranks(self.memory.rank(self._opine(asked)).take(nodes))
+            grades = grade_ranks(self.memory.rank(self._advise(incoming)).take(nodes))
         else:
-            grades = self.memory.grade(self._opine(asked)).take(nodes)
+            grades = self.memory.grade(self._advise(incoming)).take(nodes)
         return np.multiply(grades, self.weight * _POINTS_OF_A_GRADE, dtype=np.int64)
 
-    def prefer(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+    def rank(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
         if self.path != AVOID or not self.weight:
-            return self.weigh(asked, view, nodes)
-        ranks = self.memory.rank(self._opine(asked)).take(nodes)
+            return self.prioritize(incoming, view, nodes)
+        ranks = self.memory.rank(self._advise(incoming)).take(nodes)
         return ranks.astype(np.int64) * MOST_GRADE * self.weight * _POINTS_OF_A_GRADE
 
-    def _opine(self, asked: Asked) -> Opinion:
-        opinion = self.memory.opine(asked)
+    def _advise(self, incoming: IncomingPod) -> Opinion:
+        opinion = self.memory.advise(incoming)
         if self.move is None:
             return opinion
         noted = {**opinion.noted, self.move.from_: (_note_of(self.move),)}
         return msgspec.structs.replace(opinion, drawn_by=self.move, noted=noted)
 
 
-def find_own(scheduler: Scheduler, memory: Memory) -> tuple[OwnExtender, ...]:
+def find_reberth_extenders(scheduler: KubeScheduler, memory: SnapshotMemory) -> tuple[ReberthExtender, ...]:
     """Find the extenders of the scheduler that are ours, by the path that it asks."""
     found = [(_path_of(extender), extender) for extender in scheduler.extenders]
     return tuple(
-        OwnExtender(
+        ReberthExtender(
             memory, path, bool(extender.filter_verb), extender.weight if extender.prioritize_verb else 0
         )
         for path, extender in found
@@ -182,26 +182,26 @@ def find_own(scheduler: Scheduler, memory: Memory) -> tuple[OwnExtender, ...]:
     )
 
 
-def list_foreign(scheduler: Scheduler) -> list[str]:
+def list_other_extenders(scheduler: KubeScheduler) -> list[str]:
     """List the extenders that are not ours: what they say cannot be known."""
     return [each.url_prefix for each in scheduler.extenders if _path_of(each) not in {AVOID, SCORES}]
 
 
-def _path_of(extender: Extender) -> str:
+def _path_of(extender: ExtenderConfig) -> str:
     return urlsplit(extender.url_prefix).path.strip("/")
 
 
-def _meta_of(asked: Asked, now: float) -> ObjectMeta:
+def _meta_of(incoming: IncomingPod, now: float) -> ObjectMeta:
     """Give what the extender reads of a pod; one that is yet to be made is made now."""
-    row = asked.row
-    meta = asked.template.pod.metadata
+    row = incoming.row
+    meta = incoming.template.pod.metadata
     return ObjectMeta(
-        name=asked.name,
-        namespace=asked.namespace,
-        uid="" if asked.is_next else asked.uid,
-        creation_timestamp=write_time(now if asked.is_next else row.created),
-        resource_version="" if asked.is_next else str(row.version),
-        labels=asked.labels,
+        name=incoming.name,
+        namespace=incoming.namespace,
+        uid="" if incoming.is_next else incoming.uid,
+        creation_timestamp=write_time(now if incoming.is_next else row.created),
+        resource_version="" if incoming.is_next else str(row.version),
+        labels=incoming.labels,
         annotations=row.annotations,
         owner_references=meta.owner_references,
     )

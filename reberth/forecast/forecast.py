@@ -12,9 +12,9 @@ from reberth.cluster.columns import Indices, Ints
 from reberth.cluster.pods.identity import BARE_POD
 from reberth.cluster.rows import PodRow
 from reberth.forecast.chances import Chances, count_wanted, find_chances
-from reberth.forecast.cycle import Feasibility, Scores, check, score
-from reberth.forecast.state.incoming_pod import Asked, ask_next
-from reberth.forecast.state.profile import DEFAULT_SCHEDULER, Profile, Scheduler
+from reberth.forecast.cycle import Feasibility, NodeScores, check, score
+from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
+from reberth.forecast.state.profile import DEFAULT_SCHEDULER, KubeScheduler, Profile
 from reberth.forecast.state.verdict import Refusal, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 
@@ -36,16 +36,16 @@ class Victim(Enum):
         return order[: order.index(self)]
 
 
-class Adviser(Protocol):
+class ExtenderModel(Protocol):
     """An extender that kube-scheduler asks, as far as it is known here."""
 
-    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
+    def filter(self, incoming: IncomingPod, view: View, nodes: Indices) -> Sequence[Refusal]:
         """Tell which of the nodes it refuses, and why."""
 
-    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+    def prioritize(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
         """Give what it adds to the total of each of the nodes, if it is asked about all of them."""
 
-    def prefer(self, asked: Asked, view: View, nodes: Indices) -> Ints:
+    def rank(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
         """Give what puts the nodes in their order, whichever of them it is asked about."""
 
 
@@ -53,13 +53,13 @@ class Adviser(Protocol):
 class Forecast:
     """What kube-scheduler would do with a pod. All arrays stand by the feasible nodes."""
 
-    asked: Asked
+    incoming: IncomingPod
     feasible: Indices
-    scores: Scores | None  # none where at most one node is feasible: then nobody asks for scores
+    scores: NodeScores | None  # none where at most one node is feasible: then nobody asks for scores
     totals: Ints
     refusals: tuple[Refusal, ...]
     find_chances: Callable[[], Chances] = field(repr=False)
-    said: Mapping[Adviser, Ints] = field(default_factory=dict)  # what each adviser adds to the totals
+    said: Mapping[ExtenderModel, Ints] = field(default_factory=dict)  # what each adviser adds to the totals
     rejected: str | None = None
 
     @cached_property
@@ -82,63 +82,65 @@ class Forecast:
 
 
 def forecast(
-    asked: Asked, view: View, scheduler: Scheduler, *, advisers: Sequence[Adviser] = ()
+    incoming: IncomingPod, view: View, scheduler: KubeScheduler, *, extenders: Sequence[ExtenderModel] = ()
 ) -> Forecast | Unforeseeable:
     """Tell where the pod would land if it were scheduled on the cluster as this view shows it."""
-    profile = profile_of(asked, scheduler)
+    profile = profile_of(incoming, scheduler)
     if isinstance(profile, Unforeseeable):
         return profile
-    found = check(asked, view, profile, among=scheduler.profiles)
+    found = check(incoming, view, profile, among=scheduler.profiles)
     if isinstance(found, Unforeseeable):
         return found
     if isinstance(found, Rejected):
-        return _nowhere(asked, view, (), found.reason)
+        return _nowhere(incoming, view, (), found.reason)
     passed = int(np.count_nonzero(found.fits))
-    found = _ask_advisers(asked, view, found, advisers)
-    feasible = _find_feasible(asked, view, found)
-    scores = score(asked, view, profile, feasible) if len(feasible) > 1 else None
+    found = _ask_advisers(incoming, view, found, extenders)
+    feasible = _find_feasible(incoming, view, found)
+    scores = score(incoming, view, profile, feasible) if len(feasible) > 1 else None
     if isinstance(scores, Rejected):
-        return _nowhere(asked, view, found.refusals, scores.reason)
-    said = {adviser: adviser.weigh(asked, view, feasible) for adviser in advisers if scores}
+        return _nowhere(incoming, view, found.refusals, scores.reason)
+    said = {extender: extender.prioritize(incoming, view, feasible) for extender in extenders if scores}
     totals: Ints = sum(said.values(), scores.totals if scores else np.zeros(len(feasible), np.int64))
-    wanted = count_wanted(view.ground.size, profile.percentage)
-    order = partial(_prefer, asked, view, scores, advisers) if scores and wanted < passed else lambda: totals
+    wanted = count_wanted(view.facts.size, profile.percentage)
+    order = (
+        partial(_prefer, incoming, view, scores, extenders) if scores and wanted < passed else lambda: totals
+    )
     refused = passed - int(np.count_nonzero(found.fits))
     chances = partial(_find_chances, order, wanted, refused)
-    return Forecast(asked, feasible, scores, totals, found.refusals, chances, said)
+    return Forecast(incoming, feasible, scores, totals, found.refusals, chances, said)
 
 
-def forecast_next(
+def forecast_replacement(
     place: int,
     view: View,
-    scheduler: Scheduler,
+    scheduler: KubeScheduler,
     *,
     victim: Victim | None = None,
-    advisers: Sequence[Adviser] = (),
+    extenders: Sequence[ExtenderModel] = (),
 ) -> Forecast | Unforeseeable:
     """Tell where the next incarnation of a pod would land.
 
     What the old one does meanwhile its owner decides, if nobody says it.
     """
-    row = view.ground.snapshot.pods.rows[place]
+    row = view.facts.snapshot.pods.rows[place]
     if row.template.controller is None:
         return Unforeseeable(BARE_POD.reason)
-    asked = ask_next(view.ground, place)
+    incoming = predict_replacement(view.facts, place)
     match victim or expect_victim(row):
         case Victim.GONE:
             view = view.without(place)
         case Victim.TERMINATING:
             view = view.with_leaving(place)
-    return forecast(asked, view, scheduler, advisers=advisers)
+    return forecast(incoming, view, scheduler, extenders=extenders)
 
 
-def forecast_rarely(
-    place: int, view: View, scheduler: Scheduler, *, advisers: Sequence[Adviser] = ()
+def forecast_with_stale_cache(
+    place: int, view: View, scheduler: KubeScheduler, *, extenders: Sequence[ExtenderModel] = ()
 ) -> tuple[Forecast, ...]:
     """Tell where it would land if kube-scheduler is behind with the end of the old pod, as it rarely is."""
-    row = view.ground.snapshot.pods.rows[place]
+    row = view.facts.snapshot.pods.rows[place]
     found = (
-        forecast_next(place, view, scheduler, victim=victim, advisers=advisers)
+        forecast_replacement(place, view, scheduler, victim=victim, extenders=extenders)
         for victim in expect_victim(row).earlier
     )
     return tuple(one for one in found if isinstance(one, Forecast) and len(one.feasible))
@@ -155,40 +157,46 @@ def expect_victim(row: PodRow) -> Victim:
     return Victim.GONE if is_gone else Victim.TERMINATING
 
 
-def profile_of(asked: Asked, scheduler: Scheduler) -> Profile | Unforeseeable:
+def profile_of(incoming: IncomingPod, scheduler: KubeScheduler) -> Profile | Unforeseeable:
     """Give the profile that schedules the pod."""
-    name = asked.template.spec.scheduler_name or DEFAULT_SCHEDULER
+    name = incoming.template.spec.scheduler_name or DEFAULT_SCHEDULER
     profile = scheduler.profiles.get(name)
     return profile or Unforeseeable(f"no profile of the scheduler is called {name}")
 
 
-def _ask_advisers(asked: Asked, view: View, found: Feasibility, advisers: Sequence[Adviser]) -> Feasibility:
-    for adviser in advisers:
-        for refusal in adviser.refuse(asked, view, np.flatnonzero(found.fits).astype(np.int32)):
+def _ask_advisers(
+    incoming: IncomingPod, view: View, found: Feasibility, extenders: Sequence[ExtenderModel]
+) -> Feasibility:
+    for extender in extenders:
+        for refusal in extender.filter(incoming, view, np.flatnonzero(found.fits).astype(np.int32)):
             found = Feasibility(found.fits & ~refusal.nodes, (*found.refusals, refusal))
     return found
 
 
-def _find_feasible(asked: Asked, view: View, found: Feasibility) -> Indices:
+def _find_feasible(incoming: IncomingPod, view: View, found: Feasibility) -> Indices:
     """Give the feasible nodes; a node that the pod is nominated for is tried first, and alone."""
-    nominated = view.nodes.index.get(asked.nominated or "")
+    nominated = view.nodes.index.get(incoming.nominated or "")
     if nominated is not None and found.fits[nominated]:
         return np.array([nominated], np.int32)
     return np.flatnonzero(found.fits).astype(np.int32)
 
 
-def _prefer(asked: Asked, view: View, scores: Scores, advisers: Sequence[Adviser]) -> Ints:
+def _prefer(
+    incoming: IncomingPod, view: View, scores: NodeScores, extenders: Sequence[ExtenderModel]
+) -> Ints:
     """Order the nodes as they win, whichever of them kube-scheduler finds."""
-    return sum((adviser.prefer(asked, view, scores.nodes) for adviser in advisers), scores.totals)
+    return sum((extender.rank(incoming, view, scores.nodes) for extender in extenders), scores.totals)
 
 
 def _find_chances(order: Callable[[], Ints], wanted: int, refused: int) -> Chances:
     return find_chances(order(), wanted, refused=refused)
 
 
-def _nowhere(asked: Asked, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:
+def _nowhere(incoming: IncomingPod, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:
     """Nobody gets the pod: every node is refused for the one reason."""
     nobody: Indices = np.zeros(0, np.int32)
-    everywhere = Refusal(reason, np.ones(view.ground.size, np.bool_))
+    everywhere = Refusal(reason, np.ones(view.facts.size, np.bool_))
     none: Ints = np.zeros(0, np.int64)
-    return Forecast(asked, nobody, None, none, (*refusals, everywhere), lambda: np.zeros(0), rejected=reason)
+    return Forecast(
+        incoming, nobody, None, none, (*refusals, everywhere), lambda: np.zeros(0), rejected=reason
+    )

@@ -19,7 +19,7 @@ from reberth.forecast.plugins.node_rules import (
     score_taints,
 )
 from reberth.forecast.plugins.topology_spread import refuse_spread, score_spread
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import (
     Arguments,
     BalanceArguments,
@@ -30,35 +30,37 @@ from reberth.forecast.state.plugin_args import (
     VolumeBindingArguments,
 )
 from reberth.forecast.state.profile import Profile
-from reberth.forecast.state.verdict import FITS, Rejected, Verdict
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected
 from reberth.forecast.state.view import View
 from reberth.forecast.volumes.binding import refuse_unbound_volumes, score_volumes
 from reberth.forecast.volumes.limits import refuse_volume_limits
 from reberth.forecast.volumes.restrictions import refuse_restricted_volumes
 from reberth.forecast.volumes.zone import refuse_volume_zones
 
-Filter = Callable[[Asked, View, Profile], Verdict]
-Score = Callable[[Asked, View, Indices, Profile], Ints | Rejected | None]
+Filter = Callable[[IncomingPod, View, Profile], FilterVerdict]
+Score = Callable[[IncomingPod, View, Indices, Profile], Ints | Rejected | None]
 
 A = TypeVar("A", bound=Arguments)
 
 
-def _argued(refuse: Callable[[Asked, View, A], Verdict], name: str, kind: type[A]) -> Filter:
-    return lambda asked, view, profile: refuse(asked, view, _read(profile, name, kind))
+def _argued(refuse: Callable[[IncomingPod, View, A], FilterVerdict], name: str, kind: type[A]) -> Filter:
+    return lambda incoming, view, profile: refuse(incoming, view, _read(profile, name, kind))
 
 
-def _plain(refuse: Callable[[Asked, View], Verdict]) -> Filter:
-    return lambda asked, view, profile: refuse(asked, view)  # noqa: ARG005 - it has no arguments
+def _plain(refuse: Callable[[IncomingPod, View], FilterVerdict]) -> Filter:
+    return lambda incoming, view, profile: refuse(incoming, view)  # noqa: ARG005 - it has no arguments
 
 
 def _argued_score(
-    score: Callable[[Asked, View, Indices, A], Ints | Rejected | None], name: str, kind: type[A]
+    score: Callable[[IncomingPod, View, Indices, A], Ints | Rejected | None], name: str, kind: type[A]
 ) -> Score:
-    return lambda asked, view, feasible, profile: score(asked, view, feasible, _read(profile, name, kind))
+    return lambda incoming, view, feasible, profile: score(
+        incoming, view, feasible, _read(profile, name, kind)
+    )
 
 
-def _plain_score(score: Callable[[Asked, View, Indices], Ints | None]) -> Score:
-    return lambda asked, view, feasible, profile: score(asked, view, feasible)  # noqa: ARG005 - likewise
+def _plain_score(score: Callable[[IncomingPod, View, Indices], Ints | None]) -> Score:
+    return lambda incoming, view, feasible, profile: score(incoming, view, feasible)  # noqa: ARG005 - likewise
 
 
 def _read(profile: Profile, name: str, kind: type[A]) -> A:
@@ -70,7 +72,7 @@ def _read(profile: Profile, name: str, kind: type[A]) -> A:
 
 FILTERS: dict[str, Filter] = {
     "NodeUnschedulable": _plain(refuse_unschedulable),
-    "NodeName": lambda asked, view, profile: FITS,  # noqa: ARG005 - who asks has no node yet
+    "NodeName": lambda incoming, view, profile: FITS,  # noqa: ARG005 - who asks has no node yet
     "TaintToleration": _plain(refuse_tainted),
     "NodeAffinity": _argued(refuse_unmatched, "NodeAffinity", NodeAffinityArguments),
     "NodePorts": _plain(refuse_taken_ports),
@@ -92,7 +94,7 @@ SCORES: dict[str, Score] = {
     "VolumeBinding": _argued_score(score_volumes, "VolumeBinding", VolumeBindingArguments),
     "PodTopologySpread": _argued_score(score_spread, "PodTopologySpread", SpreadArguments),
     "InterPodAffinity": _argued_score(score_pod_affinity, "InterPodAffinity", PodAffinityArguments),
-    "DynamicResources": lambda asked, view, feasible, profile: None,  # noqa: ARG005 - see its filter
+    "DynamicResources": lambda incoming, view, feasible, profile: None,  # noqa: ARG005 - see its filter
     "NodeResourcesBalancedAllocation": _argued_score(
         score_balance, "NodeResourcesBalancedAllocation", BalanceArguments
     ),

@@ -8,13 +8,18 @@ from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.cycle import score
-from reberth.forecast.extender import DEFAULTS, ExtenderSettings, Memory, find_own
+from reberth.forecast.extender import (
+    DEFAULTS,
+    ExtenderForecastSettings,
+    SnapshotMemory,
+    find_reberth_extenders,
+)
 from reberth.forecast.forecast import profile_of
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import ask_next
-from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import predict_replacement
+from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.verdict import Rejected, Unforeseeable
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.view import View, view_snapshot
 from reberth.records import OpenMove, Pod
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import BROKEN_RULES, LandingScores
@@ -28,8 +33,8 @@ class Foreseeing:
     """The forecast for this version of Kubernetes, this scheduler and our extender's settings."""
 
     version: Version
-    scheduler: Scheduler
-    extender: ExtenderSettings = DEFAULTS
+    scheduler: KubeScheduler
+    extender: ExtenderForecastSettings = DEFAULTS
 
     @property
     def schedulers(self) -> frozenset[str]:
@@ -41,7 +46,7 @@ class Foreseeing:
         if isinstance(prospect, Refused):
             return prospect
         names, records = snapshot.nodes.names, snapshot.nodes.records
-        noted = self._remember(prospect.seen.ground).opine(prospect.forecast.asked).noted
+        noted = self._remember(prospect.seen.facts).advise(prospect.forecast.incoming).noted
         good = [judge_node(records[node]) is None and names[node] not in noted for node in prospect.nodes]
         chosen = prospect.feasible & np.array(good) & (prospect.nodes != prospect.source)
         if not chosen.any():
@@ -68,14 +73,14 @@ class Foreseeing:
         place, nodes = _find_replacement(snapshot, move, landed_on), snapshot.nodes.index
         if place is None or move.from_ not in nodes or landed_on not in nodes:
             return None
-        asked = ask_next(seen.ground, place)
-        profile = profile_of(asked, self.scheduler)
+        incoming = predict_replacement(seen.facts, place)
+        profile = profile_of(incoming, self.scheduler)
         if isinstance(profile, Unforeseeable):
             return None
         both = np.array(sorted({nodes[move.from_], nodes[landed_on]}), np.int32)
         prospect = look_ahead(place, seen, self._outlook(seen))
         listed = both if isinstance(prospect, Refused) else np.union1d(prospect.nodes, both).astype(np.int32)
-        found = score(asked, seen.without(place), profile, listed)
+        found = score(incoming, seen.without(place), profile, listed)
         if isinstance(found, Rejected):
             return None
         totals = dict(zip(listed.tolist(), found.totals.tolist(), strict=True))
@@ -91,13 +96,13 @@ class Foreseeing:
         return Refused(NO_FEASIBLE_DESTINATION, found.reason) if isinstance(found, Refused) else found
 
     def _see(self, snapshot: Snapshot) -> View:
-        return view(Ground(snapshot, self.version))
+        return view_snapshot(SnapshotFacts(snapshot, self.version))
 
     def _outlook(self, seen: View) -> Outlook:
-        return Outlook(self.scheduler, find_own(self.scheduler, self._remember(seen.ground)))
+        return Outlook(self.scheduler, find_reberth_extenders(self.scheduler, self._remember(seen.facts)))
 
-    def _remember(self, ground: Ground) -> Memory:
-        return ground.once("memory", lambda: Memory(ground, self.extender))
+    def _remember(self, facts: SnapshotFacts) -> SnapshotMemory:
+        return facts.once("memory", lambda: SnapshotMemory(facts, self.extender))
 
 
 def _may_return(prospect: Prospect | Refused, source: int) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 
 from reberth.cluster.columns import Indices
 from reberth.forecast.forecast import forecast
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import ask_pending
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import read_pending_pod
 from reberth.forecast.state.verdict import Unforeseeable
 from reberth.forecast.state.view import View
 from rescheduler.observe.prospects import Outlook
@@ -20,8 +20,8 @@ _MOST = 100
 
 def place_waiting(seen: View, outlook: Outlook) -> View:
     """See the pods that wait where they will land, in the order in which kube-scheduler takes them."""
-    rows, hopeless, forecasts = seen.ground.snapshot.pods.rows, set(), 0
-    for place in _list_waiting(seen.ground).tolist():
+    rows, hopeless, forecasts = seen.facts.snapshot.pods.rows, set(), 0
+    for place in _list_waiting(seen.facts).tolist():
         alike = (rows[place].template, rows[place].own)
         if alike in hopeless:
             continue
@@ -36,23 +36,25 @@ def place_waiting(seen: View, outlook: Outlook) -> View:
     return seen
 
 
-def _list_waiting(ground: Ground) -> Indices:
+def _list_waiting(facts: SnapshotFacts) -> Indices:
     """List the pods that kube-scheduler may bind at any moment: the most important first, then the oldest."""
-    pods = ground.snapshot.pods
+    pods = facts.snapshot.pods
     nowhere = np.flatnonzero((pods.node < 0) & ~pods.terminating)
-    waiting = nowhere[[_is_queued(ground, place) for place in nowhere.tolist()]] if len(nowhere) else nowhere
+    waiting = nowhere[[_is_queued(facts, place) for place in nowhere.tolist()]] if len(nowhere) else nowhere
     order = np.lexsort((waiting, pods.created[waiting], -pods.priority[waiting]))
     return waiting[order].astype(np.int32)
 
 
-def _is_queued(ground: Ground, place: int) -> bool:
-    row = ground.snapshot.pods.rows[place]
+def _is_queued(facts: SnapshotFacts, place: int) -> bool:
+    row = facts.snapshot.pods.rows[place]
     return row.node is None and not row.is_finished and not row.template.spec.scheduling_gates
 
 
 def _find_landing(place: int, seen: View, outlook: Outlook) -> int | None:
     """Tell where a pod lands; a node that it is nominated for stands already in all forecasts."""
-    found = forecast(ask_pending(seen.ground, place), seen, outlook.scheduler, advisers=outlook.advisers)
+    found = forecast(
+        read_pending_pod(seen.facts, place), seen, outlook.scheduler, extenders=outlook.extenders
+    )
     if isinstance(found, Unforeseeable) or not len(found.feasible):
         return None
     return int(found.best[0])

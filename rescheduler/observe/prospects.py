@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.forecast.chances import Chances, count_wanted, find_chances
-from reberth.forecast.cycle import Scores, Weighing, score, score_again
-from reberth.forecast.extender import AVOID, Memory, OwnExtender
-from reberth.forecast.forecast import Forecast, forecast_next, profile_of
-from reberth.forecast.state.incoming_pod import Asked
-from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.cycle import NodeScores, PluginScorer, score, score_again
+from reberth.forecast.extender import AVOID, ReberthExtender, SnapshotMemory
+from reberth.forecast.forecast import Forecast, forecast_replacement, profile_of
+from reberth.forecast.state.incoming_pod import IncomingPod
+from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.verdict import Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 from reberth.memory.advice import Opinion
@@ -36,21 +36,21 @@ _FEWEST, _MOST = 3, 64
 class Outlook:
     """The scheduler that decides, and our extender as far as it is asked."""
 
-    scheduler: Scheduler
-    advisers: tuple[OwnExtender, ...] = ()
+    scheduler: KubeScheduler
+    extenders: tuple[ReberthExtender, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class OpinionOnce(Memory):
+class OpinionOnce(SnapshotMemory):
     """Forms the opinion of one pod once, however many ask for it one after another."""
 
-    _last: dict[Asked, Opinion] = field(default_factory=dict, repr=False)
+    _last: dict[IncomingPod, Opinion] = field(default_factory=dict, repr=False)
 
-    def opine(self, asked: Asked) -> Opinion:
-        if asked not in self._last:
+    def advise(self, incoming: IncomingPod) -> Opinion:
+        if incoming not in self._last:
             self._last.clear()
-            self._last[asked] = super().opine(asked)
-        return self._last[asked]
+            self._last[incoming] = super().advise(incoming)
+        return self._last[incoming]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Prospect:
     place: int
     source: int
     nodes: Indices
-    scores: Scores
+    scores: NodeScores
     gains: Ints
     forecast: Forecast
     wanted: int  # so many feasible nodes are enough for kube-scheduler
@@ -99,17 +99,17 @@ class Prospect:
 
 def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
     """See what would follow if a pod were moved, while nobody draws its replacement."""
-    found = forecast_next(place, seen, outlook.scheduler, advisers=outlook.advisers)
+    found = forecast_replacement(place, seen, outlook.scheduler, extenders=outlook.extenders)
     if isinstance(found, Unforeseeable):
         return Refused(CANNOT_FORECAST, found.reason)
-    profile = profile_of(found.asked, outlook.scheduler)
+    profile = profile_of(found.incoming, outlook.scheduler)
     if isinstance(profile, Unforeseeable):
         return Refused(CANNOT_FORECAST, profile.reason)
     if not len(found.feasible):
         return Refused(NO_FEASIBLE_NODE, _say_refusals(found))
     source = int(seen.node[place])
     nodes = _insert(found.feasible, source)
-    ask = Weighing(found.asked, seen.without(place), profile)
+    ask = PluginScorer(found.incoming, seen.without(place), profile)
     scores = score_again(ask, found.scores, nodes, source) if found.scores else score(*ask, nodes)
     if isinstance(scores, Rejected):
         return Refused(CANNOT_FORECAST, scores.reason)
@@ -122,20 +122,20 @@ def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
         scores,
         totals - totals[np.searchsorted(nodes, source)],
         found,
-        count_wanted(seen.ground.size, profile.percentage),
+        count_wanted(seen.facts.size, profile.percentage),
     )
 
 
-def draw(prospect: Prospect, destinations: Indices, advisers: Sequence[OwnExtender]) -> Prospect:
+def draw(prospect: Prospect, destinations: Indices, extenders: Sequence[ReberthExtender]) -> Prospect:
     """See where the pod would land if its move were open: our extender draws it, if it is asked at all.
 
     It is asked about the nodes that kube-scheduler has found, and draws to the best destination among these.
     So the destinations stand above all other nodes, in their order, unless the extender weighs too little.
     """
     found, totals = prospect.forecast, prospect.forecast.totals.copy()
-    for adviser in advisers:
-        if adviser.path == AVOID and found.scores is not None:
-            said, signals = _weigh(prospect, found.feasible, adviser), adviser.memory.settings.advice
+    for extender in extenders:
+        if extender.path == AVOID and found.scores is not None:
+            said, signals = _weigh(prospect, found.feasible, extender), extender.memory.settings.advice
             is_source = found.feasible == prospect.source
             totals -= np.where(is_source & signals.notes, said, 0)
             if signals.draw:
@@ -144,21 +144,21 @@ def draw(prospect: Prospect, destinations: Indices, advisers: Sequence[OwnExtend
     return replace(prospect, drawn=find_chances(totals, prospect.wanted))
 
 
-def find_avoided(prospect: Prospect, advisers: Sequence[OwnExtender]) -> Bools:
+def find_avoided(prospect: Prospect, extenders: Sequence[ReberthExtender]) -> Bools:
     """Tell which of the nodes our extender keeps the pod away from: it draws nobody there."""
     avoided = np.zeros(len(prospect.nodes), np.bool_)
-    for adviser in advisers:
-        if adviser.path == AVOID:
-            said = _weigh(prospect, prospect.nodes, adviser)
+    for extender in extenders:
+        if extender.path == AVOID:
+            said = _weigh(prospect, prospect.nodes, extender)
             avoided |= said < said.max(initial=0)
     return avoided
 
 
-def _weigh(prospect: Prospect, nodes: Indices, adviser: OwnExtender) -> Ints:
+def _weigh(prospect: Prospect, nodes: Indices, extender: ReberthExtender) -> Ints:
     found = prospect.forecast
-    if nodes is found.feasible and adviser in found.said:
-        return found.said[adviser]
-    return adviser.weigh(found.asked, prospect.seen, nodes)
+    if nodes is found.feasible and extender in found.said:
+        return found.said[extender]
+    return extender.prioritize(found.incoming, prospect.seen, nodes)
 
 
 def _raise(totals: Ints, places: Indices, points: int) -> Ints:

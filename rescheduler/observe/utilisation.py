@@ -16,7 +16,7 @@ from reberth.cluster.node_lifecycle import Leaving
 from reberth.cluster.pods.requests import CPU, MEMORY
 from reberth.cluster.tabulating import seal
 from reberth.forecast.plugins.node_resources import column
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View
 from rescheduler.observe.view_cache import Lately
 
@@ -52,11 +52,11 @@ class Bounds:
     def find_hot(self, seen: View) -> Bools:
         """Tell which nodes are over-utilised in any resource."""
         hot: Bools = np.any(self.uses(seen) > self.high, axis=0)
-        return np.logical_and(hot, standing(seen.ground).usable)
+        return np.logical_and(hot, standing(seen.facts).usable)
 
     def find_cold(self, seen: View) -> Bools:
         """Tell which nodes are under-utilised in all resources."""
-        return self.find_little_used(seen) & standing(seen.ground).usable
+        return self.find_little_used(seen) & standing(seen.facts).usable
 
     def find_little_used(self, seen: View) -> Bools:
         """Tell of which nodes that is true, whether they stay or go."""
@@ -64,9 +64,9 @@ class Bounds:
         return little
 
 
-def standing(ground: Ground) -> Standing:
+def standing(facts: SnapshotFacts) -> Standing:
     """Tell which nodes are here to stay, and which are going."""
-    return ground.once("standing", lambda: _judge(ground))
+    return facts.once("standing", lambda: _judge(facts))
 
 
 def shares(seen: View, resource: str) -> Shares:
@@ -87,9 +87,9 @@ def set_bounds(
         lows.append(_amounts(offered, max(floor, 0.0)))
         highs.append(_amounts(offered, min(ceiling, 1.0)))
     offered = _rows(seen, resources, offered=True)
-    counted = (offered > 0) & standing(seen.ground).usable
+    counted = (offered > 0) & standing(seen.facts).usable
     part = np.divide(1.0, offered, out=np.zeros(offered.shape), where=counted)
-    size = seen.ground.size
+    size = seen.facts.size
     endless = np.where(offered > 0, offered, np.inf)
     return Bounds(resources, seal(_stack(lows, size)), seal(_stack(highs, size)), seal(part), seal(endless))
 
@@ -112,7 +112,7 @@ def measure_excess(seen: View, bounds: Bounds) -> float:
 
 def measure_spread(seen: View) -> float:
     """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
-    larger = seen.by_node("larger share", _find_larger, standing(seen.ground).nodes)
+    larger = seen.by_node("larger share", _find_larger, standing(seen.facts).nodes)
     return float(larger.std()) if len(larger) else 0.0
 
 
@@ -122,13 +122,13 @@ def _find_larger(seen: View, nodes: Indices) -> Shares:
 
 def count_on_leaving(seen: View) -> int:
     """Count the pods on nodes that are going."""
-    leaving = standing(seen.ground).leaving
+    leaving = standing(seen.facts).leaving
     return int(leaving[seen.node[seen.counted]].sum())
 
 
-def _judge(ground: Ground) -> Standing:
-    usable = np.array([verdict is None for verdict in ground.judged], np.bool_)
-    leaving = np.array([isinstance(verdict, Leaving) for verdict in ground.judged], np.bool_)
+def _judge(facts: SnapshotFacts) -> Standing:
+    usable = np.array([verdict is None for verdict in facts.judged], np.bool_)
+    leaving = np.array([isinstance(verdict, Leaving) for verdict in facts.judged], np.bool_)
     return Standing(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
 
 
@@ -142,21 +142,21 @@ def _divide(seen: View, resource: str, nodes: Indices | slice) -> Shares:
 def _column(seen: View, resource: str, *, offered: bool) -> Ints:
     found = column(seen.nodes.allocatable if offered else seen.requested, resource)
     if found is None:
-        return np.zeros(seen.ground.size, np.int64)
-    return found if offered else found - _find_leaving(seen.ground, resource)
+        return np.zeros(seen.facts.size, np.int64)
+    return found if offered else found - _find_leaving(seen.facts, resource)
 
 
-def _find_leaving(ground: Ground, resource: str) -> Ints:
+def _find_leaving(facts: SnapshotFacts, resource: str) -> Ints:
     """Give what terminating pods still hold: it must not drive more pods off their node."""
-    return ground.once(("leaving", resource), lambda: _add_up_leaving(ground, resource))
+    return facts.once(("leaving", resource), lambda: _add_up_leaving(facts, resource))
 
 
-def _add_up_leaving(ground: Ground, resource: str) -> Ints:
-    snapshot = ground.snapshot
+def _add_up_leaving(facts: SnapshotFacts, resource: str) -> Ints:
+    snapshot = facts.snapshot
     pods = snapshot.pods
     leaving = np.flatnonzero(pods.counted & pods.terminating)
     requests = column(snapshot.templates.requests, resource)
-    total = np.zeros(ground.size, np.int64)
+    total = np.zeros(facts.size, np.int64)
     if requests is not None:
         np.add.at(total, pods.node[leaving], requests[pods.template[leaving]])
     return seal(total)
@@ -168,12 +168,12 @@ def _stack(columns: list[Ints], size: int) -> Ints:
 
 def _rows(seen: View, resources: tuple[str, ...], *, offered: bool) -> Ints:
     found = [_column(seen, name, offered=offered) for name in resources]
-    return _stack(found, seen.ground.size)
+    return _stack(found, seen.facts.size)
 
 
 def _mean(seen: View, resource: str, offered: Ints) -> float:
     """Give the mean of the nodes that offer the resource, whatever their sizes."""
-    counted = standing(seen.ground).usable & (offered > 0)
+    counted = standing(seen.facts).usable & (offered > 0)
     return float(shares(seen, resource)[counted].mean()) if counted.any() else 0.0
 
 

@@ -146,7 +146,7 @@ def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, seen: V
     names = sorted({(each.policy, each.cause) for each, _ in batches})
     rank = np.array([names.index((each.policy, each.cause)) for each, _ in batches], np.int32)
     ties = np.empty(len(pods), np.int64)
-    ties[np.lexsort((rank[batch], pods, seen.ground.snapshot.pods.priority[pods]))] = np.arange(len(pods))
+    ties[np.lexsort((rank[batch], pods, seen.facts.snapshot.pods.priority[pods]))] = np.arange(len(pods))
     return ties
 
 
@@ -166,5 +166,5 @@ def _merge(near: NDArray[Any], rest: NDArray[Any], is_near: Bools) -> NDArray[An
 def _find_again(pods: Indices, seen: View, looked_at: frozenset[str]) -> Bools:
     if not looked_at:
         return np.zeros(len(pods), np.bool_)
-    rows = seen.ground.snapshot.pods.rows
+    rows = seen.facts.snapshot.pods.rows
     return np.fromiter((rows[pod].uid in looked_at for pod in pods.tolist()), np.bool_, len(pods))

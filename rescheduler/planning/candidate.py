@@ -116,7 +116,7 @@ def _choose(
 def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tuple[Bools, Refused]]:
     """Tell which nodes may be moved onto, rule by rule, and what is said where a rule leaves none."""
     yield cycle.may_enter[prospect.nodes], ONLY_LEAVING
-    avoided = find_avoided(prospect, cycle.outlook.advisers)
+    avoided = find_avoided(prospect, cycle.outlook.extenders)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
     left = _find_left(prospect, cycle, draft)
     yield ~left, Refused("Undoes", "a pod of the same owner was moved off every node that fits")
@@ -127,7 +127,7 @@ def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tupl
 
 def _find_left(prospect: Prospect, cycle: Cycle, draft: Draft) -> Bools:
     """Tell which nodes pods of the same controller were moved off."""
-    controller = prospect.forecast.asked.controller
+    controller = prospect.forecast.incoming.controller
     uid = controller.uid if controller else ""
     index = prospect.seen.nodes.index
     moves = (*cycle.memory.moves_of(uid), *draft.planned.get(uid, ()))
@@ -144,7 +144,7 @@ def _appraise(
     preferred: Promises | None,
 ) -> Accepted | Refused:
     destinations = list_destinations(prospect, chosen, preferred=preferred)
-    drawn = draw(prospect, destinations, cycle.outlook.advisers)
+    drawn = draw(prospect, destinations, cycle.outlook.extenders)
     chance = drawn.chance_among(prospect.nodes[chosen])
     refused = _refuse_landing(drawn, chance)
     if refused:
@@ -192,7 +192,7 @@ def _accept(candidate: _Candidate, cycle: Cycle, draft: Draft) -> Accepted | Ref
 
 def _remember(candidate: _Candidate, cycle: Cycle) -> Moved:
     drawn, rest, now = candidate.drawn, cycle.settings.rest, cycle.now
-    controller, names = drawn.forecast.asked.controller, drawn.seen.nodes.names
+    controller, names = drawn.forecast.incoming.controller, drawn.seen.nodes.names
     paid_back = now + find_rest(candidate.worth, rest)
     return Moved(
         controller.uid if controller else "",

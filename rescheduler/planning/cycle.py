@@ -8,10 +8,15 @@ import numpy as np
 from reberth.cluster.columns import Bools
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
-from reberth.forecast.extender import DEFAULTS, ExtenderSettings, find_own, list_foreign
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.profile import Scheduler
-from reberth.forecast.state.view import View, view
+from reberth.forecast.extender import (
+    DEFAULTS,
+    ExtenderForecastSettings,
+    find_reberth_extenders,
+    list_other_extenders,
+)
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.profile import KubeScheduler
+from reberth.forecast.state.view import View, view_snapshot
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import find_brakes, find_pauses
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
@@ -40,8 +45,8 @@ class World:
     """
 
     version: Version
-    scheduler: Scheduler
-    extender: ExtenderSettings = DEFAULTS
+    scheduler: KubeScheduler
+    extender: ExtenderForecastSettings = DEFAULTS
     ages: Mapping[str, float] = field(default_factory=dict)
     landings: tuple[bool, ...] | None = None
     brakes: tuple[Refused, ...] = ()
@@ -101,11 +106,12 @@ class Cycle:
         rival = find_rivals(self.seen.nodes.records)
         scheduler = self.outlook.scheduler
         foreign = [
-            f"extender {each} is not known here: taken to have no say" for each in list_foreign(scheduler)
+            f"extender {each} is not known here: taken to have no say"
+            for each in list_other_extenders(scheduler)
         ]
         if rival:
             stopped.append(f"another rescheduler is active: taint {rival}")
-        if not self.outlook.advisers:
+        if not self.outlook.extenders:
             stopped.append(
                 "the scheduler does not ask Reberth's extender: nothing draws pods to their destinations"
             )
@@ -116,9 +122,11 @@ def begin_cycle(
     snapshot: Snapshot, settings: ReschedulerPolicy, memory: PlanMemory | None, world: World
 ) -> Cycle:
     """Set everything up for one plan."""
-    ground = Ground(snapshot, world.version)
-    outlook = Outlook(world.scheduler, find_own(world.scheduler, OpinionOnce(ground, world.extender)))
-    seen, policies = place_waiting(view(ground), outlook), settings.policies
+    facts = SnapshotFacts(snapshot, world.version)
+    outlook = Outlook(
+        world.scheduler, find_reberth_extenders(world.scheduler, OpinionOnce(facts, world.extender))
+    )
+    seen, policies = place_waiting(view_snapshot(facts), outlook), settings.policies
     rules = set_rules(policies.broken_rules, world.scheduler)
     utilisation, hot = under_utilised_nodes.begin(seen, policies.under_utilised_nodes, memory)
     context = Context(
@@ -146,7 +154,7 @@ def begin_cycle(
         made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
         memory=PlanMemory(hot, before.moved),
         looked_at=before.looked_at,
-        may_enter=standing(ground).usable,
+        may_enter=standing(facts).usable,
         brakes=(*world.brakes, *find_brakes(context, ages=world.ages, landings=world.landings)),
         pauses=find_pauses(context),
     )

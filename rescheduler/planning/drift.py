@@ -11,12 +11,12 @@ from msgspec import Meta
 
 from reberth.cluster.snapshot import Snapshot
 from reberth.config.settings import Section
-from reberth.forecast.extender import Memory, find_own
+from reberth.forecast.extender import SnapshotMemory, find_reberth_extenders
 from reberth.forecast.forecast import forecast
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import ask_pending
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import read_pending_pod
 from reberth.forecast.state.verdict import Unforeseeable
-from reberth.forecast.state.view import view
+from reberth.forecast.state.view import view_snapshot
 from reberth.values.duration import Percentage
 from reberth.values.refusal import Refused
 from rescheduler.planning.cycle import World
@@ -52,9 +52,11 @@ def judge_binding(binding: Binding, snapshot: Snapshot, world: World) -> bool | 
     place, node = snapshot.pods.by_uid(binding.uid), snapshot.nodes.index.get(binding.node)
     if place is None or node is None:
         return None
-    ground = Ground(snapshot, world.version)
-    advisers = find_own(world.scheduler, Memory(ground, world.extender))
-    found = forecast(ask_pending(ground, place), view(ground), world.scheduler, advisers=advisers)
+    facts = SnapshotFacts(snapshot, world.version)
+    extenders = find_reberth_extenders(world.scheduler, SnapshotMemory(facts, world.extender))
+    found = forecast(
+        read_pending_pod(facts, place), view_snapshot(facts), world.scheduler, extenders=extenders
+    )
     if isinstance(found, Unforeseeable):
         return None
     if found.chance_of(node) == 0:

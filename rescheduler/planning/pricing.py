@@ -33,8 +33,8 @@ def gather_facts(place: int, seen: View, context: Context, *, chance: float) -> 
 
 def _find_share(place: int, seen: View) -> float:
     """Give the part of its node that the pod takes, of cpu or of memory, whichever is larger."""
-    template = seen.ground.snapshot.pods.template[place]
+    template = seen.facts.snapshot.pods.template[place]
     rows = [RESOURCES.index(CPU), RESOURCES.index(MEMORY)]
-    asked = seen.ground.snapshot.templates.requests.main[rows, template]
+    asked = seen.facts.snapshot.templates.requests.main[rows, template]
     offered = seen.nodes.allocatable.main[rows, seen.node[place]]
     return float(np.divide(asked, offered, out=np.zeros(2), where=offered > 0).max())

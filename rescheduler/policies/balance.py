@@ -37,7 +37,7 @@ class Balance:
 def find_balance(bounds: Bounds, seen: View) -> Balance:
     """Measure the nodes by the resources that have bounds."""
     used, endless = bounds.uses(seen), bounds.endless
-    largest, usable = find_largest(used, endless), standing(seen.ground).usable
+    largest, usable = find_largest(used, endless), standing(seen.facts).usable
     return Balance(used, endless, largest, float(largest[usable].mean()) if usable.any() else 0.0)
 
 

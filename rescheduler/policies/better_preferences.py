@@ -20,9 +20,9 @@ from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugin_registry import FILTERS, SCORES
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked, ask_next
-from reberth.forecast.state.profile import DEFAULT_SCHEDULER, Profile, Scheduler
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
+from reberth.forecast.state.profile import DEFAULT_SCHEDULER, KubeScheduler, Profile
 from reberth.forecast.state.verdict import Refusal, Rejected
 from reberth.forecast.state.view import View
 from reberth.records import PodSpec
@@ -70,16 +70,16 @@ class BetterPreferences:
     """The policy, at work on one snapshot."""
 
     settings: PreferenceSettings
-    scheduler: Scheduler
+    scheduler: KubeScheduler
     name: str = BETTER_PREFERENCES
     _known: Lately[_Wishes | None] = field(default_factory=Lately, repr=False)
 
     def propose(self, seen: View) -> Iterator[Proposals]:
-        ground = seen.ground
-        alike = seen.counted_among(ground.pods_of(self._list_wishing(ground)))
+        facts = seen.facts
+        alike = seen.counted_among(facts.pods_of(self._list_wishing(facts)))
         promises = self._find_promises(alike, seen)
         better = promises > 0
-        rows = ground.snapshot.pods.rows
+        rows = facts.snapshot.pods.rows
         yield Proposals(
             BETTER_PREFERENCES,
             BETTER_PREFERENCES,
@@ -98,19 +98,19 @@ class BetterPreferences:
         """kube-scheduler's points say it."""
 
     def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
-        template = int(seen.ground.snapshot.pods.template[proposal.pod])
-        wishes = self._read(self._number(seen.ground)[template], template, seen)
+        template = int(seen.facts.snapshot.pods.template[proposal.pod])
+        wishes = self._read(self._number(seen.facts)[template], template, seen)
         if wishes is None:
             return _FULL
         fits = wishes.allowed & ~self._refuse(template, seen, ("NodeResourcesFit",))
         better = fits & (wishes.points > wishes.points[seen.node[proposal.pod]])
-        if (better & standing(seen.ground).usable).any():
+        if (better & standing(seen.facts).usable).any():
             return None
         return ONLY_LEAVING if better.any() else _FULL
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
         del proposal
-        row = prospect.seen.ground.snapshot.pods.rows[prospect.place]
+        row = prospect.seen.facts.snapshot.pods.rows[prospect.place]
         names = self._list_plugins(row.template.spec)
         rows = [points for name, points in prospect.scores.plugins.items() if name in names]
         points = np.sum([np.zeros(len(prospect.nodes), np.int64), *rows], axis=0)
@@ -119,22 +119,22 @@ class BetterPreferences:
 
     def _find_promises(self, pods: Indices, seen: View) -> Promises:
         """Tell by how many points the best node meets more wishes of each pod than its own."""
-        templates, promises = seen.ground.snapshot.pods.template[pods], np.zeros(len(pods))
-        for number, theirs in group(self._number(seen.ground)[templates]):
+        templates, promises = seen.facts.snapshot.pods.template[pods], np.zeros(len(pods))
+        for number, theirs in group(self._number(seen.facts)[templates]):
             wishes = self._read(number, int(templates[theirs[0]]), seen)
             if wishes is not None:
                 promises[theirs] = wishes.best - wishes.points[seen.node[pods[theirs]]]
         return promises
 
-    def _number(self, ground: Ground) -> Indices:
+    def _number(self, facts: SnapshotFacts) -> Indices:
         """Number the wishes: those that nodes alone can meet are the same for all who ask for the same."""
-        return ground.once(("wishes by number", self.settings), lambda: self._compare(ground))
+        return facts.once(("wishes by number", self.settings), lambda: self._compare(facts))
 
-    def _compare(self, ground: Ground) -> Indices:
+    def _compare(self, facts: SnapshotFacts) -> Indices:
         numbers: dict[Hashable, int] = {}
-        found = np.zeros(len(ground.snapshot.templates.all), np.int32)
-        for template in self._list_wishing(ground):
-            key = self._describe(ground.snapshot.templates.all[template]) or template
+        found = np.zeros(len(facts.snapshot.templates.all), np.int32)
+        for template in self._list_wishing(facts):
+            key = self._describe(facts.snapshot.templates.all[template]) or template
             found[template] = numbers.setdefault(key, len(numbers))
         return seal(found)
 
@@ -149,35 +149,39 @@ class BetterPreferences:
 
     def _read(self, number: int, template: int, seen: View) -> _Wishes | None:
         """Give wishes by their number, of which the template has some, found once for all that share them."""
-        spec = seen.ground.snapshot.templates.all[template].spec
+        spec = seen.facts.snapshot.templates.all[template].spec
         if self._list_plugins(spec) == (NODE_AFFINITY,):
             key = ("wishes met", number, self.settings)
-            return seen.ground.once(key, lambda: self._find(template, seen))
+            return seen.facts.once(key, lambda: self._find(template, seen))
         return self._known.once(seen, number, lambda: self._find(template, seen))
 
     def _find(self, template: int, seen: View) -> _Wishes | None:
-        asked = _ask(template, seen)
-        profile = self._find_profile(asked)
-        points = _score(asked, seen, profile, self._list_plugins(asked.template.spec)) if profile else None
+        incoming = _ask(template, seen)
+        profile = self._find_profile(incoming)
+        points = (
+            _score(incoming, seen, profile, self._list_plugins(incoming.template.spec)) if profile else None
+        )
         if points is None:
             return None
         allowed = ~self._refuse(template, seen, _UNCHANGING)
         return _Wishes(points, allowed, _find_most(points, allowed))
 
-    def _find_profile(self, asked: Asked) -> Profile | None:
-        return self.scheduler.profiles.get(asked.template.spec.scheduler_name or DEFAULT_SCHEDULER)
+    def _find_profile(self, incoming: IncomingPod) -> Profile | None:
+        return self.scheduler.profiles.get(incoming.template.spec.scheduler_name or DEFAULT_SCHEDULER)
 
     def _refuse(self, template: int, seen: View, plugins: tuple[str, ...]) -> Bools:
-        asked = _ask(template, seen)
-        profile = self._find_profile(asked)
+        incoming = _ask(template, seen)
+        profile = self._find_profile(incoming)
         return (
-            np.ones(seen.ground.size, np.bool_) if profile is None else _refuse(asked, seen, profile, plugins)
+            np.ones(seen.facts.size, np.bool_)
+            if profile is None
+            else _refuse(incoming, seen, profile, plugins)
         )
 
-    def _list_wishing(self, ground: Ground) -> list[int]:
+    def _list_wishing(self, facts: SnapshotFacts) -> list[int]:
         """List the templates that prefer anything that is looked at."""
-        templates = ground.snapshot.templates.all
-        found = ground.templates_where(_prefers_anything)
+        templates = facts.snapshot.templates.all
+        found = facts.templates_where(_prefers_anything)
         return [place for place in found if self._list_plugins(templates[place].spec)]
 
     def _list_plugins(self, spec: PodSpec) -> tuple[str, ...]:
@@ -214,31 +218,31 @@ def _is_on(settings: PreferenceSettings, plugin: str) -> bool:
     return switches[plugin]
 
 
-def _ask(template: int, seen: View) -> Asked:
+def _ask(template: int, seen: View) -> IncomingPod:
     """Ask for the next pod of a template, in the place of the first."""
-    return ask_next(seen.ground, int(seen.counted_among(seen.ground.pods_of([template]))[0]))
+    return predict_replacement(seen.facts, int(seen.counted_among(seen.facts.pods_of([template]))[0]))
 
 
 def _find_most(points: Ints, nodes: Bools) -> int:
     return int(points[nodes].max(initial=0))
 
 
-def _refuse(asked: Asked, seen: View, profile: Profile, plugins: tuple[str, ...]) -> Bools:
-    refused = np.zeros(seen.ground.size, np.bool_)
+def _refuse(incoming: IncomingPod, seen: View, profile: Profile, plugins: tuple[str, ...]) -> Bools:
+    refused = np.zeros(seen.facts.size, np.bool_)
     for name in plugins:
-        verdict = FILTERS[name](asked, seen, profile) if name in profile.filters else ()
+        verdict = FILTERS[name](incoming, seen, profile) if name in profile.filters else ()
         for refusal in verdict:
             if not isinstance(refusal, Refusal):
-                return np.ones(seen.ground.size, np.bool_)
+                return np.ones(seen.facts.size, np.bool_)
             refused |= refusal.nodes
     return refused
 
 
-def _score(asked: Asked, seen: View, profile: Profile, plugins: tuple[str, ...]) -> Ints | None:
-    everywhere = np.arange(seen.ground.size, dtype=np.int32)
-    points = np.zeros(seen.ground.size, np.int64)
+def _score(incoming: IncomingPod, seen: View, profile: Profile, plugins: tuple[str, ...]) -> Ints | None:
+    everywhere = np.arange(seen.facts.size, dtype=np.int32)
+    points = np.zeros(seen.facts.size, np.int64)
     for name, weight in profile.scores:
-        found = SCORES[name](asked, seen, everywhere, profile) if name in plugins else None
+        found = SCORES[name](incoming, seen, everywhere, profile) if name in plugins else None
         if isinstance(found, Rejected):
             return None
         if found is not None:

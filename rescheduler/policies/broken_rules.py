@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 
 from reberth.cluster.columns import Bools, Indices
-from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import BROKEN_RULES
@@ -91,7 +91,7 @@ class BrokenRules:
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
         """Any feasible node breaks no rule; of duplicates fewer must be there than where the pod is."""
         everywhere = np.ones(len(prospect.nodes), np.bool_)
-        controller = prospect.forecast.asked.controller
+        controller = prospect.forecast.incoming.controller
         if proposal.cause != DUPLICATES or controller is None:
             return everywhere
         counts = count_replicas(prospect.seen, controller.uid)
@@ -103,7 +103,7 @@ def _say(rule: str, _pod: int) -> str:
     return _REASONS[rule]
 
 
-def set_rules(settings: RuleSettings, scheduler: Scheduler) -> Rules:
+def set_rules(settings: RuleSettings, scheduler: KubeScheduler) -> Rules:
     """Give the rules that are enforced."""
     switches = {
         TAINTS: settings.taints,

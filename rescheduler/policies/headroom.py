@@ -38,7 +38,7 @@ class Fitting:
 
     def _list_changed(self, seen: View) -> Indices:
         """Give the places of the nodes that are not as they were."""
-        changed = np.zeros(seen.ground.size, np.bool_)
+        changed = np.zeros(seen.facts.size, np.bool_)
         changed[list(seen.changed)] = True
         return np.flatnonzero(changed[self.nodes]).astype(np.int32)
 

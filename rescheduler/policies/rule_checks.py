@@ -18,37 +18,37 @@ from reberth.forecast.plugins.existing_terms import Weighed, standing_terms
 from reberth.forecast.plugins.node_rules import refuse_tainted
 from reberth.forecast.plugins.spread_constraints import HARD, constraints_of
 from reberth.forecast.plugins.topology_spread import refuse_spread
-from reberth.forecast.state.facts import ABSENT, Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import ABSENT, SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.label_index import pods_meant
 from reberth.forecast.state.plugin_args import SpreadArguments
-from reberth.forecast.state.profile import DEFAULT_SCHEDULER, Scheduler
-from reberth.forecast.state.verdict import Rejected, Unforeseeable, Verdict
+from reberth.forecast.state.profile import DEFAULT_SCHEDULER, KubeScheduler
+from reberth.forecast.state.verdict import FilterVerdict, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 from reberth.records import Labels
 from reberth.selectors import SelectorError, compile_node_rule
 from rescheduler.observe.utilisation import standing
 
 # Gives for each node how badly a pod of the template breaks the rule there; 0: not at all.
-Question = Callable[[Asked, View, Scheduler], Ints]
+Question = Callable[[IncomingPod, View, KubeScheduler], Ints]
 
 _SPREAD_PLUGIN = "PodTopologySpread"
 
 
-def break_taints(asked: Asked, seen: View, _scheduler: Scheduler) -> Ints:
+def break_taints(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
     return _refused(refuse_tainted(asked, seen), seen)
 
 
-def break_node_affinity(asked: Asked, seen: View, _scheduler: Scheduler) -> Ints:
-    return (~seen.ground.matching(compile_node_rule(asked.spec))).astype(np.int64)
+def break_node_affinity(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
+    return (~seen.facts.matching(compile_node_rule(asked.spec))).astype(np.int64)
 
 
-def break_anti_affinity(asked: Asked, seen: View, _scheduler: Scheduler) -> Ints:
+def break_anti_affinity(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
     """Count the others in its domain that the pod keeps away, or that keep it away."""
-    others = np.zeros(seen.ground.size, np.int64)
-    template = seen.ground.snapshot.pods.template
-    for each in list_apart(asked, seen.ground):
-        column = seen.ground.label(each.topology_key)
+    others = np.zeros(seen.facts.size, np.int64)
+    template = seen.facts.snapshot.pods.template
+    for each in list_apart(asked, seen.facts):
+        column = seen.facts.label(each.topology_key)
         where = column.codes[seen.node[seen.counted_among(each.pods)]]
         counts = np.bincount(where[where != ABSENT], minlength=len(column.values) + 1)
         counts[ABSENT] = 0
@@ -57,54 +57,56 @@ def break_anti_affinity(asked: Asked, seen: View, _scheduler: Scheduler) -> Ints
     return others
 
 
-def break_spread(asked: Asked, seen: View, scheduler: Scheduler) -> Ints:
+def break_spread(asked: IncomingPod, seen: View, scheduler: KubeScheduler) -> Ints:
     """Ask with one more of skew: the domain counts the pod already that kube-scheduler would add."""
     arguments = _spread_arguments(asked, scheduler)
     if arguments is None:
-        return np.zeros(seen.ground.size, np.int64)
-    looser = seen.ground.once(("looser", asked.template), lambda: _loosen(asked.template))
+        return np.zeros(seen.facts.size, np.int64)
+    looser = seen.facts.once(("looser", asked.template), lambda: _loosen(asked.template))
     return _refused(refuse_spread(_with_template(asked, looser), seen, arguments), seen)
 
 
-def break_duplicates(asked: Asked, seen: View, _scheduler: Scheduler) -> Ints:
+def break_duplicates(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
     """Count by how many more of an owner's pods a node has than if they stood on all nodes alike."""
     if asked.controller is None:
-        return np.zeros(seen.ground.size, np.int64)
+        return np.zeros(seen.facts.size, np.int64)
     counts = count_replicas(seen, asked.controller.uid)
-    nodes = int(standing(seen.ground).usable.sum())
+    nodes = int(standing(seen.facts).usable.sum())
     return np.maximum(counts - max(-(-int(counts.sum()) // max(nodes, 1)), 1), 0)
 
 
 def count_replicas(seen: View, controller: str) -> Ints:
     """Count a controller's pods node by node."""
-    templates = seen.ground.once("by controller", lambda: _group_by_controller(seen.ground))
-    return seen.counts_on_nodes(seen.ground.pods_of(templates.get(controller, ())))
+    templates = seen.facts.once("by controller", lambda: _group_by_controller(seen.facts))
+    return seen.counts_on_nodes(seen.facts.pods_of(templates.get(controller, ())))
 
 
-def list_apart(asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
+def list_apart(asked: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
     """Give whom the pod keeps away, and who keeps it away, by topology."""
     try:
-        own = own_terms(asked, ground)[APART]
+        own = own_terms(asked, facts)[APART]
     except TermsError:
         own = ()
     meant = (
-        (each.term.topology_key, pods_meant(ground, each.term.selector, each.term.namespaces)) for each in own
+        (each.term.topology_key, pods_meant(facts, each.term.selector, each.term.namespaces)) for each in own
     )
     ones = [Weighed(key, pods, np.ones(len(pods), np.int64)) for key, pods in meant]
-    return (*ones, *standing_terms(ground, APART).meaning(asked, ground))
+    return (*ones, *standing_terms(facts, APART).meaning(asked, facts))
 
 
-def counts_in_spread(asked: Asked, ground: Ground, labels: Labels, scheduler: Scheduler) -> bool:
+def counts_in_spread(
+    asked: IncomingPod, facts: SnapshotFacts, labels: Labels, scheduler: KubeScheduler
+) -> bool:
     """Tell whether a pod with these labels, of the same namespace, counts for the template's hard spread."""
     arguments = _spread_arguments(asked, scheduler)
     try:
-        found = constraints_of(asked, ground, arguments, action=HARD) if arguments else ()
+        found = constraints_of(asked, facts, arguments, action=HARD) if arguments else ()
     except SelectorError:
         return False
     return any(each.selector.matches(labels) for each in found)
 
 
-def _spread_arguments(asked: Asked, scheduler: Scheduler) -> SpreadArguments | None:
+def _spread_arguments(asked: IncomingPod, scheduler: KubeScheduler) -> SpreadArguments | None:
     profile = scheduler.profiles.get(asked.template.spec.scheduler_name or DEFAULT_SCHEDULER)
     if profile is None or _SPREAD_PLUGIN not in profile.filters:
         return None
@@ -112,9 +114,9 @@ def _spread_arguments(asked: Asked, scheduler: Scheduler) -> SpreadArguments | N
     return arguments if isinstance(arguments, SpreadArguments) else None
 
 
-def _group_by_controller(ground: Ground) -> Mapping[str, tuple[int, ...]]:
+def _group_by_controller(facts: SnapshotFacts) -> Mapping[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
-    for place, template in enumerate(ground.snapshot.templates.all):
+    for place, template in enumerate(facts.snapshot.templates.all):
         if template.controller is not None:
             found.setdefault(template.controller.uid, []).append(place)
     return {uid: tuple(places) for uid, places in found.items()}
@@ -129,12 +131,12 @@ def _loosen(template: Template) -> Template:
     return msgspec.structs.replace(template, pod=msgspec.structs.replace(template.pod, spec=spec))
 
 
-def _with_template(asked: Asked, template: Template) -> Asked:
+def _with_template(asked: IncomingPod, template: Template) -> IncomingPod:
     return replace(asked, row=msgspec.structs.replace(asked.row, template=template))
 
 
-def _refused(verdict: Verdict, seen: View) -> Ints:
-    refused = np.zeros(seen.ground.size, np.bool_)
+def _refused(verdict: FilterVerdict, seen: View) -> Ints:
+    refused = np.zeros(seen.facts.size, np.bool_)
     if not isinstance(verdict, Rejected | Unforeseeable):
         for each in verdict:
             refused |= each.nodes

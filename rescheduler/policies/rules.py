@@ -13,9 +13,9 @@ from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugins.spread_constraints import HARD
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked, ask_next
-from reberth.forecast.state.profile import Scheduler
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
+from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.view import View
 from rescheduler.observe.view_cache import Lately
 from rescheduler.policies.grouping import group
@@ -39,13 +39,13 @@ class Rules:
     """Some of the rules, at work on one snapshot."""
 
     names: tuple[str, ...]
-    scheduler: Scheduler
+    scheduler: KubeScheduler
     _known: Lately[Ints] = field(default_factory=Lately, repr=False)
 
     def find_broken(self, seen: View) -> Iterator[tuple[str, Indices, Ints]]:
         """Give the pods that break each rule and how badly, template by template."""
         for rule in self.names:
-            for template in sorted(_list_concerned(rule, seen.ground)):
+            for template in sorted(_list_concerned(rule, seen.facts)):
                 pods = self._list_breaking(rule, template, seen)
                 if len(pods):
                     yield rule, pods, self._find_nodes(rule, template, seen)[seen.node[pods]]
@@ -59,7 +59,7 @@ class Rules:
         pairs = [
             (rule, template)
             for rule in self.names
-            for template in _list_concerned(rule, seen.ground).intersection(templates)
+            for template in _list_concerned(rule, seen.facts).intersection(templates)
         ]
         return sum(
             _count_staying(self._list_breaking(rule, template, seen), seen) for rule, template in pairs
@@ -68,18 +68,18 @@ class Rules:
     def find_breaking(self, rule: str, pods: Indices, seen: View) -> Bools:
         """Tell which of the pods break a rule where they stand."""
         found = np.zeros(len(pods), np.bool_)
-        for template, theirs in group(seen.ground.snapshot.pods.template[pods]):
+        for template, theirs in group(seen.facts.snapshot.pods.template[pods]):
             found[theirs] = self._find_nodes(rule, template, seen)[seen.node[pods[theirs]]] > 0
         return found
 
     def list_touched(self, pod: int, seen: View) -> tuple[int, ...]:
         """List the templates of whose rules some may have to do with where this pod is."""
-        ground = seen.ground
-        template = int(ground.snapshot.pods.template[pod])
-        return ground.once(("touched", template), lambda: tuple(sorted(self._find_touched(pod, ground))))
+        facts = seen.facts
+        template = int(facts.snapshot.pods.template[pod])
+        return facts.once(("touched", template), lambda: tuple(sorted(self._find_touched(pod, facts))))
 
     def _list_breaking(self, rule: str, template: int, seen: View) -> Indices:
-        pods = seen.counted_among(seen.ground.pods_of([template]))
+        pods = seen.counted_among(seen.facts.pods_of([template]))
         return pods[self._find_nodes(rule, template, seen)[seen.node[pods]] > 0] if len(pods) else pods
 
     def _find_nodes(self, rule: str, template: int, seen: View) -> Ints:
@@ -87,51 +87,51 @@ class Rules:
         return self._known.once(
             seen,
             (rule, template),
-            lambda: _QUESTIONS[rule](_ask(seen.ground, template), seen, self.scheduler),
+            lambda: _QUESTIONS[rule](_ask(seen.facts, template), seen, self.scheduler),
         )
 
-    def _find_touched(self, pod: int, ground: Ground) -> set[int]:
-        row = ground.snapshot.pods.rows[pod]
-        column = ground.snapshot.pods.template
-        near = set(_list_spread_hard(ground)).intersection(ground.snapshot.templates_in(row.namespace))
+    def _find_touched(self, pod: int, facts: SnapshotFacts) -> set[int]:
+        row = facts.snapshot.pods.rows[pod]
+        column = facts.snapshot.pods.template
+        near = set(_list_spread_hard(facts)).intersection(facts.snapshot.templates_in(row.namespace))
         found = {
-            each for each in near if counts_in_spread(_ask(ground, each), ground, row.labels, self.scheduler)
+            each for each in near if counts_in_spread(_ask(facts, each), facts, row.labels, self.scheduler)
         }
-        for each in list_apart(ask_next(ground, pod), ground):
+        for each in list_apart(predict_replacement(facts, pod), facts):
             found.update(np.unique(column[each.pods]).tolist())
         return found | {int(column[pod])}
 
 
-def _list_concerned(rule: str, ground: Ground) -> frozenset[int]:
+def _list_concerned(rule: str, facts: SnapshotFacts) -> frozenset[int]:
     """List the templates that a rule has anything to do with."""
-    return ground.once(("concerned", rule), lambda: frozenset(_LISTINGS[rule](ground)))
+    return facts.once(("concerned", rule), lambda: frozenset(_LISTINGS[rule](facts)))
 
 
 def _count_staying(pods: Indices, seen: View) -> int:
     return int(np.count_nonzero(~seen.terminating[pods]))
 
 
-def _ask(ground: Ground, template: int) -> Asked:
+def _ask(facts: SnapshotFacts, template: int) -> IncomingPod:
     """Ask for the next pod of a template: of all that it may have, the first."""
-    return ask_next(ground, int(ground.pods_of([template]).min()))
+    return predict_replacement(facts, int(facts.pods_of([template]).min()))
 
 
-def _list_on_tainted(ground: Ground) -> list[int]:
-    pods = ground.snapshot.pods
-    tainted = ground.once("tainted", lambda: seal(np.array(list(_find_tainted(ground)), np.bool_)))
+def _list_on_tainted(facts: SnapshotFacts) -> list[int]:
+    pods = facts.snapshot.pods
+    tainted = facts.once("tainted", lambda: seal(np.array(list(_find_tainted(facts)), np.bool_)))
     there = np.flatnonzero(pods.counted)
     there = there[tainted[pods.node[there]]]
     found: list[int] = np.unique(pods.template[there]).tolist()
     return found
 
 
-def _find_tainted(ground: Ground) -> Iterator[bool]:
-    for record in ground.snapshot.nodes.records:
+def _find_tainted(facts: SnapshotFacts) -> Iterator[bool]:
+    for record in facts.snapshot.nodes.records:
         yield any(taint.effect in ("NoSchedule", "NoExecute") for taint in record.spec.taints or ())
 
 
-def _list_choosy(ground: Ground) -> tuple[int, ...]:
-    return ground.templates_where(_demands_nodes)
+def _list_choosy(facts: SnapshotFacts) -> tuple[int, ...]:
+    return facts.templates_where(_demands_nodes)
 
 
 def _demands_nodes(template: Template) -> bool:
@@ -142,17 +142,17 @@ def _demands_nodes(template: Template) -> bool:
     )
 
 
-def _list_apart(ground: Ground) -> tuple[int, ...]:
+def _list_apart(facts: SnapshotFacts) -> tuple[int, ...]:
     """List who keeps others away, and whom they keep away."""
-    return ground.once("all apart", lambda: tuple(sorted(_find_apart(ground))))
+    return facts.once("all apart", lambda: tuple(sorted(_find_apart(facts))))
 
 
-def _find_apart(ground: Ground) -> set[int]:
+def _find_apart(facts: SnapshotFacts) -> set[int]:
     found: set[int] = set()
-    for template in ground.templates_where(_keeps_away):
+    for template in facts.templates_where(_keeps_away):
         found.add(template)
-        for each in list_apart(_ask(ground, template), ground):
-            found.update(np.unique(ground.snapshot.pods.template[each.pods]).tolist())
+        for each in list_apart(_ask(facts, template), facts):
+            found.update(np.unique(facts.snapshot.pods.template[each.pods]).tolist())
     return found
 
 
@@ -161,8 +161,8 @@ def _keeps_away(template: Template) -> bool:
     return bool(affinity and affinity.required_during_scheduling_ignored_during_execution)
 
 
-def _list_spread_hard(ground: Ground) -> tuple[int, ...]:
-    return ground.templates_where(_spreads_hard)
+def _list_spread_hard(facts: SnapshotFacts) -> tuple[int, ...]:
+    return facts.templates_where(_spreads_hard)
 
 
 def _spreads_hard(template: Template) -> bool:
@@ -170,8 +170,8 @@ def _spreads_hard(template: Template) -> bool:
     return constraints is not None and any(each.when_unsatisfiable == HARD for each in constraints)
 
 
-def _list_replicated(ground: Ground) -> tuple[int, ...]:
-    return ground.templates_where(_is_replicated)
+def _list_replicated(facts: SnapshotFacts) -> tuple[int, ...]:
+    return facts.templates_where(_is_replicated)
 
 
 def _is_replicated(template: Template) -> bool:
@@ -185,7 +185,7 @@ _QUESTIONS: Mapping[str, Question] = {
     SPREAD: break_spread,
     DUPLICATES: break_duplicates,
 }
-_LISTINGS: Mapping[str, Callable[[Ground], Iterable[int]]] = {
+_LISTINGS: Mapping[str, Callable[[SnapshotFacts], Iterable[int]]] = {
     TAINTS: _list_on_tainted,
     NODE_AFFINITY: _list_choosy,
     ANTI_AFFINITY: _list_apart,

@@ -140,7 +140,7 @@ class UnderUtilisedNodes:
         return self._rooms.once(seen, pod, lambda: self._find_room(self._fitting.nodes, pod, seen))
 
     def _find_room(self, nodes: Indices, pod: int, seen: View) -> Bools:
-        fits = np.zeros(seen.ground.size, np.bool_)
+        fits = np.zeros(seen.facts.size, np.bool_)
         after = self.bounds.uses(seen)[:, nodes] + _requests(seen, self.bounds.resources, np.array([pod]))
         fits[nodes] = np.all(after <= self.bounds.high[:, nodes], axis=0)
         return fits
@@ -158,7 +158,7 @@ class UnderUtilisedNodes:
 
     def _find_least_burdens(self, seen: View, pods: Indices) -> Shares:
         """Tell how much each pod would be a burden on the under-utilised node that it burdens least."""
-        templates = seen.ground.snapshot.pods.template[pods]
+        templates = seen.facts.snapshot.pods.template[pods]
         sizes, which = _find_used(self._sizes.of_template[templates], self._sizes.requests.shape[1])
         fitting, balance = self._fitting, self._measure(seen)
         burdens = balance.compare(balance.largest[fitting.nodes], fitting.fill(sizes, seen))
@@ -168,7 +168,7 @@ class UnderUtilisedNodes:
     @cached_property
     def _cold_but_leaving(self) -> Indices:
         """List the nodes that would be under-utilised if they were here to stay."""
-        going = self.bounds.find_little_used(self.begun) & ~standing(self.begun.ground).usable
+        going = self.bounds.find_little_used(self.begun) & ~standing(self.begun.facts).usable
         return np.flatnonzero(going).astype(np.int32)
 
     @cached_property
@@ -179,7 +179,7 @@ class UnderUtilisedNodes:
     @cached_property
     def _sizes(self) -> "_Sizes":
         """Find the sizes that pods have."""
-        templates = np.arange(len(self.begun.ground.snapshot.templates.all))
+        templates = np.arange(len(self.begun.facts.snapshot.templates.all))
         asked = _requests_of(self.begun, self.bounds.resources, templates)
         of_template = np.zeros(len(templates), np.int64)
         for row in asked:
@@ -216,7 +216,7 @@ def begin(
         for node in np.flatnonzero(bounds.find_hot(seen)).tolist()
     }
     long_hot = np.array([cycles.get(name, 0) >= settings.hot_after for name in names], np.bool_)
-    usable = standing(seen.ground).usable
+    usable = standing(seen.facts).usable
     return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(seen) & ~long_hot, seen), cycles
 
 
@@ -229,12 +229,12 @@ def _find_used(numbers: Ints, most: int) -> tuple[Ints, Ints]:
 
 def _requests(seen: View, resources: tuple[str, ...], pods: Indices) -> Ints:
     """Give what pods request of the resources, as [resource, pod]."""
-    return _requests_of(seen, resources, seen.ground.snapshot.pods.template[pods])
+    return _requests_of(seen, resources, seen.facts.snapshot.pods.template[pods])
 
 
 def _requests_of(seen: View, resources: tuple[str, ...], templates: Ints | Indices) -> Ints:
     """Give what pods of these templates request of the resources, as [resource, template]."""
-    amounts = seen.ground.snapshot.templates
+    amounts = seen.facts.snapshot.templates
     rows = [
         np.zeros(len(templates), np.int64) if found is None else found[templates]
         for found in (column(amounts.requests, name) for name in resources)

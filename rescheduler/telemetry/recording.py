@@ -100,7 +100,7 @@ def count_end(report: MoveReport, landing: Landing | None) -> None:
 
 def _show_utilisation(cycle: Cycle) -> None:
     seen = cycle.seen
-    usable = standing(seen.ground).usable
+    usable = standing(seen.facts).usable
     for resource in (CPU, MEMORY):
         used = shares(seen, resource)[usable]
         for bar in metrics.UTILISATION_BARS:

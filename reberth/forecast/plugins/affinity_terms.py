@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from reberth.cluster.kinds import NAMESPACE
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.records import Affinity, PodAffinity
 from reberth.selectors import EVERYTHING, NOTHING, PodTerm, SelectorError, compile_pod_term
 
@@ -63,34 +63,34 @@ def compile_terms(affinity: Affinity, namespace: str, group: str) -> Terms:
     return _COMPILERS[group](affinity, namespace)
 
 
-def own_terms(asked: Asked, ground: Ground) -> Mapping[str, Terms]:
+def own_terms(incoming: IncomingPod, facts: SnapshotFacts) -> Mapping[str, Terms]:
     """Give the asking pod's terms by group, with the namespaces meant by name. Raises TermsError."""
-    return ground.once(("own terms", asked.template), lambda: _read(asked, ground))
+    return facts.once(("own terms", incoming.template), lambda: _read(incoming, facts))
 
 
-def _read(asked: Asked, ground: Ground) -> Mapping[str, Terms]:
-    affinity = asked.template.spec.affinity or Affinity()
+def _read(incoming: IncomingPod, facts: SnapshotFacts) -> Mapping[str, Terms]:
+    affinity = incoming.template.spec.affinity or Affinity()
     found: dict[str, Terms] = {}
     errors = []
     for group in GROUPS:
         try:
-            found[group] = compile_terms(affinity, asked.namespace, group)
+            found[group] = compile_terms(affinity, incoming.namespace, group)
         except SelectorError as error:
             errors.append(f"{group}: {error}")
     if errors:
         raise TermsError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     return {
-        group: tuple(each._replace(term=_name_namespaces(each.term, ground)) for each in terms)
+        group: tuple(each._replace(term=_name_namespaces(each.term, facts)) for each in terms)
         for group, terms in found.items()
     }
 
 
-def _name_namespaces(term: PodTerm, ground: Ground) -> PodTerm:
+def _name_namespaces(term: PodTerm, facts: SnapshotFacts) -> PodTerm:
     """Put the names of the namespaces that it selects in the place of a namespaceSelector."""
     selector = term.namespace_selector
-    if selector == EVERYTHING or (ground.version < _PUTS_INTO_NAMES and selector.matches(None)):
-        names = frozenset(ground.snapshot.pods.namespaces)
+    if selector == EVERYTHING or (facts.version < _PUTS_INTO_NAMES and selector.matches(None)):
+        names = frozenset(facts.snapshot.pods.namespaces)
     else:
-        known = ground.snapshot.of(NAMESPACE)
+        known = facts.snapshot.of(NAMESPACE)
         names = frozenset(each.metadata.name for each in known if selector.matches(each.metadata.labels))
     return PodTerm(term.topology_key, term.selector, term.namespaces | names, NOTHING)

@@ -9,7 +9,7 @@ from reberth.cluster.columns import Indices, Ints
 from reberth.cluster.pods.requests import Amounts
 from reberth.forecast.plugins.node_resources import Small, find_uses
 from reberth.forecast.plugins.normalize import MOST
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import BalanceArguments, ResourceWeight
 from reberth.forecast.state.view import View
 
@@ -18,9 +18,11 @@ Parts = NDArray[np.float64]
 _HALF = MOST // 2
 
 
-def score_balance(asked: Asked, view: View, feasible: Indices, arguments: BalanceArguments) -> Ints | None:
+def score_balance(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: BalanceArguments
+) -> Ints | None:
     """Score how even the use would be; since 1.36, how much more even than without the pod."""
-    demand, resources = asked.demand.amounts, arguments.resources
+    demand, resources = incoming.demand.amounts, arguments.resources
     if not any(demand.get(each.name, 0) for each in resources):
         return None
     key = ("balance", frozenset(demand.items()), resources)
@@ -29,7 +31,7 @@ def score_balance(asked: Asked, view: View, feasible: Indices, arguments: Balanc
 
 def _score(view: View, nodes: Indices, *, resources: tuple[ResourceWeight, ...], demand: Amounts) -> Small:
     uses = find_uses(view, nodes, resources, demand, by_load=False)
-    if view.ground.version < (1, 36):
+    if view.facts.version < (1, 36):
         return _rate(uses.offered, uses.after)
     before, evenness = _rate(uses.offered[:, None], np.stack((uses.used, uses.after), axis=1))
     scores: Small = _HALF + (_HALF + evenness - before) // 2

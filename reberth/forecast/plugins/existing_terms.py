@@ -16,8 +16,8 @@ from reberth.cluster.columns import Indices, Ints
 from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugins.affinity_terms import GROUPS, Terms, Weighty, compile_terms
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.label_index import Pair
 from reberth.records import Affinity, Labels
 from reberth.selectors import SelectorError
@@ -42,42 +42,42 @@ class StandingTerms:
         self._by_pair = _group_by_pair(templates)
         self._keys = frozenset(chain.from_iterable(each.term.selector.keys for each in templates))
 
-    def meaning(self, asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
+    def meaning(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
         """Give the pods of which some term means this one, by topology."""
-        own = tuple(pair for pair in asked.own.labels if pair[0] in self._keys)
-        return ground.once(("meaning", self, asked.template, own), lambda: self._find(asked, ground))
+        own = tuple(pair for pair in incoming.own.labels if pair[0] in self._keys)
+        return facts.once(("meaning", self, incoming.template, own), lambda: self._find(incoming, facts))
 
-    def _find(self, asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
+    def _find(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
         found: dict[str, Counter[int]] = {}
-        for each in self._find_terms(asked, ground.snapshot.namespace_labels(asked.namespace)):
+        for each in self._find_terms(incoming, facts.snapshot.namespace_labels(incoming.namespace)):
             weights = found.setdefault(each.term.topology_key, Counter())
             for template in self._templates[each]:
                 weights[template] += each.weight
-        return tuple(_weigh(ground, key, weights) for key, weights in found.items())
+        return tuple(_weigh(facts, key, weights) for key, weights in found.items())
 
-    def _find_terms(self, asked: Asked, namespace_labels: Labels) -> Iterator[Weighty]:
-        for pair in (None, *asked.labels.items()):
+    def _find_terms(self, incoming: IncomingPod, namespace_labels: Labels) -> Iterator[Weighty]:
+        for pair in (None, *incoming.labels.items()):
             for each in self._by_pair.get(pair, ()):
-                if each.term.matches(asked.namespace, asked.labels, namespace_labels=namespace_labels):
+                if each.term.matches(incoming.namespace, incoming.labels, namespace_labels=namespace_labels):
                     yield each
 
 
-def standing_terms(ground: Ground, *groups: str) -> StandingTerms:
-    return ground.once(("standing terms", groups), lambda: StandingTerms(_collect(ground, groups)))
+def standing_terms(facts: SnapshotFacts, *groups: str) -> StandingTerms:
+    return facts.once(("standing terms", groups), lambda: StandingTerms(_collect(facts, groups)))
 
 
-def _collect(ground: Ground, groups: tuple[str, ...]) -> Mapping[Weighty, tuple[int, ...]]:
+def _collect(facts: SnapshotFacts, groups: tuple[str, ...]) -> Mapping[Weighty, tuple[int, ...]]:
     found: dict[Weighty, list[int]] = {}
-    for place, compiled in ground.once("terms of templates", lambda: _list_compiled(ground)):
+    for place, compiled in facts.once("terms of templates", lambda: _list_compiled(facts)):
         for group in groups:
             for each in compiled.get(group, ()):
                 found.setdefault(each, []).append(place)
     return {each: tuple(places) for each, places in found.items()}
 
 
-def _list_compiled(ground: Ground) -> list[tuple[int, Mapping[str, Terms]]]:
-    templates = ground.snapshot.templates.all
-    places = ground.templates_where(_has_terms)
+def _list_compiled(facts: SnapshotFacts) -> list[tuple[int, Mapping[str, Terms]]]:
+    templates = facts.snapshot.templates.all
+    places = facts.templates_where(_has_terms)
     return [(place, _compile_sound(templates[place])) for place in places]
 
 
@@ -111,8 +111,8 @@ def _group_by_pair(terms: Mapping[Weighty, tuple[int, ...]]) -> Mapping[Pair | N
     return found
 
 
-def _weigh(ground: Ground, topology_key: str, weights: Mapping[int, int]) -> Weighed:
-    pods = ground.pods_of(weights)
-    column = np.zeros(len(ground.snapshot.templates.all), np.int64)
+def _weigh(facts: SnapshotFacts, topology_key: str, weights: Mapping[int, int]) -> Weighed:
+    pods = facts.pods_of(weights)
+    column = np.zeros(len(facts.snapshot.templates.all), np.int64)
     column[list(weights)] = list(weights.values())
-    return Weighed(topology_key, seal(pods), seal(column[ground.snapshot.pods.template[pods]]))
+    return Weighed(topology_key, seal(pods), seal(column[facts.snapshot.pods.template[pods]]))

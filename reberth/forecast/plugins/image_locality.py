@@ -11,8 +11,8 @@ from reberth.cluster.kinds import NODE
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.tabulating import seal
 from reberth.forecast.plugins.normalize import MOST
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.view import View
 from reberth.records import ContainerImage, ObjectMeta, PodSpec
 
@@ -32,14 +32,14 @@ class _Shared(NamedTuple):
     places: Ints
 
 
-def score_images(asked: Asked, view: View, feasible: Indices) -> Ints:
-    ground, spec = view.ground, asked.template.spec
-    known = ground.once("images", lambda: _list_images(ground))
-    names = tuple([name for name in map(_with_tag, _name_images(spec, ground.version)) if name in known])
+def score_images(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
+    facts, spec = view.facts, incoming.template.spec
+    known = facts.once("images", lambda: _list_images(facts))
+    names = tuple([name for name in map(_with_tag, _name_images(spec, facts.version)) if name in known])
     containers = len(spec.init_containers or ()) + len(spec.containers or ())
     key = ("images of", names, containers)
-    found = ground.once(
-        key, lambda: _score(ground.size, [_settle(known[name], ground) for name in names], containers)
+    found = facts.once(
+        key, lambda: _score(facts.size, [_settle(known[name], facts) for name in names], containers)
     )
     return found.take(feasible)
 
@@ -67,25 +67,25 @@ def _with_tag(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _list_images(ground: Ground) -> dict[str, list[_Shared]]:
+def _list_images(facts: SnapshotFacts) -> dict[str, list[_Shared]]:
     """Find who has each image. Nodes that have the same one mostly share its record."""
     known: dict[str, list[_Shared]] = {}
-    for each in _list_shared(ground):
+    for each in _list_shared(facts):
         for name in each.image.names or ():
             known.setdefault(name, []).append(each)
     return known
 
 
-def _settle(shared: list[_Shared], ground: Ground) -> Found:
+def _settle(shared: list[_Shared], facts: SnapshotFacts) -> Found:
     """Take the size that the first node gave, where records of one name differ."""
     sizes = {each.image.size_bytes for each in shared}
-    first = shared[0] if len(sizes) == 1 else min(shared, key=partial(_come, ground))
+    first = shared[0] if len(sizes) == 1 else min(shared, key=partial(_come, facts))
     return first.image.size_bytes, [each.nodes for each in shared]
 
 
-def _list_shared(ground: Ground) -> Iterator[_Shared]:
+def _list_shared(facts: SnapshotFacts) -> Iterator[_Shared]:
     """Give each record with the nodes that share it."""
-    rows, records = ground.snapshot.of(NODE).all, ground.snapshot.nodes.records
+    rows, records = facts.snapshot.of(NODE).all, facts.snapshot.nodes.records
     objects = np.frombuffer(b"".join([row.images for row in rows]), np.int64)
     counts = np.array([len(row.images) // objects.itemsize for row in rows], np.int64)
     holders, begins = np.repeat(np.arange(len(rows), dtype=np.int32), counts), np.cumsum(counts) - counts
@@ -96,9 +96,9 @@ def _list_shared(ground: Ground) -> Iterator[_Shared]:
         yield _Shared(images[places[0] - begins[node]], holders[places], places)
 
 
-def _come(ground: Ground, shared: _Shared) -> tuple[tuple[int, str], int]:
+def _come(facts: SnapshotFacts, shared: _Shared) -> tuple[tuple[int, str], int]:
     """Tell when kube-scheduler came to know a record."""
-    records = ground.snapshot.nodes.records
+    records = facts.snapshot.nodes.records
     pairs = zip(shared.nodes.tolist(), shared.places.tolist(), strict=True)
     return min((_age(records[node].metadata), place) for node, place in pairs)
 

@@ -21,24 +21,24 @@ from reberth.forecast.plugins.affinity_terms import (
 )
 from reberth.forecast.plugins.existing_terms import Weighed, standing_terms
 from reberth.forecast.plugins.normalize import MOST
-from reberth.forecast.state.facts import ABSENT, Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import ABSENT, SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.label_index import pods_meant
 from reberth.forecast.state.plugin_args import PodAffinityArguments
-from reberth.forecast.state.verdict import FITS, Rejected, Verdict, refuse
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 
 
-def refuse_pod_affinity(asked: Asked, view: View) -> Verdict:
-    ground = view.ground
+def refuse_pod_affinity(incoming: IncomingPod, view: View) -> FilterVerdict:
+    facts = view.facts
     try:
-        near = own_terms(asked, ground)[NEAR]
+        near = own_terms(incoming, facts)[NEAR]
     except TermsError as error:
         return Rejected(f"parsing pod: {error}")
-    from_others, by_others = _weigh_own(asked, ground, APART), _find_keepers(asked, ground)
+    from_others, by_others = _weigh_own(incoming, facts, APART), _find_keepers(incoming, facts)
     if not (near or from_others or by_others):
         return FITS
-    fits = _is_near(asked, view, near)
+    fits = _is_near(incoming, view, near)
     apart, kept_off = _reach_any(view, from_others), _reach_any(view, by_others)
     return (
         refuse("node(s) didn't match pod affinity rules", ~fits, final=True)
@@ -48,94 +48,96 @@ def refuse_pod_affinity(asked: Asked, view: View) -> Verdict:
 
 
 def score_pod_affinity(
-    asked: Asked, view: View, feasible: Indices, arguments: PodAffinityArguments
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: PodAffinityArguments
 ) -> Ints | Rejected | None:
-    if arguments.ignore_preferred_terms_of_existing_pods and not _wishes(asked):
+    if arguments.ignore_preferred_terms_of_existing_pods and not _wishes(incoming):
         return None
     try:
-        weighed = _weigh_all(asked, view.ground, arguments.hard_pod_affinity_weight)
+        weighed = _weigh_all(incoming, view.facts, arguments.hard_pod_affinity_weight)
     except TermsError as error:
         return Rejected(f'running PreScore plugin "InterPodAffinity": failed to parse pod: {error}')
     sums = [found for each in weighed if (found := _sum_up(view, each)) is not None]
     return _normalise(np.sum(sums, axis=0)[feasible]) if sums else None
 
 
-def skips_pod_affinity(asked: Asked, view: View) -> bool:
+def skips_pod_affinity(incoming: IncomingPod, view: View) -> bool:
     """Tell if kube-scheduler leaves this plugin out of the pod's cycle.
 
     Then it does not ask for the terms of pods that are nominated, either.
     """
-    own = own_terms(asked, view.ground)
-    kept_off = _reach_any(view, _find_keepers(asked, view.ground))
+    own = own_terms(incoming, view.facts)
+    kept_off = _reach_any(view, _find_keepers(incoming, view.facts))
     return not own[NEAR] and not own[APART] and not kept_off.any()
 
 
-def _find_keepers(asked: Asked, ground: Ground) -> tuple[Weighed, ...]:
+def _find_keepers(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
     """Give the pods that keep the asking one away."""
-    return standing_terms(ground, APART).meaning(asked, ground)
+    return standing_terms(facts, APART).meaning(incoming, facts)
 
 
-def _is_near(asked: Asked, view: View, terms: Terms) -> Bools:
+def _is_near(incoming: IncomingPod, view: View, terms: Terms) -> Bools:
     """Tell which nodes are near to pods that all the terms mean; the first of its kind may go anywhere."""
     if not terms:
-        return np.ones(view.ground.size, np.bool_)
-    where = _places_of(view, _meant_by_all(asked, view.ground, terms))
-    reached = [_reach(view.ground, each.term.topology_key, where) for each in terms]
-    if not np.any(reached) and _means_itself(asked, terms):
-        reached = [view.ground.label(each.term.topology_key).codes >= 0 for each in terms]
+        return np.ones(view.facts.size, np.bool_)
+    where = _places_of(view, _meant_by_all(incoming, view.facts, terms))
+    reached = [_reach(view.facts, each.term.topology_key, where) for each in terms]
+    if not np.any(reached) and _means_itself(incoming, terms):
+        reached = [view.facts.label(each.term.topology_key).codes >= 0 for each in terms]
     near: Bools = np.all(reached, axis=0)
     return near
 
 
-def _means_itself(asked: Asked, terms: Terms) -> bool:
-    return all(each.term.matches(asked.namespace, asked.labels, namespace_labels=None) for each in terms)
+def _means_itself(incoming: IncomingPod, terms: Terms) -> bool:
+    return all(
+        each.term.matches(incoming.namespace, incoming.labels, namespace_labels=None) for each in terms
+    )
 
 
-def _meant_by_all(asked: Asked, ground: Ground, terms: Terms) -> Indices:
-    return ground.once(("meant by all", asked.template), lambda: seal(_intersect(ground, terms)))
+def _meant_by_all(incoming: IncomingPod, facts: SnapshotFacts, terms: Terms) -> Indices:
+    return facts.once(("meant by all", incoming.template), lambda: seal(_intersect(facts, terms)))
 
 
-def _intersect(ground: Ground, terms: Terms) -> Indices:
-    times = np.zeros(len(ground.snapshot.pods.rows), np.int32)
+def _intersect(facts: SnapshotFacts, terms: Terms) -> Indices:
+    times = np.zeros(len(facts.snapshot.pods.rows), np.int32)
     for each in terms:
-        times[pods_meant(ground, each.term.selector, each.term.namespaces)] += 1
+        times[pods_meant(facts, each.term.selector, each.term.namespaces)] += 1
     return np.flatnonzero(times == len(terms)).astype(np.int32)
 
 
-def _weigh_own(asked: Asked, ground: Ground, group: str) -> tuple[Weighed, ...]:
+def _weigh_own(incoming: IncomingPod, facts: SnapshotFacts, group: str) -> tuple[Weighed, ...]:
     """Give the pods that the asking pod's terms of a group mean."""
-    return ground.once(
-        ("own weighed", asked.template, group),
-        lambda: tuple(_weigh(ground, each) for each in own_terms(asked, ground)[group]),
+    return facts.once(
+        ("own weighed", incoming.template, group),
+        lambda: tuple(_weigh(facts, each) for each in own_terms(incoming, facts)[group]),
     )
 
 
-def _weigh(ground: Ground, each: Weighty) -> Weighed:
-    pods = pods_meant(ground, each.term.selector, each.term.namespaces)
+def _weigh(facts: SnapshotFacts, each: Weighty) -> Weighed:
+    pods = pods_meant(facts, each.term.selector, each.term.namespaces)
     return Weighed(each.term.topology_key, pods, np.full(len(pods), each.weight))
 
 
-def _weigh_all(asked: Asked, ground: Ground, hard_weight: int) -> tuple[Weighed, ...]:
+def _weigh_all(incoming: IncomingPod, facts: SnapshotFacts, hard_weight: int) -> tuple[Weighed, ...]:
     """Give the pods that are liked or disliked, by the asking pod or the other way round."""
     return (
-        *_weigh_own(asked, ground, LIKED),
-        *_weigh_own(asked, ground, DISLIKED),
-        *standing_terms(ground, LIKED, DISLIKED).meaning(asked, ground),
-        *_weigh_demands(asked, ground, hard_weight),
+        *_weigh_own(incoming, facts, LIKED),
+        *_weigh_own(incoming, facts, DISLIKED),
+        *standing_terms(facts, LIKED, DISLIKED).meaning(incoming, facts),
+        *_weigh_demands(incoming, facts, hard_weight),
     )
 
 
-def _weigh_demands(asked: Asked, ground: Ground, weight: int) -> tuple[Weighed, ...]:
+def _weigh_demands(incoming: IncomingPod, facts: SnapshotFacts, weight: int) -> tuple[Weighed, ...]:
     """Give the pods whose required affinity means the asking pod: it may as well come to them."""
     if not weight:
         return ()
-    found = standing_terms(ground, NEAR).meaning(asked, ground)
+    found = standing_terms(facts, NEAR).meaning(incoming, facts)
     return tuple(each._replace(weights=each.weights * weight) for each in found)
 
 
-def _wishes(asked: Asked) -> bool:
+def _wishes(incoming: IncomingPod) -> bool:
     """Tell if the pod prefers any company, or to be without."""
-    affinity = asked.template.spec.affinity
+    affinity = incoming.template.spec.affinity
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
     return any(side and side.preferred_during_scheduling_ignored_during_execution for side in sides)
 
@@ -146,15 +148,15 @@ def _places_of(view: View, pods: Indices) -> Indices:
 
 def _reach_any(view: View, weighed: Iterable[Weighed]) -> Bools:
     """Tell which nodes share a domain with any of the pods."""
-    reached = np.zeros(view.ground.size, np.bool_)
+    reached = np.zeros(view.facts.size, np.bool_)
     for each in weighed:
-        reached |= _reach(view.ground, each.topology_key, _places_of(view, each.pods))
+        reached |= _reach(view.facts, each.topology_key, _places_of(view, each.pods))
     return reached
 
 
-def _reach(ground: Ground, topology_key: str, where: Indices) -> Bools:
+def _reach(facts: SnapshotFacts, topology_key: str, where: Indices) -> Bools:
     """Tell which nodes are in one domain with any of these."""
-    column = ground.label(topology_key)
+    column = facts.label(topology_key)
     reached = np.zeros(len(column.values) + 1, np.bool_)
     reached[column.codes[where]] = True
     reached[ABSENT] = False
@@ -163,7 +165,7 @@ def _reach(ground: Ground, topology_key: str, where: Indices) -> Bools:
 
 def _sum_up(view: View, weighed: Weighed) -> Ints | None:
     """Sum up the weights by domain and give each node its domain's; None if no pod stands in any."""
-    column = view.ground.label(weighed.topology_key)
+    column = view.facts.label(weighed.topology_key)
     counted = view.counted[weighed.pods]
     codes = column.codes[view.node[weighed.pods[counted]]]
     present = codes >= 0

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from reberth.cluster.templates import Template
-from reberth.forecast.state.incoming_pod import Asked
-from reberth.forecast.state.verdict import FITS, Verdict, refuse
+from reberth.forecast.state.incoming_pod import IncomingPod
+from reberth.forecast.state.verdict import FITS, FilterVerdict, refuse
 from reberth.forecast.state.view import View
 from reberth.records import PodSpec
 
@@ -19,15 +19,15 @@ class HostPort(NamedTuple):
     number: int
 
 
-def refuse_taken_ports(asked: Asked, view: View) -> Verdict:
-    wanted = find_host_ports(asked.template.spec)
+def refuse_taken_ports(incoming: IncomingPod, view: View) -> FilterVerdict:
+    wanted = find_host_ports(incoming.template.spec)
     if not wanted:
         return FITS
-    ground, templates = view.ground, view.ground.snapshot.templates.all
-    holders = ground.templates_where(_has_host_ports)
+    facts, templates = view.facts, view.facts.snapshot.templates.all
+    holders = facts.templates_where(_has_host_ports)
     rivals = [place for place in holders if _collide(wanted, find_host_ports(templates[place].spec))]
-    taken = view.node[view.counted_among(ground.pods_of(rivals))]
-    nodes = np.zeros(ground.size, np.bool_)
+    taken = view.node[view.counted_among(facts.pods_of(rivals))]
+    nodes = np.zeros(facts.size, np.bool_)
     nodes[taken] = True
     return refuse("node(s) didn't have free ports for the requested pod ports", nodes)
 

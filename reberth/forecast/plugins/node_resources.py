@@ -12,9 +12,9 @@ from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts
 from reberth.cluster.templates import RESOURCES
 from reberth.forecast.plugins.normalize import MOST
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import FitArguments, ResourceWeight, ScoringStrategy, ShapePoint
-from reberth.forecast.state.verdict import Refusal, Verdict
+from reberth.forecast.state.verdict import FilterVerdict, Refusal
 from reberth.forecast.state.view import View
 
 _LOAD = (CPU, MEMORY)
@@ -38,13 +38,13 @@ class Uses(NamedTuple):
     after: Ints
 
 
-def refuse_too_full(asked: Asked, view: View, arguments: FitArguments) -> Verdict:
-    return tuple(refusal for refusal in _check(asked, view, arguments) if refusal.nodes.any())
+def refuse_too_full(incoming: IncomingPod, view: View, arguments: FitArguments) -> FilterVerdict:
+    return tuple(refusal for refusal in _check(incoming, view, arguments) if refusal.nodes.any())
 
 
-def score_fit(asked: Asked, view: View, feasible: Indices, arguments: FitArguments) -> Ints:
+def score_fit(incoming: IncomingPod, view: View, feasible: Indices, arguments: FitArguments) -> Ints:
     """Score by the profile's strategy. It weighs loads and overlooks what is requested for the whole pod."""
-    load, strategy = asked.demand.load, arguments.scoring_strategy
+    load, strategy = incoming.demand.load, arguments.scoring_strategy
     key = ("fit", frozenset(load.items()), strategy)
     return view.by_node(key, partial(_score, strategy=strategy, load=load), feasible).astype(np.int64)
 
@@ -93,11 +93,11 @@ def _load(view: View, resource: str) -> Ints | None:
     return row
 
 
-def _check(asked: Asked, view: View, arguments: FitArguments) -> Iterator[Refusal]:
+def _check(incoming: IncomingPod, view: View, arguments: FitArguments) -> Iterator[Refusal]:
     offered, used = view.nodes.allocatable, view.requested
     pods = RESOURCES.index(PODS)
     yield Refusal("Too many pods", used.main[pods] + 1 > offered.main[pods])
-    for name, amount in _in_order(asked.demand.amounts):
+    for name, amount in _in_order(incoming.demand.amounts):
         if amount and not _is_ignored(name, arguments):
             yield _compare(name, amount, column(offered, name), column(used, name))
 

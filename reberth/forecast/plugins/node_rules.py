@@ -10,10 +10,10 @@ import numpy as np
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.tabulating import seal
 from reberth.forecast.plugins.normalize import normalise
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import NodeAffinityArguments
-from reberth.forecast.state.verdict import FITS, Rejected, Verdict, refuse
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 from reberth.records import NodeAffinity, PodSpec, PreferredSchedulingTerm, Taint
 from reberth.selectors import (
@@ -33,79 +33,83 @@ _RESTARTS_ALL = "RestartAllContainersOnContainerExits"
 _OWN_USERS = "UserNamespacesHostNetworkSupport"
 
 
-def refuse_unschedulable(asked: Asked, view: View) -> Verdict:
+def refuse_unschedulable(incoming: IncomingPod, view: View) -> FilterVerdict:
     closed = view.nodes.unschedulable
-    if not closed.any() or tolerates(asked.spec.tolerations, _UNSCHEDULABLE):
+    if not closed.any() or tolerates(incoming.spec.tolerations, _UNSCHEDULABLE):
         return FITS
     return refuse("node(s) were unschedulable", closed, final=True)
 
 
-def refuse_tainted(asked: Asked, view: View) -> Verdict:
-    ground = view.ground
-    tainted = ground.once(("untolerated", asked.spec.tolerations), lambda: _find_tainted(ground, asked.spec))
+def refuse_tainted(incoming: IncomingPod, view: View) -> FilterVerdict:
+    facts = view.facts
+    tainted = facts.once(
+        ("untolerated", incoming.spec.tolerations), lambda: _find_tainted(facts, incoming.spec)
+    )
     return refuse("node(s) had untolerated taint(s)", tainted, final=True)
 
 
-def score_taints(asked: Asked, view: View, feasible: Indices) -> Ints:
-    ground = view.ground
-    counts = ground.once(("unpreferred", asked.spec.tolerations), lambda: _count_taints(ground, asked.spec))
+def score_taints(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
+    facts = view.facts
+    counts = facts.once(
+        ("unpreferred", incoming.spec.tolerations), lambda: _count_taints(facts, incoming.spec)
+    )
     return normalise(counts.take(feasible), reverse=True)
 
 
-def refuse_unmatched(asked: Asked, view: View, arguments: NodeAffinityArguments) -> Verdict:
+def refuse_unmatched(incoming: IncomingPod, view: View, arguments: NodeAffinityArguments) -> FilterVerdict:
     """Refuse the nodes beyond the pod's nodeSelector and required node affinity, and the profile's."""
-    rule = _rule_of(asked, view.ground)
+    rule = _rule_of(incoming, view.facts)
     if rule.names is not None and not rule.names:
         return Rejected("pod affinity terms conflict")
     enforced = arguments.added_affinity and _required(arguments.added_affinity)
     refusals = refuse(
-        "node(s) didn't match Pod's node affinity/selector", ~view.ground.matching(rule), final=True
+        "node(s) didn't match Pod's node affinity/selector", ~view.facts.matching(rule), final=True
     )
     if not enforced:
         return refusals
-    beyond = ~view.ground.matching(enforced)
+    beyond = ~view.facts.matching(enforced)
     first = refuse("node(s) didn't match scheduler-enforced node affinity", beyond, final=True)
     return first + tuple(each._replace(nodes=each.nodes & ~beyond) for each in refusals)
 
 
-def narrow_by_affinity(asked: Asked, view: View) -> Bools | None:
+def narrow_by_affinity(incoming: IncomingPod, view: View) -> Bools | None:
     """Give the only nodes that are looked at, if the pod names them."""
-    names = _rule_of(asked, view.ground).names
+    names = _rule_of(incoming, view.facts).names
     if not names:
         return None
-    looked_at = np.zeros(view.ground.size, np.bool_)
+    looked_at = np.zeros(view.facts.size, np.bool_)
     looked_at[[view.nodes.index[name] for name in names if name in view.nodes.index]] = True
     return looked_at
 
 
 def score_affinity(
-    asked: Asked, view: View, feasible: Indices, arguments: NodeAffinityArguments
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: NodeAffinityArguments
 ) -> Ints | Rejected | None:
     added = arguments.added_affinity
     extra = (added and added.preferred_during_scheduling_ignored_during_execution) or ()
-    if not extra and not _prefers(asked.spec):
+    if not extra and not _prefers(incoming.spec):
         return None
-    key = ("preferred", asked.template, arguments)
+    key = ("preferred", incoming.template, arguments)
     try:
-        weights = view.ground.once(key, lambda: _weigh(view.ground, asked.spec, extra))
+        weights = view.facts.once(key, lambda: _weigh(view.facts, incoming.spec, extra))
     except SelectorError as error:
         return Rejected(f'running PreScore plugin "NodeAffinity": {error}')
     return normalise(weights.take(feasible))
 
 
-def refuse_featureless(asked: Asked, view: View) -> Verdict:
+def refuse_featureless(incoming: IncomingPod, view: View) -> FilterVerdict:
     """Refuse the nodes that do not declare what the spec needs; looked at since 1.36."""
-    needed = _needed_features(asked.spec)
-    if not needed or view.ground.version < (1, 36):
+    needed = _needed_features(incoming.spec)
+    if not needed or view.facts.version < (1, 36):
         return FITS
     declared = [frozenset(record.status.declared_features or ()) for record in view.nodes.records]
     lacking = np.array([not needed <= features for features in declared], np.bool_)
     return refuse("node(s) didn't match Pod's required features", lacking, final=True)
 
 
-def _rule_of(asked: Asked, ground: Ground) -> NodeRule:
-    key: Hashable = ("rule of", asked.template, asked.own.pinned_to)
-    return ground.once(key, lambda: compile_node_rule(asked.spec))
+def _rule_of(incoming: IncomingPod, facts: SnapshotFacts) -> NodeRule:
+    key: Hashable = ("rule of", incoming.template, incoming.own.pinned_to)
+    return facts.once(key, lambda: compile_node_rule(incoming.spec))
 
 
 def _required(affinity: NodeAffinity) -> NodeRule | None:
@@ -118,36 +122,36 @@ def _prefers(spec: PodSpec) -> bool:
     return bool(affinity and affinity.preferred_during_scheduling_ignored_during_execution)
 
 
-def _weigh(ground: Ground, spec: PodSpec, extra: tuple[PreferredSchedulingTerm, ...]) -> Ints:
+def _weigh(facts: SnapshotFacts, spec: PodSpec, extra: tuple[PreferredSchedulingTerm, ...]) -> Ints:
     """Sum the weights of the preferences that each node meets."""
-    weights = np.zeros(ground.size, np.int64)
+    weights = np.zeros(facts.size, np.int64)
     for weight, term in (*compile_node_preferences(spec).terms, *compile_preferences(extra).terms):
-        weights += weight * ground.matching_term(term)
+        weights += weight * facts.matching_term(term)
     return seal(weights)
 
 
-def _taints_of(ground: Ground) -> tuple[tuple[tuple[Taint, ...], ...], Indices]:
+def _taints_of(facts: SnapshotFacts) -> tuple[tuple[tuple[Taint, ...], ...], Indices]:
     """Give the different sets of taints, and for each node which it has."""
-    return ground.once("taints", lambda: _group_taints(ground))
+    return facts.once("taints", lambda: _group_taints(facts))
 
 
-def _group_taints(ground: Ground) -> tuple[tuple[tuple[Taint, ...], ...], Indices]:
+def _group_taints(facts: SnapshotFacts) -> tuple[tuple[tuple[Taint, ...], ...], Indices]:
     groups: dict[tuple[Taint, ...], int] = {}
-    codes = np.zeros(ground.size, np.int32)
-    for place, record in enumerate(ground.snapshot.nodes.records):
+    codes = np.zeros(facts.size, np.int32)
+    for place, record in enumerate(facts.snapshot.nodes.records):
         taints = tuple(Taint(each.key, each.effect, each.value) for each in record.spec.taints or ())
         codes[place] = groups.setdefault(taints, len(groups))
     return tuple(groups), seal(codes)
 
 
-def _find_tainted(ground: Ground, spec: PodSpec) -> Bools:
-    groups, codes = _taints_of(ground)
+def _find_tainted(facts: SnapshotFacts, spec: PodSpec) -> Bools:
+    groups, codes = _taints_of(facts)
     answers = [find_untolerated(taints, spec.tolerations) is not None for taints in groups]
     return seal(np.array(answers, np.bool_)[codes])
 
 
-def _count_taints(ground: Ground, spec: PodSpec) -> Ints:
-    groups, codes = _taints_of(ground)
+def _count_taints(facts: SnapshotFacts, spec: PodSpec) -> Ints:
+    groups, codes = _taints_of(facts)
     counts = [count_unpreferred(taints, spec.tolerations) for taints in groups]
     return seal(np.array(counts, np.int64)[codes])
 

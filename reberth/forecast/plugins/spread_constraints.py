@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from reberth.cluster.kinds import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import SpreadArguments
 from reberth.records import Labels, LabelSelector, Service, TopologySpreadConstraint
 from reberth.selectors import (
@@ -47,31 +47,33 @@ class Constraint(NamedTuple):
 
 
 def constraints_of(
-    asked: Asked, ground: Ground, arguments: SpreadArguments, *, action: str
+    incoming: IncomingPod, facts: SnapshotFacts, arguments: SpreadArguments, *, action: str
 ) -> tuple[Constraint, ...]:
     """Give the constraints with this whenUnsatisfiable. Raises SelectorError if one is malformed."""
-    key = ("constraints", asked.template, asked.own.labels, arguments, action)
-    return ground.once(key, lambda: _compile(asked, ground, arguments, action))
+    key = ("constraints", incoming.template, incoming.own.labels, arguments, action)
+    return facts.once(key, lambda: _compile(incoming, facts, arguments, action))
 
 
-def needs_all_labels(asked: Asked, arguments: SpreadArguments) -> bool:
+def needs_all_labels(incoming: IncomingPod, arguments: SpreadArguments) -> bool:
     """Tell if nodes that lack one of the labels are left out of counts and scores."""
-    return bool(asked.template.spec.topology_spread_constraints) or not _is_system(arguments)
+    return bool(incoming.template.spec.topology_spread_constraints) or not _is_system(arguments)
 
 
 def _is_system(arguments: SpreadArguments) -> bool:
     return arguments.defaulting_type == "System"
 
 
-def _compile(asked: Asked, ground: Ground, arguments: SpreadArguments, action: str) -> tuple[Constraint, ...]:
-    given = asked.template.spec.topology_spread_constraints
+def _compile(
+    incoming: IncomingPod, facts: SnapshotFacts, arguments: SpreadArguments, action: str
+) -> tuple[Constraint, ...]:
+    given = incoming.template.spec.topology_spread_constraints
     if given:
         return tuple(
-            _read(each, asked.labels, _own_selector(each, asked.labels)) for each in _of(given, action)
+            _read(each, incoming.labels, _own_selector(each, incoming.labels)) for each in _of(given, action)
         )
     defaults = _of(_SYSTEM_DEFAULTS if _is_system(arguments) else arguments.default_constraints, action)
-    selector = _default_selector(asked, ground) if defaults else EVERYTHING
-    return tuple(_read(each, asked.labels, selector) for each in defaults if selector != EVERYTHING)
+    selector = _default_selector(incoming, facts) if defaults else EVERYTHING
+    return tuple(_read(each, incoming.labels, selector) for each in defaults if selector != EVERYTHING)
 
 
 def _of(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:
@@ -96,26 +98,26 @@ def _own_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Selec
     return combine((compile_labels(shared), compile_selector(constraint.label_selector)))
 
 
-def _default_selector(asked: Asked, ground: Ground) -> Selector:
+def _default_selector(incoming: IncomingPod, facts: SnapshotFacts) -> Selector:
     """Demand what all Services of the pod and its owner do."""
     shared: Labels = {}
-    for selector in _services_in(ground, asked.namespace):
-        if selector.items() <= asked.labels.items():
+    for selector in _services_in(facts, incoming.namespace):
+        if selector.items() <= incoming.labels.items():
             shared |= selector
-    owner = asked.controller
+    owner = incoming.controller
     if owner is None:
         return compile_labels(shared)
     kind = (owner.api_version, owner.kind)
     if kind == _CONTROLLER:
-        above = ground.snapshot.of(REPLICATION_CONTROLLER).named(asked.namespace, owner.name)
+        above = facts.snapshot.of(REPLICATION_CONTROLLER).named(incoming.namespace, owner.name)
         return compile_labels(shared | ((above and above.spec.selector) or {}))
-    replicated = kind in _OWNERS and ground.snapshot.of(_OWNERS[kind]).named(asked.namespace, owner.name)
+    replicated = kind in _OWNERS and facts.snapshot.of(_OWNERS[kind]).named(incoming.namespace, owner.name)
     return combine(_demanded(shared, replicated.spec.selector if replicated else None))
 
 
-def _services_in(ground: Ground, namespace: str) -> tuple[Labels, ...]:
+def _services_in(facts: SnapshotFacts, namespace: str) -> tuple[Labels, ...]:
     """Give the selectors of a namespace's Services, as far as they have one."""
-    return ground.snapshot.of(SERVICE).part(namespace).read(_list_selectors)
+    return facts.snapshot.of(SERVICE).part(namespace).read(_list_selectors)
 
 
 def _list_selectors(services: Iterable[Service]) -> tuple[Labels, ...]:

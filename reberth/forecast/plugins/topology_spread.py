@@ -23,11 +23,11 @@ from reberth.forecast.plugins.spread_constraints import (
     constraints_of,
     needs_all_labels,
 )
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.label_index import pods_meant
 from reberth.forecast.state.plugin_args import SpreadArguments
-from reberth.forecast.state.verdict import FITS, Rejected, Verdict, refuse
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 from reberth.records import Toleration
 from reberth.selectors import (
@@ -57,9 +57,9 @@ class Domains(NamedTuple):
     known: Indices
 
 
-def refuse_spread(asked: Asked, view: View, arguments: SpreadArguments) -> Verdict:
+def refuse_spread(incoming: IncomingPod, view: View, arguments: SpreadArguments) -> FilterVerdict:
     try:
-        constraints = constraints_of(asked, view.ground, arguments, action=HARD)
+        constraints = constraints_of(incoming, view.facts, arguments, action=HARD)
     except SelectorError as error:
         return Rejected(
             'running PreFilter plugin "PodTopologySpread": get constraints from pod: '
@@ -67,11 +67,11 @@ def refuse_spread(asked: Asked, view: View, arguments: SpreadArguments) -> Verdi
         )
     if not constraints:
         return FITS
-    where = _find_places(asked, view, constraints)
+    where = _find_places(incoming, view, constraints)
     keys = _keys(constraints)
-    lacking, skewed = np.zeros((2, view.ground.size), np.bool_)
+    lacking, skewed = np.zeros((2, view.facts.size), np.bool_)
     for constraint in constraints:
-        domains = _part(asked, view.ground, constraint, keys)
+        domains = _part(incoming, view.facts, constraint, keys)
         passed = ~(lacking | skewed)
         lacking |= passed & domains.lacking
         skewed |= passed & ~domains.lacking & _is_skewed(constraint, domains, where[constraint.selector])
@@ -79,10 +79,10 @@ def refuse_spread(asked: Asked, view: View, arguments: SpreadArguments) -> Verdi
 
 
 def score_spread(
-    asked: Asked, view: View, feasible: Indices, arguments: SpreadArguments
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: SpreadArguments
 ) -> Ints | Rejected | None:
     try:
-        constraints = constraints_of(asked, view.ground, arguments, action=SOFT)
+        constraints = constraints_of(incoming, view.facts, arguments, action=SOFT)
     except SelectorError as error:
         return Rejected(
             'running PreScore plugin "PodTopologySpread": calculating preScoreState: '
@@ -90,12 +90,12 @@ def score_spread(
         )
     if not constraints:
         return None
-    keys = _keys(constraints) if needs_all_labels(asked, arguments) else ()
-    lacking, where = _lacks_any(view.ground, keys), _find_places(asked, view, constraints)
+    keys = _keys(constraints) if needs_all_labels(incoming, arguments) else ()
+    lacking, where = _lacks_any(view.facts, keys), _find_places(incoming, view, constraints)
     compared = feasible[~lacking[feasible]] if lacking.any() else feasible
-    costs = np.zeros(view.ground.size)
+    costs = np.zeros(view.facts.size)
     for constraint in constraints:
-        domains = _part(asked, view.ground, constraint, keys)
+        domains = _part(incoming, view.facts, constraint, keys)
         costs += _find_costs(constraint, domains, where[constraint.selector], compared)
     scores = _normalise(_round(costs.take(compared)))
     if len(compared) == len(feasible):
@@ -109,16 +109,18 @@ def _keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(constraint.topology_key for constraint in constraints))
 
 
-def _find_places(asked: Asked, view: View, constraints: Iterable[Constraint]) -> Mapping[Selector, Indices]:
+def _find_places(
+    incoming: IncomingPod, view: View, constraints: Iterable[Constraint]
+) -> Mapping[Selector, Indices]:
     """Give the node of each pod that a constraint counts."""
     selectors = {constraint.selector for constraint in constraints}
-    return {selector: _find_place(asked, view, selector) for selector in selectors}
+    return {selector: _find_place(incoming, view, selector) for selector in selectors}
 
 
-def _find_place(asked: Asked, view: View, selector: Selector) -> Indices:
+def _find_place(incoming: IncomingPod, view: View, selector: Selector) -> Indices:
     if selector == EVERYTHING:
         return np.zeros(0, np.int32)  # of all pods none are counted
-    pods = view.counted_among(pods_meant(view.ground, selector, frozenset((asked.namespace,))))
+    pods = view.counted_among(pods_meant(view.facts, selector, frozenset((incoming.namespace,))))
     return view.node[pods[~view.terminating[pods]]]
 
 
@@ -168,19 +170,21 @@ def _normalise(costs: Ints) -> Ints:
     return MOST * (most + least - costs) // most if most else np.full(len(costs), MOST)
 
 
-def _part(asked: Asked, ground: Ground, constraint: Constraint, keys: tuple[str, ...]) -> Domains:
+def _part(
+    incoming: IncomingPod, facts: SnapshotFacts, constraint: Constraint, keys: tuple[str, ...]
+) -> Domains:
     """Part the nodes by the constraint's label; only those that have all the keys count."""
-    rule = compile_node_rule(asked.spec) if constraint.honors_affinity else NodeRule()
-    tolerations = (asked.spec.tolerations or ()) if constraint.honors_taints else None
+    rule = compile_node_rule(incoming.spec) if constraint.honors_affinity else NodeRule()
+    tolerations = (incoming.spec.tolerations or ()) if constraint.honors_taints else None
     key = ("domains", constraint.topology_key, keys, rule, tolerations)
-    return ground.once(
+    return facts.once(
         key,
-        lambda: _find_domains(ground, constraint.topology_key, _counting(ground, keys, rule, tolerations)),
+        lambda: _find_domains(facts, constraint.topology_key, _counting(facts, keys, rule, tolerations)),
     )
 
 
-def _find_domains(ground: Ground, key: str, counting: Bools) -> Domains:
-    column = ground.label(key)
+def _find_domains(facts: SnapshotFacts, key: str, counting: Bools) -> Domains:
+    column = facts.label(key)
     lacking = column.codes < 0
     values = (*column.values, "")
     of = np.where(lacking, values.index(""), column.codes).astype(np.int32)
@@ -189,21 +193,21 @@ def _find_domains(ground: Ground, key: str, counting: Bools) -> Domains:
 
 
 def _counting(
-    ground: Ground, keys: tuple[str, ...], rule: NodeRule, tolerations: tuple[Toleration, ...] | None
+    facts: SnapshotFacts, keys: tuple[str, ...], rule: NodeRule, tolerations: tuple[Toleration, ...] | None
 ) -> Bools:
-    counting = ground.matching(rule) & ~_lacks_any(ground, keys)
+    counting = facts.matching(rule) & ~_lacks_any(facts, keys)
     if tolerations is None:
         return counting
-    records = ground.snapshot.nodes.records
+    records = facts.snapshot.nodes.records
     return counting & [find_untolerated(each.spec.taints, tolerations) is None for each in records]
 
 
-def _lacks_any(ground: Ground, keys: tuple[str, ...]) -> Bools:
-    return ground.once(("lacks any", keys), lambda: seal(_find_lacking(ground, keys)))
+def _lacks_any(facts: SnapshotFacts, keys: tuple[str, ...]) -> Bools:
+    return facts.once(("lacks any", keys), lambda: seal(_find_lacking(facts, keys)))
 
 
-def _find_lacking(ground: Ground, keys: tuple[str, ...]) -> Bools:
-    lacking = np.zeros(ground.size, np.bool_)
+def _find_lacking(facts: SnapshotFacts, keys: tuple[str, ...]) -> Bools:
+    lacking = np.zeros(facts.size, np.bool_)
     for key in keys:
-        lacking |= ground.label(key).codes < 0
+        lacking |= facts.label(key).codes < 0
     return lacking

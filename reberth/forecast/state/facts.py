@@ -45,7 +45,7 @@ class LabelColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class SnapshotFacts:
     """A snapshot, the version of Kubernetes that schedules on it, and what has been found out about both."""
 
     snapshot: Snapshot

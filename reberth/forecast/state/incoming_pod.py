@@ -7,7 +7,7 @@ from reberth.cluster.pods.interning import Own, join_pairs, join_spec
 from reberth.cluster.pods.requests import Demand, incoming_demand
 from reberth.cluster.rows import PodRow
 from reberth.cluster.templates import Template
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import Labels, PodSpec, WorkloadIdentity
 
 # The API server writes these onto a pod when it is bound, as they stand on its node.
@@ -15,7 +15,7 @@ _COPIED_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class IncomingPod:
     """A pod as kube-scheduler would get it. `place` is where the pod that it is, or replaces, stands."""
 
     place: int
@@ -59,32 +59,32 @@ class Asked:
         return join_spec(self.template.spec, self.own, node=None)
 
 
-def ask_pending(ground: Ground, place: int) -> Asked:
+def read_pending_pod(facts: SnapshotFacts, place: int) -> IncomingPod:
     """Ask for a pod that has no node, as it is."""
-    row = ground.snapshot.pods.rows[place]
-    return _ask(ground, place, own=row.own, nominated=row.nominated_node)
+    row = facts.snapshot.pods.rows[place]
+    return _ask(facts, place, own=row.own, nominated=row.nominated_node)
 
 
-def ask_next(ground: Ground, place: int) -> Asked:
+def predict_replacement(facts: SnapshotFacts, place: int) -> IncomingPod:
     """Ask for the pod that the owner would make in the place of this one.
 
     Its own name and uid are not known yet, and it does not have what binding wrote onto the old one.
     """
-    row = ground.snapshot.pods.rows[place]
-    return _ask(ground, place, own=row.own._replace(labels=_unwritten(ground, row)), is_next=True)
+    row = facts.snapshot.pods.rows[place]
+    return _ask(facts, place, own=row.own._replace(labels=_unwritten(facts, row)), is_next=True)
 
 
 def _ask(
-    ground: Ground, place: int, *, own: Own, is_next: bool = False, nominated: str | None = None
-) -> Asked:
-    row = ground.snapshot.pods.rows[place]
-    demand = ground.once(("demand", row.template), lambda: incoming_demand(row.template.spec))
-    return Asked(place, row, own, demand, is_next, nominated)
+    facts: SnapshotFacts, place: int, *, own: Own, is_next: bool = False, nominated: str | None = None
+) -> IncomingPod:
+    row = facts.snapshot.pods.rows[place]
+    demand = facts.once(("demand", row.template), lambda: incoming_demand(row.template.spec))
+    return IncomingPod(place, row, own, demand, is_next, nominated)
 
 
-def _unwritten(ground: Ground, row: PodRow) -> tuple[tuple[str, str], ...]:
+def _unwritten(facts: SnapshotFacts, row: PodRow) -> tuple[tuple[str, str], ...]:
     """Give a pod's own labels without those that binding copied from its node."""
-    nodes = ground.snapshot.nodes
+    nodes = facts.snapshot.nodes
     node = nodes.index.get(row.node or "")
     copied = (nodes.records[node].metadata.labels or {}) if node is not None else {}
     return tuple(

@@ -12,27 +12,27 @@ import numpy as np
 from reberth.cluster.columns import Indices
 from reberth.cluster.pods.interning import OWN_LABELS
 from reberth.cluster.tabulating import seal
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.selectors import Selector
 
 Pair = tuple[str, str]
 
 
-def pods_meant(ground: Ground, selector: Selector, namespaces: frozenset[str]) -> Indices:
+def pods_meant(facts: SnapshotFacts, selector: Selector, namespaces: frozenset[str]) -> Indices:
     """Give the pods of these namespaces that a selector matches, bound or not, whatever their phase."""
-    return ground.once(("pods", selector, namespaces), lambda: seal(_find_pods(ground, selector, namespaces)))
+    return facts.once(("pods", selector, namespaces), lambda: seal(_find_pods(facts, selector, namespaces)))
 
 
-def _find_pods(ground: Ground, selector: Selector, namespaces: Iterable[str]) -> Indices:
+def _find_pods(facts: SnapshotFacts, selector: Selector, namespaces: Iterable[str]) -> Indices:
     if not selector.keys.isdisjoint(OWN_LABELS):
-        parts = [ground.snapshot.select(selector, namespace) for namespace in namespaces]
+        parts = [facts.snapshot.select(selector, namespace) for namespace in namespaces]
         return np.concatenate([np.zeros(0, np.int32), *parts])
-    templates = ground.snapshot.templates.all
-    asked = chain.from_iterable(_candidates(ground, namespace, selector.pairs) for namespace in namespaces)
-    return ground.pods_of(each for each in asked if selector.matches(templates[each].labels))
+    templates = facts.snapshot.templates.all
+    asked = chain.from_iterable(_candidates(facts, namespace, selector.pairs) for namespace in namespaces)
+    return facts.pods_of(each for each in asked if selector.matches(templates[each].labels))
 
 
-def _candidates(ground: Ground, namespace: str, pairs: Iterable[Pair]) -> Sequence[int]:
+def _candidates(facts: SnapshotFacts, namespace: str, pairs: Iterable[Pair]) -> Sequence[int]:
     """Give the templates that have the rarest of these labels; all of the namespace if there are none."""
-    found = (ground.snapshot.templates_with(namespace, *pair) for pair in pairs)
-    return min(found, key=len, default=ground.snapshot.templates_in(namespace))
+    found = (facts.snapshot.templates_with(namespace, *pair) for pair in pairs)
+    return min(found, key=len, default=facts.snapshot.templates_in(namespace))

@@ -160,7 +160,7 @@ class ManagedResource(Section, frozen=True):
     ignored_by_scheduler: bool = False
 
 
-class Extender(Section, frozen=True):
+class ExtenderConfig(Section, frozen=True):
     url_prefix: str
     filter_verb: str = ""
     preempt_verb: str = ""
@@ -183,7 +183,7 @@ class KubeSchedulerConfiguration(Section, frozen=True):
     """As the scheduler reads it. What no landing depends on may be anything."""
 
     profiles: Annotated[tuple[SchedulerProfile, ...], Meta(min_length=1)] = (SchedulerProfile(),)
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
     percentage_of_nodes_to_score: Percent | None = None
     parallelism: Annotated[int, Meta(ge=1)] = 16
     leader_election: dict[str, Any] | None = None
@@ -211,15 +211,15 @@ class Profile(msgspec.Struct, frozen=True):
     percentage: int
 
 
-class Scheduler(msgspec.Struct, frozen=True):
+class KubeScheduler(msgspec.Struct, frozen=True):
     """All profiles of a scheduler, and the extenders that it asks for each of them."""
 
     profiles: Mapping[str, Profile]
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
     parallelism: int = 16
 
 
-def parse_scheduler(content: bytes, *, version: Version, source: str = "scheduler") -> Scheduler:
+def parse_scheduler(content: bytes, *, version: Version, source: str = "scheduler") -> KubeScheduler:
     """Read the configuration of a scheduler, which errors call by its source. Raises SettingsError."""
     configuration = settings.parse(
         content, KubeSchedulerConfiguration, source=source, api_version=API_VERSION
@@ -227,17 +227,17 @@ def parse_scheduler(content: bytes, *, version: Version, source: str = "schedule
     return arrange(configuration, version=version)
 
 
-def arrange(configuration: KubeSchedulerConfiguration, *, version: Version) -> Scheduler:
+def arrange(configuration: KubeSchedulerConfiguration, *, version: Version) -> KubeScheduler:
     """Find out which plugins run in which order."""
     profiles = [_arrange_profile(each, configuration, version) for each in configuration.profiles]
-    return Scheduler(
+    return KubeScheduler(
         MappingProxyType({profile.name: profile for profile in profiles}),
         configuration.extenders,
         configuration.parallelism,
     )
 
 
-def default_scheduler(version: Version) -> Scheduler:
+def default_scheduler(version: Version) -> KubeScheduler:
     """Give a scheduler that nobody has configured."""
     return arrange(KubeSchedulerConfiguration(), version=version)
 
@@ -307,7 +307,9 @@ def _weigh(plugins: Iterable[Plugin]) -> dict[str, int]:
     return weights
 
 
-def _gather_arguments(given: SchedulerProfile, extenders: Iterable[Extender]) -> Mapping[str, Arguments]:
+def _gather_arguments(
+    given: SchedulerProfile, extenders: Iterable[ExtenderConfig]
+) -> Mapping[str, Arguments]:
     found: dict[str, Arguments] = {
         "NodeResourcesFit": FitArguments(),
         "NodeResourcesBalancedAllocation": BalanceArguments(),
@@ -322,7 +324,7 @@ def _gather_arguments(given: SchedulerProfile, extenders: Iterable[Extender]) ->
     return MappingProxyType(found | {"NodeResourcesFit": _leave_to_extenders(found, extenders)})
 
 
-def _leave_to_extenders(found: Mapping[str, Arguments], extenders: Iterable[Extender]) -> Arguments:
+def _leave_to_extenders(found: Mapping[str, Arguments], extenders: Iterable[ExtenderConfig]) -> Arguments:
     """Let the resources that an extender manages alone be ignored, as kube-scheduler does."""
     fit = found["NodeResourcesFit"]
     managed = [each.name for one in extenders for each in one.managed_resources if each.ignored_by_scheduler]

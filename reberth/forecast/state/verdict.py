@@ -34,7 +34,7 @@ class Unforeseeable(NamedTuple):
     reason: str
 
 
-Verdict = tuple[Refusal, ...] | Rejected | Unforeseeable
+FilterVerdict = tuple[Refusal, ...] | Rejected | Unforeseeable
 
 # Nothing is refused.
 FITS: tuple[Refusal, ...] = ()

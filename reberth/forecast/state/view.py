@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints, NodeColumns
 from reberth.cluster.tabulating import seal
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 
 Column = TypeVar("Column", Indices, Bools, NDArray[np.int8], NDArray[np.float64])
 
@@ -24,7 +24,7 @@ Column = TypeVar("Column", Indices, Bools, NDArray[np.int8], NDArray[np.float64]
 class View:
     """Where each pod is, whether it counts there and whether it is leaving; and each node's sums of them."""
 
-    ground: Ground
+    facts: SnapshotFacts
     node: Indices  # of each pod; -1: on none
     counted: Bools  # takes something from its node
     terminating: Bools
@@ -34,12 +34,12 @@ class View:
 
     @property
     def nodes(self) -> NodeColumns:
-        return self.ground.snapshot.nodes
+        return self.facts.snapshot.nodes
 
     @property
     def is_unmoved(self) -> bool:
         """Tell whether every pod is where the snapshot has it; some may be leaving."""
-        pods = self.ground.snapshot.pods
+        pods = self.facts.snapshot.pods
         return self.node is pods.node and self.counted is pods.counted
 
     def without(self, pod: int) -> "View":
@@ -58,7 +58,7 @@ class View:
     def counts_on_nodes(self, pods: Indices) -> Ints:
         """Count these pods, as far as they are counted, node by node."""
         where = self.node[pods[self.counted[pods]]]
-        return np.bincount(where, minlength=self.ground.size).astype(np.int64)
+        return np.bincount(where, minlength=self.facts.size).astype(np.int64)
 
     def counted_among(self, pods: Indices) -> Indices:
         """Give those of the pods that take something from their nodes."""
@@ -68,8 +68,10 @@ class View:
         """Give what is found of nodes by their sums alone: once for the snapshot, anew where they differ."""
         if len(nodes) <= len(self.changed):
             return find(self, nodes)
-        ground = self.ground
-        answers = ground.once(key, lambda: seal(find(view(ground), np.arange(ground.size, dtype=np.int32))))
+        facts = self.facts
+        answers = facts.once(
+            key, lambda: seal(find(view_snapshot(facts), np.arange(facts.size, dtype=np.int32)))
+        )
         if self.changed:
             changed = np.fromiter(self.changed, np.int32, len(self.changed))
             answers = answers.copy()
@@ -80,15 +82,15 @@ class View:
     def nominated(self) -> Mapping[int, tuple[int, ...]]:
         """Give the pods that wait and are nominated for a node, by node."""
         found: dict[int, list[int]] = {}
-        snapshot = self.ground.snapshot
-        for pod in self.ground.once("waiting and nominated", self._list_nominated):
+        snapshot = self.facts.snapshot
+        for pod in self.facts.once("waiting and nominated", self._list_nominated):
             if self.node[pod] < 0:
                 node = snapshot.nodes.index[snapshot.pods.rows[pod].nominated_node or ""]
                 found.setdefault(node, []).append(pod)
         return {node: tuple(pods) for node, pods in found.items()}
 
     def _list_nominated(self) -> tuple[int, ...]:
-        pods, index = self.ground.snapshot.pods, self.ground.snapshot.nodes.index
+        pods, index = self.facts.snapshot.pods, self.facts.snapshot.nodes.index
         nowhere = [(place, pods.rows[place]) for place in np.flatnonzero(pods.node < 0).tolist()]
         return tuple(
             place
@@ -98,10 +100,10 @@ class View:
 
     def _move(self, pod: int, node: int) -> "View":
         """Take the pod from where it counts to where it will; -1 is nowhere."""
-        template = int(self.ground.snapshot.pods.template[pod])
+        template = int(self.facts.snapshot.pods.template[pod])
         changes = [(int(self.node[pod]), -1)] if self.counted[pod] else []
         changes += [(node, 1)] if node >= 0 else []
-        templates = self.ground.snapshot.templates
+        templates = self.facts.snapshot.templates
         return replace(
             self,
             node=_put(self.node, pod, value=node),
@@ -112,11 +114,11 @@ class View:
         )
 
 
-def view(ground: Ground) -> View:
+def view_snapshot(facts: SnapshotFacts) -> View:
     """See the snapshot as it is."""
-    snapshot = ground.snapshot
+    snapshot = facts.snapshot
     pods, sums = snapshot.pods, snapshot.sums
-    return View(ground, pods.node, pods.counted, pods.terminating, sums.requested, sums.load)
+    return View(facts, pods.node, pods.counted, pods.terminating, sums.requested, sums.load)
 
 
 def _put(column: Column, place: int, *, value: int) -> Column:

@@ -17,9 +17,9 @@ from reberth.cluster.kinds import ATTACHMENT, CLAIM
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View
-from reberth.forecast.state.view import view as see
+from reberth.forecast.state.view import view_snapshot as see
 from reberth.forecast.volumes.claims import class_of_claim, find_class, find_volume, name_claims
 from reberth.forecast.volumes.csi_migration import (
     OLD_DRIVERS,
@@ -48,7 +48,7 @@ class Attachable(NamedTuple):
 class Uses:
     """The volumes of one driver: which pod uses which, and which is attached to which node."""
 
-    ground: Ground
+    facts: SnapshotFacts
     numbers: Mapping[tuple[str, ...], int]
     volume: Indices  # of each use by a pod, in order
     pod: Indices
@@ -67,7 +67,7 @@ class Uses:
 
     def using(self, view: View, handle: tuple[str, ...]) -> Bools:
         """Tell on which nodes a pod uses this volume."""
-        nodes = np.zeros(view.ground.size, np.bool_)
+        nodes = np.zeros(view.facts.size, np.bool_)
         number = self.numbers.get(handle)
         if number is not None:
             first, last = np.searchsorted(self.volume, [number, number + 1])
@@ -78,7 +78,7 @@ class Uses:
     @cached_property
     def _begin(self) -> tuple[Indices, Ints]:
         """Find where the uses are in the snapshot, and how many volumes are on each node."""
-        used = self._locate(see(self.ground), slice(None))
+        used = self._locate(see(self.facts), slice(None))
         return used, seal(self._tally(used, np.ones(len(self.numbers), np.bool_)))
 
     def _locate(self, view: View, uses: slice) -> Indices:
@@ -86,7 +86,7 @@ class Uses:
         pods = self.pod[uses]
         nodes = np.where(view.counted[pods], view.node[pods], np.int32(-1))
         for driver, marks in self.old:
-            nodes[marks[uses] & ~counts_migrated(view.ground, driver)[nodes]] = -1
+            nodes[marks[uses] & ~counts_migrated(view.facts, driver)[nodes]] = -1
         return nodes
 
     def _tally(self, used: Indices, among: Bools) -> Ints:
@@ -94,25 +94,25 @@ class Uses:
         uses, attached = (used >= 0) & among[self.volume], among[self.attached]
         volumes = np.concatenate([self.volume[uses], self.attached[attached]]).astype(np.int64)
         nodes = np.concatenate([used[uses], self.attached_to[attached]])
-        different = np.unique(volumes * self.ground.size + nodes)
-        return np.bincount(different % max(self.ground.size, 1), minlength=self.ground.size)
+        different = np.unique(volumes * self.facts.size + nodes)
+        return np.bincount(different % max(self.facts.size, 1), minlength=self.facts.size)
 
 
-def find_uses(ground: Ground, driver: str) -> Uses:
-    collected = ground.once("volumes in use", lambda: _collect(ground))
-    return ground.once(("uses", driver), lambda: _tabulate(ground, collected[driver]))
+def find_uses(facts: SnapshotFacts, driver: str) -> Uses:
+    collected = facts.once("volumes in use", lambda: _collect(facts))
+    return facts.once(("uses", driver), lambda: _tabulate(facts, collected[driver]))
 
 
 def list_attachables(
-    ground: Ground, spec: PodSpec, claims: Iterable[PersistentVolumeClaim]
+    facts: SnapshotFacts, spec: PodSpec, claims: Iterable[PersistentVolumeClaim]
 ) -> Iterator[Attachable]:
     """Give the volumes of a pod that count for some driver."""
-    yield from _list_claimed(ground, claims)
+    yield from _list_claimed(facts, claims)
     yield from _list_inline(spec)
 
 
-def _list_claimed(ground: Ground, claims: Iterable[PersistentVolumeClaim]) -> Iterator[Attachable]:
-    return filter(None, (_find_attachable(ground, claim) for claim in claims))
+def _list_claimed(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) -> Iterator[Attachable]:
+    return filter(None, (_find_attachable(facts, claim) for claim in claims))
 
 
 def _list_inline(spec: PodSpec) -> Iterator[Attachable]:
@@ -122,11 +122,11 @@ def _list_inline(spec: PodSpec) -> Iterator[Attachable]:
             yield _by_successor(moved, moved.handle)
 
 
-def counts_migrated(ground: Ground, driver: OldDriver) -> Bools:
+def counts_migrated(facts: SnapshotFacts, driver: OldDriver) -> Bools:
     """Tell where the volumes of an old driver count for its successor, if that has a limit there."""
-    if ground.version >= _LAST_MIGRATED or driver is not PORTWORX:
-        return ground.once("everywhere", lambda: np.ones(ground.size, np.bool_))
-    return find_migrated(ground, driver)
+    if facts.version >= _LAST_MIGRATED or driver is not PORTWORX:
+        return facts.once("everywhere", lambda: np.ones(facts.size, np.bool_))
+    return find_migrated(facts, driver)
 
 
 class _Entry(NamedTuple):
@@ -147,41 +147,41 @@ class _Collected:
         return self.numbers.setdefault(handle, len(self.numbers))
 
 
-def _collect(ground: Ground) -> defaultdict[str, _Collected]:
+def _collect(facts: SnapshotFacts) -> defaultdict[str, _Collected]:
     found: defaultdict[str, _Collected] = defaultdict(_Collected)
-    templates = ground.snapshot.templates.all
-    for place in ground.templates_where(_may_attach):
+    templates = facts.snapshot.templates.all
+    for place in facts.templates_where(_may_attach):
         spec = templates[place].spec
         inline = tuple(_list_inline(spec))
-        for pod in ground.pods_of([place]).tolist():
-            for each in (*inline, *_list_claimed(ground, _look_up_claims(ground, spec, pod))):
+        for pod in facts.pods_of([place]).tolist():
+            for each in (*inline, *_list_claimed(facts, _look_up_claims(facts, spec, pod))):
                 driver = found[each.driver]
                 driver.used.append(_Entry(driver.number(each.handle), pod, each.old))
-    _collect_attached(ground, found)
+    _collect_attached(facts, found)
     return found
 
 
-def _look_up_claims(ground: Ground, spec: PodSpec, pod: int) -> Iterator[PersistentVolumeClaim]:
-    row, claims = ground.snapshot.pods.rows[pod], ground.snapshot.of(CLAIM)
+def _look_up_claims(facts: SnapshotFacts, spec: PodSpec, pod: int) -> Iterator[PersistentVolumeClaim]:
+    row, claims = facts.snapshot.pods.rows[pod], facts.snapshot.of(CLAIM)
     names = name_claims(spec, row.own.claims, row.name)
     return filter(None, (claims.named(row.namespace, name) for name, _ in names))
 
 
-def _collect_attached(ground: Ground, found: defaultdict[str, _Collected]) -> None:
-    index = ground.snapshot.nodes.index
-    for record in ground.snapshot.of(ATTACHMENT):
+def _collect_attached(facts: SnapshotFacts, found: defaultdict[str, _Collected]) -> None:
+    index = facts.snapshot.nodes.index
+    for record in facts.snapshot.of(ATTACHMENT):
         node, driver = index.get(record.spec.node_name), record.spec.attacher
-        volume = find_volume(ground, record.spec.source.persistent_volume_name)
+        volume = find_volume(facts, record.spec.source.persistent_volume_name)
         if node is not None and driver and volume and volume.spec.csi:
             number = found[driver].number((volume.spec.csi.volume_handle,))
             found[driver].attached.append(_Entry(number, node, None))
 
 
-def _tabulate(ground: Ground, collected: _Collected) -> Uses:
+def _tabulate(facts: SnapshotFacts, collected: _Collected) -> Uses:
     used = sorted(collected.used, key=lambda entry: entry.number)
     drivers = dict.fromkeys(entry.old for entry in used if entry.old)
     return Uses(
-        ground=ground,
+        facts=facts,
         numbers=collected.numbers,
         volume=np.array([entry.number for entry in used], np.int32),
         pod=np.array([entry.place for entry in used], np.int32),
@@ -198,19 +198,19 @@ def _may_attach(template: Template) -> bool:
     )
 
 
-def _find_attachable(ground: Ground, claim: PersistentVolumeClaim) -> Attachable | None:
-    volume = find_volume(ground, claim.spec.volume_name)
+def _find_attachable(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Attachable | None:
+    volume = find_volume(facts, claim.spec.volume_name)
     if volume is None:
-        return _foresee_attachable(ground, claim)
+        return _foresee_attachable(facts, claim)
     if csi := volume.spec.csi:
         return Attachable(csi.driver, (csi.volume_handle,)) if csi.driver and csi.volume_handle else None
     moved = find_moved(volume.spec, volume.metadata.labels)
     return _by_successor(moved, moved.handle) if moved and moved.handle else None
 
 
-def _foresee_attachable(ground: Ground, claim: PersistentVolumeClaim) -> Attachable | None:
+def _foresee_attachable(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Attachable | None:
     """Give the volume that will be provisioned for a claim."""
-    found = find_class(ground, class_of_claim(claim))
+    found = find_class(facts, class_of_claim(claim))
     if found is None or not found.provisioner or found.provisioner in UNCOUNTED:
         return None
     handle = (claim.metadata.namespace, claim.metadata.name)

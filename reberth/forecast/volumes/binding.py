@@ -7,10 +7,10 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.pods.requests import Version
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import ShapePoint, VolumeBindingArguments
-from reberth.forecast.state.verdict import FITS, Refusal, Rejected, Unforeseeable, Verdict, refuse
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, Rejected, Unforeseeable, refuse
 from reberth.forecast.state.view import View
 from reberth.forecast.volumes.capacity_score import rate_sources
 from reberth.forecast.volumes.claims import (
@@ -40,42 +40,46 @@ class Claims(NamedTuple):
     waiting: list[PersistentVolumeClaim]
 
 
-def refuse_unbound_volumes(asked: Asked, view: View, _arguments: VolumeBindingArguments) -> Verdict:
+def refuse_unbound_volumes(
+    incoming: IncomingPod, view: View, _arguments: VolumeBindingArguments
+) -> FilterVerdict:
     """Refuse what cannot be bound. The arguments speak of other things: time-outs and scores."""
-    claims = list_claims(asked, view.ground)
+    claims = list_claims(incoming, view.facts)
     if not claims:
         return FITS
-    parted = _check_all(asked, view.ground, claims) or _part(view.ground, claims)
+    parted = _check_all(incoming, view.facts, claims) or _part(view.facts, claims)
     if not isinstance(parted, Claims):
         return parted
     try:
-        return tuple(_refuse(view.ground, parted))
+        return tuple(_refuse(view.facts, parted))
     except (QuantityError, SelectorError) as error:
         return Unforeseeable(f"a volume or claim in question is malformed: {error}")
 
 
 def score_volumes(
-    asked: Asked, view: View, feasible: Indices, arguments: VolumeBindingArguments
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: VolumeBindingArguments
 ) -> Ints | None:
     """Score the room for the pod's volumes, from 1.37 on.
 
     Not proven against a running 1.37: the rules are those of the same feature in 1.36, where it is off. Among
     several pools, or several equally large volumes, kube-scheduler takes any.
     """
-    claims = list_claims(asked, view.ground) if view.ground.version >= _SCORES_CAPACITY else ()
-    parted = _part(view.ground, claims)
+    claims = list_claims(incoming, view.facts) if view.facts.version >= _SCORES_CAPACITY else ()
+    parted = _part(view.facts, claims)
     if not claims or not isinstance(parted, Claims):
         return None
-    sources = find_sources(view.ground, parted.waiting)
-    return rate_sources(view.ground, sources, feasible, arguments.shape or _EMPTIER_IS_BETTER)
+    sources = find_sources(view.facts, parted.waiting)
+    return rate_sources(view.facts, sources, feasible, arguments.shape or _EMPTIER_IS_BETTER)
 
 
-def _check_all(asked: Asked, ground: Ground, claims: Iterable[PodClaim]) -> Rejected | Unforeseeable | None:
-    checks = (_check(asked, ground, claim) for claim in claims)
+def _check_all(
+    incoming: IncomingPod, facts: SnapshotFacts, claims: Iterable[PodClaim]
+) -> Rejected | Unforeseeable | None:
+    checks = (_check(incoming, facts, claim) for claim in claims)
     return next((verdict for verdict in checks if verdict), None)
 
 
-def _check(asked: Asked, ground: Ground, claim: PodClaim) -> Rejected | Unforeseeable | None:
+def _check(incoming: IncomingPod, facts: SnapshotFacts, claim: PodClaim) -> Rejected | Unforeseeable | None:
     name, record = claim.name, claim.record
     if record is None:
         return Rejected(_miss(claim))
@@ -85,11 +89,11 @@ def _check(asked: Asked, ground: Ground, claim: PodClaim) -> Rejected | Unforese
     if record.metadata.deletion_timestamp:
         return Rejected(f'persistentvolumeclaim "{name}" is being deleted')
     if claim.is_foreseen:
-        return _check_foreseen(ground, record)
-    if claim.is_ephemeral and not _is_controlled(record.metadata.owner_references or (), asked.uid):
-        namespace = asked.namespace
+        return _check_foreseen(facts, record)
+    if claim.is_ephemeral and not _is_controlled(record.metadata.owner_references or (), incoming.uid):
+        namespace = incoming.namespace
         return Rejected(
-            f"PVC {namespace}/{name} was not created for pod {namespace}/{asked.name} (pod is not owner)"
+            f"PVC {namespace}/{name} was not created for pod {namespace}/{incoming.name} (pod is not owner)"
         )
     return None
 
@@ -100,9 +104,9 @@ def _miss(claim: PodClaim) -> str:
     return f'persistentvolumeclaim "{claim.name}" not found'
 
 
-def _check_foreseen(ground: Ground, claim: PersistentVolumeClaim) -> Unforeseeable | None:
+def _check_foreseen(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Unforeseeable | None:
     """Where a claim that is not made yet will get its volume is known only if it waits for its pod."""
-    found = find_class(ground, class_of_claim(claim))
+    found = find_class(facts, class_of_claim(claim))
     if found and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return None
     return Unforeseeable(
@@ -115,10 +119,10 @@ def _is_controlled(owners: Iterable[OwnerReference], uid: str) -> bool:
     return any(owner.controller and owner.uid == uid for owner in owners)
 
 
-def _part(ground: Ground, claims: Iterable[PodClaim]) -> Claims | Rejected:
+def _part(facts: SnapshotFacts, claims: Iterable[PodClaim]) -> Claims | Rejected:
     parted, is_late = Claims([], []), False
     for claim in (each.record for each in claims if each.record):
-        found = find_class(ground, class_of_claim(claim))
+        found = find_class(facts, class_of_claim(claim))
         if is_bound(claim):
             parted.bound.append(claim)
         elif found and found.volume_binding_mode is None:
@@ -133,11 +137,11 @@ def _part(ground: Ground, claims: Iterable[PodClaim]) -> Claims | Rejected:
     return Rejected("pod has unbound immediate PersistentVolumeClaims") if is_late else parted
 
 
-def _refuse(ground: Ground, claims: Claims) -> Iterator[Refusal]:
-    far, gone = _check_bound(ground, claims.bound)
+def _refuse(facts: SnapshotFacts, claims: Claims) -> Iterator[Refusal]:
+    far, gone = _check_bound(facts, claims.bound)
     yield from refuse("node(s) didn't match PersistentVolume's node affinity", far, final=True)
     if claims.waiting:
-        sources = find_sources(ground, claims.waiting)
+        sources = find_sources(facts, claims.waiting)
         lacks = "node(s) didn't find available persistent volumes to bind"
         yield from refuse(lacks, sources.lacks_volume, final=True)
         yield from refuse("node(s) did not have enough free storage", sources.lacks_room, final=True)
@@ -145,23 +149,23 @@ def _refuse(ground: Ground, claims: Claims) -> Iterator[Refusal]:
     yield from refuse(missing, gone, final=True)
 
 
-def _check_bound(ground: Ground, claims: Iterable[PersistentVolumeClaim]) -> tuple[Bools, Bools]:
+def _check_bound(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) -> tuple[Bools, Bools]:
     """Tell which nodes cannot reach a volume, and which come upon one that is not there before that."""
-    far = np.zeros(ground.size, np.bool_)
+    far = np.zeros(facts.size, np.bool_)
     for claim in claims:
-        volume = find_volume(ground, claim.spec.volume_name)
+        volume = find_volume(facts, claim.spec.volume_name)
         if volume is None:
             return far, ~far
-        far |= ~_find_near(ground, volume)
-    return far, np.zeros(ground.size, np.bool_)
+        far |= ~_find_near(facts, volume)
+    return far, np.zeros(facts.size, np.bool_)
 
 
-def _find_near(ground: Ground, volume: PersistentVolume) -> Bools:
+def _find_near(facts: SnapshotFacts, volume: PersistentVolume) -> Bools:
     """Tell which nodes can reach a volume; some ask the driver that took over from its old one."""
     affinity = volume.spec.node_affinity
-    near = reachable(ground, read_alternatives(affinity.required if affinity else None))
+    near = reachable(facts, read_alternatives(affinity.required if affinity else None))
     moved = None if volume.spec.csi else find_moved(volume.spec, volume.metadata.labels)
     if not moved or not moved.driver.zone:
         return near
     migrated = read_alternatives(migrate_affinity(volume, moved.driver.zone))
-    return np.where(find_migrated(ground, moved.driver), reachable(ground, migrated), near)
+    return np.where(find_migrated(facts, moved.driver), reachable(facts, migrated), near)

@@ -11,7 +11,7 @@ from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.kinds import VOLUME
 from reberth.forecast.plugins.node_resources import follow
 from reberth.forecast.plugins.normalize import MOST
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.plugin_args import ShapePoint
 from reberth.forecast.volumes.claims import ask_size, class_of_claim, offer_size
 from reberth.forecast.volumes.sources import NO_VOLUME
@@ -28,9 +28,11 @@ class Use(NamedTuple):
     counts: Bools
 
 
-def rate_sources(ground: Ground, sources: Sources, feasible: Indices, shape: tuple[ShapePoint, ...]) -> Ints:
+def rate_sources(
+    facts: SnapshotFacts, sources: Sources, feasible: Indices, shape: tuple[ShapePoint, ...]
+) -> Ints:
     """Average over the classes: of the existing volumes where a node takes any, of the new ones elsewhere."""
-    existing = _sum_existing(ground, sources.existing, feasible)
+    existing = _sum_existing(facts, sources.existing, feasible)
     taken = np.logical_or.reduce([np.zeros(len(feasible), np.bool_), *(use.counts for use in existing)])
     new = [use._replace(counts=use.counts & ~taken) for use in _sum_new(sources.new, feasible)]
     scores, classes = np.zeros((2, len(feasible)), np.int64)
@@ -41,12 +43,12 @@ def rate_sources(ground: Ground, sources: Sources, feasible: Indices, shape: tup
     return average
 
 
-def _sum_existing(ground: Ground, existing: tuple[Existing, ...], feasible: Indices) -> list[Use]:
+def _sum_existing(facts: SnapshotFacts, existing: tuple[Existing, ...], feasible: Indices) -> list[Use]:
     """Sum up the volumes that are chosen, by the classes that they say they have."""
     uses: dict[str, Use] = {}
     for claim, chosen in existing:
         places, which = np.unique(chosen[feasible], return_inverse=True)
-        offered, classes = ground.once(("offered", places.tobytes()), partial(_read_offers, ground, places))
+        offered, classes = facts.once(("offered", places.tobytes()), partial(_read_offers, facts, places))
         for name, its in classes.items():
             counts = its[which]
             use = uses.setdefault(name, _start(len(feasible)))
@@ -56,9 +58,9 @@ def _sum_existing(ground: Ground, existing: tuple[Existing, ...], feasible: Indi
     return list(uses.values())
 
 
-def _read_offers(ground: Ground, places: Indices) -> tuple[Ints, Mapping[str, Bools]]:
+def _read_offers(facts: SnapshotFacts, places: Indices) -> tuple[Ints, Mapping[str, Bools]]:
     """Read the sizes of some volumes, and which of them are of which class; a place may be NO_VOLUME."""
-    volumes = ground.snapshot.of(VOLUME).all
+    volumes = facts.snapshot.of(VOLUME).all
     offered = np.zeros(len(places), np.int64)
     classes: defaultdict[str, Bools] = defaultdict(lambda: np.zeros(len(places), np.bool_))
     for number, place in enumerate(places.tolist()):

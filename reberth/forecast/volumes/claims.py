@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from reberth.cluster.kinds import CLAIM, STORAGE_CLASS, VOLUME
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.records import (
     ClaimSpec,
     Labels,
@@ -38,12 +38,12 @@ class PodClaim(NamedTuple):
     is_foreseen: bool = False
 
 
-def list_claims(asked: Asked, ground: Ground) -> tuple[PodClaim, ...]:
+def list_claims(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[PodClaim, ...]:
     """Give the claims of the pod that asks, in the order of its volumes."""
-    if not asked.template.spec.volumes:
+    if not incoming.template.spec.volumes:
         return ()
-    named = name_claims(asked.template.spec, asked.own.claims, asked.name)
-    return tuple([_look_up(asked, ground, name, volume) for name, volume in named])
+    named = name_claims(incoming.template.spec, incoming.own.claims, incoming.name)
+    return tuple([_look_up(incoming, facts, name, volume) for name, volume in named])
 
 
 def name_claims(spec: PodSpec, claims: Iterable[str], pod: str) -> Iterator[tuple[str, Volume]]:
@@ -56,12 +56,12 @@ def name_claims(spec: PodSpec, claims: Iterable[str], pod: str) -> Iterator[tupl
             yield f"{pod}-{volume.name}", volume
 
 
-def find_volume(ground: Ground, name: str | None) -> PersistentVolume | None:
-    return ground.snapshot.of(VOLUME).named("", name) if name else None
+def find_volume(facts: SnapshotFacts, name: str | None) -> PersistentVolume | None:
+    return facts.snapshot.of(VOLUME).named("", name) if name else None
 
 
-def find_class(ground: Ground, name: str) -> StorageClass | None:
-    return ground.snapshot.of(STORAGE_CLASS).named("", name)
+def find_class(facts: SnapshotFacts, name: str) -> StorageClass | None:
+    return facts.snapshot.of(STORAGE_CLASS).named("", name)
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
@@ -95,11 +95,11 @@ def _class_of(annotations: Labels | None, field: str | None) -> str:
     return (annotations or {}).get(_CLASS_ANNOTATION, field or "")
 
 
-def _look_up(asked: Asked, ground: Ground, name: str, volume: Volume) -> PodClaim:
-    if volume.ephemeral is not None and asked.is_next:
+def _look_up(incoming: IncomingPod, facts: SnapshotFacts, name: str, volume: Volume) -> PodClaim:
+    if volume.ephemeral is not None and incoming.is_next:
         template = volume.ephemeral.volume_claim_template
-        meta = ObjectMeta(name=name, namespace=asked.namespace)
+        meta = ObjectMeta(name=name, namespace=incoming.namespace)
         record = PersistentVolumeClaim(meta, template.spec if template else ClaimSpec())
         return PodClaim(name, record, is_ephemeral=True, is_foreseen=True)
-    found = ground.snapshot.of(CLAIM).named(asked.namespace, name)
+    found = facts.snapshot.of(CLAIM).named(incoming.namespace, name)
     return PodClaim(name, found, is_ephemeral=volume.ephemeral is not None)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reberth.cluster.columns import Bools
 from reberth.cluster.kinds import CSI_NODE
 from reberth.cluster.tabulating import seal
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import (
     AzureDiskVolume,
     DiskVolume,
@@ -72,9 +72,9 @@ def find_moved(source: PersistentVolumeSpec | Volume, labels: Labels | None = No
     return Moved(PORTWORX, source.portworx_volume.volume_id) if source.portworx_volume else None
 
 
-def find_migrated(ground: Ground, driver: OldDriver) -> Bools:
+def find_migrated(facts: SnapshotFacts, driver: OldDriver) -> Bools:
     """Tell which nodes say that they leave the volumes of an old driver to its successor."""
-    return ground.once(("migrated", driver.name), lambda: seal(_ask_nodes(ground, driver)))
+    return facts.once(("migrated", driver.name), lambda: seal(_ask_nodes(facts, driver)))
 
 
 def migrate_affinity(volume: PersistentVolume, zone: str) -> NodeSelector | None:
@@ -129,9 +129,9 @@ def _list_expressions(terms: tuple[NodeSelectorTerm, ...]) -> Iterator[NodeSelec
         yield from term.match_expressions or ()
 
 
-def _ask_nodes(ground: Ground, driver: OldDriver) -> Bools:
-    migrated, index = np.zeros(ground.size, np.bool_), ground.snapshot.nodes.index
-    for record in ground.snapshot.of(CSI_NODE):
+def _ask_nodes(facts: SnapshotFacts, driver: OldDriver) -> Bools:
+    migrated, index = np.zeros(facts.size, np.bool_), facts.snapshot.nodes.index
+    for record in facts.snapshot.of(CSI_NODE):
         said = (record.metadata.annotations or {}).get(_MIGRATED, "").split(",")
         if driver.name in said and record.metadata.name in index:
             migrated[index[record.metadata.name]] = True

@@ -9,9 +9,9 @@ from reberth.cluster.columns import Bools, Ints
 from reberth.cluster.kinds import CSI_DRIVER, CSI_NODE
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.tabulating import seal
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
-from reberth.forecast.state.verdict import FITS, Refusal, Verdict, refuse
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, refuse
 from reberth.forecast.state.view import View
 from reberth.forecast.volumes.attachments import Attachable, counts_migrated, find_uses, list_attachables
 from reberth.forecast.volumes.claims import list_claims
@@ -23,33 +23,33 @@ _NO_LIMIT = 2**31
 _TOO_MANY = "node(s) exceed max volume count"
 
 
-def refuse_volume_limits(asked: Asked, view: View) -> Verdict:
+def refuse_volume_limits(incoming: IncomingPod, view: View) -> FilterVerdict:
     """Refuse where the volumes that a pod brings do not fit beside the others of their driver.
 
     A volume that is still attached without a pod counts among the others, even against its own next pod.
     """
-    if not asked.template.spec.volumes:
+    if not incoming.template.spec.volumes:
         return FITS
-    ground, claims = view.ground, list_claims(asked, view.ground)
+    facts, claims = view.facts, list_claims(incoming, view.facts)
     for claim in claims:
         if claim.record is None:
-            return refuse(_miss(asked, claim.name), np.ones(ground.size, np.bool_), final=True)
+            return refuse(_miss(incoming, claim.name), np.ones(facts.size, np.bool_), final=True)
     records = [claim.record for claim in claims if claim.record]
-    brought = tuple(dict.fromkeys(list_attachables(ground, asked.template.spec, records)))
+    brought = tuple(dict.fromkeys(list_attachables(facts, incoming.template.spec, records)))
     return tuple(_check(view, brought)) if brought else FITS
 
 
-def _miss(asked: Asked, name: str) -> str:
-    return f'looking up PVC {asked.namespace}/{name}: persistentvolumeclaim "{name}" not found'
+def _miss(incoming: IncomingPod, name: str) -> str:
+    return f'looking up PVC {incoming.namespace}/{name}: persistentvolumeclaim "{name}" not found'
 
 
 def _check(view: View, brought: tuple[Attachable, ...]) -> Iterator[Refusal]:
     """A node that lacks a driver is told so; how many volumes it bears is then not asked."""
-    refused = np.zeros(view.ground.size, np.bool_)
+    refused = np.zeros(view.facts.size, np.bool_)
     drivers = sorted({each.driver for each in brought})
-    if view.ground.version >= _MAY_DEMAND_DRIVER:
+    if view.facts.version >= _MAY_DEMAND_DRIVER:
         for driver in drivers:
-            lacking = _find_lacking(view.ground, driver, brought) & ~refused
+            lacking = _find_lacking(view.facts, driver, brought) & ~refused
             yield from refuse(f"{driver} CSI driver is not installed on the node", lacking)
             refused |= lacking
     full = [_find_full(view, driver, brought) for driver in drivers]
@@ -57,62 +57,62 @@ def _check(view: View, brought: tuple[Attachable, ...]) -> Iterator[Refusal]:
 
 
 def _find_full(view: View, driver: str, brought: tuple[Attachable, ...]) -> Bools:
-    limits = _limits_by_driver(view.ground).get(driver)
+    limits = _limits_by_driver(view.facts).get(driver)
     if limits is None:
-        return np.zeros(view.ground.size, np.bool_)
-    uses = find_uses(view.ground, driver)
-    new = np.zeros(view.ground.size, np.int64)
+        return np.zeros(view.facts.size, np.bool_)
+    uses = find_uses(view.facts, driver)
+    new = np.zeros(view.facts.size, np.int64)
     for each in brought:
         if each.driver == driver:
-            new += _is_new(view.ground, each) & ~uses.using(view, each.handle)
+            new += _is_new(view.facts, each) & ~uses.using(view, each.handle)
     return (new > 0) & (uses.count(view) + new > limits)
 
 
-def _is_new(ground: Ground, volume: Attachable) -> Bools | np.bool_:
-    return counts_migrated(ground, volume.old) if volume.old else np.True_
+def _is_new(facts: SnapshotFacts, volume: Attachable) -> Bools | np.bool_:
+    return counts_migrated(facts, volume.old) if volume.old else np.True_
 
 
-def _find_lacking(ground: Ground, driver: str, brought: tuple[Attachable, ...]) -> Bools:
+def _find_lacking(facts: SnapshotFacts, driver: str, brought: tuple[Attachable, ...]) -> Bools:
     """Tell where a driver that demands to be installed is not. A volume of an old driver needs a CSINode."""
-    record = ground.snapshot.of(CSI_DRIVER).named("", driver)
+    record = facts.snapshot.of(CSI_DRIVER).named("", driver)
     if record is None or not record.spec.prevent_pod_scheduling_if_missing:
-        return np.zeros(ground.size, np.bool_)
+        return np.zeros(facts.size, np.bool_)
     is_old = all(each.old for each in brought if each.driver == driver)
-    installed = ground.once(("installed", driver), lambda: _find_installed(ground, driver))
-    return ~installed & _has_csi_node(ground) if is_old else ~installed
+    installed = facts.once(("installed", driver), lambda: _find_installed(facts, driver))
+    return ~installed & _has_csi_node(facts) if is_old else ~installed
 
 
-def _find_installed(ground: Ground, driver: str) -> Bools:
-    return _ask_csi_nodes(ground, lambda drivers: any(each.name == driver for each in drivers))
+def _find_installed(facts: SnapshotFacts, driver: str) -> Bools:
+    return _ask_csi_nodes(facts, lambda drivers: any(each.name == driver for each in drivers))
 
 
-def _has_csi_node(ground: Ground) -> Bools:
-    return ground.once("csi nodes", lambda: _ask_csi_nodes(ground, lambda _: True))
+def _has_csi_node(facts: SnapshotFacts) -> Bools:
+    return facts.once("csi nodes", lambda: _ask_csi_nodes(facts, lambda _: True))
 
 
-def _ask_csi_nodes(ground: Ground, question: Callable[[tuple[CSINodeDriver, ...]], bool]) -> Bools:
+def _ask_csi_nodes(facts: SnapshotFacts, question: Callable[[tuple[CSINodeDriver, ...]], bool]) -> Bools:
     """Ask something of the drivers on each node; no to a node of which nothing is said."""
-    answers = np.zeros(ground.size, np.bool_)
-    for node, drivers in _list_drivers(ground):
+    answers = np.zeros(facts.size, np.bool_)
+    for node, drivers in _list_drivers(facts):
         answers[node] = question(drivers)
     return seal(answers)
 
 
-def _list_drivers(ground: Ground) -> Iterator[tuple[int, tuple[CSINodeDriver, ...]]]:
-    for record in ground.snapshot.of(CSI_NODE):
-        node = ground.snapshot.nodes.index.get(record.metadata.name)
+def _list_drivers(facts: SnapshotFacts) -> Iterator[tuple[int, tuple[CSINodeDriver, ...]]]:
+    for record in facts.snapshot.of(CSI_NODE):
+        node = facts.snapshot.nodes.index.get(record.metadata.name)
         if node is not None:
             yield node, record.spec.drivers or ()
 
 
-def _limits_by_driver(ground: Ground) -> Mapping[str, Ints]:
+def _limits_by_driver(facts: SnapshotFacts) -> Mapping[str, Ints]:
     """Give the limits of each driver that has any, node by node."""
-    return ground.once("volume limits", lambda: _read_limits(ground))
+    return facts.once("volume limits", lambda: _read_limits(facts))
 
 
-def _read_limits(ground: Ground) -> Mapping[str, Ints]:
-    limits: defaultdict[str, Ints] = defaultdict(lambda: np.full(ground.size, _NO_LIMIT, np.int64))
-    for node, drivers in _list_drivers(ground):
+def _read_limits(facts: SnapshotFacts) -> Mapping[str, Ints]:
+    limits: defaultdict[str, Ints] = defaultdict(lambda: np.full(facts.size, _NO_LIMIT, np.int64))
+    for node, drivers in _list_drivers(facts):
         for driver in drivers:
             if driver.allocatable and driver.allocatable.count is not None:
                 limits[driver.name][node] = driver.allocatable.count

@@ -8,7 +8,7 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.kinds import CSI_CAPACITY, CSI_DRIVER
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.volumes.claims import ask_size, class_of_claim, find_class
 from reberth.forecast.volumes.reachability import reach, reachable, read_alternatives
 from reberth.records import (
@@ -36,25 +36,25 @@ class Pool(NamedTuple):
     nodes: Indices
 
 
-def allow(ground: Ground, claim: PersistentVolumeClaim) -> Bools:
+def allow(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Bools:
     """Tell for which nodes the class of a claim makes volumes."""
-    found = find_class(ground, class_of_claim(claim))
+    found = find_class(facts, class_of_claim(claim))
     if found is None or not found.provisioner or found.provisioner == _BY_HAND:
-        return np.zeros(ground.size, np.bool_)
-    return reachable(ground, read_alternatives(_read_topologies(found)))
+        return np.zeros(facts.size, np.bool_)
+    return reachable(facts, read_alternatives(_read_topologies(found)))
 
 
-def make_room(ground: Ground, claim: PersistentVolumeClaim) -> Ints | None:
+def make_room(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Ints | None:
     """Give the room of the pool that each node would take, NO_ROOM for none; None if nobody asks for room.
 
     A pool must be large enough. Of several kube-scheduler takes any: here it is the first by name.
     """
     size = ask_size(claim.spec)
     name = class_of_claim(claim)
-    if size is None or not _asks_for_room(ground, name):
+    if size is None or not _asks_for_room(facts, name):
         return None
     needed = round_up(size, UNIT)
-    return ground.once(("room", name, needed), lambda: _find_room(ground, name, needed))
+    return facts.once(("room", name, needed), lambda: _find_room(facts, name, needed))
 
 
 def _read_topologies(found: StorageClass) -> NodeSelector | None:
@@ -73,29 +73,29 @@ def _read_topologies(found: StorageClass) -> NodeSelector | None:
     )
 
 
-def _asks_for_room(ground: Ground, class_name: str) -> bool:
-    found = find_class(ground, class_name)
-    driver = ground.snapshot.of(CSI_DRIVER).named("", found.provisioner) if found else None
+def _asks_for_room(facts: SnapshotFacts, class_name: str) -> bool:
+    found = find_class(facts, class_name)
+    driver = facts.snapshot.of(CSI_DRIVER).named("", found.provisioner) if found else None
     return bool(driver and driver.spec.storage_capacity)
 
 
-def _find_room(ground: Ground, class_name: str, needed: int) -> Ints:
-    room = np.full(ground.size, NO_ROOM, np.int64)
-    for pool in reversed(_pools(ground).get(class_name, ())):
+def _find_room(facts: SnapshotFacts, class_name: str, needed: int) -> Ints:
+    room = np.full(facts.size, NO_ROOM, np.int64)
+    for pool in reversed(_pools(facts).get(class_name, ())):
         if pool.largest >= needed:
             room[pool.nodes] = pool.room
     return room
 
 
-def _pools(ground: Ground) -> Mapping[str, list[Pool]]:
-    return ground.once("pools", lambda: _list_pools(ground))
+def _pools(facts: SnapshotFacts) -> Mapping[str, list[Pool]]:
+    return facts.once("pools", lambda: _list_pools(facts))
 
 
-def _list_pools(ground: Ground) -> Mapping[str, list[Pool]]:
+def _list_pools(facts: SnapshotFacts) -> Mapping[str, list[Pool]]:
     found: defaultdict[str, list[Pool]] = defaultdict(list)
-    for record in ground.snapshot.of(CSI_CAPACITY):
+    for record in facts.snapshot.of(CSI_CAPACITY):
         largest = _read(record.maximum_volume_size, _read(record.capacity, NO_ROOM))
-        pool = Pool(_read(record.capacity, 0), largest, _find_near(ground, record))
+        pool = Pool(_read(record.capacity, 0), largest, _find_near(facts, record))
         found[record.storage_class_name].append(pool)
     return found
 
@@ -104,9 +104,9 @@ def _read(quantity: Quantity | None, otherwise: int) -> int:
     return otherwise if quantity is None else value(quantity)
 
 
-def _find_near(ground: Ground, record: CSIStorageCapacity) -> Indices:
+def _find_near(facts: SnapshotFacts, record: CSIStorageCapacity) -> Indices:
     """Find the nodes near a pool: none, if it does not say well which."""
     try:
-        return reach(ground, (compile_selector(record.node_topology),))
+        return reach(facts, (compile_selector(record.node_topology),))
     except SelectorError:
         return np.zeros(0, np.int32)

@@ -10,7 +10,7 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices
 from reberth.cluster.tabulating import seal
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import NodeSelector
 from reberth.selectors import EVERYTHING, NODE_NAME, Selector, compile_node_selector
 
@@ -28,41 +28,41 @@ def read_alternatives(required: NodeSelector | None) -> Alternatives:
     return tuple(term.labels for term in rule.terms if term.fields.matches({NODE_NAME: ""}))
 
 
-def reach(ground: Ground, alternatives: Alternatives) -> Indices:
+def reach(facts: SnapshotFacts, alternatives: Alternatives) -> Indices:
     """List the nodes where one of the alternatives holds, in order."""
     if len(alternatives) == 1:
-        return _select(ground, alternatives[0])
-    parts = [np.zeros(0, np.int32), *(_select(ground, each) for each in alternatives)]
+        return _select(facts, alternatives[0])
+    parts = [np.zeros(0, np.int32), *(_select(facts, each) for each in alternatives)]
     return np.unique(np.concatenate(parts))
 
 
-def reachable(ground: Ground, alternatives: Alternatives) -> Bools:
+def reachable(facts: SnapshotFacts, alternatives: Alternatives) -> Bools:
     """Tell of each node whether one of the alternatives holds there."""
-    nodes = np.zeros(ground.size, np.bool_)
-    nodes[reach(ground, alternatives)] = True
+    nodes = np.zeros(facts.size, np.bool_)
+    nodes[reach(facts, alternatives)] = True
     return nodes
 
 
-def _select(ground: Ground, selector: Selector) -> Indices:
-    near = [_nodes_by_value(ground, key).get(value, ()) for key, value in selector.pairs]
+def _select(facts: SnapshotFacts, selector: Selector) -> Indices:
+    near = [_nodes_by_value(facts, key).get(value, ()) for key, value in selector.pairs]
     fewest = min(near, key=len, default=None)
     if fewest is not None and len(fewest) <= _FEW:
-        records = ground.snapshot.nodes.records
+        records = facts.snapshot.nodes.records
         found = [node for node in fewest if selector.matches(records[node].metadata.labels)]
         return np.array(found, np.int32)
-    return ground.once(("reach", selector), lambda: seal(_select_among_all(ground, selector)))
+    return facts.once(("reach", selector), lambda: seal(_select_among_all(facts, selector)))
 
 
-def _select_among_all(ground: Ground, selector: Selector) -> Indices:
-    return np.flatnonzero(ground.selecting(selector)).astype(np.int32)
+def _select_among_all(facts: SnapshotFacts, selector: Selector) -> Indices:
+    return np.flatnonzero(facts.selecting(selector)).astype(np.int32)
 
 
-def _nodes_by_value(ground: Ground, key: str) -> Mapping[str, list[int]]:
-    return ground.once(("nodes by value", key), lambda: _group(ground, key))
+def _nodes_by_value(facts: SnapshotFacts, key: str) -> Mapping[str, list[int]]:
+    return facts.once(("nodes by value", key), lambda: _group(facts, key))
 
 
-def _group(ground: Ground, key: str) -> Mapping[str, list[int]]:
-    column = ground.label(key)
+def _group(facts: SnapshotFacts, key: str) -> Mapping[str, list[int]]:
+    column = facts.label(key)
     found: dict[str, list[int]] = {value: [] for value in column.values}
     for node in np.flatnonzero(column.codes >= 0).tolist():
         found[column.values[column.codes[node]]].append(node)

@@ -7,9 +7,9 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices
 from reberth.cluster.templates import Template
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
-from reberth.forecast.state.verdict import FITS, Rejected, Verdict, refuse
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 from reberth.forecast.volumes.claims import PodClaim, list_claims
 from reberth.records import PodSpec, Volume
@@ -23,33 +23,33 @@ _CLAIM_TAKEN = (
 )
 
 
-def refuse_restricted_volumes(asked: Asked, view: View) -> Verdict:
-    if not asked.template.spec.volumes:
+def refuse_restricted_volumes(incoming: IncomingPod, view: View) -> FilterVerdict:
+    if not incoming.template.spec.volumes:
         return FITS
-    claims = [claim for claim in list_claims(asked, view.ground) if not claim.is_ephemeral]
+    claims = [claim for claim in list_claims(incoming, view.facts) if not claim.is_ephemeral]
     for claim in claims:
         if claim.record is None:
             return Rejected(f'persistentvolumeclaim "{claim.name}" not found')
-    taken = _find_taken_disks(asked, view)
-    if not any(_is_taken(asked, view, claim) for claim in claims):
+    taken = _find_taken_disks(incoming, view)
+    if not any(_is_taken(incoming, view, claim) for claim in claims):
         return refuse(_DISK_TAKEN, taken)
     return refuse(_DISK_TAKEN, taken) + refuse(_CLAIM_TAKEN, ~taken)
 
 
-def _find_taken_disks(asked: Asked, view: View) -> Bools:
+def _find_taken_disks(incoming: IncomingPod, view: View) -> Bools:
     """Tell where a pod has a disk that the asking one names as well, unless both only read it."""
-    ground, taken = view.ground, np.zeros(view.ground.size, np.bool_)
-    rivals = ground.once(("rivals for disks", asked.template), lambda: _list_rivals(asked, ground))
+    facts, taken = view.facts, np.zeros(view.facts.size, np.bool_)
+    rivals = facts.once(("rivals for disks", incoming.template), lambda: _list_rivals(incoming, facts))
     taken[view.node[view.counted_among(rivals)]] = True
     return taken
 
 
-def _list_rivals(asked: Asked, ground: Ground) -> Indices:
-    mine, templates = _read_disks(asked.template.spec), ground.snapshot.templates.all
+def _list_rivals(incoming: IncomingPod, facts: SnapshotFacts) -> Indices:
+    mine, templates = _read_disks(incoming.template.spec), facts.snapshot.templates.all
     if not mine:
         return np.zeros(0, np.int32)
-    holders = ground.templates_where(_names_disks)
-    return ground.pods_of([place for place in holders if _collide(mine, _read_disks(templates[place].spec))])
+    holders = facts.templates_where(_names_disks)
+    return facts.pods_of([place for place in holders if _collide(mine, _read_disks(templates[place].spec))])
 
 
 def _names_disks(template: Template) -> bool:
@@ -82,25 +82,25 @@ def _collide(mine: dict[Disk, bool], theirs: dict[Disk, bool]) -> bool:
     return any(not (reads and mine[disk]) for disk, reads in theirs.items() if disk in mine)
 
 
-def _is_taken(asked: Asked, view: View, claim: PodClaim) -> bool:
+def _is_taken(incoming: IncomingPod, view: View, claim: PodClaim) -> bool:
     """Tell whether a claim is for one pod alone, and has one."""
     if claim.record is None or "ReadWriteOncePod" not in (claim.record.spec.access_modes or ()):
         return False
-    users = _users_of_claims(view.ground, asked.namespace).get(claim.name)
+    users = _users_of_claims(view.facts, incoming.namespace).get(claim.name)
     return users is not None and bool(view.counted[users].any())
 
 
-def _users_of_claims(ground: Ground, namespace: str) -> dict[str, Indices]:
+def _users_of_claims(facts: SnapshotFacts, namespace: str) -> dict[str, Indices]:
     """Give the pods of a namespace that name a claim, by claim."""
-    return ground.once(("users of claims", namespace), lambda: _list_users(ground, namespace))
+    return facts.once(("users of claims", namespace), lambda: _list_users(facts, namespace))
 
 
-def _list_users(ground: Ground, namespace: str) -> dict[str, Indices]:
+def _list_users(facts: SnapshotFacts, namespace: str) -> dict[str, Indices]:
     found: defaultdict[str, list[int]] = defaultdict(list)
-    templates, rows = ground.snapshot.templates.all, ground.snapshot.pods.rows
-    there = ground.snapshot.templates_in(namespace)
+    templates, rows = facts.snapshot.templates.all, facts.snapshot.pods.rows
+    there = facts.snapshot.templates_in(namespace)
     users = [place for place in there if _names_claim(templates[place].spec)]
-    for pod in ground.pods_of(users).tolist():
+    for pod in facts.pods_of(users).tolist():
         for claim in rows[pod].own.claims:
             found[claim].append(pod)
     return {claim: np.array(pods, np.int32) for claim, pods in found.items()}

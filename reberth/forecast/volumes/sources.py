@@ -12,7 +12,7 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices
 from reberth.cluster.tabulating import seal
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.volumes.reachability import reach, reachable
 from reberth.forecast.volumes.stock import Offer, Wish, list_free, list_made_for, read_wish
 from reberth.records import PersistentVolumeClaim
@@ -27,33 +27,35 @@ class Chances(NamedTuple):
     nodes: Indices
 
 
-def match_volumes(ground: Ground, claims: tuple[PersistentVolumeClaim, ...]) -> list[Indices]:
+def match_volumes(facts: SnapshotFacts, claims: tuple[PersistentVolumeClaim, ...]) -> list[Indices]:
     """Give for each claim, node by node, its volume's place in the snapshot; NO_VOLUME where there is none.
 
     The claims choose in their order: the smallest must stand first.
     """
     chosen: list[Indices] = []
     for claim in claims:
-        chosen.append(_choose(ground, claim, chosen, among=len(claims)))
+        chosen.append(_choose(facts, claim, chosen, among=len(claims)))
     return chosen
 
 
-def _choose(ground: Ground, claim: PersistentVolumeClaim, earlier: list[Indices], *, among: int) -> Indices:
+def _choose(
+    facts: SnapshotFacts, claim: PersistentVolumeClaim, earlier: list[Indices], *, among: int
+) -> Indices:
     wish = read_wish(claim)
-    volumes, nodes = ground.once(("free volumes", wish, among), lambda: _find_free(ground, wish, among))
+    volumes, nodes = facts.once(("free volumes", wish, among), lambda: _find_free(facts, wish, among))
     left = ~_is_gone(volumes, nodes, earlier)
-    found = np.full(ground.size, NO_VOLUME, np.int32)
+    found = np.full(facts.size, NO_VOLUME, np.int32)
     # What is written last stays: so the best goes last.
     found[nodes[left][::-1]] = volumes[left][::-1]
-    for offer in reversed(list_made_for(ground, claim, wish)):
-        found = _prefer(ground, offer, found, earlier)
+    for offer in reversed(list_made_for(facts, claim, wish)):
+        found = _prefer(facts, offer, found, earlier)
     return found
 
 
-def _prefer(ground: Ground, offer: Offer, found: Indices, earlier: list[Indices]) -> Indices:
+def _prefer(facts: SnapshotFacts, offer: Offer, found: Indices, earlier: list[Indices]) -> Indices:
     """Take a volume that was made for the claim, or none where it cannot be reached; unless it is gone."""
-    gone = np.logical_or.reduce([np.zeros(ground.size, np.bool_), *(each == offer.place for each in earlier)])
-    made = np.where(reachable(ground, offer.near), np.int32(offer.place), np.int32(NO_VOLUME))
+    gone = np.logical_or.reduce([np.zeros(facts.size, np.bool_), *(each == offer.place for each in earlier)])
+    made = np.where(reachable(facts, offer.near), np.int32(offer.place), np.int32(NO_VOLUME))
     return np.where(gone, found, made)
 
 
@@ -64,10 +66,10 @@ def _is_gone(volumes: Indices, nodes: Indices, earlier: Iterable[Indices]) -> Bo
     return gone
 
 
-def _find_free(ground: Ground, wish: Wish, among: int) -> Chances:
+def _find_free(facts: SnapshotFacts, wish: Wish, among: int) -> Chances:
     """List the free volumes node by node: of those that are alike no more than there are claims."""
-    offers = list(list_free(ground, wish, at_most=among))
-    near = [reach(ground, alternatives) for _, alternatives in offers]
+    offers = list(list_free(facts, wish, at_most=among))
+    near = [reach(facts, alternatives) for _, alternatives in offers]
     places = np.array([offer.place for offer, _ in offers], np.int32)
     volumes = np.repeat(places, [len(nodes) for nodes in near])
     return Chances(seal(volumes), seal(np.concatenate([np.zeros(0, np.int32), *near])))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from reberth.cluster.kinds import VOLUME
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.volumes.claims import ask_size, class_of_claim, class_of_volume, offer_size
 from reberth.forecast.volumes.reachability import Alternatives, read_alternatives
 from reberth.records import PersistentVolume, PersistentVolumeClaim
@@ -57,13 +57,13 @@ def read_wish(claim: PersistentVolumeClaim) -> Wish:
     )
 
 
-def list_free(ground: Ground, wish: Wish, *, at_most: int) -> Iterator[tuple[Offer, Alternatives]]:
+def list_free(facts: SnapshotFacts, wish: Wish, *, at_most: int) -> Iterator[tuple[Offer, Alternatives]]:
     """Give the free volumes that would do, the best first, and the nodes near each.
 
     Of volumes that are alike there are no more than so many.
     """
     alike: defaultdict[Alternatives, int] = defaultdict(int)
-    for offer in _sort_free(ground, wish.storage_class):
+    for offer in _sort_free(facts, wish.storage_class):
         if _would_do(offer, wish) and _suits(offer.volume, wish):
             near = offer.near
             alike[near] += 1
@@ -71,34 +71,34 @@ def list_free(ground: Ground, wish: Wish, *, at_most: int) -> Iterator[tuple[Off
                 yield offer, near
 
 
-def list_made_for(ground: Ground, claim: PersistentVolumeClaim, wish: Wish) -> list[Offer]:
+def list_made_for(facts: SnapshotFacts, claim: PersistentVolumeClaim, wish: Wish) -> list[Offer]:
     """Give the volumes that were made for this claim. They need not suit it in all, but be large enough."""
     meta = claim.metadata
     return [
         offer
-        for place in _take_stock(ground).made_for.get((meta.namespace, meta.name), ())
-        if _is_for(offer := _offer(ground, place), meta.uid)
+        for place in _take_stock(facts).made_for.get((meta.namespace, meta.name), ())
+        if _is_for(offer := _offer(facts, place), meta.uid)
         and class_of_volume(offer.volume) == wish.storage_class
         and _would_do(offer, wish)
     ]
 
 
-def _sort_free(ground: Ground, storage_class: str) -> list[Offer]:
+def _sort_free(facts: SnapshotFacts, storage_class: str) -> list[Offer]:
     """Put the free volumes of a class in order: the smallest first, those of a size by name."""
-    places = _take_stock(ground).free.get(storage_class, ())
-    return ground.once(
+    places = _take_stock(facts).free.get(storage_class, ())
+    return facts.once(
         ("free volumes of", storage_class),
-        lambda: sorted((_offer(ground, place) for place in places), key=lambda offer: offer.size),
+        lambda: sorted((_offer(facts, place) for place in places), key=lambda offer: offer.size),
     )
 
 
-def _offer(ground: Ground, place: int) -> Offer:
-    volume = ground.snapshot.of(VOLUME).all[place]
+def _offer(facts: SnapshotFacts, place: int) -> Offer:
+    volume = facts.snapshot.of(VOLUME).all[place]
     return Offer(place, volume, offer_size(volume))
 
 
-def _take_stock(ground: Ground) -> Stock:
-    return ground.once("stock of volumes", lambda: _part(ground.snapshot.of(VOLUME).all))
+def _take_stock(facts: SnapshotFacts) -> Stock:
+    return facts.once("stock of volumes", lambda: _part(facts.snapshot.of(VOLUME).all))
 
 
 def _part(volumes: tuple[PersistentVolume, ...]) -> Stock:

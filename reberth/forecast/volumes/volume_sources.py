@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.volumes.claims import ask_size
 from reberth.forecast.volumes.provisioning import NO_ROOM, allow, make_room
 from reberth.forecast.volumes.sources import NO_VOLUME, match_volumes
@@ -39,21 +39,21 @@ class Sources(NamedTuple):
     lacks_room: Bools
 
 
-def find_sources(ground: Ground, claims: Iterable[PersistentVolumeClaim]) -> Sources:
+def find_sources(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) -> Sources:
     """Let each claim find a volume, or else have one made. A claim may be promised to one node already."""
     promised = [(claim, node) for claim in claims if (node := _read_selected(claim)) is not None]
     free = sorted((claim for claim in claims if _read_selected(claim) is None), key=_size_of)
-    chosen = match_volumes(ground, tuple(free))
+    chosen = match_volumes(facts, tuple(free))
     existing = tuple(map(Existing, free, chosen))
-    everywhere = np.ones(ground.size, np.bool_)
-    new = [New(claim, everywhere, make_room(ground, claim)) for claim, _ in promised]
+    everywhere = np.ones(facts.size, np.bool_)
+    new = [New(claim, everywhere, make_room(facts, claim)) for claim, _ in promised]
     new += [
-        New(each.claim, each.chosen == NO_VOLUME, make_room(ground, each.claim))
+        New(each.claim, each.chosen == NO_VOLUME, make_room(facts, each.claim))
         for each in existing
         if (each.chosen == NO_VOLUME).any()
     ]
-    lacks_volume, lacks_room = _check(ground, new)
-    elsewhere = ~np.logical_and.reduce([everywhere, *(_is_node(ground, node) for _, node in promised)])
+    lacks_volume, lacks_room = _check(facts, new)
+    elsewhere = ~np.logical_and.reduce([everywhere, *(_is_node(facts, node) for _, node in promised)])
     return Sources(existing, tuple(new), lacks_volume | elsewhere, lacks_room & ~elsewhere)
 
 
@@ -65,19 +65,19 @@ def _size_of(claim: PersistentVolumeClaim) -> int:
     return ask_size(claim.spec) or 0
 
 
-def _check(ground: Ground, new: list[New]) -> tuple[Bools, Bools]:
+def _check(facts: SnapshotFacts, new: list[New]) -> tuple[Bools, Bools]:
     """Find out where volumes cannot be made. The first claim that fails on a node says why."""
-    lacks_volume, lacks_room = np.zeros((2, ground.size), np.bool_)
+    lacks_volume, lacks_room = np.zeros((2, facts.size), np.bool_)
     for claim, nodes, room in new:
-        lacks_volume |= nodes & ~lacks_room & ~allow(ground, claim)
+        lacks_volume |= nodes & ~lacks_room & ~allow(facts, claim)
         if room is not None:
             lacks_room |= nodes & ~lacks_volume & (room == NO_ROOM)
     return lacks_volume, lacks_room
 
 
-def _is_node(ground: Ground, name: str) -> Bools:
-    nodes = np.zeros(ground.size, np.bool_)
-    place = ground.snapshot.nodes.index.get(name)
+def _is_node(facts: SnapshotFacts, name: str) -> Bools:
+    nodes = np.zeros(facts.size, np.bool_)
+    place = facts.snapshot.nodes.index.get(name)
     if place is not None:
         nodes[place] = True
     return nodes

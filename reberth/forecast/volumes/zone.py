@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from reberth.cluster.columns import Bools
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked
-from reberth.forecast.state.verdict import FITS, Rejected, Verdict, refuse
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 from reberth.forecast.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -37,36 +37,36 @@ class Place(NamedTuple):
     values: frozenset[str]
 
 
-def refuse_volume_zones(asked: Asked, view: View) -> Verdict:
-    claims = [claim for claim in list_claims(asked, view.ground) if not claim.is_ephemeral]
+def refuse_volume_zones(incoming: IncomingPod, view: View) -> FilterVerdict:
+    claims = [claim for claim in list_claims(incoming, view.facts) if not claim.is_ephemeral]
     places: list[Place] = []
     for claim in claims:
-        found = _find_places(view.ground, claim)
+        found = _find_places(view.facts, claim)
         if isinstance(found, Rejected):
             return found
         places += found
     if not places:
         return FITS
-    mismatch = ~np.logical_and.reduce([_is_there(view.ground, place) for place in places])
-    return refuse("node(s) had no available volume zone", mismatch & _is_zoned(view.ground), final=True)
+    mismatch = ~np.logical_and.reduce([_is_there(view.facts, place) for place in places])
+    return refuse("node(s) had no available volume zone", mismatch & _is_zoned(view.facts), final=True)
 
 
-def _find_places(ground: Ground, claim: PodClaim) -> list[Place] | Rejected:
+def _find_places(facts: SnapshotFacts, claim: PodClaim) -> list[Place] | Rejected:
     if claim.record is None:
         return Rejected(f'persistentvolumeclaim "{claim.name}" not found')
     name = claim.record.spec.volume_name
     if not name:
-        return _judge_unbound(ground, claim.record)
-    volume = find_volume(ground, name)
+        return _judge_unbound(facts, claim.record)
+    volume = find_volume(facts, name)
     return Rejected(f'persistentvolume "{name}" not found') if volume is None else list(_read(volume))
 
 
-def _judge_unbound(ground: Ground, claim: PersistentVolumeClaim) -> list[Place] | Rejected:
+def _judge_unbound(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> list[Place] | Rejected:
     """An unbound claim says nothing of a place, if it is one that waits for its pod."""
     name = class_of_claim(claim)
     if not name:
         return Rejected("PersistentVolumeClaim had no pv name and storageClass name")
-    found = find_class(ground, name)
+    found = find_class(facts, name)
     if found is None:
         return Rejected(f'storageclass.storage.k8s.io "{name}" not found')
     if found.volume_binding_mode is None:
@@ -85,14 +85,12 @@ def _read(volume: PersistentVolume) -> Iterator[Place]:
             yield Place(key, values)
 
 
-def _is_there(ground: Ground, place: Place) -> Bools:
-    own = ground.label(place.key).ask(lambda value: value in place.values)
-    newer = ground.label(_NEWER[place.key]).ask(lambda value: value in place.values)
-    return np.where(ground.label(place.key).codes >= 0, own, newer)
+def _is_there(facts: SnapshotFacts, place: Place) -> Bools:
+    own = facts.label(place.key).ask(lambda value: value in place.values)
+    newer = facts.label(_NEWER[place.key]).ask(lambda value: value in place.values)
+    return np.where(facts.label(place.key).codes >= 0, own, newer)
 
 
-def _is_zoned(ground: Ground) -> Bools:
+def _is_zoned(facts: SnapshotFacts) -> Bools:
     """Tell which nodes say anything of a zone; the others take every volume."""
-    return ground.once(
-        "zoned", lambda: np.logical_or.reduce([ground.label(key).codes >= 0 for key in _NEWER])
-    )
+    return facts.once("zoned", lambda: np.logical_or.reduce([facts.label(key).codes >= 0 for key in _NEWER]))

@@ -7,11 +7,11 @@ import numpy as np
 from reberth.cluster.columns import Indices
 from reberth.cluster.object_files import from_objects
 from reberth.cluster.pods.requests import Version
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked, ask_next, ask_pending
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement, read_pending_pod
 from reberth.forecast.state.profile import Profile, default_scheduler
-from reberth.forecast.state.verdict import Rejected, Unforeseeable, Verdict
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.verdict import FilterVerdict, Rejected, Unforeseeable
+from reberth.forecast.state.view import View, view_snapshot
 
 NEWEST: Version = (1, 36)
 
@@ -19,29 +19,29 @@ NEWEST: Version = (1, 36)
 def world(*objects: dict[str, Any], version: Version = NEWEST) -> View:
     reading = from_objects(objects, now=0.0, version=version)
     assert not reading.faults, reading.faults
-    return view(Ground(reading.snapshot, version))
+    return view_snapshot(SnapshotFacts(reading.snapshot, version))
 
 
 def place_of(seen: View, name: str, namespace: str = "default") -> int:
-    place = seen.ground.snapshot.pods.named(namespace, name)
+    place = seen.facts.snapshot.pods.named(namespace, name)
     assert place is not None, f"no pod {name}"
     return place
 
 
-def asking(seen: View, name: str = "asking", namespace: str = "default") -> Asked:
+def asking(seen: View, name: str = "asking", namespace: str = "default") -> IncomingPod:
     """The waiting pod of this name."""
-    return ask_pending(seen.ground, place_of(seen, name, namespace))
+    return read_pending_pod(seen.facts, place_of(seen, name, namespace))
 
 
-def next_of(seen: View, name: str, namespace: str = "default") -> Asked:
-    return ask_next(seen.ground, place_of(seen, name, namespace))
+def next_of(seen: View, name: str, namespace: str = "default") -> IncomingPod:
+    return predict_replacement(seen.facts, place_of(seen, name, namespace))
 
 
 def everywhere(seen: View) -> Indices:
-    return np.arange(seen.ground.size, dtype=np.int32)
+    return np.arange(seen.facts.size, dtype=np.int32)
 
 
-def refused(seen: View, verdict: Verdict) -> dict[str, list[str]]:
+def refused(seen: View, verdict: FilterVerdict) -> dict[str, list[str]]:
     """The reasons node by node; a pod that is turned away beforehand is a failure of the test."""
     assert not isinstance(verdict, Rejected | Unforeseeable), verdict
     found: dict[str, list[str]] = {}

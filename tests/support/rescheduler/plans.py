@@ -11,7 +11,7 @@ import yaml
 
 from reberth.cluster.object_files import from_objects
 from reberth.config.settings import parse
-from reberth.forecast.state.profile import Scheduler, default_scheduler, parse_scheduler
+from reberth.forecast.state.profile import KubeScheduler, default_scheduler, parse_scheduler
 from reberth.values.timestamp import write_time
 from rescheduler.commands import plan as plan_command
 from rescheduler.model.plan import Plan
@@ -30,7 +30,7 @@ NOW = 1_795_003_200.0  # 2026-11-18T12:00:00Z
 LONG_AGO = "2026-01-01T00:00:00Z"
 
 
-def drawing_scheduler() -> Scheduler:
+def drawing_scheduler() -> KubeScheduler:
     """A scheduler that asks our extender."""
     return parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)
 

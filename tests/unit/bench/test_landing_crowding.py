@@ -4,10 +4,10 @@ import pytest
 
 from bench.landing import crowding
 from bench.landing.crowding import PLAIN, RICH, SORTS, Crowd
-from reberth.forecast.forecast import Forecast, forecast_next
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.forecast import Forecast, forecast_replacement
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
-from reberth.forecast.state.view import view
+from reberth.forecast.state.view import view_snapshot
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,8 @@ def crowd() -> Crowd:
 
 def foretell(crowd: Crowd, sort: int) -> Forecast:
     """Forecast the first pod of the first application of a sort."""
-    seen = view(Ground(crowd.snapshot, crowding.VERSION))
-    found = forecast_next(crowd.apps[sort][0], seen, default_scheduler(crowding.VERSION))
+    seen = view_snapshot(SnapshotFacts(crowd.snapshot, crowding.VERSION))
+    found = forecast_replacement(crowd.apps[sort][0], seen, default_scheduler(crowding.VERSION))
     assert isinstance(found, Forecast)
     return found
 

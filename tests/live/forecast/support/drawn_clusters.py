@@ -23,11 +23,11 @@ from reberth.cluster.object_files import from_objects
 from reberth.cluster.pods.identity import name_history
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.snapshot import Snapshot
-from reberth.forecast.extender import Memory, find_own
-from reberth.forecast.forecast import Forecast, forecast_next
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.profile import Scheduler, parse_scheduler
-from reberth.forecast.state.view import view
+from reberth.forecast.extender import SnapshotMemory, find_reberth_extenders
+from reberth.forecast.forecast import Forecast, forecast_replacement
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.profile import KubeScheduler, parse_scheduler
+from reberth.forecast.state.view import view_snapshot
 from reberth.records import REBERTH_API_VERSION, OpenMove, Phase, Pod, WorkloadIdentity
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_micro_time, write_time
@@ -94,18 +94,20 @@ class Draws:
         chances = {names[at]: chance for at, chance in zip(found.feasible, found.chances, strict=True)}
         return Foretold(chosen, sum(map(chances.__getitem__, chosen)), chances[chosen[0]])
 
-    def _plan(self, snapshot: Snapshot, old: Object, scheduler: Scheduler) -> tuple[str, ...]:
+    def _plan(self, snapshot: Snapshot, old: Object, scheduler: KubeScheduler) -> tuple[str, ...]:
         planner = Foreseeing(self._version, scheduler)
         destinations = planner.find_destinations(snapshot, msgspec.convert(old, Pod))
         assert not isinstance(destinations, Refused)
         return destinations
 
-    def _forecast(self, snapshot: Snapshot, move: OpenMove, scheduler: Scheduler) -> Forecast:
-        seen = view(Ground(snapshot, self._version))
-        advisers = [each.moving(move) for each in find_own(scheduler, Memory(seen.ground))]
+    def _forecast(self, snapshot: Snapshot, move: OpenMove, scheduler: KubeScheduler) -> Forecast:
+        seen = view_snapshot(SnapshotFacts(snapshot, self._version))
+        extenders = [
+            each.moving(move) for each in find_reberth_extenders(scheduler, SnapshotMemory(seen.facts))
+        ]
         place = snapshot.pods.by_uid(move.pod_uid)
         assert place is not None
-        found = forecast_next(place, seen, scheduler, advisers=advisers)
+        found = forecast_replacement(place, seen, scheduler, extenders=extenders)
         assert isinstance(found, Forecast)
         return found
 
@@ -182,7 +184,7 @@ class Draws:
         made = make_configuration(self._extender.url, weight_of_scores=1)
         return {**made, "percentageOfNodesToScore": percentage}
 
-    def _scheduler(self, percentage: int) -> Scheduler:
+    def _scheduler(self, percentage: int) -> KubeScheduler:
         return parse_scheduler(msgspec.json.encode(self._configuration(percentage)), version=self._version)
 
     async def _read_seconds(self) -> float:

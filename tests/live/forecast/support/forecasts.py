@@ -11,19 +11,19 @@ from reberth.cluster.pods.requests import Version, read_version
 from reberth.config import settings
 from reberth.forecast.extender import (
     DEFAULTS,
-    ExtenderSettings,
-    Memory,
-    OwnExtender,
-    find_own,
-    list_foreign,
+    ExtenderForecastSettings,
+    ReberthExtender,
+    SnapshotMemory,
+    find_reberth_extenders,
+    list_other_extenders,
 )
 from reberth.forecast.forecast import Forecast, forecast
 from reberth.forecast.output import PENDING, describe
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import Asked, ask_pending
-from reberth.forecast.state.profile import Scheduler, default_scheduler, parse_scheduler
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import IncomingPod, read_pending_pod
+from reberth.forecast.state.profile import KubeScheduler, default_scheduler, parse_scheduler
 from reberth.forecast.state.verdict import Refusal, Unforeseeable
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.view import View, view_snapshot
 from tests.live.forecast.support.truth import Recorded, objects_of
 from tests.support.forecast.cases.draws import REASON, blanks, lots
 
@@ -37,15 +37,15 @@ class Drawing:
     def __init__(self, weight: int) -> None:
         self._factor = weight * _TENFOLD
 
-    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:  # noqa: ARG002 - all pods are alike to it
+    def filter(self, incoming: IncomingPod, view: View, nodes: Indices) -> Sequence[Refusal]:  # noqa: ARG002 - all pods are alike to it
         refused = blanks(view.nodes.names[node] for node in nodes)
         return [Refusal(REASON, np.isin(view.nodes.names, list(refused)), final=True)]
 
-    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:  # noqa: ARG002 - likewise
+    def prioritize(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:  # noqa: ARG002 - likewise
         drawn = lots(view.nodes.names[node] for node in nodes)
         return np.array(list(drawn.values()), np.int64) * self._factor
 
-    prefer = weigh
+    rank = prioritize
 
 
 def foretell(recorded: Recorded, now: float) -> dict[str, Any]:
@@ -58,34 +58,34 @@ def foretell(recorded: Recorded, now: float) -> dict[str, Any]:
     place = reading.snapshot.pods.named(namespace, name)
     if place is None:
         raise AssertionError(f"{recorded.pod} is not there")
-    scheduler, ground = _scheduler_of(recorded, version), Ground(reading.snapshot, version)
-    asked, seen = ask_pending(ground, place), view(ground)
-    own = find_own(scheduler, Memory(ground, _settings_of(recorded)))
-    foreign = list_foreign(scheduler)
+    scheduler, facts = _scheduler_of(recorded, version), SnapshotFacts(reading.snapshot, version)
+    incoming, seen = read_pending_pod(facts, place), view_snapshot(facts)
+    own = find_reberth_extenders(scheduler, SnapshotMemory(facts, _settings_of(recorded)))
+    foreign = list_other_extenders(scheduler)
     drawing = [Drawing(one.weight) for one in scheduler.extenders if one.url_prefix in foreign]
-    found = forecast(asked, seen, scheduler, advisers=[*own, *drawing])
-    grades = {one.path: _grade(one, asked, seen, found) for one in own}
+    found = forecast(incoming, seen, scheduler, extenders=[*own, *drawing])
+    grades = {one.path: _grade(one, incoming, seen, found) for one in own}
     return {**describe(found, reading.snapshot, state=PENDING), "grades": grades}
 
 
 def _grade(
-    extender: OwnExtender, asked: Asked, seen: View, found: Forecast | Unforeseeable
+    extender: ReberthExtender, incoming: IncomingPod, seen: View, found: Forecast | Unforeseeable
 ) -> dict[str, int]:
     """Give what it answers of each node; nothing where nobody asks it."""
     if isinstance(found, Unforeseeable) or found.scores is None:
         return {}
-    grades = extender.weigh(asked, seen, found.feasible) // (extender.weight * _TENFOLD)
+    grades = extender.prioritize(incoming, seen, found.feasible) // (extender.weight * _TENFOLD)
     names = [seen.nodes.names[node] for node in found.feasible]
     return dict(zip(names, grades.tolist(), strict=True))
 
 
-def _scheduler_of(recorded: Recorded, version: Version) -> Scheduler:
+def _scheduler_of(recorded: Recorded, version: Version) -> KubeScheduler:
     if recorded.configuration is None:
         return default_scheduler(version)
     return parse_scheduler(recorded.configuration.encode(), version=version)
 
 
-def _settings_of(recorded: Recorded) -> ExtenderSettings:
+def _settings_of(recorded: Recorded) -> ExtenderForecastSettings:
     if recorded.settings is None:
         return DEFAULTS
-    return settings.parse(recorded.settings.encode(), ExtenderSettings)
+    return settings.parse(recorded.settings.encode(), ExtenderForecastSettings)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from localcluster.client import Client
 from localcluster.state_dir import running
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.forecast import forecast_next, forecast_rarely
+from reberth.forecast.forecast import forecast_replacement, forecast_with_stale_cache
 from reberth.forecast.output import NEXT, RARE_SHARE, describe
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
-from reberth.forecast.state.view import view
+from reberth.forecast.state.view import view_snapshot
 from tests.live.forecast.support.stage import Stage
 from tests.support.builders import container, node, replica_set, stateful_set
 
@@ -109,9 +109,9 @@ def _foretell(objects: Any, name: str) -> dict[str, Any]:
     snapshot = from_objects(objects, now=0.0, version=_VERSION).snapshot
     place = snapshot.pods.named("default", name)
     assert place is not None
-    seen, scheduler = view(Ground(snapshot, _VERSION)), default_scheduler(_VERSION)
-    usual = forecast_next(place, seen, scheduler)
-    rare = forecast_rarely(place, seen, scheduler)
+    seen, scheduler = view_snapshot(SnapshotFacts(snapshot, _VERSION)), default_scheduler(_VERSION)
+    usual = forecast_replacement(place, seen, scheduler)
+    rare = forecast_with_stale_cache(place, seen, scheduler)
     return describe(usual, snapshot, state=NEXT, rare=rare)
 
 

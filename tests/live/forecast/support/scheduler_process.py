@@ -19,10 +19,10 @@ from reberth.cluster.object_files import from_objects
 from reberth.cluster.pods.requests import Version
 from reberth.forecast.forecast import forecast
 from reberth.forecast.output import PENDING, describe
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.incoming_pod import ask_pending
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import read_pending_pod
 from reberth.forecast.state.profile import API_VERSION, parse_scheduler
-from reberth.forecast.state.view import view
+from reberth.forecast.state.view import view_snapshot
 from tests.live.forecast.support.calibration import Calibration
 from tests.support.builders import node, pod
 
@@ -64,10 +64,10 @@ class Starts:
         version = _version_of(self._cluster.design.kubernetes)
         objects = [*(await self._list("/api/v1/nodes", "Node")), *(await self._list(_PODS, "Pod"))]
         snapshot = from_objects(objects, now=0.0, version=version).snapshot
-        seen = view(Ground(snapshot, version))
+        seen = view_snapshot(SnapshotFacts(snapshot, version))
         scheduler = parse_scheduler(msgspec.json.encode(configuration), version=version)
         found = {
-            row.name: forecast(ask_pending(seen.ground, place), seen, scheduler)
+            row.name: forecast(read_pending_pod(seen.facts, place), seen, scheduler)
             for place, row in enumerate(snapshot.pods.rows)
         }
         return {name: describe(one, snapshot, state=PENDING)["chances"] for name, one in found.items()}

@@ -5,9 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from reberth.forecast.extender import Memory, OwnExtender, find_own, list_foreign
-from reberth.forecast.forecast import Forecast, forecast, forecast_next
-from reberth.forecast.state.profile import Scheduler, parse_scheduler
+from reberth.forecast.extender import (
+    ReberthExtender,
+    SnapshotMemory,
+    find_reberth_extenders,
+    list_other_extenders,
+)
+from reberth.forecast.forecast import Forecast, forecast, forecast_replacement
+from reberth.forecast.state.profile import KubeScheduler, parse_scheduler
 from reberth.forecast.state.view import View
 from reberth.records import OpenMove, Phase
 from tests.support.builders import node, owner, pod
@@ -24,7 +29,7 @@ extenders:
 """
 
 
-def scheduler() -> Scheduler:
+def scheduler() -> KubeScheduler:
     return parse_scheduler(CONFIGURATION, version=(1, 36))
 
 
@@ -41,12 +46,12 @@ def noted(name: str, *, strict: bool = False) -> dict[str, Any]:
     return node(name, annotations={"scheduler.alpha.kubernetes.io/preferAvoidPods": text})
 
 
-def extenders(seen: View) -> tuple[OwnExtender, ...]:
-    return find_own(scheduler(), Memory(seen.ground))
+def extenders(seen: View) -> tuple[ReberthExtender, ...]:
+    return find_reberth_extenders(scheduler(), SnapshotMemory(seen.facts))
 
 
 def landing(seen: View) -> Forecast:
-    found = forecast(asking(seen), seen, scheduler(), advisers=extenders(seen))
+    found = forecast(asking(seen), seen, scheduler(), extenders=extenders(seen))
     assert isinstance(found, Forecast)
     return found
 
@@ -58,7 +63,7 @@ def best(seen: View, found: Forecast) -> list[str]:
 def test_ours_are_told_from_others_by_their_paths() -> None:
     seen = world()
     assert [each.path for each in extenders(seen)] == ["avoid", "scores"]
-    assert list_foreign(scheduler()) == ["http://other:1/x"]
+    assert list_other_extenders(scheduler()) == ["http://other:1/x"]
 
 
 def test_a_noted_node_loses_all_that_its_room_would_win() -> None:
@@ -76,14 +81,14 @@ def test_a_strict_note_refuses_its_node() -> None:
 
 def test_a_path_without_a_filter_refuses_nothing() -> None:
     seen = world(noted("a", strict=True), pod("asking", owned_by=OWNED))
-    silent = OwnExtender(Memory(seen.ground), "avoid", refuses=False, weight=20)
-    assert silent.refuse(asking(seen), seen, everywhere(seen)) == ()
+    silent = ReberthExtender(SnapshotMemory(seen.facts), "avoid", refuses=False, weight=20)
+    assert silent.filter(asking(seen), seen, everywhere(seen)) == ()
 
 
 def test_a_path_that_is_not_asked_for_grades_adds_nothing() -> None:
     seen = world(noted("a"), pod("asking", owned_by=OWNED))
-    silent = OwnExtender(Memory(seen.ground), "avoid", refuses=True, weight=0)
-    assert silent.weigh(asking(seen), seen, everywhere(seen)).tolist() == [0]
+    silent = ReberthExtender(SnapshotMemory(seen.facts), "avoid", refuses=True, weight=0)
+    assert silent.prioritize(asking(seen), seen, everywhere(seen)).tolist() == [0]
 
 
 def test_a_move_is_answered_for_as_if_it_were_open() -> None:
@@ -95,8 +100,8 @@ def test_a_move_is_answered_for_as_if_it_were_open() -> None:
     )  # fmt: skip
     plain = extenders(seen)
     moving = tuple(each.moving(move) if each.path == "avoid" else each for each in plain)
-    without = forecast_next(place_of(seen, "old"), seen, scheduler(), advisers=plain)
-    drawn = forecast_next(place_of(seen, "old"), seen, scheduler(), advisers=moving)
+    without = forecast_replacement(place_of(seen, "old"), seen, scheduler(), extenders=plain)
+    drawn = forecast_replacement(place_of(seen, "old"), seen, scheduler(), extenders=moving)
     assert isinstance(without, Forecast)
     assert isinstance(drawn, Forecast)
     assert "b" not in best(seen, without)
@@ -118,7 +123,7 @@ def test_a_replica_is_drawn_by_the_open_move_of_its_controller() -> None:
     waiting = pod("asking", owned_by=OWNED, created="1970-01-01T00:00:01Z")
     seen = world(node("a"), node("b"), pod("busy", node="b", cpu="7"), waiting, history)
     avoid, _ = extenders(seen)
-    assert avoid.weigh(asking(seen), seen, np.array([1, 0])).tolist() == [2000, 0]
+    assert avoid.prioritize(asking(seen), seen, np.array([1, 0])).tolist() == [2000, 0]
     assert best(seen, landing(seen)) == ["b"]
 
 
@@ -135,8 +140,8 @@ def test_where_a_destination_may_be_missed_the_next_one_draws() -> None:
         destinations=("n150", "n003", "gone", "n020"),
     )  # fmt: skip
     sampling = parse_scheduler(CONFIGURATION + b"percentageOfNodesToScore: 50\n", version=(1, 36))
-    moving = [each.moving(move) for each in find_own(sampling, Memory(seen.ground))]
-    found = forecast_next(place_of(seen, "old"), seen, sampling, advisers=moving)
+    moving = [each.moving(move) for each in find_reberth_extenders(sampling, SnapshotMemory(seen.facts))]
+    found = forecast_replacement(place_of(seen, "old"), seen, sampling, extenders=moving)
     assert isinstance(found, Forecast)
     index = seen.nodes.index
     chances = [found.chance_of(index[name]) for name in ("n150", "n020")]

@@ -12,12 +12,12 @@ from reberth.forecast.forecast import (
     Victim,
     expect_victim,
     forecast,
-    forecast_next,
-    forecast_rarely,
+    forecast_replacement,
+    forecast_with_stale_cache,
 )
 from reberth.forecast.output import describe, tabulate
-from reberth.forecast.state.incoming_pod import Asked
-from reberth.forecast.state.profile import Scheduler, default_scheduler, parse_scheduler
+from reberth.forecast.state.incoming_pod import IncomingPod
+from reberth.forecast.state.profile import KubeScheduler, default_scheduler, parse_scheduler
 from reberth.forecast.state.verdict import Refusal, Unforeseeable, refuse
 from reberth.forecast.state.view import View
 from tests.support.builders import node, owner, pod
@@ -27,13 +27,13 @@ SCHEDULER = default_scheduler((1, 36))
 OWNED = owner("ReplicaSet", "web-1")
 
 
-def landing(*objects: dict[str, Any], scheduler: Scheduler = SCHEDULER) -> dict[str, Any]:
+def landing(*objects: dict[str, Any], scheduler: KubeScheduler = SCHEDULER) -> dict[str, Any]:
     seen = world(*objects)
-    return describe(forecast(asking(seen), seen, scheduler), seen.ground.snapshot, state="pending")
+    return describe(forecast(asking(seen), seen, scheduler), seen.facts.snapshot, state="pending")
 
 
 def foreseen(seen: View, name: str, *, victim: Victim | None = None) -> Forecast:
-    found = forecast_next(place_of(seen, name), seen, SCHEDULER, victim=victim)
+    found = forecast_replacement(place_of(seen, name), seen, SCHEDULER, victim=victim)
     assert isinstance(found, Forecast)
     return found
 
@@ -140,14 +140,14 @@ def test_a_replacement_is_scheduled_beside_the_terminating_pod() -> None:
 )
 def test_the_owner_tells_what_becomes_of_the_old_pod(kind: str, grace: int, victim: Victim) -> None:
     seen = world(pod("old", owned_by=owner(kind, "web"), terminationGracePeriodSeconds=grace))
-    assert expect_victim(seen.ground.snapshot.pods.rows[0]) is victim
+    assert expect_victim(seen.facts.snapshot.pods.rows[0]) is victim
 
 
 def test_what_is_seen_late_is_the_rarer_case() -> None:
     old = pod("old", node="a", owned_by=OWNED, cpu="5")
     seen = world(node("a"), node("b"), old, pod("x", node="b", cpu="2"))
-    rare = forecast_rarely(place_of(seen, "old"), seen, SCHEDULER)
-    found = describe(foreseen(seen, "old"), seen.ground.snapshot, state="next", rare=rare)
+    rare = forecast_with_stale_cache(place_of(seen, "old"), seen, SCHEDULER)
+    found = describe(foreseen(seen, "old"), seen.facts.snapshot, state="next", rare=rare)
     assert found["best"] == ["a", "b"]
     assert found["chances"] == {"a": 0.98, "b": 0.02}
     assert list(found["feasible"]) == ["a", "b"]
@@ -155,9 +155,9 @@ def test_what_is_seen_late_is_the_rarer_case() -> None:
 
 def test_a_case_in_which_the_pod_fits_nowhere_has_no_share() -> None:
     seen = world(node("a", cpu="6"), pod("old", node="a", owned_by=OWNED, cpu="5"))
-    rare = forecast_rarely(place_of(seen, "old"), seen, SCHEDULER)
+    rare = forecast_with_stale_cache(place_of(seen, "old"), seen, SCHEDULER)
     assert rare == ()
-    assert describe(foreseen(seen, "old"), seen.ground.snapshot, state="next", rare=rare)["chances"] == {
+    assert describe(foreseen(seen, "old"), seen.facts.snapshot, state="next", rare=rare)["chances"] == {
         "a": 1.0
     }
 
@@ -170,7 +170,7 @@ def test_what_comes_earlier_may_still_be_seen() -> None:
 
 def test_what_nobody_would_make_again_lands_nowhere() -> None:
     seen = world(node("a"), pod("bare", node="a"))
-    assert isinstance(forecast_next(place_of(seen, "bare"), seen, SCHEDULER), Unforeseeable)
+    assert isinstance(forecast_replacement(place_of(seen, "bare"), seen, SCHEDULER), Unforeseeable)
 
 
 def test_plugins_that_are_off_have_no_word() -> None:
@@ -192,20 +192,20 @@ profiles:
 class Strict:
     """An extender that refuses one node and adds to another."""
 
-    def refuse(self, asked: Asked, view: View, nodes: Indices) -> Sequence[Refusal]:
-        assert asked.name == "asking"
-        return refuse("kept away", np.isin(np.arange(view.ground.size), nodes[:1]))
+    def filter(self, incoming: IncomingPod, view: View, nodes: Indices) -> Sequence[Refusal]:
+        assert incoming.name == "asking"
+        return refuse("kept away", np.isin(np.arange(view.facts.size), nodes[:1]))
 
-    def weigh(self, asked: Asked, view: View, nodes: Indices) -> Ints:
-        assert asked.name == "asking"
+    def prioritize(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
+        assert incoming.name == "asking"
         return np.where(nodes == view.nodes.index["c"], np.int64(2000), np.int64(0))
 
-    prefer = weigh
+    rank = prioritize
 
 
 def test_extenders_have_the_last_word() -> None:
     seen = world(node("a"), node("b"), node("c"), pod("old", node="c", cpu="7"), pod("asking", cpu="1"))
-    found = forecast(asking(seen), seen, SCHEDULER, advisers=[Strict()])
+    found = forecast(asking(seen), seen, SCHEDULER, extenders=[Strict()])
     assert isinstance(found, Forecast)
     assert names(seen, found.best) == ["c"]
     assert found.reasons(0) == ["kept away"]

@@ -13,10 +13,10 @@ import pytest
 
 from bench.landing import crowding
 from bench.landing.crowding import PLAIN, RICH, SORTS, Crowd
-from reberth.forecast.forecast import Forecast, forecast_next
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.forecast import Forecast, forecast_replacement
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.view import View, view_snapshot
 from tests.support.cpu_cost import cost, few_collections
 
 pytestmark = pytest.mark.speed
@@ -40,7 +40,7 @@ def crowd() -> Iterator[Crowd]:
 @pytest.fixture
 def seen(crowd: Crowd) -> View:
     """Give a ground on which one pod has been asked about: the first one pays for all."""
-    found = view(Ground(crowd.snapshot, crowding.VERSION))
+    found = view_snapshot(SnapshotFacts(crowd.snapshot, crowding.VERSION))
     ask([crowd.apps[PLAIN][0]], found)
     return found
 
@@ -68,7 +68,7 @@ def yardstick() -> Callable[[], object]:
 def ask(places: Iterable[int], seen: View) -> None:
     """Forecast each; a forecast without a feasible node would have been too cheap."""
     for place in places:
-        found = forecast_next(place, seen, SCHEDULER)
+        found = forecast_replacement(place, seen, SCHEDULER)
         assert isinstance(found, Forecast)
         assert found.scores
 

@@ -40,11 +40,11 @@ def noted(name: str) -> dict[str, Any]:
 
 
 def find(seen: View) -> tuple[str, ...] | Refused:
-    return FORECAST.find_destinations(seen.ground.snapshot, as_record(Pod, OLD))
+    return FORECAST.find_destinations(seen.facts.snapshot, as_record(Pod, OLD))
 
 
 def refuse(seen: View, *destinations: str) -> Refused | None:
-    return FORECAST.refuse_destinations(seen.ground.snapshot, as_record(Pod, OLD), destinations)
+    return FORECAST.refuse_destinations(seen.facts.snapshot, as_record(Pod, OLD), destinations)
 
 
 def landed(landed_on: str, seen: View, policy: str = "underUtilisedNodes") -> LandingScores | None:
@@ -52,7 +52,7 @@ def landed(landed_on: str, seen: View, policy: str = "underUtilisedNodes") -> La
         id="m-1", pod="old", pod_uid="u", controller_uid="rs-1", from_="a", phase=Phase.EVICTED,
         policy=policy, planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",
     )  # fmt: skip
-    return FORECAST.score_landing(seen.ground.snapshot, move, landed_on)
+    return FORECAST.score_landing(seen.facts.snapshot, move, landed_on)
 
 
 def test_destinations_are_the_other_feasible_nodes_the_best_first() -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.cycle import Scores, score
-from reberth.forecast.extender import ExtenderSettings, find_own
+from reberth.forecast.cycle import NodeScores, score
+from reberth.forecast.extender import ExtenderForecastSettings, find_reberth_extenders
 from reberth.forecast.forecast import profile_of
-from reberth.forecast.state.facts import Ground
+from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import Profile, parse_scheduler
-from reberth.forecast.state.view import view
+from reberth.forecast.state.view import view_snapshot
 from reberth.values.refusal import Refused
 from rescheduler.observe.prospects import (
     OpinionOnce,
@@ -30,13 +30,13 @@ def look(objects: list[Object], *, weight: int = 20, **advice: Any) -> tuple[Pro
     """The prospect of web-1, as a scheduler sees it that asks our extender with this weight."""
     content = WITH_EXTENDER.read_text().replace("weight: 20", f"weight: {weight}")
     scheduler = parse_scheduler(content.encode(), version=VERSION)
-    ground = Ground(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION)
-    settings = ExtenderSettings()
+    facts = SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION)
+    settings = ExtenderForecastSettings()
     settings = type(settings)(advice=type(settings.advice)(**advice))
-    outlook = Outlook(scheduler, find_own(scheduler, OpinionOnce(ground, settings)))
-    place = ground.snapshot.pods.named("default", "web-1")
+    outlook = Outlook(scheduler, find_reberth_extenders(scheduler, OpinionOnce(facts, settings)))
+    place = facts.snapshot.pods.named("default", "web-1")
     assert place is not None
-    found = look_ahead(place, view(ground), outlook)
+    found = look_ahead(place, view_snapshot(facts), outlook)
     assert isinstance(found, Prospect)
     return found, outlook
 
@@ -60,23 +60,23 @@ def test_alone_it_lands_where_kube_scheduler_likes_it_best() -> None:
 
 def test_drawn_it_lands_on_the_first_destination_whatever_its_score() -> None:
     found, outlook = look(uneven())
-    assert chances(draw(found, np.array([2], np.int32), outlook.advisers)) == [0.0, 0.0, 1.0]
-    assert chances(draw(found, np.array([2, 1], np.int32), outlook.advisers)) == [0.0, 0.0, 1.0]
+    assert chances(draw(found, np.array([2], np.int32), outlook.extenders)) == [0.0, 0.0, 1.0]
+    assert chances(draw(found, np.array([2, 1], np.int32), outlook.extenders)) == [0.0, 0.0, 1.0]
 
 
 def test_an_extender_that_weighs_too_little_draws_nobody() -> None:
     found, outlook = look(uneven(), weight=1, notes=False)
-    drawn = draw(found, np.array([2], np.int32), outlook.advisers)
+    drawn = draw(found, np.array([2], np.int32), outlook.extenders)
     assert drawn.chance_of(2) == 1.0  # a hundred points are more than the few that c lacks
     found, outlook = look([*uneven(), replica("etl-1", "etl", "c", cpu="3")], weight=1, draw=False)
-    assert draw(found, np.array([2], np.int32), outlook.advisers).chance_of(2) == 0.0
+    assert draw(found, np.array([2], np.int32), outlook.extenders).chance_of(2) == 0.0
 
 
 def test_without_the_draw_the_note_on_the_source_still_counts() -> None:
     found, outlook = look(uneven(), draw=False)
-    assert chances(draw(found, np.array([2], np.int32), outlook.advisers)) == [0.0, 1.0, 0.0]
+    assert chances(draw(found, np.array([2], np.int32), outlook.extenders)) == [0.0, 1.0, 0.0]
     found, outlook = look(uneven(), draw=False, notes=False)
-    assert chances(draw(found, np.array([2], np.int32), outlook.advisers)) == [1.0, 0.0, 0.0]
+    assert chances(draw(found, np.array([2], np.int32), outlook.extenders)) == [1.0, 0.0, 0.0]
 
 
 def test_leaving_nodes_are_avoided() -> None:
@@ -84,9 +84,9 @@ def test_leaving_nodes_are_avoided() -> None:
     soft = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     objects[1]["spec"]["taints"] = [soft]
     found, outlook = look(objects)
-    assert find_avoided(found, outlook.advisers).tolist() == [False, True, False]
+    assert find_avoided(found, outlook.extenders).tolist() == [False, True, False]
     found, outlook = look(objects, standing=False)
-    assert not find_avoided(found, outlook.advisers).any()
+    assert not find_avoided(found, outlook.extenders).any()
 
 
 @pytest.mark.parametrize(("count", "listed"), [(3, 2), (50, 3), (99, 3), (200, 10), (2000, 17)])
@@ -116,19 +116,19 @@ def test_the_source_is_scored_even_where_it_is_not_feasible() -> None:
 
 
 def test_what_nobody_can_forecast_is_refused() -> None:
-    ground = Ground(
+    facts = SnapshotFacts(
         from_objects([builders.node("a"), builders.pod("x", node="a")], now=NOW, version=VERSION).snapshot,
         VERSION,
     )
     scheduler = parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)
-    refused = look_ahead(0, view(ground), Outlook(scheduler))
+    refused = look_ahead(0, view_snapshot(facts), Outlook(scheduler))
     assert isinstance(refused, Refused)
     assert refused.rule == "CannotForecast"
 
 
 def test_expectations_weigh_each_node_by_its_chance() -> None:
     found, outlook = look(uneven())
-    drawn = draw(found, np.array([1], np.int32), outlook.advisers)
+    drawn = draw(found, np.array([1], np.int32), outlook.extenders)
     assert drawn.expect(drawn.gains) == drawn.gains[1]
     assert drawn.chance_among(np.array([1, 2], np.int32)) == pytest.approx(1.0)
 
@@ -140,12 +140,12 @@ def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(tain
     objects[0]["spec"]["taints"] = taints
     objects[3]["spec"]["terminationGracePeriodSeconds"] = 30
     found, outlook = look(objects)
-    profile = profile_of(found.forecast.asked, outlook.scheduler)
+    profile = profile_of(found.forecast.incoming, outlook.scheduler)
     assert isinstance(profile, Profile)
-    whole = score(found.forecast.asked, found.seen.without(found.place), profile, found.nodes)
-    assert isinstance(whole, Scores)
-    before = score(found.forecast.asked, found.seen.with_leaving(found.place), profile, found.nodes)
-    assert isinstance(before, Scores)
+    whole = score(found.forecast.incoming, found.seen.without(found.place), profile, found.nodes)
+    assert isinstance(whole, NodeScores)
+    before = score(found.forecast.incoming, found.seen.with_leaving(found.place), profile, found.nodes)
+    assert isinstance(before, NodeScores)
     assert np.flatnonzero(before.totals != found.scores.totals).tolist() == [found.source]
     assert found.scores.totals.tolist() == whole.totals.tolist()
     assert {name: each.tolist() for name, each in found.scores.plugins.items()} == {

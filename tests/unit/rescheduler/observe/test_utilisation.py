@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.view import View, view_snapshot
 from rescheduler.observe.utilisation import (
     count_on_leaving,
     list_shares,
@@ -23,7 +23,9 @@ GPU = "example.com/gpu"
 
 
 def see(*objects: Object) -> View:
-    return view(Ground(from_objects(list(objects), now=NOW, version=VERSION).snapshot, VERSION))
+    return view_snapshot(
+        SnapshotFacts(from_objects(list(objects), now=NOW, version=VERSION).snapshot, VERSION)
+    )
 
 
 def fleet(**last: Any) -> View:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from reberth.cluster.columns import Indices
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.view import View, view_snapshot
 from rescheduler.planning import agenda
 from rescheduler.planning.agenda import Agenda, set_agenda
 from rescheduler.policies.proposal import Policy, Promises, Proposals
@@ -47,7 +47,9 @@ class Demanding(Drawn):
 def see() -> View:
     pods = [replica(f"p-{number:03}", "p", "a", cpu="1m") for number in range(PODS)]
     node = builders.node("a", pods=PODS)
-    return view(Ground(from_objects([node, *pods], now=NOW, version=VERSION).snapshot, VERSION))
+    return view_snapshot(
+        SnapshotFacts(from_objects([node, *pods], now=NOW, version=VERSION).snapshot, VERSION)
+    )
 
 
 SEEN = see()

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.forecast import Forecast, forecast_next
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.view import View, view
+from reberth.forecast.forecast import Forecast, forecast_replacement
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.view import View, view_snapshot
 from reberth.values.quantity import nanos
 from rescheduler.model.plan import BETTER_PREFERENCES, Plan
 from rescheduler.model.plan_memory import PlanMemory
@@ -29,7 +29,7 @@ MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(Hea
 
 
 def see(objects: list[Object]) -> View:
-    return view(Ground(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    return view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
 
 
 def judge_sound(seed: int) -> int:
@@ -54,9 +54,9 @@ def judge_sound(seed: int) -> int:
 def assert_feasible_in_order(objects: list[Object], made: Plan) -> None:
     seen = see(objects)
     for move in made.moves:
-        place = seen.ground.snapshot.pods.by_uid(move.uid)
+        place = seen.facts.snapshot.pods.by_uid(move.uid)
         assert place is not None
-        found = forecast_next(place, seen, WORLD.scheduler)
+        found = forecast_replacement(place, seen, WORLD.scheduler)
         assert isinstance(found, Forecast)
         places = [seen.nodes.index[each.node] for each in move.destinations]
         assert set(places) <= set(found.feasible.tolist())

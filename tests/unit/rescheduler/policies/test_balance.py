@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.view import View, view
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.view import View, view_snapshot
 from rescheduler.observe.utilisation import Bounds, measure_spread, set_bounds
 from rescheduler.policies.balance import find_balance
 from tests.support import builders
@@ -21,12 +21,12 @@ BOTH = {"cpu": 0.5, "memory": 0.5}
 
 
 def see(objects: list[Object]) -> tuple[View, Bounds]:
-    seen = view(Ground(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    seen = view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     return seen, set_bounds(seen, BOTH, BOTH, around_mean=False)
 
 
 def asks_of(seen: View, pod: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    return seen.ground.snapshot.templates.requests.main[:2, [seen.ground.snapshot.pods.template[pod]]]
+    return seen.facts.snapshot.templates.requests.main[:2, [seen.facts.snapshot.pods.template[pod]]]
 
 
 def test_a_node_counts_by_the_resource_of_which_most_is_in_use() -> None:
@@ -60,7 +60,7 @@ def test_a_move_changes_the_variance_by_what_it_changes_on_two_nodes(seed: int) 
     if not len(pods) or not all(usable):
         return
     pod = int(Random(seed).choice(pods.tolist()))
-    source, target = int(seen.node[pod]), Random(seed).randrange(seen.ground.size)
+    source, target = int(seen.node[pod]), Random(seed).randrange(seen.facts.size)
     if source == target:
         return
     before, after = (find_balance(bounds, each) for each in (seen, seen.with_pod_on(pod, target)))
@@ -68,4 +68,4 @@ def test_a_move_changes_the_variance_by_what_it_changes_on_two_nodes(seed: int) 
     changed = float(before.measure_burdens(asks[:, 0])[target] - before.measure_relief(asks, nodes)[0])
     of_mean = (after.mean - before.mean) ** 2
     found = measure_spread(seen.with_pod_on(pod, target)) ** 2 - measure_spread(seen) ** 2
-    assert found == pytest.approx(changed / seen.ground.size - of_mean, abs=1e-9)
+    assert found == pytest.approx(changed / seen.facts.size - of_mean, abs=1e-9)

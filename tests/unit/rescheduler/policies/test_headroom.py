@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.state.facts import Ground
-from reberth.forecast.state.view import view
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.view import view_snapshot
 from rescheduler.observe.utilisation import set_bounds
 from rescheduler.policies.headroom import Fitting
 from tests.support import builders
@@ -21,7 +21,7 @@ HIGH = {"cpu": 0.5, "memory": 0.5}
 
 def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound() -> None:
     objects = [*map(builders.node, "ab"), replica("p-1", "p", "a", cpu="2", memory="4Gi")]
-    seen = view(Ground(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    seen = view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     sizes = np.array([[1_000, 3_000], [0, 0]])  # one core, three cores
     fitting = Fitting(
         set_bounds(seen, HIGH, HIGH, around_mean=False), seen, np.array([0, 1], np.int32), sizes
@@ -34,10 +34,10 @@ def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound()
 def test_after_moves_it_tells_what_it_would_if_it_began_there(seed: int) -> None:
     dice = Random(seed)
     snapshot = from_objects(draw_objects(dice), now=NOW, version=VERSION).snapshot
-    begun = seen = view(Ground(snapshot, VERSION))
+    begun = seen = view_snapshot(SnapshotFacts(snapshot, VERSION))
     bounds, nodes = (
         set_bounds(begun, HIGH, HIGH, around_mean=False),
-        np.arange(begun.ground.size, dtype=np.int32),
+        np.arange(begun.facts.size, dtype=np.int32),
     )
     sizes = np.array([[100, 2_000], [2**28, 2**32]])
     known = Fitting(bounds, begun, nodes, sizes)

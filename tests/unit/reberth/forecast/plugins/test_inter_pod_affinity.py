@@ -10,7 +10,7 @@ from reberth.forecast.plugins.inter_pod_affinity import (
     score_pod_affinity,
     skips_pod_affinity,
 )
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import PodAffinityArguments
 from reberth.forecast.state.verdict import FITS, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
@@ -68,12 +68,12 @@ def namespace(name: str, **labels: str) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
-def refusals(seen: View, asked: Asked | None = None) -> dict[str, list[str]]:
+def refusals(seen: View, asked: IncomingPod | None = None) -> dict[str, list[str]]:
     return refused(seen, refuse_pod_affinity(asked or asking(seen), seen))
 
 
 def scores(
-    seen: View, asked: Asked | None = None, arguments: PodAffinityArguments = PLAIN
+    seen: View, asked: IncomingPod | None = None, arguments: PodAffinityArguments = PLAIN
 ) -> list[int] | None:
     found = score_pod_affinity(asked or asking(seen), seen, everywhere(seen), arguments)
     assert not isinstance(found, Rejected)

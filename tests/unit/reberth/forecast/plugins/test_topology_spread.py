@@ -6,7 +6,7 @@ import pytest
 
 from reberth.cluster.columns import Ints
 from reberth.forecast.plugins.topology_spread import refuse_spread, score_spread
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import SpreadArguments
 from reberth.forecast.state.verdict import FITS, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
@@ -56,12 +56,14 @@ def service(selector: Any, name: str = "web") -> Object:
 
 
 def refusals(
-    seen: View, asked: Asked | None = None, arguments: SpreadArguments = PLAIN
+    seen: View, asked: IncomingPod | None = None, arguments: SpreadArguments = PLAIN
 ) -> dict[str, list[str]]:
     return refused(seen, refuse_spread(asked or asking(seen), seen, arguments))
 
 
-def scores(seen: View, asked: Asked | None = None, arguments: SpreadArguments = PLAIN) -> list[int] | None:
+def scores(
+    seen: View, asked: IncomingPod | None = None, arguments: SpreadArguments = PLAIN
+) -> list[int] | None:
     found: Ints | Rejected | None = score_spread(asked or asking(seen), seen, everywhere(seen), arguments)
     assert not isinstance(found, Rejected)
     return None if found is None else found.tolist()

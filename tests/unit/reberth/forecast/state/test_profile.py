@@ -3,14 +3,14 @@
 import pytest
 
 from reberth.forecast.state.plugin_args import FitArguments, SpreadArguments
-from reberth.forecast.state.profile import Profile, Scheduler, default_scheduler, parse_scheduler
+from reberth.forecast.state.profile import KubeScheduler, Profile, default_scheduler, parse_scheduler
 from reberth.values.errors import SettingsError
 
 RATIO = "{type: RequestedToCapacityRatio}"
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def read(text: str) -> Scheduler:
+def read(text: str) -> KubeScheduler:
     return parse_scheduler((HEAD + text).encode(), version=(1, 36))
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from reberth.forecast.state.incoming_pod import Asked
+from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import VolumeBindingArguments
-from reberth.forecast.state.verdict import FITS, Refusal, Rejected, Unforeseeable, Verdict
+from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 from reberth.forecast.volumes.binding import refuse_unbound_volumes
 from tests.support.builders import Object, node, owner, pod
@@ -37,7 +37,7 @@ NODES = [node("n1", labels={ZONE: "a", HOSTNAME: "h1"}), node("n2", labels={ZONE
 STATIC = storage_class(provisioner=BY_HAND)
 
 
-def ask(seen: View, asked: Asked | None = None) -> Verdict:
+def ask(seen: View, asked: IncomingPod | None = None) -> FilterVerdict:
     return refuse_unbound_volumes(asked or asking(seen), seen, VolumeBindingArguments())
 
 

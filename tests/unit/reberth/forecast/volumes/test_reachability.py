@@ -56,9 +56,9 @@ def test_the_nodes_near_a_volume_are_those_that_its_affinity_means(
         if any(all(holds(each, labels) for each in term["matchExpressions"]) for term in alternatives)
     ]
     found = read_alternatives(selector)
-    assert reach(SEEN.ground, found).tolist() == expected
-    assert reachable(SEEN.ground, found).nonzero()[0].tolist() == expected
+    assert reach(SEEN.facts, found).tolist() == expected
+    assert reachable(SEEN.facts, found).nonzero()[0].tolist() == expected
 
 
 def test_a_volume_without_affinity_is_near_everywhere() -> None:
-    assert reach(SEEN.ground, read_alternatives(None)).tolist() == list(range(MANY))
+    assert reach(SEEN.facts, read_alternatives(None)).tolist() == list(range(MANY))
