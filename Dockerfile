@@ -9,6 +9,7 @@ COPY reberth reberth
 COPY extender extender
 COPY federation federation
 COPY rescheduler rescheduler
+COPY kubectl_reberth kubectl_reberth
 RUN /build/bin/python -m build --no-isolation --wheel --outdir /dist \
  && /app/bin/pip install --no-cache-dir --no-deps /dist/*.whl
 

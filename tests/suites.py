@@ -30,7 +30,16 @@ BIN = Path(sys.executable).parent
 BUILD = ROOT / ".build"
 LEAST_COVERAGE_OF_PURE_CODE = 95  # percent of statements and branches, of each package by itself
 PURITY = "decisions are pure"
-PACKAGES = ("reberth", "extender", "rescheduler", "federation", "generating", "localcluster", "localproduct")
+PACKAGES = (
+    "reberth",
+    "extender",
+    "rescheduler",
+    "federation",
+    "kubectl_reberth",
+    "generating",
+    "localcluster",
+    "localproduct",
+)
 # Two at once: they wait more than they work. Tests of a file share a cluster, so they stay together.
 LIVE = ("-m", "live and not soak", "-n", "2", "--dist", "loadfile", "tests/live")
 DEFAULT = ("lint", "types", "layers", "unit", "speed", "live")

@@ -39,5 +39,5 @@ def test_what_the_manifests_start_is_a_program_of_the_image() -> None:
     (entry,) = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert entry.endswith('"-m"]')
     started = [container["args"][0] for container in containers()]
-    assert set(started) == PACKAGES - {"reberth"}
+    assert set(started) == PACKAGES - {"reberth", "kubectl_reberth"}
     assert all((ROOT / program / "__main__.py").exists() for program in started)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests import suites
+
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("reberth", "extender", "rescheduler", "federation")
 LINT = Path(sys.executable).parent / "lint-imports"
@@ -32,11 +34,18 @@ def test_a_contract_lists_every_layer_of_a_package(package: str) -> None:
         ("rescheduler/planning/clock.py", "import asyncio\n", "decisions are pure"),
         ("rescheduler/model/upwards.py", "from rescheduler.execution import store\n", "the layers of the"),
         ("extender/answers/across.py", "from rescheduler.model import plan\n", "the programs stand on"),
+        ("rescheduler/above.py", "import kubectl_reberth.__main__\n", "the programs stand on"),
     ],
-    ids=["folder in no layer", "impure decision", "import of a higher layer", "import of another program"],
+    ids=[
+        "folder in no layer",
+        "impure decision",
+        "import of a higher layer",
+        "import of another program",
+        "import of the command above the programs",
+    ],
 )
 def test_a_broken_contract_is_red(tmp_path: Path, module: str, content: str, broken: str) -> None:
-    for package in (*PACKAGES, "generating", "localcluster", "localproduct"):
+    for package in suites.PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / module).parent.mkdir(exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("reberth", "extender", "rescheduler", "federation")
+PACKAGES = ("reberth", "extender", "rescheduler", "federation", "kubectl_reberth")
 
 
 @pytest.fixture(scope="module")
