@@ -12,7 +12,7 @@ from pathlib import Path
 
 from federation import process
 from federation.commands import webhook
-from federation.objects.hub_file import Hub
+from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
 from reberth.cli.inputs import read_now
@@ -76,9 +76,9 @@ def _schedule(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read_hub(sources: Iterable[str]) -> Hub:
+def _read_hub(sources: Iterable[str]) -> HubFile:
     try:
-        hub = Hub(map(_read, sources))
+        hub = HubFile(map(_read, sources))
     except TextError as error:
         raise ConfigurationError(f"--hub: {error}") from error
     if hub.faults:
@@ -93,7 +93,7 @@ def _read(source: str) -> bytes:
         raise ConfigurationError(f"--hub: {error}") from error
 
 
-def _find(hub: Hub, asked: str | None) -> Iterable[str]:
+def _find(hub: HubFile, asked: str | None) -> Iterable[str]:
     if asked is None:
         return sorted(hub.bindings)
     found = [name for name in (asked, f"default/{asked}") if name in hub.bindings]
@@ -103,7 +103,7 @@ def _find(hub: Hub, asked: str | None) -> Iterable[str]:
     return found[:1]
 
 
-def _note(hub: Hub) -> Iterator[str]:
+def _note(hub: HubFile) -> Iterator[str]:
     """Say what the objects hold that leads to no decision."""
     policies = hub.names("PropagationPolicy", "ClusterPropagationPolicy")
     if not hub.bindings:

@@ -14,27 +14,27 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from pathlib import Path
 from typing import Any
 
-from federation.controllers.failover.graceful import Graceful
-from federation.controllers.failover.tainting import Tainting
-from federation.controllers.membership.discovery import Discovery
-from federation.controllers.membership.members import Members
-from federation.controllers.propagation.dependencies import Dependencies
-from federation.controllers.propagation.detector import Detector, leave_open
-from federation.controllers.propagation.execution import Execution
-from federation.controllers.propagation.scheduler import Scheduler
-from federation.controllers.propagation.statuses import Statuses
-from federation.controllers.propagation.works import Works
-from federation.controllers.rebalancing.failback import Failback
-from federation.controllers.rebalancing.handovers import Handovers
-from federation.controllers.rebalancing.rebalancer import Rebalancer, carry_nothing
-from federation.failover.causes import Driving
-from federation.hub.hub import Controller, Desk
-from federation.hub.kind_catalog import Catalogue
+from federation.controllers.failover.graceful import GracefulController
+from federation.controllers.failover.tainting import TaintingController
+from federation.controllers.membership.discovery import DiscoveryController
+from federation.controllers.membership.members import MembersController
+from federation.controllers.propagation.dependencies import DependenciesController
+from federation.controllers.propagation.detector import DetectorController, place_later
+from federation.controllers.propagation.execution import ExecutionController
+from federation.controllers.propagation.scheduler import SchedulerController
+from federation.controllers.propagation.statuses import StatusesController
+from federation.controllers.propagation.works import WorksController
+from federation.controllers.rebalancing.failback import FailbackController
+from federation.controllers.rebalancing.handovers import HandoversController
+from federation.controllers.rebalancing.rebalancer import RebalancerController, decide_later
+from federation.failover.eviction_causes import EvictionCauses
+from federation.hub.hub import Controller, Hub
+from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
 from federation.hub.sessions import Sessions
 from federation.hub.work_index import WorkIndex
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.settings import FederationSettings
 from reberth.client.access import Access
 from reberth.client.api import Api
@@ -78,8 +78,8 @@ class Federation:
         self._access = access
         self._settings = settings
         self._listeners: list[Callable[[Resource[Any], Any], None]] = []
-        self._cache = NoticingCache(self._tell, version=_VERSION)
-        self._catalogue = Catalogue()
+        self._cache = NotifyingCache(self._tell, version=_VERSION)
+        self._catalog = KindCatalog()
         self._role = "starting"
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -96,12 +96,12 @@ class Federation:
             )
             # The lease is renewed on a way of its own: it must not wait behind a burst of work.
             lease = await enter(Api(self._access))
-            desk = Desk(api, self._cache, recorder, time.time, self._catalogue)
+            hub = Hub(api, self._cache, recorder, time.time, self._catalog)
             held = leading(lease, settings.lease, identity=identity)
-            await _unless(stopping, self._lead(held, desk, mirror))
+            await _unless(stopping, self._lead(held, hub, mirror))
             log.info("stopping")
 
-    async def _lead(self, lease: Lease, desk: Desk, mirror: Mirror) -> None:
+    async def _lead(self, lease: Lease, hub: Hub, mirror: Mirror) -> None:
         """Wait for the lease and work under it, until it is lost.
 
         Our own kinds must be known whole: a policy that was not seen looks like one that is gone. A kind of
@@ -116,20 +116,20 @@ class Federation:
             if isinstance(leadership, Leadership):
                 log.info("leading")
                 self._role = "leading"
-                desk.api.leadership = leadership
-                await self._work(desk)
+                hub.api.leadership = leadership
+                await self._work(hub)
 
-    async def _work(self, desk: Desk) -> None:
-        async with self._controllers(desk) as controllers, asyncio.TaskGroup() as group:
+    async def _work(self, hub: Hub) -> None:
+        async with self._controllers(hub) as controllers, asyncio.TaskGroup() as group:
             for controller in controllers:
                 group.create_task(controller.run())
 
     @asynccontextmanager
-    async def _controllers(self, desk: Desk) -> AsyncIterator[list[Controller]]:
+    async def _controllers(self, hub: Hub) -> AsyncIterator[list[Controller]]:
         """Make what is switched on, and have it hear of all that is there, and of what comes."""
-        index = WorkIndex(desk)
-        controllers = self._make(desk, index)
-        self._listeners = [index.notice, *(each.notice for each in controllers)]
+        index = WorkIndex(hub)
+        controllers = self._make(hub, index)
+        self._listeners = [index.on_change, *(each.on_change for each in controllers)]
         for resource in _HUB:
             for record in self._cache.of(resource.kind).rows():
                 self._tell(resource.kind, record)
@@ -138,33 +138,33 @@ class Federation:
         finally:
             self._listeners = []
 
-    def _make(self, desk: Desk, index: WorkIndex) -> list[Controller]:
+    def _make(self, hub: Hub, index: WorkIndex) -> list[Controller]:
         settings, switches = self._settings, self._settings.controllers
-        sessions = Sessions(desk, settings.sessions)
-        scheduler = Scheduler(desk, settings.scheduler, hands_over=switches.handovers)
-        place = scheduler.place if switches.scheduler else leave_open
-        carry_along = scheduler.carry_along if switches.scheduler else carry_nothing
-        driving = Driving(desk.clock)
+        sessions = Sessions(hub, settings.sessions)
+        scheduler = SchedulerController(hub, settings.scheduler, hands_over=switches.handovers)
+        place = scheduler.place if switches.scheduler else place_later
+        carry_along = scheduler.carry_along if switches.scheduler else decide_later
+        causes = EvictionCauses(hub.clock)
         makers: list[tuple[bool, Callable[[], Controller]]] = [
             (switches.members or switches.execution, lambda: sessions),
-            (switches.members, lambda: Members(desk, sessions, settings.members)),
-            (True, lambda: Discovery(desk, sessions, settings.discovery, settings.watch)),
-            (switches.detector, lambda: Detector(desk, settings.detector, place=place)),
-            (switches.dependencies, lambda: Dependencies(desk, settings.dependencies)),
+            (switches.members, lambda: MembersController(hub, sessions, settings.members)),
+            (True, lambda: DiscoveryController(hub, sessions, settings.discovery, settings.watch)),
+            (switches.detector, lambda: DetectorController(hub, settings.detector, place=place)),
+            (switches.dependencies, lambda: DependenciesController(hub, settings.dependencies)),
             (switches.scheduler, lambda: scheduler),
-            (switches.works, lambda: Works(desk, index, settings.works)),
-            (switches.execution, lambda: Execution(desk, sessions, settings.execution)),
-            (switches.statuses, lambda: Statuses(desk, index, settings.statuses)),
-            (switches.rebalancer, lambda: Rebalancer(desk, settings.rebalancer, carry_along)),
-            (switches.handovers, lambda: Handovers(desk, index, settings.handovers)),
-            (switches.failback, lambda: Failback(desk, settings.failback)),
-            (switches.tainting, lambda: Tainting(desk, driving, settings.tainting)),
-            (switches.graceful, lambda: Graceful(desk, driving, settings.graceful)),
+            (switches.works, lambda: WorksController(hub, index, settings.works)),
+            (switches.execution, lambda: ExecutionController(hub, sessions, settings.execution)),
+            (switches.statuses, lambda: StatusesController(hub, index, settings.statuses)),
+            (switches.rebalancer, lambda: RebalancerController(hub, settings.rebalancer, carry_along)),
+            (switches.handovers, lambda: HandoversController(hub, index, settings.handovers)),
+            (switches.failback, lambda: FailbackController(hub, settings.failback)),
+            (switches.tainting, lambda: TaintingController(hub, causes, settings.tainting)),
+            (switches.graceful, lambda: GracefulController(hub, causes, settings.graceful)),
         ]
         return [make() for is_on, make in makers if is_on]
 
     def _tell(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
-        resource = _BY_KIND.get(kind) or self._catalogue.of(kind)
+        resource = _BY_KIND.get(kind) or self._catalog.of(kind)
         for listener in self._listeners:
             listener(resource, record)
 

@@ -45,7 +45,7 @@ async def rebalance(place: Place, part: str, *, size: int, rate: int, patience: 
     late = [each["metadata"]["name"] for each in await _list_bindings(place) if not _is_rescheduled(each)]
     if late:
         raise Failed(f"finished before {len(late)} of {size} were rescheduled, such as {late[0]}")
-    await _settle(place)
+    await _reconcile(place)
     await follower.take("settled")
     return follower.finish(part, size=size, rate=rate)
 
@@ -59,7 +59,7 @@ async def _lay_out(place: Place, names: list[str], *, within: float) -> None:
     members = place.members["member2"]
     await eventually(members, DEPLOYMENTS, lambda found: len(found["items"]) == len(names), within=within)
     await place.hub.patch(cluster, {"spec": {"taints": []}})
-    await _settle(place)
+    await _reconcile(place)
 
 
 async def _list_bindings(place: Place) -> list[Object]:
@@ -73,7 +73,7 @@ def _is_rescheduled(binding: Object) -> bool:
     return at_home and bool(wished) and binding["status"]["lastScheduledTime"] >= wished
 
 
-async def _settle(place: Place) -> None:
+async def _reconcile(place: Place) -> None:
     """Wait until the hub has had no more to do for some seconds, but for Events: they have time."""
     last: int | None = None
     while last != (now := count_work(await count_calls(place.hub))):

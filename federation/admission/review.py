@@ -29,7 +29,7 @@ class ReviewedKind(Record, frozen=True):
     version: str = ""
 
 
-class Request(Record, frozen=True):
+class AdmissionRequest(Record, frozen=True):
     """What somebody wants to do. An object that is deleted has no new form, a new one has no old form."""
 
     uid: str
@@ -47,7 +47,7 @@ class Request(Record, frozen=True):
         return self.kind.group in _GROUPS and self.operation in _WRITES and not self.sub_resource
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class AdmissionDenial(msgspec.Struct, frozen=True):
     """Why it may not be done, as a Status says it."""
 
     message: str
@@ -55,31 +55,31 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str = "Forbidden"
 
 
-class Answer(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class AdmissionResponse(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     uid: str
     allowed: bool
-    status: Refusal | None = None
+    status: AdmissionDenial | None = None
     patch_type: Literal["JSONPatch"] | None = None
     patch: bytes | None = None
     warnings: list[str] | None = None
 
 
-class _Asked(Record, frozen=True):
+class _ReviewRequest(Record, frozen=True):
     api_version: Literal["admission.k8s.io/v1"]
     kind: Literal["AdmissionReview"]
-    request: Request
+    request: AdmissionRequest
 
 
-class _Answered(msgspec.Struct, frozen=True, rename="camel"):
+class _ReviewResponse(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str
     kind: str
-    response: Answer
+    response: AdmissionResponse
 
 
-_decoder = msgspec.json.Decoder(_Asked)
+_decoder = msgspec.json.Decoder(_ReviewRequest)
 
 
-def read(body: bytes) -> Request:
+def read(body: bytes) -> AdmissionRequest:
     """Read what is asked. Raises a ReviewError that names what is wrong with the body."""
     try:
         return _decoder.decode(body).request
@@ -89,11 +89,11 @@ def read(body: bytes) -> Request:
         raise ReviewError(f"the body is no {KIND} of {API_VERSION}: {error}") from None
 
 
-def write(answer: Answer) -> bytes:
-    return msgspec.json.encode(_Answered(API_VERSION, KIND, answer))
+def write(answer: AdmissionResponse) -> bytes:
+    return msgspec.json.encode(_ReviewResponse(API_VERSION, KIND, answer))
 
 
-def answer_completing(request: Request, *, identity: str, now: float) -> Answer:
+def answer_defaulting(request: AdmissionRequest, *, identity: str, now: float) -> AdmissionResponse:
     """Answer with what completes the object; an id is given if it is to have one and has none."""
     if at_once := _answer_at_once(request):
         return at_once
@@ -105,11 +105,11 @@ def answer_completing(request: Request, *, identity: str, now: float) -> Answer:
         *complete(kind, wanted, namespace=namespace, now=now),
     )
     if not changes:
-        return Answer(request.uid, allowed=True)
-    return Answer(request.uid, allowed=True, patch_type="JSONPatch", patch=encode(changes))
+        return AdmissionResponse(request.uid, allowed=True)
+    return AdmissionResponse(request.uid, allowed=True, patch_type="JSONPatch", patch=encode(changes))
 
 
-def answer_looking(request: Request) -> Answer:
+def answer_validating(request: AdmissionRequest) -> AdmissionResponse:
     """Answer whether the object may be kept, and with what it says in vain."""
     if at_once := _answer_at_once(request):
         return at_once
@@ -117,17 +117,17 @@ def answer_looking(request: Request) -> Answer:
     if refusals:
         return _refuse(request, refusals)
     warnings = list(find_idle_words(request.kind.kind, request.object))
-    return Answer(request.uid, allowed=True, warnings=warnings or None)
+    return AdmissionResponse(request.uid, allowed=True, warnings=warnings or None)
 
 
-def _answer_at_once(request: Request) -> Answer | None:
+def _answer_at_once(request: AdmissionRequest) -> AdmissionResponse | None:
     """Answer without a look at the object, if it does not concern us or is none."""
     if not request.concerns_us:
-        return Answer(request.uid, allowed=True)
+        return AdmissionResponse(request.uid, allowed=True)
     if not isinstance(request.object, dict):
         return _refuse(request, ["request.object: expected an object"])
     return None
 
 
-def _refuse(request: Request, reasons: Sequence[str]) -> Answer:
-    return Answer(request.uid, allowed=False, status=Refusal("; ".join(reasons)))
+def _refuse(request: AdmissionRequest, reasons: Sequence[str]) -> AdmissionResponse:
+    return AdmissionResponse(request.uid, allowed=False, status=AdmissionDenial("; ".join(reasons)))

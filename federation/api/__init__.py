@@ -74,11 +74,11 @@ from federation.api.policies import (
 from federation.api.rebalancers import (
     APPS_API_VERSION,
     ObservedWorkload,
+    RebalancedWorkload,
     RebalanceResult,
     RebalancerSpec,
     RebalancerStatus,
     WorkloadRebalancer,
-    WorkloadReference,
 )
 from federation.api.works import (
     WORKS_API_VERSION,
@@ -139,6 +139,7 @@ __all__ = [
     "PropagationSpec",
     "PurgeMode",
     "RebalanceResult",
+    "RebalancedWorkload",
     "RebalancerSpec",
     "RebalancerStatus",
     "ReplicaRequirements",
@@ -167,5 +168,4 @@ __all__ = [
     "WorkloadAffinityTerm",
     "WorkloadManifests",
     "WorkloadRebalancer",
-    "WorkloadReference",
 ]

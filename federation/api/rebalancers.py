@@ -14,7 +14,7 @@ APPS_API_VERSION = "apps.karmada.io/v1alpha1"
 BINDING_NOT_FOUND = "ReferencedBindingNotFound"
 
 
-class WorkloadReference(Record, frozen=True):
+class RebalancedWorkload(Record, frozen=True):
     """The object to schedule anew; without a namespace one that lives in none."""
 
     api_version: str
@@ -31,7 +31,7 @@ class RebalanceResult(StrEnum):
 class ObservedWorkload(Record, frozen=True):
     """What has come of one workload: when it was asked for, from where to where it went, how it is there."""
 
-    workload: WorkloadReference
+    workload: RebalancedWorkload
     result: RebalanceResult | None = None
     reason: str | None = None
     message: str | None = None
@@ -44,7 +44,7 @@ class ObservedWorkload(Record, frozen=True):
 class RebalancerSpec(Record, frozen=True):
     """What is to be scheduled anew, by name or by labels, and how much of it at once."""
 
-    workloads: tuple[WorkloadReference, ...] | None = None
+    workloads: tuple[RebalancedWorkload, ...] | None = None
     workload_selectors: tuple[ResourceSelector, ...] | None = None
     make_before_break: bool = True
     handover_timeout_seconds: int | None = None

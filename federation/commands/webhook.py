@@ -19,7 +19,7 @@ from msgspec import Meta
 from prometheus_client import Counter
 
 from federation.admission import review
-from federation.admission.review import Answer, Request, ReviewError
+from federation.admission.review import AdmissionRequest, AdmissionResponse, ReviewError
 from reberth.config.settings import Section, load
 from reberth.runtime import logs, metrics
 from reberth.runtime.http_server import Server, ServerSettings
@@ -68,19 +68,21 @@ def routes(
 ) -> list[web.RouteDef]:
     """Give what the webhook serves; times and ids may be somebody else's."""
 
-    def complete(request: Request) -> Answer:
-        return review.answer_completing(request, identity=identity(), now=clock())
+    def complete(request: AdmissionRequest) -> AdmissionResponse:
+        return review.answer_defaulting(request, identity=identity(), now=clock())
 
     async def answer_complete(request: web.Request) -> web.Response:
         return await _answer(request, complete)
 
     async def answer_look(request: web.Request) -> web.Response:
-        return await _answer(request, review.answer_looking)
+        return await _answer(request, review.answer_validating)
 
     return [web.post(COMPLETE, answer_complete), web.post(LOOK, answer_look)]
 
 
-async def _answer(request: web.Request, decide: Callable[[Request], Answer]) -> web.Response:
+async def _answer(
+    request: web.Request, decide: Callable[[AdmissionRequest], AdmissionResponse]
+) -> web.Response:
     try:
         asked = review.read(await request.read())
     except ReviewError as error:
@@ -90,7 +92,7 @@ async def _answer(request: web.Request, decide: Callable[[Request], Answer]) -> 
     return web.Response(body=review.write(answer), content_type="application/json")
 
 
-def _record(route: str, asked: Request, answer: Answer) -> None:
+def _record(route: str, asked: AdmissionRequest, answer: AdmissionResponse) -> None:
     kind = metrics.bounded(asked.kind.kind, KINDS)
     if answer.status:
         log.info(

@@ -43,7 +43,7 @@ class _Waiter(NamedTuple):
     turn: asyncio.Future[None]
 
 
-class Turns:
+class CallPriority:
     """So many calls a second on average, so many in a burst, and so many under way at once."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Turns:
         finally:
             self._give_back(tokens=0)
 
-    async def approach(self) -> None:
+    async def wait_for_turn(self) -> None:
         """Wait until it would be our turn: what is composed only now is not stale when it is sent."""
         await self._take()
         self._give_back(tokens=1)

@@ -1,21 +1,21 @@
-"""Mirrors that grow: each kind that the catalogue learns is kept true from then on."""
+"""Mirrors that grow: each kind that the catalog learns is kept true from then on."""
 
 import asyncio
 from collections.abc import Callable
 
-from federation.hub.kind_catalog import Catalogue
+from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
-from federation.objects.cache import NoticingCache
-from federation.objects.template import Template
+from federation.objects.cache import NotifyingCache
+from federation.objects.template import ResourceTemplate
 from reberth.client.mirror import mirroring
 from reberth.client.watcher import WatchSettings
 from reberth.cluster.resources import Resource
 
 
 async def follow(
-    catalogue: Catalogue,
+    catalog: KindCatalog,
     api: ObjectApi,
-    cache: NoticingCache,
+    cache: NotifyingCache,
     *,
     settings: WatchSettings,
     listed: Callable[[], None] = lambda: None,
@@ -24,16 +24,16 @@ async def follow(
     async with asyncio.TaskGroup() as group:
         known = 0
         while True:
-            for resource in catalogue.learned[known:]:
+            for resource in catalog.learned[known:]:
                 group.create_task(_mirror(resource, api, cache, settings, listed))
                 known += 1
-            await catalogue.grown(beyond=known)
+            await catalog.grown(beyond=known)
 
 
 async def _mirror(
-    resource: Resource[Template],
+    resource: Resource[ResourceTemplate],
     api: ObjectApi,
-    cache: NoticingCache,
+    cache: NotifyingCache,
     settings: WatchSettings,
     listed: Callable[[], None],
 ) -> None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
 from federation.api import ResourceBinding
-from federation.hub.kind_catalog import Catalogue
+from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
 from federation.objects.template import Object
 from reberth.client.events import Recorder
@@ -25,14 +25,14 @@ _MIRRORED_WITHIN = 60.0
 
 
 @dataclass(frozen=True)
-class Desk:
+class Hub:
     """The hub as controllers see it."""
 
     api: ObjectApi
-    cache: NoticingCache
+    cache: NotifyingCache
     recorder: Recorder
     clock: Callable[[], float]
-    catalogue: Catalogue = field(default_factory=Catalogue)
+    catalog: KindCatalog = field(default_factory=KindCatalog)
 
     _written: dict[tuple[Kind[Any, Any], str, str], tuple[Record, float]] = field(default_factory=dict)
 
@@ -81,7 +81,7 @@ class Desk:
 class Controller(Protocol):
     """Hears of every object that changes, and works on those that concern it until it is cancelled."""
 
-    def notice(self, resource: Resource[Any], record: Any) -> None: ...  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None: ...  # noqa: ANN401 - a record of the resource
 
     async def run(self) -> None: ...
 

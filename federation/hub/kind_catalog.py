@@ -9,21 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 from federation.objects.resources import TEMPLATES, can_be_propagated
-from federation.objects.template import Template
+from federation.objects.template import ResourceTemplate
 from reberth.cluster.kinds import Kind
 from reberth.cluster.resources import Resource
 
 
-class Catalogue:
+class KindCatalog:
     """Kinds by name and version. `learned` are those beyond the ones that are always mirrored."""
 
     def __init__(self) -> None:
-        self.learned: tuple[Resource[Template], ...] = ()
+        self.learned: tuple[Resource[ResourceTemplate], ...] = ()
         self._known = {(each.api_version, each.kind.name): each for each in TEMPLATES}
         self._grown = asyncio.Event()
         self._ask: Callable[[str, str], None] = lambda _, __: None
 
-    def find(self, api_version: str, kind: str) -> Resource[Template] | None:
+    def find(self, api_version: str, kind: str) -> Resource[ResourceTemplate] | None:
         """Give the resource of a kind; None where it is not known, or not yet."""
         found = self._known.get((api_version, kind))
         if found is None and can_be_propagated(api_version, kind):
@@ -34,7 +34,7 @@ class Catalogue:
         """Have somebody find out about kinds that are not known."""
         self._ask = ask
 
-    def learn(self, resource: Resource[Template]) -> None:
+    def learn(self, resource: Resource[ResourceTemplate]) -> None:
         key = (resource.api_version, resource.kind.name)
         if key not in self._known:
             self._known[key] = resource
@@ -42,7 +42,7 @@ class Catalogue:
             self._grown.set()
             self._grown = asyncio.Event()
 
-    def of(self, kind: Kind[Any, Any]) -> Resource[Template]:
+    def of(self, kind: Kind[Any, Any]) -> Resource[ResourceTemplate]:
         """Give the resource of a kind that was learned."""
         return next(each for each in self.learned if each.kind == kind)
 

@@ -4,7 +4,7 @@ from federation.hub.object_api import MANAGER, ObjectApi
 from federation.hub.sessions import Session
 from federation.objects.names import MANAGED, Key
 from federation.objects.resources import NAMESPACES
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.manifest import write_manifest
 from federation.propagation.work_sync import fit, hold_replicas, is_missing_namespace
 from reberth.cluster.resources import Resource
@@ -13,7 +13,9 @@ from reberth.values import errors
 _HOLDER = f"{MANAGER}-replicas"
 
 
-async def look(session: Session, resource: Resource[Template], target: Key) -> Template | None:
+async def look(
+    session: Session, resource: Resource[ResourceTemplate], target: Key
+) -> ResourceTemplate | None:
     """Ask the member itself: its mirror may be a moment behind."""
     try:
         return await session.api.get(resource, target.name, namespace=target.namespace)
@@ -23,12 +25,12 @@ async def look(session: Session, resource: Resource[Template], target: Key) -> T
 
 async def apply(
     session: Session,
-    resource: Resource[Template],
+    resource: Resource[ResourceTemplate],
     manifest: Object,
     *,
-    found: Template | None,
-    hub: ObjectApi,
-) -> Template:
+    found: ResourceTemplate | None,
+    hub_api: ObjectApi,
+) -> ResourceTemplate:
     """Apply it; where its namespace is missing, that comes first. Raises ApiError."""
     meta = manifest["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
@@ -39,11 +41,11 @@ async def apply(
     except errors.NotFound as error:
         if not is_missing_namespace(error.message, namespace):
             raise
-    await session.api.apply_object(NAMESPACES, namespace, await _write_namespace(hub, namespace))
+    await session.api.apply_object(NAMESPACES, namespace, await _write_namespace(hub_api, namespace))
     return await session.api.apply_object(resource, name, wanted, namespace=namespace)
 
 
-async def delete(session: Session, resource: Resource[Template], found: Template) -> None:
+async def delete(session: Session, resource: Resource[ResourceTemplate], found: ResourceTemplate) -> None:
     meta = found.metadata
     if meta.deletion_timestamp is not None:
         return
@@ -54,7 +56,7 @@ async def delete(session: Session, resource: Resource[Template], found: Template
 
 
 async def _hand_over(
-    session: Session, resource: Resource[Template], manifest: Object, found: Template | None
+    session: Session, resource: Resource[ResourceTemplate], manifest: Object, found: ResourceTemplate | None
 ) -> None:
     """A field that only we hold is reset when we let go of it: first somebody else has to hold it.
 
@@ -77,10 +79,10 @@ async def _hand_over(
         return
 
 
-async def _write_namespace(hub: ObjectApi, name: str) -> Object:
+async def _write_namespace(hub_api: ObjectApi, name: str) -> Object:
     """A namespace in a member has the labels that it has on the hub."""
     key = Key("v1", "Namespace", "", name)
-    template = await hub.get(NAMESPACES, name)
+    template = await hub_api.get(NAMESPACES, name)
     manifest = write_manifest(key, template)
     meta = manifest["metadata"]
     labels = {**meta.get("labels", {}), MANAGED: "true"}

@@ -8,8 +8,8 @@ from typing import Any, Self, TypeVar
 import aiohttp
 import msgspec
 
-from federation.hub.call_priority import Turns
-from federation.objects.template import Object, Template, TemplateReader
+from federation.hub.call_priority import CallPriority
+from federation.objects.template import Object, ResourceTemplate, ResourceTemplateReader
 from reberth.client.api import Api
 from reberth.client.lease import Leadership
 from reberth.cluster.resources import Resource
@@ -30,17 +30,17 @@ class ObjectApi(Api):
     """
 
     leadership: Leadership | None = None
-    _turns: Turns | None = None
+    _turns: CallPriority | None = None
 
     async def __aenter__(self) -> Self:
         clock, settings = asyncio.get_running_loop().time, self.settings
-        self._turns = Turns(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
+        self._turns = CallPriority(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
         return await super().__aenter__()
 
-    async def approach(self) -> None:
+    async def wait_for_turn(self) -> None:
         """Wait until a call of this urgency would be sent at once."""
         if self._turns is not None:
-            await self._turns.approach()
+            await self._turns.wait_for_turn()
 
     async def create_object(self, resource: Resource[Any], body: Object, *, namespace: str = "") -> Object:
         path = resource.path(namespace=namespace)
@@ -83,8 +83,8 @@ class ObjectApi(Api):
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
         """Objects of any kind are read whole."""
-        if resource.record is Template:
-            self._readers.setdefault(Template, TemplateReader())
+        if resource.record is ResourceTemplate:
+            self._readers.setdefault(ResourceTemplate, ResourceTemplateReader())
         return super()._reader(resource)
 
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from federation.rebalancing.progress import Waiting
+from federation.rebalancing.progress import WaitingFor
 from reberth.runtime.metrics import REGISTRY
 
 BY_REBALANCER, BY_FAILBACK = "rebalancer", "failback"
@@ -46,7 +46,7 @@ HANDED_OVER = Counter(
 # They stand at 0 from the beginning: of a counter that comes with its first event nobody sees an increase.
 for _by in (BY_REBALANCER, BY_FAILBACK):
     TRIGGERED.labels(_by)
-for _reason in Waiting:
+for _reason in WaitingFor:
     WAITING.labels(str(_reason))
 for _result in (READY, TIMEOUT):
     HANDED_OVER.labels(_result)

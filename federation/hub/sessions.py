@@ -14,14 +14,14 @@ from typing import Any
 
 from federation.api import Cluster
 from federation.hub.dynamic_mirror import follow
-from federation.hub.hub import Desk
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.kubeconfig import write_kubeconfig
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
-from federation.objects.template import Template
+from federation.objects.template import ResourceTemplate
 from reberth.client.access import Access
 from reberth.client.api import ApiSettings
 from reberth.client.mirror import mirroring
@@ -39,7 +39,7 @@ _VERSION = (1, 36)
 PUSH = "Push"
 _MIRRORED: tuple[Resource[Any], ...] = (*resources.TEMPLATES, NODES, PODS)
 
-Listener = Callable[[str, Template | None], None]
+Listener = Callable[[str, ResourceTemplate | None], None]
 
 
 class MemberApiSettings(ApiSettings, frozen=True):
@@ -61,21 +61,23 @@ class Session:
     """One member, as far as it is known."""
 
     api: ObjectApi
-    cache: NoticingCache
+    cache: NotifyingCache
     listed: asyncio.Event
 
-    def find(self, resource: Resource[Template], namespace: str, name: str) -> Template | None:
+    def find(
+        self, resource: Resource[ResourceTemplate], namespace: str, name: str
+    ) -> ResourceTemplate | None:
         return self.cache.of(resource.kind).named(namespace, name)
 
 
 class Sessions:
     """Opens and closes; whoever listens hears of each object of each member, and None when all are listed."""
 
-    def __init__(self, desk: Desk, settings: SessionSettings) -> None:
+    def __init__(self, hub: Hub, settings: SessionSettings) -> None:
         self.troubles: dict[str, str] = {}
-        self._desk = desk
+        self._hub = hub
         self._settings = settings
-        self._queue = Queue("sessions", self._settle, settings)
+        self._queue = WorkQueue("sessions", self._reconcile, settings)
         self._ways: dict[str, bytes] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._open: dict[str, Session] = {}
@@ -108,7 +110,7 @@ class Sessions:
         """Have the Secret read at once: what it said is not taken any more."""
         self._queue.add(key)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.CLUSTERS:
             self._queue.add(resources.key_of(resource, record))
 
@@ -119,8 +121,8 @@ class Sessions:
             for name in list(self._tasks):
                 await self._close(name)
 
-    async def _settle(self, key: Key) -> float | None:
-        cluster = self._desk.find(resources.CLUSTERS, "", key.name)
+    async def _reconcile(self, key: Key) -> float | None:
+        cluster = self._hub.find(resources.CLUSTERS, "", key.name)
         if cluster is None or cluster.spec.sync_mode != PUSH:
             await self._close(key.name)
             return None
@@ -139,7 +141,7 @@ class Sessions:
         reference = cluster.spec.secret_ref
         if reference is None:
             raise ConfigurationError(f"Cluster {cluster.metadata.name}: spec.secretRef: is missing")
-        login = await self._desk.api.get(resources.LOGINS, reference.name, namespace=reference.namespace)
+        login = await self._hub.api.get(resources.LOGINS, reference.name, namespace=reference.namespace)
         return write_kubeconfig(cluster, login)
 
     async def _close(self, name: str) -> None:
@@ -162,9 +164,9 @@ class Sessions:
             self._report(name, "internal error")
 
     async def _mirror(self, name: str, path: str) -> None:
-        cache = NoticingCache(lambda kind, record: self._tell(name, kind, record), version=_VERSION)
+        cache = NotifyingCache(lambda kind, record: self._tell(name, kind, record), version=_VERSION)
         async with ObjectApi(Access(path), self._settings.api) as api:
-            api.leadership = self._desk.api.leadership
+            api.leadership = self._hub.api.leadership
             session = Session(api, cache, asyncio.Event())
             self.troubles.pop(name, None)
             self._open[name] = session
@@ -175,7 +177,7 @@ class Sessions:
                 log.info("member mirrored", cluster=name)
                 self._announce(name, None)
                 await follow(
-                    self._desk.catalogue,
+                    self._hub.catalog,
                     api,
                     cache,
                     settings=self._settings.watch,
@@ -183,10 +185,10 @@ class Sessions:
                 )
 
     def _tell(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
-        if kind.record is Template:
+        if kind.record is ResourceTemplate:
             self._announce(name, record)
 
-    def _announce(self, name: str, record: Template | None) -> None:
+    def _announce(self, name: str, record: ResourceTemplate | None) -> None:
         for listener in self._listeners:
             listener(name, record)
 

@@ -37,19 +37,19 @@ class QueueSettings(Section, frozen=True):
     longest_pause: Duration = Duration(60)
 
 
-class Settle(Protocol):
+class Reconcile(Protocol):
     """Bring one object to where it is to be; the seconds after which to look again, or None."""
 
     def __call__(self, key: Key, /) -> Awaitable[float | None]: ...
 
 
-class Queue:
+class WorkQueue:
     """The keys of one controller. `run` works on them until it is cancelled."""
 
     def __init__(
         self,
         name: str,
-        settle: Settle,
+        settle: Reconcile,
         settings: QueueSettings,
         *,
         rank: Callable[[Key], int] = lambda _: 0,
@@ -57,7 +57,7 @@ class Queue:
     ) -> None:
         self._name = name
         self._urgency = urgency
-        self._settle = settle
+        self._reconcile = settle
         self._settings = settings
         self._rank = rank
         self._heap: list[tuple[int, int, Key]] = []
@@ -112,7 +112,7 @@ class Queue:
             self._waiting.remove(key)
             self._busy.add(key)
             try:
-                wait = await self._settle_one(key)
+                wait = await self._reconcile_one(key)
             finally:
                 self._busy.remove(key)
             self._go_on(key, wait)
@@ -124,10 +124,10 @@ class Queue:
         elif wait is not None:
             self.add_later(key, wait)
 
-    async def _settle_one(self, key: Key) -> float | None:
+    async def _reconcile_one(self, key: Key) -> float | None:
         """Settle it; a fault of one key is no reason for the others to wait."""
         try:
-            wait = await self._settle(key)
+            wait = await self._reconcile(key)
         except LeaseLost:
             raise
         except ObjectError as error:

@@ -9,7 +9,7 @@ import msgspec
 
 from federation.api import Cluster
 from federation.objects.conditions import find_condition, put_condition
-from federation.objects.merge_patch import turn
+from federation.objects.merge_patch import make_merge_patch
 from federation.objects.template import Object
 from reberth.cluster.pods.requests import write_amount
 from reberth.cluster.rows import NodeRow, PodRow
@@ -27,7 +27,7 @@ _READY_TEXT = "cluster is healthy and ready to accept workloads"
 Amounts = Mapping[str, int]
 
 
-class Sighting(NamedTuple):
+class ProbeResult(NamedTuple):
     """What a probe found, and since when all probes have found the member ready, or not."""
 
     reason: str
@@ -43,7 +43,7 @@ class Sighting(NamedTuple):
         return self.reason in {HEALTHY, NOT_HEALTHY}
 
 
-class Survey(NamedTuple):
+class ClusterReport(NamedTuple):
     """What is known of a member; None is not known yet."""
 
     version: str | None = None
@@ -51,7 +51,7 @@ class Survey(NamedTuple):
     room: Object | None = None
 
 
-def sum_up(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
+def sum_resources(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
     """Add up what Ready nodes that take pods offer, what their pods request, and what waits for a node."""
     known = list(nodes)
     ready = {row.record.metadata.name: row for row in known if _is_ready(row)}
@@ -69,7 +69,9 @@ def sum_up(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
     return {"resourceSummary": summary, "nodeSummary": {"totalNum": len(known), "readyNum": len(ready)}}
 
 
-def judge(cluster: Cluster, sighting: Sighting, *, is_lasting: bool, now: float) -> list[Object] | None:
+def change_ready_condition(
+    cluster: Cluster, sighting: ProbeResult, *, is_lasting: bool, now: float
+) -> list[Object] | None:
     """Give the conditions with Ready as it is now; None where they stand.
 
     A change of mind needs a sighting that has lasted; the first one counts at once.
@@ -83,7 +85,7 @@ def judge(cluster: Cluster, sighting: Sighting, *, is_lasting: bool, now: float)
     return put_condition(cluster.status.conditions, wanted, now=now)
 
 
-def change_status(cluster: Cluster, survey: Survey, conditions: list[Object] | None) -> Object | None:
+def change_status(cluster: Cluster, survey: ClusterReport, conditions: list[Object] | None) -> Object | None:
     """Give the merge patch of what is new in a Cluster's status; None where nothing is."""
     wanted: Object = {} if conditions is None else {"conditions": conditions}
     if survey.version is not None:
@@ -93,7 +95,9 @@ def change_status(cluster: Cluster, survey: Survey, conditions: list[Object] | N
     wanted |= survey.room or {}
     had: Object = msgspec.json.decode(msgspec.json.encode(cluster.status))
     change = {
-        name: turn(had.get(name), value) for name, value in wanted.items() if _differ(had.get(name), value)
+        name: make_merge_patch(had.get(name), value)
+        for name, value in wanted.items()
+        if _differ(had.get(name), value)
     }
     if not change:
         return None

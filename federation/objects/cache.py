@@ -10,15 +10,15 @@ from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import trim
 from reberth.cluster.tables import Rows
 
-Notice = Callable[[Kind[Any, Any], Any], None]
+OnChange = Callable[[Kind[Any, Any], Any], None]
 
 
-class _NoticedListing(Listing[Wire, Kept]):
+class _NotifyingListing(Listing[Wire, Kept]):
     """A list that says, once it is in place, in what it differs from what was there."""
 
     def watch(
         self, rows: Callable[[], Rows[Any]], tell: Callable[[Any], None]
-    ) -> "_NoticedListing[Wire, Kept]":
+    ) -> "_NotifyingListing[Wire, Kept]":
         self._rows, self._tell = rows, tell
         return self
 
@@ -34,22 +34,22 @@ class _NoticedListing(Listing[Wire, Kept]):
             self._tell(row)
 
 
-class NoticingCache(Cache):
-    """Calls `notice` with the kind and the object as it is now, or as it was last if it is gone."""
+class NotifyingCache(Cache):
+    """Calls `on_change` with the kind and the object as it is now, or as it was last if it is gone."""
 
-    def __init__(self, notice: Notice, *, version: Version) -> None:
+    def __init__(self, on_change: OnChange, *, version: Version) -> None:
         super().__init__(version=version)
-        self._notice = notice
+        self._on_change = on_change
 
     def apply(self, kind: Kind[Wire, Any], event: str, subject: Wire) -> bool:
         changed = super().apply(kind, event, subject)
         if changed and kind not in (POD, NODE):
-            self._notice(kind, subject)
+            self._on_change(kind, subject)
         return changed
 
     def relist(self, kind: Kind[Wire, Kept]) -> Listing[Wire, Kept]:
-        listing: _NoticedListing[Wire, Kept] = _NoticedListing(self._mirror(kind))
-        return listing.watch(lambda: self.of(kind).rows(), lambda row: self._notice(kind, row))
+        listing: _NotifyingListing[Wire, Kept] = _NotifyingListing(self._mirror(kind))
+        return listing.watch(lambda: self.of(kind).rows(), lambda row: self._on_change(kind, row))
 
     def _mirror(self, kind: Kind[Wire, Kept]) -> Any:  # noqa: ANN401 - the library names no type for it
         """Keep every annotation: what is propagated, and to whom things belong, is written there."""

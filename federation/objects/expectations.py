@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 _LASTING = 30.0
 
 
-class Awaited:
+class Expectations:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._until: dict[Hashable, float] = {}

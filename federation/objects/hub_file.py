@@ -31,7 +31,7 @@ T = TypeVar("T")
 _LIST = "List"
 
 
-class Kind(NamedTuple):
+class HubKind(NamedTuple):
     """A kind that is read: in which version, into which record, and whether it lives in a namespace."""
 
     api_version: str
@@ -40,16 +40,16 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "Cluster": Kind(CLUSTER_API_VERSION, Cluster),
-    "PropagationPolicy": Kind(POLICY_API_VERSION, PropagationPolicy, namespaced=True),
-    "ClusterPropagationPolicy": Kind(POLICY_API_VERSION, PropagationPolicy),
-    "ResourceBinding": Kind(WORK_API_VERSION, ResourceBinding, namespaced=True),
-    "ClusterResourceBinding": Kind(WORK_API_VERSION, ResourceBinding),
-    "WorkloadRebalancer": Kind(APPS_API_VERSION, WorkloadRebalancer),
+    "Cluster": HubKind(CLUSTER_API_VERSION, Cluster),
+    "PropagationPolicy": HubKind(POLICY_API_VERSION, PropagationPolicy, namespaced=True),
+    "ClusterPropagationPolicy": HubKind(POLICY_API_VERSION, PropagationPolicy),
+    "ResourceBinding": HubKind(WORK_API_VERSION, ResourceBinding, namespaced=True),
+    "ClusterResourceBinding": HubKind(WORK_API_VERSION, ResourceBinding),
+    "WorkloadRebalancer": HubKind(APPS_API_VERSION, WorkloadRebalancer),
 }
 
 
-class _Head(msgspec.Struct, frozen=True, rename="camel"):
+class _ObjectHead(msgspec.Struct, frozen=True, rename="camel"):
     """What tells a list from an object, and one kind from another."""
 
     kind: str | None = None
@@ -57,7 +57,7 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
     items: Raw = Raw()
 
 
-class Hub:
+class HubFile:
     """What was read, by kind and name, and what could not be."""
 
     def __init__(self, objects: Iterable[bytes]) -> None:
@@ -65,7 +65,7 @@ class Hub:
         self.faults: list[ObjectError] = []
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         for document in list_documents(objects):
-            self._take(document, _Head())
+            self._take(document, _ObjectHead())
 
     @property
     def clusters(self) -> list[Cluster]:
@@ -79,20 +79,20 @@ class Hub:
         """Name what there is of these kinds, each with its kind."""
         return [f"{kind} {name}" for kind in kinds for name in sorted(self._objects[kind])]
 
-    def _take(self, document: Document, above: _Head) -> None:
+    def _take(self, document: Document, above: _ObjectHead) -> None:
         try:
             self._read(document, above)
         except ObjectError as fault:
             self.faults.append(fault)
 
-    def _read(self, document: Document, above: _Head) -> None:
+    def _read(self, document: Document, above: _ObjectHead) -> None:
         """Read an object, or all objects of a list: they may leave it to the list to name their kind."""
-        head = _decode(document, _Head, above.kind)
+        head = _decode(document, _ObjectHead, above.kind)
         name, version = head.kind or above.kind or "", head.api_version or above.api_version or ""
         kind = KINDS.get(name)
         if name.endswith(_LIST) and bytes(head.items):
             for item in _decode(head.items, list[Raw], name):
-                self._take(item, _Head(name.removesuffix(_LIST), version))
+                self._take(item, _ObjectHead(name.removesuffix(_LIST), version))
         elif not name:
             raise ObjectError("object", _read_name(document), field="kind", reason="is missing")
         elif kind is not None and group_of(version) == group_of(kind.api_version):

@@ -16,7 +16,7 @@ from federation.api import (
     WorkloadRebalancer,
 )
 from federation.objects.names import Key
-from federation.objects.template import Template
+from federation.objects.template import ResourceTemplate
 from reberth.cluster.kinds import plain
 from reberth.cluster.pods.identity import group_of
 from reberth.cluster.resources import Resource
@@ -76,22 +76,22 @@ REBALANCERS: Resource[WorkloadRebalancer] = _resource(
 )
 WORKS: Resource[HeldWork] = _resource(WORKS_API_VERSION, "Work", HeldWork)
 LOGINS: Resource[Login] = _resource("v1", "Secret", Login)
-NAMESPACES: Resource[Template] = _resource("v1", "Namespace", Template, namespaced=False)
+NAMESPACES: Resource[ResourceTemplate] = _resource("v1", "Namespace", ResourceTemplate, namespaced=False)
 
-TEMPLATES: tuple[Resource[Template], ...] = (
-    _resource("apps/v1", "Deployment", Template),
-    _resource("apps/v1", "StatefulSet", Template),
-    _resource("apps/v1", "DaemonSet", Template),
-    _resource("batch/v1", "Job", Template),
-    _resource("batch/v1", "CronJob", Template),
-    _resource("v1", "Service", Template),
-    _resource("v1", "ConfigMap", Template),
-    _resource("v1", "Secret", Template),
-    _resource("v1", "ServiceAccount", Template),
-    _resource("rbac.authorization.k8s.io/v1", "ClusterRole", Template, namespaced=False),
-    _resource("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", Template, namespaced=False),
-    _resource("rbac.authorization.k8s.io/v1", "Role", Template),
-    _resource("rbac.authorization.k8s.io/v1", "RoleBinding", Template),
+TEMPLATES: tuple[Resource[ResourceTemplate], ...] = (
+    _resource("apps/v1", "Deployment", ResourceTemplate),
+    _resource("apps/v1", "StatefulSet", ResourceTemplate),
+    _resource("apps/v1", "DaemonSet", ResourceTemplate),
+    _resource("batch/v1", "Job", ResourceTemplate),
+    _resource("batch/v1", "CronJob", ResourceTemplate),
+    _resource("v1", "Service", ResourceTemplate),
+    _resource("v1", "ConfigMap", ResourceTemplate),
+    _resource("v1", "Secret", ResourceTemplate),
+    _resource("v1", "ServiceAccount", ResourceTemplate),
+    _resource("rbac.authorization.k8s.io/v1", "ClusterRole", ResourceTemplate, namespaced=False),
+    _resource("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", ResourceTemplate, namespaced=False),
+    _resource("rbac.authorization.k8s.io/v1", "Role", ResourceTemplate),
+    _resource("rbac.authorization.k8s.io/v1", "RoleBinding", ResourceTemplate),
 )
 ALL_BINDINGS = (BINDINGS, CLUSTER_BINDINGS)
 _BINDINGS = {each.kind.name: each for each in ALL_BINDINGS}
@@ -117,7 +117,7 @@ def can_be_propagated(api_version: str, kind: str) -> bool:
 
 def is_template(resource: Resource[Any]) -> bool:
     """Tell whether objects of the kind are propagated."""
-    return resource.record is Template
+    return resource.record is ResourceTemplate
 
 
 def binding_resource(kind: str) -> Resource[ResourceBinding]:

@@ -13,7 +13,7 @@ _HEAD = ("metadata", "apiVersion", "kind")
 _STATUS = "status"
 
 
-class Template(Record, frozen=True):
+class ResourceTemplate(Record, frozen=True):
     """Any object. Each part stays as it was written, until somebody asks for it."""
 
     metadata: ObjectMeta
@@ -37,27 +37,27 @@ _head = msgspec.json.Decoder(_Head)
 _parts = msgspec.json.Decoder(dict[str, Raw])
 
 
-def read_template(body: bytes | Raw) -> Template:
+def read_template(body: bytes | Raw) -> ResourceTemplate:
     """Read an object. Raises msgspec.MsgspecError for what is none.
 
     Parts are copied out, so that nothing keeps the server's own notes of who wrote which field.
     """
     head = _head.decode(body)
     parts = {name: raw.copy() for name, raw in _parts.decode(body).items() if name not in _HEAD}
-    return Template(head.metadata, head.api_version, head.kind, parts)
+    return ResourceTemplate(head.metadata, head.api_version, head.kind, parts)
 
 
-class TemplateReader(Reader[Template]):
+class ResourceTemplateReader(Reader[ResourceTemplate]):
     """Reads what the API server says of objects of any kind."""
 
     def __init__(self) -> None:
-        super().__init__(Template)
+        super().__init__(ResourceTemplate)
         self._object = _Objects()  # type: ignore[assignment] # decodes alike
         self._line = _Lines()  # type: ignore[assignment] # decodes alike
 
 
 class _Objects:
-    def decode(self, body: bytes | Raw) -> Template:
+    def decode(self, body: bytes | Raw) -> ResourceTemplate:
         return read_template(body)
 
 
@@ -69,11 +69,11 @@ class _RawLine(Record, frozen=True):
 class _Lines:
     _decoder = msgspec.json.Decoder(_RawLine)
 
-    def decode(self, line: bytes) -> Line[Template]:
+    def decode(self, line: bytes) -> Line[ResourceTemplate]:
         raw = self._decoder.decode(line)
         return Line(raw.type, read_template(raw.object))
 
 
-def read_parts(template: Template) -> Object:
+def read_parts(template: ResourceTemplate) -> Object:
     """Give all parts but the status, which is the member's own, by their names on the wire."""
     return {name: msgspec.json.decode(raw) for name, raw in template.parts.items() if name != _STATUS}

@@ -10,7 +10,7 @@ from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import UNKNOWN
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.status_rules import Copies, sum_status
 from federation.propagation.work_sync import APPLIED
 from federation.propagation.works import targets_of
@@ -37,7 +37,7 @@ def change_binding_status(
 
 
 def change_template_status(
-    key: Key, binding: ResourceBinding, template: Template, works: Mapping[str, HeldWork]
+    key: Key, binding: ResourceBinding, template: ResourceTemplate, works: Mapping[str, HeldWork]
 ) -> Object | None:
     """Give the merge patch of a template's status; None where it is right, or the kind has none to add up."""
     found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}

@@ -14,11 +14,11 @@ from federation.api import (
 )
 from federation.api.bindings import CLUSTER_SCOPED, NAMESPACED
 from federation.api.labels import LABELS
-from federation.objects.merge_patch import turn
+from federation.objects.merge_patch import make_merge_patch
 from federation.objects.names import Key, name_binding, permanent_id
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY, kind_of_policy
-from federation.propagation.replica_demand import read_demand
+from federation.propagation.replica_demand import read_replica_demand
 from reberth.records import Labels
 
 _NAMESPACE_OF_POLICY = "propagationpolicy.karmada.io/namespace"
@@ -75,7 +75,7 @@ def list_claims(labels: Labels | None) -> Labels:
     return {name: value for name, value in (labels or {}).items() if name in _CLAIMS}
 
 
-def says_claim(template: Template, binding: ResourceBinding) -> bool:
+def says_claim(template: ResourceTemplate, binding: ResourceBinding) -> bool:
     """Tell whether the template says of itself what its binding says of it."""
     return list_claims(binding.metadata.labels).items() <= (template.metadata.labels or {}).items()
 
@@ -84,7 +84,7 @@ def is_claimed(labels: Labels | None) -> bool:
     return bool(list_claims(labels))
 
 
-def write_binding(key: Key, template: Template, policy: PropagationPolicy) -> Object:
+def write_binding(key: Key, template: ResourceTemplate, policy: PropagationPolicy) -> Object:
     """Compose a new binding; it goes when its template goes."""
     labels, annotations = mark_claim(policy)
     target = key_of_binding(key)
@@ -105,7 +105,7 @@ def write_binding(key: Key, template: Template, policy: PropagationPolicy) -> Ob
 
 
 def change_binding(
-    binding: ResourceBinding, key: Key, template: Template, policy: PropagationPolicy | None
+    binding: ResourceBinding, key: Key, template: ResourceTemplate, policy: PropagationPolicy | None
 ) -> Object | None:
     """Give the merge patch that makes a binding what the policy says; None where it is.
 
@@ -119,7 +119,7 @@ def change_binding(
     return _conditional(patch, binding.metadata.resource_version)
 
 
-def change_template(template: Template, policy: PropagationPolicy | None) -> Object | None:
+def change_template(template: ResourceTemplate, policy: PropagationPolicy | None) -> Object | None:
     """Give the merge patch that has the template say who has claimed it; None where it does.
 
     Whatever else changes of the template meanwhile is of no importance, as long as it is this one.
@@ -152,9 +152,9 @@ def _given(marks: Marks) -> Labels:
 
 
 def _spec(
-    key: Key, template: Template, policy: PropagationPolicy, *, before: Suspension | None = None
+    key: Key, template: ResourceTemplate, policy: PropagationPolicy, *, before: Suspension | None = None
 ) -> BindingSpec:
-    said, demand = policy.spec, read_demand(key, template)
+    said, demand = policy.spec, read_replica_demand(key, template)
     return BindingSpec(
         resource=BoundResource(key.api_version, key.kind, key.namespace, key.name, template.metadata.uid),
         propagate_deps=said.propagate_deps if said.propagate_deps is not None else said.association,
@@ -180,7 +180,9 @@ def _change_spec(has: BindingSpec, wanted: BindingSpec) -> Object:
     """Give the fields that differ; what is nested is replaced as a whole, and its old members taken away."""
     old, new = msgspec.to_builtins(has), msgspec.to_builtins(wanted)
     change: dict[str, Any] = {
-        name: turn(old.get(name), new.get(name)) for name in _SAID_BY_POLICY if old.get(name) != new.get(name)
+        name: make_merge_patch(old.get(name), new.get(name))
+        for name in _SAID_BY_POLICY
+        if old.get(name) != new.get(name)
     }
     if has.resource.uid != wanted.resource.uid:
         change["resource"] = new["resource"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.api import BindingSnapshot, PurgeMode, ResourceBinding, TargetCluster
 from federation.objects.names import Key
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import is_claimed, key_of_binding
 from federation.propagation.policy_match import MADE_BY_EVERY_CLUSTER
 from federation.rebalancing.handover import kept_replicas
@@ -41,7 +41,7 @@ _SECRETS_OF_VOLUMES: dict[str, tuple[str, ...]] = {
 }
 
 
-def find_dependencies(key: Key, template: Template) -> frozenset[Key]:
+def find_dependencies(key: Key, template: ResourceTemplate) -> frozenset[Key]:
     """Give what the pods of a workload name; nothing for a kind that has no pods."""
     path = _POD_AT.get((key.api_version, key.kind))
     if path is None:
@@ -75,7 +75,9 @@ def write_snapshots(dependents: Iterable[ResourceBinding]) -> list[Object]:
     return sorted(snapshots, key=lambda each: (each["namespace"], each["name"]))
 
 
-def write_attached(key: Key, template: Template, snapshots: list[Object], *, conflict: str | None) -> Object:
+def write_attached(
+    key: Key, template: ResourceTemplate, snapshots: list[Object], *, conflict: str | None
+) -> Object:
     """Compose the binding of an object that others need; it goes when the object goes."""
     target, meta = key_of_binding(key), template.metadata
     owner = {"apiVersion": key.api_version, "kind": key.kind, "name": meta.name, "uid": meta.uid}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from federation.objects.names import Key
-from federation.objects.template import Object, Template, read_parts
+from federation.objects.template import Object, ResourceTemplate, read_parts
 
 GENERATION = "resourcetemplate.karmada.io/generation"
 """On a copy: the generation of the template that it was made of."""
@@ -30,7 +30,7 @@ _HEADLESS = "None"
 _OF_THE_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
 
-def write_manifest(key: Key, template: Template) -> Object:
+def write_manifest(key: Key, template: ResourceTemplate) -> Object:
     """Give what a member is to be sent, without what only the hub's API server has a say in."""
     meta = template.metadata
     had = meta.annotations or {}

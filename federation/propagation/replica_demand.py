@@ -6,7 +6,7 @@ import msgspec
 
 from federation.api import NodeClaim, ReplicaRequirements
 from federation.objects.names import Key
-from federation.objects.template import Template
+from federation.objects.template import ResourceTemplate
 from reberth.cluster.pods.requests import incoming_demand, write_amount
 from reberth.records import PodSpec, Quantities
 from reberth.values.object_error import ObjectError
@@ -21,28 +21,28 @@ REPLICAS = {
 _POD = ("v1", "Pod")
 
 
-class Demand(NamedTuple):
+class ReplicaDemand(NamedTuple):
     replicas: int = 0
     requirements: ReplicaRequirements | None = None
 
 
-def read_demand(key: Key, template: Template) -> Demand:
+def read_replica_demand(key: Key, template: ResourceTemplate) -> ReplicaDemand:
     """Read what the scheduler has to know. Raises ObjectError."""
     field, spec = REPLICAS.get((key.api_version, key.kind)), template.part("spec")
     if not isinstance(spec, dict):
-        return Demand()
+        return ReplicaDemand()
     if (key.api_version, key.kind) == _POD:
-        return Demand(1, _read_requirements(key, template, spec))
+        return ReplicaDemand(1, _read_requirements(key, template, spec))
     if field is None:
-        return Demand()
+        return ReplicaDemand()
     replicas = 1 if spec.get(field) is None else spec[field]
     if spec.get("completions"):
         replicas = min(replicas, spec["completions"])
     pod = (spec.get("template") or {}).get("spec") or {}
-    return Demand(replicas, _read_requirements(key, template, pod))
+    return ReplicaDemand(replicas, _read_requirements(key, template, pod))
 
 
-def _read_requirements(key: Key, template: Template, pod: Any) -> ReplicaRequirements | None:  # noqa: ANN401 - any JSON
+def _read_requirements(key: Key, template: ResourceTemplate, pod: Any) -> ReplicaRequirements | None:  # noqa: ANN401 - any JSON
     try:
         spec = msgspec.convert(pod, PodSpec)
         requests = _write(spec)

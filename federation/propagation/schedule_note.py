@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from federation.api import ResourceBinding
 from federation.scheduling import Decision, tell_success
 from federation.scheduling.cause import Cause, Rest
-from federation.scheduling.demand import Note, read_note
+from federation.scheduling.demand import ScheduleNote, read_note
 from reberth.values.timestamp import TimeError, parse_time, write_time
 
 
@@ -18,7 +18,7 @@ def write_note(binding: ResourceBinding, decision: Decision) -> str:
     """Compose the note of a decision that succeeded."""
     wish = binding.spec.reschedule_triggered_at or ""
     return msgspec.json.encode(
-        Note(write_time(decision.scheduled_at or 0.0), decision.affinity_name, wish)
+        ScheduleNote(write_time(decision.scheduled_at or 0.0), decision.affinity_name, wish)
     ).decode()
 
 
@@ -53,7 +53,7 @@ def resume(binding: ResourceBinding, known: ResourceBinding, decision: Decision)
     )
 
 
-def _is_newer(note: Note, binding: ResourceBinding) -> bool:
+def _is_newer(note: ScheduleNote, binding: ResourceBinding) -> bool:
     """Of one second the note is the newer if the binding has changed since the scheduler told of it."""
     status = binding.status
     try:

@@ -24,8 +24,8 @@ from federation.propagation.schedule_note import write_note
 from federation.rebalancing.handover import keep_old
 from federation.scheduling import Decision, Reason
 from federation.scheduling.cause import Cause, Rest
-from federation.scheduling.demand import NOTE
-from federation.scheduling.unheard_clusters import UNHEARD, note_unheard
+from federation.scheduling.demand import SCHEDULE_NOTE
+from federation.scheduling.unreported_clusters import UNREPORTED_CLUSTERS, write_unreported
 from reberth.records import Condition
 from reberth.values.object_error import ObjectError
 from reberth.values.timestamp import write_time
@@ -36,7 +36,7 @@ _MANAGED_BY = "binding.karmada.io/managed-by"
 _OURS = (LABELS[POLICY], LABELS[CLUSTER_POLICY], _MANAGED_BY)
 
 
-class Told(NamedTuple):
+class BindingEvent(NamedTuple):
     """An Event on the binding and on its template."""
 
     reason: str
@@ -83,12 +83,12 @@ def change_clusters(
             patch["spec"]["gracefulEvictionTasks"] = [msgspec.to_builtins(task) for task in tasks]
         patch["spec"] |= _hand_over(binding, decision, handover)
     had = binding.metadata.annotations or {}
-    wanted = {APPLIED_PLACEMENT: write_placement(binding), **_name_unheard(had, decision)}
+    wanted = {APPLIED_PLACEMENT: write_placement(binding), **_annotate_unreported(had, decision)}
     if not patch and wanted.items() <= had.items():
         return None
     metadata = {
         "resourceVersion": binding.metadata.resource_version,
-        "annotations": {**wanted, NOTE: write_note(binding, decision)},
+        "annotations": {**wanted, SCHEDULE_NOTE: write_note(binding, decision)},
     }
     return {**patch, "metadata": metadata}
 
@@ -105,12 +105,12 @@ def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | Non
     return {"handover": {"timeoutSeconds": handover, **kept["handover"]}} if kept else {}
 
 
-def _name_unheard(had: Mapping[str, str], decision: Decision) -> dict[str, str | None]:
+def _annotate_unreported(had: Mapping[str, str], decision: Decision) -> dict[str, str | None]:
     """Give the annotation that names clusters yet to be heard; None takes it away."""
-    if decision.unheard is None:
+    if decision.unreported is None:
         return {}
-    noted = note_unheard(decision.unheard)
-    return {UNHEARD: noted} if noted or UNHEARD in had else {}
+    noted = write_unreported(decision.unreported)
+    return {UNREPORTED_CLUSTERS: noted} if noted or UNREPORTED_CLUSTERS in had else {}
 
 
 def write_placement(binding: ResourceBinding) -> str:
@@ -138,7 +138,7 @@ def change_status(
     return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
 
 
-def describe_fault(binding: ResourceBinding, error: ObjectError) -> Decision:
+def describe_unreadable(binding: ResourceBinding, error: ObjectError) -> Decision:
     """Say of a binding that cannot be read why it stays where it is."""
     return Decision(
         clusters=binding.spec.clusters or (),
@@ -150,24 +150,24 @@ def describe_fault(binding: ResourceBinding, error: ObjectError) -> Decision:
     )
 
 
-def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> Iterator[Told]:
+def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> Iterator[BindingEvent]:
     """Say what is new: a result, or a failure in words that nobody has heard yet."""
     for failure in decision.failures if was_changed or not _is_known(binding, decision) else ():
-        yield Told(FAILED, failure.message, is_failure=True)
+        yield BindingEvent(FAILED, failure.message, is_failure=True)
     if was_changed or not _is_known(binding, decision):
         yield from _tell_unknown(binding, decision)
     if decision.reason is Reason.SUCCESS:
         if was_changed:
-            yield Told(SUCCEEDED, decision.message, is_failure=False)
+            yield BindingEvent(SUCCEEDED, decision.message, is_failure=False)
     elif not _is_known(binding, decision):
-        yield Told(FAILED, decision.message, is_failure=True)
+        yield BindingEvent(FAILED, decision.message, is_failure=True)
 
 
-def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[Told]:
+def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[BindingEvent]:
     unknown = list_unknown(binding.spec.placement, decision.verdicts)
     if unknown and decision.cause:
         note = f"The placement names clusters that are not there: {', '.join(unknown)}"
-        yield Told(UNKNOWN, note, is_failure=True)
+        yield BindingEvent(UNKNOWN, note, is_failure=True)
 
 
 def _is_judged(decision: Decision) -> bool:

@@ -18,7 +18,7 @@ from federation.objects.names import (
     permanent_id,
 )
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, Template, read_parts
+from federation.objects.template import Object, ResourceTemplate, read_parts
 from federation.propagation.manifest import GENERATION as GENERATION_OF_TEMPLATE
 from federation.propagation.status_rules import GENERATION, OF_TEMPLATE, tells_generations
 from federation.propagation.works import CONFLICT_RESOLUTION, read_manifests
@@ -33,7 +33,7 @@ _FAILURE = "AppliedFailed"
 _RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
-class Written(NamedTuple):
+class AppliedManifest(NamedTuple):
     """What was sent, and what the member made of it: a change by somebody else makes another generation."""
 
     digest: bytes
@@ -87,7 +87,7 @@ def is_ours(found: ObjectMeta) -> bool:
     return (found.labels or {}).get(MANAGED) == "true"
 
 
-def find_conflict(manifest: Object, found: Template | None) -> str | None:
+def find_conflict(manifest: Object, found: ResourceTemplate | None) -> str | None:
     """Say why the manifest may not be written: somebody else's object is there, and is to stay."""
     if found is None or is_ours(found.metadata):
         return None
@@ -110,7 +110,7 @@ def mark_of(meta: ObjectMeta) -> str:
     return f"g{meta.generation}" if meta.generation else f"v{meta.resource_version}"
 
 
-def is_as_written(written: Written | None, manifest: Object, found: Template | None) -> bool:
+def is_as_written(written: AppliedManifest | None, manifest: Object, found: ResourceTemplate | None) -> bool:
     """Tell whether nothing has to be sent: neither the manifest nor the object has changed since."""
     if written is None or found is None or written.digest != digest(manifest):
         return False
@@ -123,7 +123,7 @@ def is_as_written(written: Written | None, manifest: Object, found: Template | N
     )
 
 
-def fit(manifest: Object, found: Template | None) -> Object:
+def fit(manifest: Object, found: ResourceTemplate | None) -> Object:
     """Leave the replicas out where somebody in the member has a say in them, once a copy is there."""
     if found is None or not _retains_replicas(manifest):
         return manifest
@@ -131,7 +131,7 @@ def fit(manifest: Object, found: Template | None) -> Object:
     return {**manifest, "spec": spec}
 
 
-def hold_replicas(manifest: Object, found: Template | None) -> Object | None:
+def hold_replicas(manifest: Object, found: ResourceTemplate | None) -> Object | None:
     """Give what keeps a member's replicas as they are when we stop sending them; None where we send them."""
     spec = found.part("spec") if found is not None and _retains_replicas(manifest) else None
     if not isinstance(spec, dict) or "replicas" not in spec:
@@ -158,7 +158,7 @@ def explain(error: ApiError, target: Key) -> str:
 
 
 def change_status(
-    work: HeldWork, key: Key, plural: str, found: Template | None, trouble: str | None, *, now: float
+    work: HeldWork, key: Key, plural: str, found: ResourceTemplate | None, trouble: str | None, *, now: float
 ) -> Object | None:
     """Give the merge patch of a Work's status; None where it says all this already."""
     reason, message = (_FAILURE, trouble) if trouble else _SUCCESS
@@ -180,7 +180,7 @@ def _read(status: ManifestStatus) -> Object:
     return {**had, "identifier": {"ordinal": 0, **had["identifier"]}}
 
 
-def _tell_generations(group: str, found: Template) -> Object:
+def _tell_generations(group: str, found: ResourceTemplate) -> Object:
     """Say what the copy is, of which generation of the template: its status alone does not."""
     if not tells_generations(group, found.kind):
         return {}
@@ -189,7 +189,7 @@ def _tell_generations(group: str, found: Template) -> Object:
     return {**told, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else told
 
 
-def _describe(key: Key, plural: str, found: Template) -> Object:
+def _describe(key: Key, plural: str, found: ResourceTemplate) -> Object:
     group, _, version = key.api_version.rpartition("/")
     identifier = {
         "ordinal": 0,

@@ -24,7 +24,7 @@ from federation.objects.names import (
     tie_to_binding,
 )
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import exchange_marks
 from federation.propagation.manifest import write_manifest
 from federation.propagation.replica_demand import REPLICAS
@@ -35,7 +35,7 @@ from reberth.records import Labels
 CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
 
 
-class Steps(NamedTuple):
+class WorkChanges(NamedTuple):
     """What is to be done with the Works of one binding, by cluster."""
 
     create: dict[str, Object]
@@ -43,7 +43,9 @@ class Steps(NamedTuple):
     delete: dict[str, HeldWork]
 
 
-def plan(key: Key, binding: ResourceBinding, template: Template, existing: Mapping[str, HeldWork]) -> Steps:
+def plan_works(
+    key: Key, binding: ResourceBinding, template: ResourceTemplate, existing: Mapping[str, HeldWork]
+) -> WorkChanges:
     """Compare the Works that stand with those that are to be.
 
     A cluster from which the workload is evicted keeps its Work as it is. Where it is to go directly, the Work
@@ -64,7 +66,7 @@ def plan(key: Key, binding: ResourceBinding, template: Template, existing: Mappi
         for name, work in wanted.items()
         if name in existing and (change := change_work(existing[name], work))
     }
-    return Steps(
+    return WorkChanges(
         create={} if waits else {name: work for name, work in wanted.items() if name not in existing},
         change=changes,
         delete={name: work for name, work in existing.items() if name not in targets and name not in held},
@@ -95,7 +97,7 @@ def _is_direct(task: GracefulEvictionTask) -> bool:
 def write_work(
     key: Key,
     binding: ResourceBinding,
-    template: Template,
+    template: ResourceTemplate,
     cluster: str,
     replicas: int,
     *,

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from federation.api import ObservedWorkload, RebalanceResult, ResourceSelector, WorkloadReference
+from federation.api import ObservedWorkload, RebalancedWorkload, RebalanceResult, ResourceSelector
 from reberth.records import Labels
 from reberth.selectors.labels import compile_selector
 
-Listing = Sequence[tuple[WorkloadReference, Labels]]
+Listing = Sequence[tuple[RebalancedWorkload, Labels]]
 LookUp = Callable[[ResourceSelector], Listing]
 
 
@@ -17,7 +17,7 @@ def order(entry: ObservedWorkload) -> str:
 
 
 def merge(
-    wanted: Iterable[WorkloadReference], entries: Iterable[ObservedWorkload]
+    wanted: Iterable[RebalancedWorkload], entries: Iterable[ObservedWorkload]
 ) -> tuple[ObservedWorkload, ...]:
     """Refresh the entries: who is new comes in, who is not wanted any more stays only if it succeeded."""
     asked = dict.fromkeys(wanted)
@@ -30,7 +30,7 @@ def merge(
     return tuple(sorted((*known.values(), *new), key=order))
 
 
-def select(selectors: Iterable[ResourceSelector], look_up: LookUp) -> list[WorkloadReference]:
+def select(selectors: Iterable[ResourceSelector], look_up: LookUp) -> list[RebalancedWorkload]:
     """Find the workloads that the selectors mean, among those of their kinds. Raises SelectorError."""
     return [
         workload
@@ -40,7 +40,7 @@ def select(selectors: Iterable[ResourceSelector], look_up: LookUp) -> list[Workl
     ]
 
 
-def _selects(selector: ResourceSelector, workload: WorkloadReference, labels: Labels) -> bool:
+def _selects(selector: ResourceSelector, workload: RebalancedWorkload, labels: Labels) -> bool:
     if selector.namespace not in ("", workload.namespace) or selector.name not in ("", workload.name):
         return False
     if selector.label_selector is None:

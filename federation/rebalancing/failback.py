@@ -16,19 +16,19 @@ from federation.scheduling import Decision, Fleet, Reason, decide
 from reberth.values.timestamp import parse_time, write_time
 
 
-class Note(NamedTuple):
+class RecordGroup(NamedTuple):
     """Write down which group it may come home to, or that there is none."""
 
     failback: FailbackStatus | None
 
 
-class Return(NamedTuple):
+class TriggerFailback(NamedTuple):
     """Ask for a fresh scheduling."""
 
     to: str
 
 
-class Stay(NamedTuple):
+class NoAction(NamedTuple):
     """Nothing is to be done, but for a look after so many seconds."""
 
     seconds: float | None = None
@@ -45,18 +45,20 @@ def is_returning(binding: ResourceBinding) -> bool:
     return wants_failback(binding) and (is_pending(binding) or bool(kept_replicas(binding)))
 
 
-def consider(binding: ResourceBinding, fleet: Fleet, *, now: float) -> Note | Return | Stay:
+def decide_failback(
+    binding: ResourceBinding, fleet: Fleet, *, now: float
+) -> RecordGroup | TriggerFailback | NoAction:
     """Decide what is next for one workload that wants to come home."""
     said = binding.spec.failover.failback if binding.spec.failover else None
     if said is None or is_returning(binding) or binding.metadata.deletion_timestamp is not None:
-        return Stay()
+        return NoAction()
     home, noted = find_home(binding, fleet, now=now), binding.status.failback
     if home is None:
-        return Stay() if noted is None else Note(None)
+        return NoAction() if noted is None else RecordGroup(None)
     if noted is None or noted.affinity_name != home:
-        return Note(FailbackStatus(home, write_time(now)))
+        return RecordGroup(FailbackStatus(home, write_time(now)))
     rest = parse_time(noted.since) + said.stabilization_seconds - now
-    return Return(home) if rest <= 0 else Stay(rest)
+    return TriggerFailback(home) if rest <= 0 else NoAction(rest)
 
 
 def find_home(binding: ResourceBinding, fleet: Fleet, *, now: float) -> str | None:

@@ -20,7 +20,7 @@ from reberth.values.timestamp import parse_time, write_time
 HEALTHY, PROGRESSING = "Healthy", "Progressing"
 
 
-class Waiting(StrEnum):
+class WaitingFor(StrEnum):
     """What an entry waits for that has not succeeded, or whose copies are not ready."""
 
     BINDING = "BindingNotFound"
@@ -34,10 +34,10 @@ class Waiting(StrEnum):
 
 
 _TEXTS = {
-    Waiting.BINDING: "It has no binding; it is rebalanced as soon as it has one.",
-    Waiting.BUDGET: "It waits until fewer replicas are on their way.",
-    Waiting.SUSPENDED: "Its scheduling is suspended.",
-    Waiting.SCHEDULER: "It waits for the scheduler.",
+    WaitingFor.BINDING: "It has no binding; it is rebalanced as soon as it has one.",
+    WaitingFor.BUDGET: "It waits until fewer replicas are on their way.",
+    WaitingFor.SUSPENDED: "Its scheduling is suspended.",
+    WaitingFor.SCHEDULER: "It waits for the scheduler.",
 }
 
 
@@ -53,7 +53,7 @@ def ask(entry: ObservedWorkload, binding: ResourceBinding, moment: Moment) -> Ob
     trigger = choose_trigger(binding, created=moment.created, now=moment.now)
     return ObservedWorkload(
         entry.workload,
-        message=_TEXTS[Waiting.SCHEDULER],
+        message=_TEXTS[WaitingFor.SCHEDULER],
         triggered_at=write_time(trigger),
         origin=binding.spec.clusters or (),
     )
@@ -79,19 +79,19 @@ def trigger_of(entry: ObservedWorkload) -> float | None:
 
 def hold(entry: ObservedWorkload) -> ObservedWorkload:
     """Have an entry wait for its turn."""
-    return replace(entry, message=_TEXTS[Waiting.BUDGET])
+    return replace(entry, message=_TEXTS[WaitingFor.BUDGET])
 
 
-def find_waiting(entry: ObservedWorkload, binding: ResourceBinding | None) -> Waiting | None:
+def find_waiting(entry: ObservedWorkload, binding: ResourceBinding | None) -> WaitingFor | None:
     """Tell what the entry waits for; None where it is done."""
     if entry.result is RebalanceResult.SUCCESSFUL:
-        return Waiting.HEALTH if entry.health == PROGRESSING else None
+        return WaitingFor.HEALTH if entry.health == PROGRESSING else None
     if binding is None:
-        return Waiting.BINDING if entry.result is RebalanceResult.FAILED else Waiting.UNREADABLE
-    return Waiting.BUDGET if entry.triggered_at is None else _find_obstacle(binding)[0]
+        return WaitingFor.BINDING if entry.result is RebalanceResult.FAILED else WaitingFor.UNREADABLE
+    return WaitingFor.BUDGET if entry.triggered_at is None else _find_obstacle(binding)[0]
 
 
-def describe(waiting: Waiting, detail: str) -> str:
+def describe(waiting: WaitingFor, detail: str) -> str:
     return detail or _TEXTS[waiting]
 
 
@@ -110,7 +110,7 @@ def _miss(entry: ObservedWorkload) -> ObservedWorkload:
         entry.workload,
         RebalanceResult.FAILED,
         reason=BINDING_NOT_FOUND,
-        message=_TEXTS[Waiting.BINDING],
+        message=_TEXTS[WaitingFor.BINDING],
     )
 
 
@@ -130,15 +130,15 @@ def _look_at_health(entry: ObservedWorkload, binding: ResourceBinding) -> Observ
     return replace(entry, health=HEALTHY) if is_ready(binding) else entry
 
 
-def _find_obstacle(binding: ResourceBinding) -> tuple[Waiting, str]:
+def _find_obstacle(binding: ResourceBinding) -> tuple[WaitingFor, str]:
     """Tell why the scheduler has not been there yet, in its own words if it has said something."""
     spec = binding.spec
     if spec.suspension and spec.suspension.scheduling:
-        return Waiting.SUSPENDED, ""
+        return WaitingFor.SUSPENDED, ""
     scheduler = spec.scheduler_name or DEFAULT_SCHEDULER
     if scheduler != DEFAULT_SCHEDULER:
-        return Waiting.OTHER_SCHEDULER, f"It waits for the scheduler {scheduler}."
+        return WaitingFor.OTHER_SCHEDULER, f"It waits for the scheduler {scheduler}."
     for each in binding.status.conditions or ():
         if each.type == SCHEDULED and each.status == "False":
-            return Waiting.CLUSTERS, each.message or ""
-    return Waiting.SCHEDULER, ""
+            return WaitingFor.CLUSTERS, each.message or ""
+    return WaitingFor.SCHEDULER, ""

@@ -13,16 +13,16 @@ from msgspec.structs import replace
 
 from federation.api import (
     ObservedWorkload,
+    RebalancedWorkload,
     RebalancerStatus,
     ResourceBinding,
     WorkloadRebalancer,
-    WorkloadReference,
 )
 from federation.rebalancing.entries import merge
 from federation.rebalancing.expiry import find_finish
 from federation.rebalancing.progress import (
     Moment,
-    Waiting,
+    WaitingFor,
     advance,
     ask,
     count_moving,
@@ -35,8 +35,8 @@ from federation.rebalancing.triggers import check_times, is_triggered
 from reberth.values.object_error import ObjectError
 from reberth.values.timestamp import parse_time
 
-Find = Callable[[WorkloadReference], ResourceBinding | None]
-Bindings = dict[WorkloadReference, ResourceBinding | None]
+Find = Callable[[RebalancedWorkload], ResourceBinding | None]
+Bindings = dict[RebalancedWorkload, ResourceBinding | None]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True):
 class Trigger(msgspec.Struct, frozen=True):
     """A binding that is to be asked for afresh, once the status says so."""
 
-    workload: WorkloadReference
+    workload: RebalancedWorkload
     binding: ResourceBinding
     at: str
 
@@ -60,7 +60,7 @@ class Review(msgspec.Struct, frozen=True):
 
     status: RebalancerStatus
     triggers: tuple[Trigger, ...]
-    waiting: Counter[Waiting]
+    waiting: Counter[WaitingFor]
     look_again: float | None = None
 
 
@@ -72,8 +72,8 @@ def set_limits(rebalancer: WorkloadRebalancer, *, timeout: float) -> Limits:
 
 
 def list_wanted(
-    rebalancer: WorkloadRebalancer, resolve: Callable[[WorkloadRebalancer], Iterable[WorkloadReference]]
-) -> list[WorkloadReference]:
+    rebalancer: WorkloadRebalancer, resolve: Callable[[WorkloadRebalancer], Iterable[RebalancedWorkload]]
+) -> list[RebalancedWorkload]:
     """Give the workloads of the spec. Selectors are asked once for each generation of it, not ever again."""
     named = list(rebalancer.spec.workloads or ())
     if rebalancer.status.observed_generation != rebalancer.metadata.generation:
@@ -83,7 +83,7 @@ def list_wanted(
 
 def review(
     rebalancer: WorkloadRebalancer,
-    wanted: Iterable[WorkloadReference],
+    wanted: Iterable[RebalancedWorkload],
     find: Find,
     *,
     limits: Limits,

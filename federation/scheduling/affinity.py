@@ -45,7 +45,7 @@ class FieldRule(msgspec.Struct, frozen=True):
                 return not held
 
 
-class Affinity(msgspec.Struct, frozen=True):
+class CompiledAffinity(msgspec.Struct, frozen=True):
     """All of it must hold; no names are all names."""
 
     labels: Selector = EVERYTHING
@@ -59,19 +59,19 @@ class Affinity(msgspec.Struct, frozen=True):
         return self.labels.matches(member.labels) and all(rule.matches(member) for rule in self.fields)
 
 
-class Group(msgspec.Struct, frozen=True):
+class AffinityGroup(msgspec.Struct, frozen=True):
     """Clusters to choose from, tier by tier; `index` is its place among the groups of its placement."""
 
-    tiers: tuple[Affinity, ...] = (Affinity(),)
+    tiers: tuple[CompiledAffinity, ...] = (CompiledAffinity(),)
     name: str = ""
     index: int = 0
 
 
-def list_groups(placement: Placement, path: str, *, with_overflow: bool) -> tuple[Group, ...]:
+def list_groups(placement: Placement, path: str, *, with_overflow: bool) -> tuple[AffinityGroup, ...]:
     """Compile the groups of the placement at this path, in their order. Raises FieldError."""
     terms = placement.cluster_affinities
     if not terms:
-        return (Group((compile_affinity(placement.cluster_affinity, f"{path}.clusterAffinity"),)),)
+        return (AffinityGroup((compile_affinity(placement.cluster_affinity, f"{path}.clusterAffinity"),)),)
     groups = []
     for index, term in enumerate(terms):
         place = f"{path}.clusterAffinities[{index}]"
@@ -79,15 +79,15 @@ def list_groups(placement: Placement, path: str, *, with_overflow: bool) -> tupl
             compile_affinity(each, f"{place}.overflowAffinities[{tier}]")
             for tier, each in enumerate((term.overflow_affinities or ()) if with_overflow else ())
         ]
-        groups.append(Group((compile_affinity(term, place), *overflow), term.affinity_name, index))
+        groups.append(AffinityGroup((compile_affinity(term, place), *overflow), term.affinity_name, index))
     return tuple(groups)
 
 
-def compile_affinity(affinity: ClusterAffinity | None, path: str) -> Affinity:
+def compile_affinity(affinity: ClusterAffinity | None, path: str) -> CompiledAffinity:
     """Compile the affinity at this path; none at all is for every cluster. Raises FieldError."""
     if affinity is None:
-        return Affinity()
-    return Affinity(
+        return CompiledAffinity()
+    return CompiledAffinity(
         EVERYTHING if affinity.label_selector is None else _compile_labels(affinity, f"{path}.labelSelector"),
         tuple(_compile_fields(affinity.field_selector, f"{path}.fieldSelector")),
         frozenset(affinity.cluster_names or ()),

@@ -7,8 +7,8 @@ where there is room, what is too much is taken in proportion. A fresh one divide
 from collections.abc import Iterable, Sequence
 
 from federation.api import TargetCluster
-from federation.scheduling.demand import Demand, Strategy
-from federation.scheduling.outcome import Reason, Refusal
+from federation.scheduling.demand import BindingDemand, Strategy
+from federation.scheduling.outcome import Reason, SchedulingRefusal
 from federation.scheduling.ranking import Candidate
 from federation.scheduling.rounding import divide
 
@@ -16,24 +16,26 @@ Shares = dict[str, int]
 Weighed = list[tuple[Candidate, int]]
 
 
-def assign(selected: Sequence[Candidate], demand: Demand) -> tuple[TargetCluster, ...] | Refusal:
+def assign(
+    selected: Sequence[Candidate], demand: BindingDemand
+) -> tuple[TargetCluster, ...] | SchedulingRefusal:
     """Give every replica a cluster; one without replicas is dropped, unless there are none to give."""
     if demand.replicas == 0:
         return _list(dict.fromkeys(_place_empty(selected, demand), 0))
     shares = _share(selected, demand)
-    if isinstance(shares, Refusal):
+    if isinstance(shares, SchedulingRefusal):
         return shares
     return _list({name: replicas for name, replicas in shares.items() if replicas})
 
 
-def _place_empty(selected: Sequence[Candidate], demand: Demand) -> list[str]:
+def _place_empty(selected: Sequence[Candidate], demand: BindingDemand) -> list[str]:
     """A workload scaled to nothing stays where it was, to grow there again."""
     names = [each.name for each in selected]
     stays = demand.is_workload and demand.strategy is not Strategy.DUPLICATED
     return ([name for name in names if name in demand.targets] if stays else []) or names
 
 
-def _share(selected: Sequence[Candidate], demand: Demand) -> Shares | Refusal:
+def _share(selected: Sequence[Candidate], demand: BindingDemand) -> Shares | SchedulingRefusal:
     if demand.strategy is Strategy.DUPLICATED:
         return {each.name: demand.replicas for each in selected}
     if demand.strategy is Strategy.STATIC_WEIGHT:
@@ -41,7 +43,7 @@ def _share(selected: Sequence[Candidate], demand: Demand) -> Shares | Refusal:
     return _share_anew(selected, demand) if demand.fresh else _share_steadily(selected, demand)
 
 
-def _weigh(selected: Sequence[Candidate], demand: Demand) -> Shares:
+def _weigh(selected: Sequence[Candidate], demand: BindingDemand) -> Shares:
     """Give each cluster its largest weight; the unnamed get nothing, unless none is named."""
     weights = {
         each.name: max((weight for group, weight in demand.weights if group.matches(each.member)), default=0)
@@ -51,11 +53,11 @@ def _weigh(selected: Sequence[Candidate], demand: Demand) -> Shares:
     return named or dict.fromkeys(weights, 1)
 
 
-def _share_anew(selected: Sequence[Candidate], demand: Demand) -> Shares | Refusal:
+def _share_anew(selected: Sequence[Candidate], demand: BindingDemand) -> Shares | SchedulingRefusal:
     return _share_by_room([(each, each.room) for each in selected], demand.replicas, demand)
 
 
-def _share_steadily(selected: Sequence[Candidate], demand: Demand) -> Shares | Refusal:
+def _share_steadily(selected: Sequence[Candidate], demand: BindingDemand) -> Shares | SchedulingRefusal:
     kept = {each.name: each.assigned for each in selected if each.assigned}
     missing = demand.replicas - sum(kept.values())
     if missing == 0:
@@ -63,18 +65,18 @@ def _share_steadily(selected: Sequence[Candidate], demand: Demand) -> Shares | R
     if missing < 0:
         return _share_by_room([(each, each.assigned) for each in selected], demand.replicas, demand)
     added = _share_by_room([(each, each.available) for each in selected], missing, demand, prior=kept)
-    if isinstance(added, Refusal):
+    if isinstance(added, SchedulingRefusal):
         return added
     return {name: kept.get(name, 0) + added.get(name, 0) for name in kept | added}
 
 
 def _share_by_room(
-    weighed: Weighed, replicas: int, demand: Demand, *, prior: Iterable[str] = ()
-) -> Shares | Refusal:
+    weighed: Weighed, replicas: int, demand: BindingDemand, *, prior: Iterable[str] = ()
+) -> Shares | SchedulingRefusal:
     """Divide tier by tier: the next one gets what the ones before it have no room for."""
     room = sum(weight for _, weight in weighed)
     if room < replicas:
-        return Refusal(Reason.UNSCHEDULABLE, _explain_shortage(room, demand))
+        return SchedulingRefusal(Reason.UNSCHEDULABLE, _explain_shortage(room, demand))
     shares: Shares = {}
     for tier in sorted({each.tier for each, _ in weighed}):
         of_tier = [(each, weight) for each, weight in weighed if each.tier == tier]
@@ -96,7 +98,7 @@ def _cut(weighed: Weighed, replicas: int, prior: set[str]) -> Weighed:
     return weighed[:count]
 
 
-def _explain_shortage(room: int, demand: Demand) -> str:
+def _explain_shortage(room: int, demand: BindingDemand) -> str:
     if any(len(group.tiers) > 1 for group in demand.groups):
         return "Clusters available replicas are not enough to schedule"
     return f"Clusters available replicas {room} are not enough to schedule."

@@ -5,9 +5,9 @@ from enum import StrEnum
 import msgspec
 
 from federation.api import APPLIED_PLACEMENT, ClusterAffinityTerm, Placement, ResourceBinding
-from federation.scheduling.demand import Demand, Strategy
+from federation.scheduling.demand import BindingDemand, Strategy
 from federation.scheduling.fleet import Fleet
-from federation.scheduling.unheard_clusters import has_heard
+from federation.scheduling.unreported_clusters import has_reported
 
 
 class Cause(StrEnum):
@@ -31,7 +31,7 @@ class Rest(StrEnum):
     UNCHANGED = "Placement, replicas and clusters are as they were when it was scheduled."
 
 
-def find_cause(binding: ResourceBinding, demand: Demand, fleet: Fleet) -> Cause | Rest:
+def find_cause(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | Rest:
     """Tell why the binding is to be scheduled, or why it is not."""
     spec = binding.spec
     if spec.suspension and spec.suspension.scheduling:
@@ -41,7 +41,7 @@ def find_cause(binding: ResourceBinding, demand: Demand, fleet: Fleet) -> Cause 
     return _find_change(binding, demand, fleet) or Rest.UNCHANGED
 
 
-def _find_change(binding: ResourceBinding, demand: Demand, fleet: Fleet) -> Cause | None:
+def _find_change(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | None:
     causes = {
         Cause.WISH: demand.fresh,
         Cause.NEW: APPLIED_PLACEMENT not in (binding.metadata.annotations or {}),
@@ -50,7 +50,7 @@ def _find_change(binding: ResourceBinding, demand: Demand, fleet: Fleet) -> Caus
         Cause.REPLICAS: sum(demand.targets.values()) != demand.replicas,
         Cause.EVICTED: not demand.evicting.isdisjoint(demand.targets),
         Cause.LEAVING: any(map(fleet.is_leaving, demand.targets)),
-        Cause.KINDS: has_heard(binding, fleet),
+        Cause.KINDS: has_reported(binding, fleet),
     }
     return next((cause for cause, holds in causes.items() if holds), None)
 

@@ -11,41 +11,41 @@ import msgspec
 from msgspec.structs import replace
 
 from federation.api import ResourceBinding, TargetCluster
-from federation.scheduling.affinity import Group
+from federation.scheduling.affinity import AffinityGroup
 from federation.scheduling.assignment import assign
 from federation.scheduling.cause import Cause, Rest, find_cause
-from federation.scheduling.demand import Demand, read_demand
+from federation.scheduling.demand import BindingDemand, read_binding_demand
 from federation.scheduling.filters import Reasons, find_reasons, find_tiers, summarize
 from federation.scheduling.fleet import Fleet
 from federation.scheduling.outcome import (
+    ClusterVerdict,
     Decision,
     Failure,
     Reason,
-    Refusal,
+    SchedulingRefusal,
     Step,
     Timed,
-    Verdict,
     judge,
     tell_success,
     untimed,
 )
 from federation.scheduling.ranking import Candidate, rank, score
 from federation.scheduling.selection import select
-from federation.scheduling.unheard_clusters import list_unheard
+from federation.scheduling.unreported_clusters import list_unreported
 
 
 class Attempt(msgspec.Struct, frozen=True):
     """One group tried: what was said of each cluster, and the clusters that it gives or why it gives none."""
 
-    group: Group
-    verdicts: dict[str, Verdict]
+    group: AffinityGroup
+    verdicts: dict[str, ClusterVerdict]
     clusters: tuple[TargetCluster, ...] = ()
-    refusal: Refusal | None = None
+    refusal: SchedulingRefusal | None = None
 
 
 def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed = untimed) -> Decision:
     """Decide where the workload is to be. Raises ObjectError where the binding holds what cannot be read."""
-    demand = read_demand(binding)
+    demand = read_binding_demand(binding)
     cause = find_cause(binding, demand, fleet)
     if isinstance(cause, Rest):
         return _rest(demand, cause, fleet)
@@ -55,34 +55,34 @@ def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed =
     return anew if anew.reason is Reason.SUCCESS else _rest(demand, Rest.UNCHANGED, fleet)
 
 
-def _schedule(demand: Demand, cause: Cause, fleet: Fleet, *, now: float, timed: Timed) -> Decision:
+def _schedule(demand: BindingDemand, cause: Cause, fleet: Fleet, *, now: float, timed: Timed) -> Decision:
     """Try group after group."""
     failed: list[Attempt] = []
     for group in _walk(demand):
         attempt = _try(group, demand, fleet, timed)
         if attempt.refusal is None:
             done = _succeed(demand, attempt, failed)
-            unheard = _list_unheard(demand, (*failed, attempt), fleet)
-            return replace(done, cause=cause, scheduled_at=max(now, demand.wished_at), unheard=unheard)
+            unreported = _list_unreported(demand, (*failed, attempt), fleet)
+            return replace(done, cause=cause, scheduled_at=max(now, demand.wished_at), unreported=unreported)
         failed.append(attempt)
     return replace(_fail(demand, failed), cause=cause)
 
 
-def _list_unheard(demand: Demand, tried: Iterable[Attempt], fleet: Fleet) -> tuple[str, ...] | None:
+def _list_unreported(demand: BindingDemand, tried: Iterable[Attempt], fleet: Fleet) -> tuple[str, ...] | None:
     """A steady scheduling places nothing anew, with whomever it might."""
     if demand.targets and not demand.fresh:
         return None
-    return list_unheard((attempt.verdicts for attempt in tried), fleet)
+    return list_unreported((attempt.verdicts for attempt in tried), fleet)
 
 
-def _walk(demand: Demand) -> Iterator[Group]:
+def _walk(demand: BindingDemand) -> Iterator[AffinityGroup]:
     """Give the group in use, then all others from the first on; a fresh scheduling has none in use."""
     in_use = [group for group in demand.groups if group.name == demand.observed and not demand.fresh]
     yield from in_use
     yield from (group for group in demand.groups if group not in in_use)
 
 
-def _try(group: Group, demand: Demand, fleet: Fleet, timed: Timed) -> Attempt:
+def _try(group: AffinityGroup, demand: BindingDemand, fleet: Fleet, timed: Timed) -> Attempt:
     with timed(Step.FILTER):
         reasons = find_reasons(demand, group, fleet)
     with timed(Step.SCORE):
@@ -96,30 +96,34 @@ def _try(group: Group, demand: Demand, fleet: Fleet, timed: Timed) -> Attempt:
         if verdict.passed and tier is not None
     ]
     placed = _place(passed, demand, timed) if passed else summarize(reasons)
-    if isinstance(placed, Refusal):
+    if isinstance(placed, SchedulingRefusal):
         return Attempt(group, verdicts, refusal=placed)
     return Attempt(group, verdicts, placed)
 
 
-def _judge_clusters(reasons: Iterable[Reasons], demand: Demand, fleet: Fleet) -> dict[str, Verdict]:
+def _judge_clusters(
+    reasons: Iterable[Reasons], demand: BindingDemand, fleet: Fleet
+) -> dict[str, ClusterVerdict]:
     # Without replicas there is nothing to make room for.
     rooms = fleet.estimate(demand.request) if demand.replicas else (0,) * len(fleet.members)
     return {
-        member.name: Verdict(not against, against, {} if against else score(demand, member.name), room)
+        member.name: ClusterVerdict(not against, against, {} if against else score(demand, member.name), room)
         for member, against, room in zip(fleet.members, reasons, rooms, strict=True)
     }
 
 
-def _place(passed: Sequence[Candidate], demand: Demand, timed: Timed) -> tuple[TargetCluster, ...] | Refusal:
+def _place(
+    passed: Sequence[Candidate], demand: BindingDemand, timed: Timed
+) -> tuple[TargetCluster, ...] | SchedulingRefusal:
     with timed(Step.SELECT):
         selected = select(rank(passed), demand)
-    if isinstance(selected, Refusal):
+    if isinstance(selected, SchedulingRefusal):
         return selected
     with timed(Step.ASSIGN):
         return assign(selected, demand)
 
 
-def _succeed(demand: Demand, attempt: Attempt, failed: Iterable[Attempt]) -> Decision:
+def _succeed(demand: BindingDemand, attempt: Attempt, failed: Iterable[Attempt]) -> Decision:
     return Decision(
         clusters=attempt.clusters,
         affinity_name=attempt.group.name,
@@ -130,7 +134,7 @@ def _succeed(demand: Demand, attempt: Attempt, failed: Iterable[Attempt]) -> Dec
     )
 
 
-def _fail(demand: Demand, failed: Sequence[Attempt]) -> Decision:
+def _fail(demand: BindingDemand, failed: Sequence[Attempt]) -> Decision:
     refusal, retry = judge([each.refusal for each in failed if each.refusal])
     return Decision(
         clusters=_keep(demand),
@@ -143,7 +147,7 @@ def _fail(demand: Demand, failed: Sequence[Attempt]) -> Decision:
     )
 
 
-def _rest(demand: Demand, rest: Rest, fleet: Fleet) -> Decision:
+def _rest(demand: BindingDemand, rest: Rest, fleet: Fleet) -> Decision:
     group = next(_walk(demand))
     return Decision(
         clusters=_keep(demand),
@@ -154,11 +158,11 @@ def _rest(demand: Demand, rest: Rest, fleet: Fleet) -> Decision:
     )
 
 
-def _keep(demand: Demand) -> tuple[TargetCluster, ...]:
+def _keep(demand: BindingDemand) -> tuple[TargetCluster, ...]:
     return tuple(TargetCluster(name, demand.targets[name]) for name in sorted(demand.targets))
 
 
-def _tell(demand: Demand, failed: Iterable[Attempt]) -> tuple[Failure, ...]:
+def _tell(demand: BindingDemand, failed: Iterable[Attempt]) -> tuple[Failure, ...]:
     """Give the text of each named group's Event; without groups the message says it all."""
     return tuple(
         Failure(

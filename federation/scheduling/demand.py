@@ -17,7 +17,13 @@ from federation.api import (
     SpreadField,
 )
 from federation.api.bindings import NAMESPACED, kind_of
-from federation.scheduling.affinity import Affinity, FieldError, Group, compile_affinity, list_groups
+from federation.scheduling.affinity import (
+    AffinityGroup,
+    CompiledAffinity,
+    FieldError,
+    compile_affinity,
+    list_groups,
+)
 from federation.scheduling.fleet import Request, read_request
 from federation.scheduling.rounding import prefers_last_name
 from reberth.records import Record
@@ -25,10 +31,10 @@ from reberth.values.object_error import ObjectError
 from reberth.values.quantity import QuantityError
 from reberth.values.timestamp import TimeError, parse_time
 
-NOTE = "reberth.dev/scheduling"
+SCHEDULE_NOTE = "reberth.dev/scheduling"
 
 
-class Note(Record, frozen=True):
+class ScheduleNote(Record, frozen=True):
     """When a decision was made, for which group, and upon which wish."""
 
     time: str
@@ -36,11 +42,11 @@ class Note(Record, frozen=True):
     wish: str = ""
 
 
-def read_note(binding: ResourceBinding) -> Note | None:
+def read_note(binding: ResourceBinding) -> ScheduleNote | None:
     """What somebody else has written there is no note of ours."""
-    text = (binding.metadata.annotations or {}).get(NOTE)
+    text = (binding.metadata.annotations or {}).get(SCHEDULE_NOTE)
     try:
-        return msgspec.json.decode(text, type=Note) if text else None
+        return msgspec.json.decode(text, type=ScheduleNote) if text else None
     except msgspec.DecodeError:
         return None
 
@@ -64,7 +70,7 @@ class Bounds(msgspec.Struct, frozen=True):
     most: int | None = None
 
 
-class Demand(msgspec.Struct, frozen=True, eq=False):
+class BindingDemand(msgspec.Struct, frozen=True, eq=False):
     """One binding. `fresh` is the wish to be scheduled as if it were nowhere yet, `wished_at` its time."""
 
     kind: str
@@ -76,14 +82,14 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
     request: Request
     targets: dict[str, int]
     evicting: frozenset[str]
-    groups: tuple[Group, ...]
+    groups: tuple[AffinityGroup, ...]
     observed: str
     fresh: bool
     wished_at: float
     tolerations: tuple[ClusterToleration, ...]
     spread: dict[SpreadField | None, Bounds]
     strategy: Strategy
-    weights: tuple[tuple[Affinity, int], ...]
+    weights: tuple[tuple[CompiledAffinity, int], ...]
 
     @property
     def is_namespaced(self) -> bool:
@@ -98,7 +104,7 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
         return prefers_last_name(self.uid)
 
 
-def read_demand(binding: ResourceBinding) -> Demand:
+def read_binding_demand(binding: ResourceBinding) -> BindingDemand:
     """Read a binding. Raises ObjectError where it holds what cannot be read."""
     with _naming(binding):
         return _read(binding, binding.spec.placement or Placement())
@@ -131,12 +137,12 @@ def _is_unheard(binding: ResourceBinding, trigger: str) -> bool:
     return generation == 0 or generation > binding.status.scheduler_observed_generation
 
 
-def _read(binding: ResourceBinding, placement: Placement) -> Demand:
+def _read(binding: ResourceBinding, placement: Placement) -> BindingDemand:
     spec = binding.spec
     one_part = len(spec.components or ()) <= 1
     is_workload = one_part and (spec.replicas > 0 or spec.replica_requirements is not None)
     strategy = _find_strategy(placement)
-    return Demand(
+    return BindingDemand(
         kind=kind_of(binding),
         name=name_of(binding),
         uid=spec.resource.uid,
@@ -171,7 +177,7 @@ def _read_bounds(constraint: SpreadConstraint) -> Bounds:
     return Bounds(constraint.min_groups or 1, constraint.max_groups or None)
 
 
-def _read_weights(placement: Placement) -> tuple[tuple[Affinity, int], ...]:
+def _read_weights(placement: Placement) -> tuple[tuple[CompiledAffinity, int], ...]:
     scheduling = placement.replica_scheduling
     preference = scheduling.weight_preference if scheduling else None
     rules = (preference.static_weight_list if preference else None) or ()

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from federation.api import ClusterToleration, SpreadField
-from federation.scheduling.affinity import Group
-from federation.scheduling.demand import Demand
+from federation.scheduling.affinity import AffinityGroup
+from federation.scheduling.demand import BindingDemand
 from federation.scheduling.fleet import Fleet, Member
-from federation.scheduling.outcome import Reason, Refusal
+from federation.scheduling.outcome import Reason, SchedulingRefusal
 from reberth.records import Taint
 from reberth.selectors import find_untolerated
 
@@ -35,11 +35,11 @@ class Terms(msgspec.Struct, frozen=True):
 
     api: tuple[str, str]
     tolerations: tuple[ClusterToleration, ...]
-    group: Group
+    group: AffinityGroup
     spread: frozenset[SpreadField | None]
 
 
-def find_reasons(demand: Demand, group: Group, fleet: Fleet) -> list[Reasons]:
+def find_reasons(demand: BindingDemand, group: AffinityGroup, fleet: Fleet) -> list[Reasons]:
     """Give for each cluster what speaks against it, by plugin."""
     terms = Terms(demand.api, demand.tolerations, group, frozenset(demand.spread))
     reasons = list(fleet.column(_refuse, terms))
@@ -50,17 +50,17 @@ def find_reasons(demand: Demand, group: Group, fleet: Fleet) -> list[Reasons]:
     return reasons
 
 
-def find_tiers(group: Group, fleet: Fleet) -> tuple[int | None, ...]:
+def find_tiers(group: AffinityGroup, fleet: Fleet) -> tuple[int | None, ...]:
     """Give for each cluster the first tier of the group that it belongs to."""
     return fleet.column(_find_tier, group)
 
 
-def summarize(reasons: Iterable[Reasons]) -> Refusal:
+def summarize(reasons: Iterable[Reasons]) -> SchedulingRefusal:
     """Say of no cluster at all why: each counts once, by the first plugin that refuses it."""
     counts = Counter(next(iter(each.values())) for each in reasons)
     texts = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
     message = f"0/{counts.total()} clusters are available: {texts or 'no cluster exists'}."
-    return Refusal(Reason.NO_CLUSTER_FIT, message)
+    return SchedulingRefusal(Reason.NO_CLUSTER_FIT, message)
 
 
 def _refuse(member: Member, terms: Terms) -> Reasons:
@@ -107,7 +107,7 @@ _PLUGINS: dict[str, Callable[[Member, Terms], str]] = {
 }
 
 
-def _find_tier(member: Member, group: Group) -> int | None:
+def _find_tier(member: Member, group: AffinityGroup) -> int | None:
     return next((tier for tier, affinity in enumerate(group.tiers) if affinity.matches(member)), None)
 
 

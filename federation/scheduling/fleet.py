@@ -87,7 +87,7 @@ class Member(msgspec.Struct, frozen=True, eq=False):
         return (value,) if value else ()
 
 
-class _Entry(NamedTuple):
+class _MemberEntry(NamedTuple):
     """One cluster, and what was read of it."""
 
     cluster: Cluster
@@ -105,7 +105,7 @@ class Fleet:
         """
         known = before._entries if before else {}  # noqa: SLF001 - it is of this class
         entries = {each.metadata.name: _enter(each, known.get(each.metadata.name)) for each in clusters}
-        self._entries: dict[str, _Entry] = {name: entries[name] for name in sorted(entries)}
+        self._entries: dict[str, _MemberEntry] = {name: entries[name] for name in sorted(entries)}
         self.members = tuple(entry.member for entry in self._entries.values())
         self.rooms = tuple(entry.room for entry in self._entries.values())
         self.places = {member.name: place for place, member in enumerate(self.members)}
@@ -142,10 +142,10 @@ class Fleet:
         return place is not None and self.members[place].is_leaving
 
 
-def _enter(cluster: Cluster, known: _Entry | None) -> _Entry:
+def _enter(cluster: Cluster, known: _MemberEntry | None) -> _MemberEntry:
     if known is not None and known.cluster is cluster:
         return known
-    return _Entry(cluster, _read(cluster), _read_room(cluster))
+    return _MemberEntry(cluster, _read(cluster), _read_room(cluster))
 
 
 def _read(cluster: Cluster) -> Member:

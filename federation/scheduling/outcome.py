@@ -18,14 +18,14 @@ class Reason(StrEnum):
     SCHEDULER_ERROR = "SchedulerError"
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class SchedulingRefusal(msgspec.Struct, frozen=True):
     """No clusters, and why."""
 
     reason: Reason
     message: str
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ClusterVerdict(msgspec.Struct, frozen=True):
     """What the plugins say of one cluster, and how many more replicas it has room for."""
 
     passed: bool
@@ -46,7 +46,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     Without success these are the clusters that it has: nothing is taken away before there is a
     substitute. `scheduled_at` is the new lastScheduledTime, None where it stays as it is. `retry` asks
-    for another attempt, though no object changes. `cause` is why it was scheduled at all. `unheard` are
+    for another attempt, though no object changes. `cause` is why it was scheduled at all. `unreported` are
     clusters that have yet to say what they serve, None where the ones known before stand.
     """
 
@@ -54,15 +54,15 @@ class Decision(msgspec.Struct, frozen=True):
     affinity_name: str
     reason: Reason
     message: str
-    verdicts: dict[str, Verdict]
+    verdicts: dict[str, ClusterVerdict]
     cause: str = ""
     failures: tuple[Failure, ...] = ()
     scheduled_at: float | None = None
     retry: bool = False
-    unheard: tuple[str, ...] | None = None
+    unreported: tuple[str, ...] | None = None
 
 
-def judge(refusals: Sequence[Refusal]) -> tuple[Refusal, bool]:
+def judge(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRefusal, bool]:
     """Give the refusal that counts, the first, and whether time alone may help.
 
     It does not help where no cluster passes the filters: an object must change for that.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from federation.scheduling import Decision, Verdict
+from federation.scheduling import ClusterVerdict, Decision
 
 _HEADINGS = ("CLUSTER", "REPLICAS", "AVAILABLE", "SCORE", "AGAINST IT")
 _INDENT = "  "
@@ -42,7 +42,7 @@ def _describe(name: str, decision: Decision) -> Iterator[str]:
     yield from (f"{_INDENT}{line}" for line in _align([_HEADINGS, *rows]))
 
 
-def _row(cluster: str, verdict: Verdict, replicas: Mapping[str, str]) -> Sequence[str]:
+def _row(cluster: str, verdict: ClusterVerdict, replicas: Mapping[str, str]) -> Sequence[str]:
     against = "; ".join(f"{plugin}: {text}" for plugin, text in verdict.reasons.items())
     score = str(sum(verdict.scores.values())) if verdict.passed else "-"
     return cluster, replicas.get(cluster, "-"), str(verdict.available), score, against

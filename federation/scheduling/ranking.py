@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from federation.scheduling.demand import Demand
+from federation.scheduling.demand import BindingDemand
 from federation.scheduling.fleet import Member
 
 CLUSTER_LOCALITY = "ClusterLocality"
@@ -40,7 +40,7 @@ def rank(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda each: (each.tier, -each.score, -each.room, each.name))
 
 
-def score(demand: Demand, name: str) -> dict[str, int]:
+def score(demand: BindingDemand, name: str) -> dict[str, int]:
     """Favour the clusters that hold replicas already; a fresh scheduling favours none."""
     is_here = name in demand.targets and not demand.fresh and any(demand.targets.values())
     return _HERE if is_here else _ELSEWHERE

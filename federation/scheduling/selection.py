@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from federation.api import SpreadField
-from federation.scheduling.demand import Bounds, Demand, Strategy
-from federation.scheduling.outcome import Reason, Refusal
+from federation.scheduling.demand import BindingDemand, Bounds, Strategy
+from federation.scheduling.outcome import Reason, SchedulingRefusal
 from federation.scheduling.ranking import Candidate, rank
 
 _UNIT = 1000  # so that the scores of the clusters, at most 100, only break ties
 
 
-def select(ranked: Sequence[Candidate], demand: Demand) -> Sequence[Candidate] | Refusal:
+def select(ranked: Sequence[Candidate], demand: BindingDemand) -> Sequence[Candidate] | SchedulingRefusal:
     """Take the candidates that the spread constraints allow; fixed weights name their clusters themselves."""
     if not demand.spread or demand.strategy is Strategy.STATIC_WEIGHT:
         return ranked
@@ -24,22 +24,24 @@ def select(ranked: Sequence[Candidate], demand: Demand) -> Sequence[Candidate] |
         return select_regions(ranked, demand)
     if SpreadField.CLUSTER in demand.spread:
         return _select_clusters(ranked, demand, demand.spread[SpreadField.CLUSTER])
-    return Refusal(Reason.SCHEDULER_ERROR, "just support cluster and region spread constraint")
+    return SchedulingRefusal(Reason.SCHEDULER_ERROR, "just support cluster and region spread constraint")
 
 
 def _select_clusters(
-    ranked: Sequence[Candidate], demand: Demand, bounds: Bounds
-) -> Sequence[Candidate] | Refusal:
+    ranked: Sequence[Candidate], demand: BindingDemand, bounds: Bounds
+) -> Sequence[Candidate] | SchedulingRefusal:
     if len(ranked) < bounds.least:
         message = "the number of feasible clusters is less than spreadConstraint.MinGroups"
-        return Refusal(Reason.SCHEDULER_ERROR, message)
+        return SchedulingRefusal(Reason.SCHEDULER_ERROR, message)
     count = len(ranked) if bounds.most is None else min(len(ranked), bounds.most)
     if not demand.divides_by_room:
         return ranked[:count]
     return _make_room(list(ranked[:count]), list(ranked[count:]), demand.replicas)
 
 
-def _make_room(taken: list[Candidate], others: list[Candidate], replicas: int) -> list[Candidate] | Refusal:
+def _make_room(
+    taken: list[Candidate], others: list[Candidate], replicas: int
+) -> list[Candidate] | SchedulingRefusal:
     """While there is too little room, let the last give way to the roomiest other, then the one before."""
     for place in reversed(range(len(taken))):
         if _count_room(taken) >= replicas or not others:
@@ -50,7 +52,7 @@ def _make_room(taken: list[Candidate], others: list[Candidate], replicas: int) -
     if _count_room(taken) >= replicas:
         return taken
     message = f"no enough resource when selecting {len(taken)} clusters"
-    return Refusal(Reason.SCHEDULER_ERROR, message)
+    return SchedulingRefusal(Reason.SCHEDULER_ERROR, message)
 
 
 def _count_room(candidates: Sequence[Candidate]) -> int:
@@ -80,25 +82,25 @@ class Path(msgspec.Struct, frozen=True):
         return -self.score, -self.clusters, self.places
 
 
-def select_regions(ranked: Sequence[Candidate], demand: Demand) -> list[Candidate] | Refusal:
+def select_regions(ranked: Sequence[Candidate], demand: BindingDemand) -> list[Candidate] | SchedulingRefusal:
     """Take the best cluster of each region, then the best of the others as far as clusters are allowed."""
     bounds, of_clusters = demand.spread[SpreadField.REGION], demand.spread.get(SpreadField.CLUSTER, Bounds())
     members = _group(ranked)
     if len(members) < bounds.least:
         message = "the number of feasible region is less than spreadConstraint.MinGroups"
-        return Refusal(Reason.SCHEDULER_ERROR, message)
+        return SchedulingRefusal(Reason.SCHEDULER_ERROR, message)
     regions = [Region(name, len(each), score_region(each, demand)) for name, each in members.items()]
     chosen = combine(regions, _narrow(bounds, of_clusters), of_clusters.least)
     if not chosen:
         message = "the number of clusters is less than the cluster spreadConstraint.MinGroups"
-        return Refusal(Reason.SCHEDULER_ERROR, message)
+        return SchedulingRefusal(Reason.SCHEDULER_ERROR, message)
     best = [members[region.name][0] for region in chosen]
     others = rank(each for region in chosen for each in members[region.name][1:])
     most = len(ranked) if of_clusters.most is None else of_clusters.most
     return best + others[: most - len(best)]
 
 
-def score_region(ranked: Sequence[Candidate], demand: Demand) -> int:
+def score_region(ranked: Sequence[Candidate], demand: BindingDemand) -> int:
     """Count the clusters, or the replicas, that the region has room for; its clusters' scores break ties."""
     if demand.strategy is Strategy.DUPLICATED:
         fitting = [each for each in ranked if each.room >= demand.replicas]

@@ -7,10 +7,10 @@ else to be.
 from typing import Any
 
 from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
-from federation.failover.causes import Driving
+from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import assess, write_assessment
-from federation.hub.hub import Desk, refer_to
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.hub import Hub, refer_to
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import READY
 from federation.objects import resources
 from federation.objects.conditions import find_condition
@@ -29,14 +29,14 @@ class GracefulSettings(QueueSettings, frozen=True):
     """The grace period of tasks that have none of their own."""
 
 
-class Graceful:
-    def __init__(self, desk: Desk, driving: Driving, settings: GracefulSettings) -> None:
-        self._desk = desk
-        self._driving = driving
+class GracefulController:
+    def __init__(self, hub: Hub, causes: EvictionCauses, settings: GracefulSettings) -> None:
+        self._hub = hub
+        self._causes = causes
         self._settings = settings
-        self._queue = Queue("graceful", self._settle, settings)
+        self._queue = WorkQueue("graceful", self._reconcile, settings)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS and record.spec.graceful_eviction_tasks:
             self._queue.add(resources.key_of(resource, record))
         elif resource is resources.CLUSTERS:
@@ -47,25 +47,25 @@ class Graceful:
 
     def _wake_evicted(self) -> None:
         """What a member says, and whether it is ready, concerns all that is under way."""
-        for key, binding in self._desk.list_bindings():
+        for key, binding in self._hub.list_bindings():
             if binding.spec.graceful_eviction_tasks:
                 self._queue.add(key)
 
-    async def _settle(self, key: Key) -> float | None:
+    async def _reconcile(self, key: Key) -> float | None:
         resource = resources.binding_resource(key.kind)
-        binding = self._desk.find_binding(key)
+        binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        clusters, now = self._desk.cache.of(resources.CLUSTERS.kind).rows(), self._desk.clock()
+        clusters, now = self._hub.cache.of(resources.CLUSTERS.kind).rows(), self._hub.clock()
         found = assess(
             binding,
             ready={each.metadata.name for each in clusters if _is_ready(each)},
-            calm={each.metadata.name for each in clusters if self._driving.find(binding, each) is None},
+            calm={each.metadata.name for each in clusters if self._causes.find(binding, each) is None},
             timeout=self._settings.timeout,
             now=now,
         )
         if change := write_assessment(binding, found):
-            await self._desk.patch(resource, binding, change)
+            await self._hub.patch(resource, binding, change)
         for task in found.ended:
             self._say(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
         for task in found.withdrawn:
@@ -75,7 +75,7 @@ class Graceful:
     def _say(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
         template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
         for regarding in (refer_to(key, binding.metadata), template):
-            self._desk.recorder.record(regarding, reason=reason, note=note, action=_ACTION)
+            self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION)
 
 
 def _is_ready(cluster: Cluster) -> bool:

@@ -8,11 +8,11 @@ from msgspec import Meta
 
 from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
 from federation.api.clusters import NO_EXECUTE
-from federation.failover.causes import Drive, Driving
+from federation.failover.eviction_causes import EvictionCause, EvictionCauses
 from federation.failover.eviction_tasks import begin, write_tasks
 from federation.failover.toleration import Pace
-from federation.hub.hub import Desk
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.hub import Hub
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
 from federation.propagation.schedule_result import is_ours, rank
@@ -26,21 +26,21 @@ class TaintingSettings(QueueSettings, frozen=True):
     evictions_per_second: Annotated[float, Meta(gt=0)] = 1.5
 
 
-class Tainting:
-    def __init__(self, desk: Desk, driving: Driving, settings: TaintingSettings) -> None:
-        self._desk = desk
-        self._driving = driving
+class TaintingController:
+    def __init__(self, hub: Hub, causes: EvictionCauses, settings: TaintingSettings) -> None:
+        self._hub = hub
+        self._causes = causes
         self._pace = Pace(settings.evictions_per_second)
-        self._queue = Queue(
-            "tainting", self._settle, settings, rank=lambda key: rank(self._desk.find_binding(key))
+        self._queue = WorkQueue(
+            "tainting", self._reconcile, settings, rank=lambda key: rank(self._hub.find_binding(key))
         )
         self._shapes: dict[str, object] = {}
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS:
             self._queue.add(resources.key_of(resource, record))
         elif resource is resources.CLUSTERS:
-            self._driving.notice(record)
+            self._causes.on_change(record)
             if self._shapes.get(record.metadata.name) != (shape := _shape_of(record)):
                 self._shapes[record.metadata.name] = shape
                 self._wake_for(record.metadata.name)
@@ -49,38 +49,40 @@ class Tainting:
         await self._queue.run()
 
     def _wake_for(self, cluster: str) -> None:
-        for key, binding in self._desk.list_bindings():
+        for key, binding in self._hub.list_bindings():
             if any(target.name == cluster for target in binding.spec.clusters or ()):
                 self._queue.add(key)
 
-    async def _settle(self, key: Key) -> float | None:
+    async def _reconcile(self, key: Key) -> float | None:
         """Begin what is due, when its turn has come; the seconds until something else is."""
-        if not self._list_due(self._desk.find_binding(key)):
-            return self._wait_for(self._desk.find_binding(key))
+        if not self._list_due(self._hub.find_binding(key)):
+            return self._wait_for(self._hub.find_binding(key))
         await asyncio.sleep(self._pace.reserve(asyncio.get_running_loop().time()))
-        binding = self._desk.find_binding(key)
+        binding = self._hub.find_binding(key)
         due = self._list_due(binding)
         if binding is not None and due:
             tasks = (*(binding.spec.graceful_eviction_tasks or ()), *due)
-            await self._desk.patch(resources.binding_resource(key.kind), binding, write_tasks(binding, tasks))
+            await self._hub.patch(resources.binding_resource(key.kind), binding, write_tasks(binding, tasks))
         return self._wait_for(binding)
 
     def _list_due(self, binding: ResourceBinding | None) -> list[GracefulEvictionTask]:
-        now = self._desk.clock()
+        now = self._hub.clock()
         return [task for drive, task in self._list_drives(binding) if drive.at <= now]
 
     def _wait_for(self, binding: ResourceBinding | None) -> float | None:
-        now = self._desk.clock()
+        now = self._hub.clock()
         later = [drive.at - now for drive, _ in self._list_drives(binding) if drive.at > now]
         return min(later, default=None)
 
-    def _list_drives(self, binding: ResourceBinding | None) -> Iterator[tuple[Drive, GracefulEvictionTask]]:
+    def _list_drives(
+        self, binding: ResourceBinding | None
+    ) -> Iterator[tuple[EvictionCause, GracefulEvictionTask]]:
         """Give what is to leave, now or later, and the task that has it leave."""
         if binding is None or not is_ours(binding):
             return
         for target in binding.spec.clusters or ():
-            cluster = self._desk.find(resources.CLUSTERS, "", target.name)
-            drive = self._driving.find(binding, cluster) if cluster else None
+            cluster = self._hub.find(resources.CLUSTERS, "", target.name)
+            drive = self._causes.find(binding, cluster) if cluster else None
             if drive is None:
                 continue
             task = begin(binding, target.name, reason=drive.reason, message=drive.message)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from federation.hub.dynamic_mirror import follow
-from federation.hub.hub import Desk
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.sessions import Sessions
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects.names import Key
-from federation.objects.template import Template
+from federation.objects.template import ResourceTemplate
 from reberth.client.watcher import WatchSettings
 from reberth.cluster.kinds import plain
 from reberth.cluster.pods.identity import group_of
@@ -27,41 +27,39 @@ class DiscoverySettings(QueueSettings, frozen=True):
     """A kind that nobody serves may be defined later."""
 
 
-class Discovery:
-    """Answers for the catalogue: of the hub first, then of any member."""
+class DiscoveryController:
+    """Answers for the catalog: of the hub first, then of any member."""
 
     def __init__(
-        self, desk: Desk, sessions: Sessions, settings: DiscoverySettings, watch: WatchSettings
+        self, hub: Hub, sessions: Sessions, settings: DiscoverySettings, watch: WatchSettings
     ) -> None:
-        self._desk = desk
+        self._hub = hub
         self._sessions = sessions
         self._settings = settings
         self._watch = watch
-        self._queue = Queue("discovery", self._settle, settings)
+        self._queue = WorkQueue("discovery", self._reconcile, settings)
         self._missed: set[Key] = set()
-        desk.catalogue.when_asked(self._hear)
+        hub.catalog.when_asked(self._hear)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         """Nothing that happens to objects makes a kind."""
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run())
-            group.create_task(
-                follow(self._desk.catalogue, self._desk.api, self._desk.cache, settings=self._watch)
-            )
+            group.create_task(follow(self._hub.catalog, self._hub.api, self._hub.cache, settings=self._watch))
 
     def _hear(self, api_version: str, kind: str) -> None:
         key = Key(api_version, kind, "", "")
         if key not in self._missed:
             self._queue.add(key)
 
-    async def _settle(self, key: Key) -> float | None:
+    async def _reconcile(self, key: Key) -> float | None:
         for api in self._apis():
             resource = await _look_up(api, key)
             if resource is not None:
                 log.info("kind found", kind=key.kind, version=key.api_version)
-                self._desk.catalogue.learn(resource)
+                self._hub.catalog.learn(resource)
                 self._missed.discard(key)
                 return None
         if key not in self._missed:
@@ -70,12 +68,12 @@ class Discovery:
         return self._settings.look_again_every
 
     def _apis(self) -> Iterator[ObjectApi]:
-        yield self._desk.api
+        yield self._hub.api
         for session in self._sessions.all():
             yield session.api
 
 
-async def _look_up(api: ObjectApi, key: Key) -> Resource[Template] | None:
+async def _look_up(api: ObjectApi, key: Key) -> Resource[ResourceTemplate] | None:
     group = group_of(key.api_version)
     try:
         path = f"/apis/{key.api_version}" if group else f"/api/{key.api_version}"
@@ -85,6 +83,6 @@ async def _look_up(api: ObjectApi, key: Key) -> Resource[Template] | None:
     for each in found.get("resources") or ():
         if each["kind"] == key.kind and "/" not in each["name"]:
             version = key.api_version.rpartition("/")[2]
-            kind = plain(key.kind, Template, group)
+            kind = plain(key.kind, ResourceTemplate, group)
             return Resource(kind, each["name"], version, namespaced=each["namespaced"])
     return None

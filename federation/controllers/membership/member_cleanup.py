@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from federation.api import CLUSTER_API_VERSION, Cluster, ResourceBinding
 from federation.failover.eviction_tasks import concerns
-from federation.hub.hub import Desk, refer_to
+from federation.hub.hub import Hub, refer_to
 from federation.objects import resources
 from federation.objects.names import namespace_of_works
 from federation.objects.template import Object
@@ -25,38 +25,38 @@ _LOOKING = 1.0
 _SOME = 5
 
 
-class Housing:
-    def __init__(self, desk: Desk, *, let_go_after: float) -> None:
-        self._desk = desk
+class MemberCleanup:
+    def __init__(self, hub: Hub, *, let_go_after: float) -> None:
+        self._hub = hub
         self._let_go_after = let_go_after
-        self._housed: set[str] = set()
+        self._set_up: set[str] = set()
 
     def forget(self, name: str) -> None:
-        self._housed.discard(name)
+        self._set_up.discard(name)
 
     async def keep(self, cluster: Cluster) -> None:
         """Make the namespace in which the member's Works stand, and keep the Cluster until they are gone."""
         name = cluster.metadata.name
-        if name in self._housed:
+        if name in self._set_up:
             return
         namespace = namespace_of_works(name)
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        await self._desk.api.apply_object(resources.NAMESPACES, namespace, body)
+        await self._hub.api.apply_object(resources.NAMESPACES, namespace, body)
         await self._hold(cluster, [FINALIZER])
-        self._housed.add(name)
+        self._set_up.add(name)
 
     async def clear(self, cluster: Cluster) -> float | None:
         """Wait for substitutes, but not for ever; then delete the Works, their namespace, and let go."""
         name = cluster.metadata.name
-        staying = [binding for _, binding in self._desk.list_bindings() if concerns(binding, name)]
+        staying = [binding for _, binding in self._hub.list_bindings() if concerns(binding, name)]
         deleted_at = parse_time(cluster.metadata.deletion_timestamp or "")
-        if staying and self._desk.clock() < deleted_at + self._let_go_after:
+        if staying and self._hub.clock() < deleted_at + self._let_go_after:
             self._say(cluster, _name_some(staying))
             return _LOOKING
-        works = list(self._desk.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(name)))
+        works = list(self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(name)))
         for work in works:
             if work.metadata.deletion_timestamp is None:
-                await self._desk.remove(resources.WORKS, work)
+                await self._hub.remove(resources.WORKS, work)
         if works:
             return _LOOKING
         await self._remove_namespace(namespace_of_works(name))
@@ -67,19 +67,19 @@ class Housing:
         """Say what keeps the Cluster from going. Its uid keeps one that is gone from coming back."""
         metadata = {"name": cluster.metadata.name, "uid": cluster.metadata.uid, "finalizers": finalizers}
         body: Object = {"apiVersion": CLUSTER_API_VERSION, "kind": "Cluster", "metadata": metadata}
-        await self._desk.api.apply_object(resources.CLUSTERS, cluster.metadata.name, body, manager=_HOLDING)
+        await self._hub.api.apply_object(resources.CLUSTERS, cluster.metadata.name, body, manager=_HOLDING)
 
     async def _remove_namespace(self, namespace: str) -> None:
         try:
-            found = await self._desk.api.get(resources.NAMESPACES, namespace)
+            found = await self._hub.api.get(resources.NAMESPACES, namespace)
         except errors.NotFound:
             return
         if found.metadata.deletion_timestamp is None:
-            await self._desk.remove(resources.NAMESPACES, found)
+            await self._hub.remove(resources.NAMESPACES, found)
 
     def _say(self, cluster: Cluster, note: str) -> None:
         regarding = refer_to(resources.key_of(resources.CLUSTERS, cluster), cluster.metadata)
-        self._desk.recorder.record(regarding, reason=_WAITING, note=note, action=_ACTION, kind=WARNING)
+        self._hub.recorder.record(regarding, reason=_WAITING, note=note, action=_ACTION, kind=WARNING)
 
 
 def _name_some(bindings: Sequence[ResourceBinding]) -> str:

@@ -9,24 +9,24 @@ import ssl
 from typing import Any, NamedTuple
 
 from federation.api import CLUSTER_API_VERSION, Cluster
-from federation.controllers.membership.member_cleanup import Housing
+from federation.controllers.membership.member_cleanup import MemberCleanup
 from federation.failover.toleration import write_taint
 from federation.hub import metrics
-from federation.hub.hub import Desk, refer_to
+from federation.hub.hub import Hub, refer_to
 from federation.hub.sessions import PUSH, Session, Sessions
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import (
     HEALTHY,
     NOT_HEALTHY,
     NOT_REACHABLE,
     NOT_USABLE,
     READY,
-    Sighting,
-    Survey,
+    ClusterReport,
+    ProbeResult,
+    change_ready_condition,
     change_status,
-    judge,
     list_resources,
-    sum_up,
+    sum_resources,
 )
 from federation.membership.readiness_taints import change_taints, find_loss
 from federation.objects import resources
@@ -58,23 +58,23 @@ class MemberSettings(QueueSettings, frozen=True):
 
 
 class _Known(NamedTuple):
-    sighting: Sighting
-    survey: Survey = Survey()
+    sighting: ProbeResult
+    survey: ClusterReport = ClusterReport()
     probed_at: float = float("-inf")
     discovered_at: float = float("-inf")
 
 
-class Members:
-    def __init__(self, desk: Desk, sessions: Sessions, settings: MemberSettings) -> None:
-        self._desk = desk
+class MembersController:
+    def __init__(self, hub: Hub, sessions: Sessions, settings: MemberSettings) -> None:
+        self._hub = hub
         self._sessions = sessions
         self._settings = settings
-        self._queue = Queue("members", self._settle, settings)
+        self._queue = WorkQueue("members", self._reconcile, settings)
         self._known: dict[str, _Known] = {}
-        self._housing = Housing(desk, let_go_after=settings.let_go_after)
+        self._cleanup = MemberCleanup(hub, let_go_after=settings.let_go_after)
         sessions.listen(self._hear)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.CLUSTERS:
             self._queue.add(resources.key_of(resource, record))
 
@@ -87,21 +87,21 @@ class Members:
             self._known[cluster] = self._known[cluster]._replace(probed_at=float("-inf"))
             self._queue.add(Key(CLUSTER_API_VERSION, "Cluster", "", cluster))
 
-    async def _settle(self, key: Key) -> float | None:
-        cluster = self._desk.find(resources.CLUSTERS, "", key.name)
+    async def _reconcile(self, key: Key) -> float | None:
+        cluster = self._hub.find(resources.CLUSTERS, "", key.name)
         if cluster is None:
             self._forget(key.name)
             return None
         waits = [await self._tell(key, cluster)]
         if cluster.metadata.deletion_timestamp is None:
-            await self._housing.keep(cluster)
+            await self._cleanup.keep(cluster)
         else:
-            waits.append(await self._housing.clear(cluster))
+            waits.append(await self._cleanup.clear(cluster))
         return min((each for each in waits if each is not None), default=None)
 
     def _forget(self, name: str) -> None:
         self._known.pop(name, None)
-        self._housing.forget(name)
+        self._cleanup.forget(name)
 
     async def _tell(self, key: Key, cluster: Cluster) -> float | None:
         """Look at the member when it is time, and write down what is new."""
@@ -121,7 +121,7 @@ class Members:
     async def _look(self, key: Key, before: _Known | None, now: float) -> _Known:
         session = self._sessions.get(key.name)
         reason, message = await self._probe(key, session)
-        sighting = Sighting(reason, message, now)
+        sighting = ProbeResult(reason, message, now)
         self._sessions.mark(key.name, answers=sighting.answers)
         if before and before.sighting.is_ready == sighting.is_ready:
             sighting = sighting._replace(since=before.sighting.since)
@@ -131,7 +131,7 @@ class Members:
         if now - known.discovered_at >= self._settings.discover_every:
             known = await _discover(known, session, now)
         if session.listed.is_set():
-            room = sum_up(session.cache.of(NODE).rows(), session.cache.of(POD).rows())
+            room = sum_resources(session.cache.of(NODE).rows(), session.cache.of(POD).rows())
             known = known._replace(survey=known.survey._replace(room=room))
         return known
 
@@ -154,11 +154,13 @@ class Members:
 
     async def _write(self, key: Key, cluster: Cluster, known: _Known, now: float) -> Cluster:
         is_lasting = now - known.sighting.since >= self._settings.threshold
-        conditions = judge(cluster, known.sighting, is_lasting=is_lasting, now=self._desk.clock())
+        conditions = change_ready_condition(
+            cluster, known.sighting, is_lasting=is_lasting, now=self._hub.clock()
+        )
         change = change_status(cluster, known.survey, conditions)
         if change is None:
             return cluster
-        written = await self._desk.patch(resources.CLUSTERS, cluster, change, subresource="status")
+        written = await self._hub.patch(resources.CLUSTERS, cluster, change, subresource="status")
         if conditions is not None:
             ready = find_condition(written.status.conditions, READY)
             self._say(key, cluster, (ready and ready.reason) or READY, (ready and ready.message) or "")
@@ -166,9 +168,9 @@ class Members:
 
     async def _taint(self, key: Key, cluster: Cluster) -> float:
         """Have it bear the taints that are due; the seconds until there is another one."""
-        lost_after, now = self._settings.taint_lost_members_after, self._desk.clock()
+        lost_after, now = self._settings.taint_lost_members_after, self._hub.clock()
         if change := change_taints(cluster, lost_after=lost_after, now=now):
-            written = await self._desk.patch(resources.CLUSTERS, cluster, change)
+            written = await self._hub.patch(resources.CLUSTERS, cluster, change)
             if taints := written.spec.taints:
                 self._say(key, cluster, _TAINTED, ", ".join(map(write_taint, taints)))
         loss = find_loss(cluster.status.conditions, lost_after)
@@ -177,10 +179,10 @@ class Members:
     def _say(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
         kind = NORMAL if reason == HEALTHY else WARNING
         regarding = refer_to(key, cluster.metadata)
-        self._desk.recorder.record(regarding, reason=reason, note=note, action="LookAtMember", kind=kind)
+        self._hub.recorder.record(regarding, reason=reason, note=note, action="LookAtMember", kind=kind)
 
     def _count(self) -> None:
-        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         ready = (find_condition(each.status.conditions, READY) for each in clusters)
         metrics.MEMBERS_READY.set(sum(each is not None and each.status == "True" for each in ready))
 

@@ -8,11 +8,11 @@ from collections import defaultdict
 from typing import Any
 
 from federation.api import ResourceBinding
-from federation.hub.hub import Desk
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.hub import Hub
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import key_of_binding, template_of
 from federation.propagation.dependencies import (
     change_required,
@@ -26,15 +26,15 @@ from reberth.cluster.resources import Resource
 _SOON = 1.0
 
 
-class Dependencies:
-    def __init__(self, desk: Desk, settings: QueueSettings) -> None:
-        self._desk = desk
-        self._queue = Queue("dependencies", self._settle, settings)
+class DependenciesController:
+    def __init__(self, hub: Hub, settings: QueueSettings) -> None:
+        self._hub = hub
+        self._queue = WorkQueue("dependencies", self._reconcile, settings)
         self._needs: dict[Key, frozenset[Key]] = {}
         self._needed_by: dict[Key, set[Key]] = defaultdict(set)
         self._unknown: set[Key] = set()
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         key = resources.key_of(resource, record)
         if resource in resources.ALL_BINDINGS:
             self._look_at(key)
@@ -64,31 +64,31 @@ class Dependencies:
 
     def _find_needs(self, key: Key) -> frozenset[Key]:
         self._unknown.discard(key)
-        binding = self._desk.find_binding(key)
+        binding = self._hub.find_binding(key)
         if binding is None or not binding.spec.propagate_deps or binding.metadata.deletion_timestamp:
             return frozenset()
         bound = template_of(binding)
-        resource = self._desk.catalogue.find(bound.api_version, bound.kind)
-        if resource is None or not self._desk.cache.is_complete(resource.kind):
+        resource = self._hub.catalog.find(bound.api_version, bound.kind)
+        if resource is None or not self._hub.cache.is_complete(resource.kind):
             self._unknown.add(key)
             return self._needs.get(key, frozenset())
-        template = self._desk.find(resource, bound.namespace, bound.name)
+        template = self._hub.find(resource, bound.namespace, bound.name)
         return frozenset() if template is None else find_dependencies(bound, template)
 
-    async def _settle(self, key: Key) -> float | None:
+    async def _reconcile(self, key: Key) -> float | None:
         for unknown in list(self._unknown):
             self._look_at(unknown)
         needed_by = self._needed_by.get(key) or ()
-        dependents = [found for each in needed_by if (found := self._desk.find_binding(each)) is not None]
+        dependents = [found for each in needed_by if (found := self._hub.find_binding(each)) is not None]
         if not needed_by:
             self._needed_by.pop(key, None)
         snapshots = write_snapshots(dependents)
         conflict = next((each.spec.conflict_resolution for each in dependents), None)
-        resource = self._desk.catalogue.find(key.api_version, key.kind)
-        if resource is None or not self._desk.cache.is_complete(resource.kind):
+        resource = self._hub.catalog.find(key.api_version, key.kind)
+        if resource is None or not self._hub.cache.is_complete(resource.kind):
             return _SOON if snapshots else None
-        template = self._desk.find(resource, key.namespace, key.name)
-        attached = self._desk.find_binding(key_of_binding(key))
+        template = self._hub.find(resource, key.namespace, key.name)
+        attached = self._hub.find_binding(key_of_binding(key))
         if attached is not None:
             return await self._change(attached, snapshots)
         if snapshots and template is not None and template.metadata.deletion_timestamp is None:
@@ -96,12 +96,12 @@ class Dependencies:
         return None
 
     async def _attach(
-        self, key: Key, template: Template, snapshots: list[Object], conflict: str | None
+        self, key: Key, template: ResourceTemplate, snapshots: list[Object], conflict: str | None
     ) -> None:
         target = key_of_binding(key)
         wanted = write_attached(key, template, snapshots, conflict=conflict)
         resource = resources.binding_resource(target.kind)
-        await self._desk.api.create_object(resource, wanted, namespace=target.namespace)
+        await self._hub.api.create_object(resource, wanted, namespace=target.namespace)
 
     async def _change(self, attached: ResourceBinding, snapshots: list[Object]) -> float | None:
         if not snapshots and self._unknown:
@@ -111,7 +111,7 @@ class Dependencies:
             return None
         resource = resources.BINDINGS
         if not snapshots and is_left_over(attached):
-            await self._desk.remove(resource, attached)
+            await self._hub.remove(resource, attached)
         else:
-            await self._desk.patch(resource, attached, change)
+            await self._hub.patch(resource, attached, change)
         return None

@@ -12,12 +12,12 @@ from typing import Any
 from federation.api import PropagationPolicy, ResourceBinding
 from federation.api.labels import LABELS
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Desk
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.hub import Hub
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
-from federation.objects.expectations import Awaited
+from federation.objects.expectations import Expectations
 from federation.objects.names import Key, permanent_id
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import (
     change_binding,
     change_template,
@@ -33,25 +33,25 @@ from reberth.cluster.resources import Resource
 _POLICIES = (resources.POLICIES, resources.CLUSTER_POLICIES)
 
 
-Placing = Callable[[Key, Object], Object]
+PlaceBinding = Callable[[Key, Object], Object]
 """Gives a binding that is about to be made the clusters that are decided for it."""
 
 
-def leave_open(_: Key, wanted: Object) -> Object:
+def place_later(_: Key, wanted: Object) -> Object:
     """Leave it to somebody else to decide."""
     return wanted
 
 
-class Detector:
-    def __init__(self, desk: Desk, settings: QueueSettings, *, place: Placing = leave_open) -> None:
-        self._desk = desk
+class DetectorController:
+    def __init__(self, hub: Hub, settings: QueueSettings, *, place: PlaceBinding = place_later) -> None:
+        self._hub = hub
         self._place = place
-        self._queue = Queue("detector", self._settle, settings, urgency=Urgency.SCHEDULING)
-        self._claims = Queue("claims", self._claim, settings, urgency=Urgency.CLAIMING)
-        self._made = Awaited(asyncio.get_running_loop().time)
+        self._queue = WorkQueue("detector", self._reconcile, settings, urgency=Urgency.SCHEDULING)
+        self._claims = WorkQueue("claims", self._claim, settings, urgency=Urgency.CLAIMING)
+        self._made = Expectations(asyncio.get_running_loop().time)
         self._claimed: dict[str, set[Key]] = defaultdict(set)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         for key in self._concerned(resource, record):
             self._queue.add(key)
 
@@ -71,7 +71,7 @@ class Detector:
             return {*self._selected(record), *claimed}
         return ()
 
-    def _learn(self, key: Key, template: Template) -> Key:
+    def _learn(self, key: Key, template: ResourceTemplate) -> Key:
         """Note who has claimed the template, so that a policy that goes finds it."""
         labels = template.metadata.labels or {}
         for kind in (POLICY, CLUSTER_POLICY):
@@ -83,28 +83,30 @@ class Detector:
         """Give the templates that the policy may select; one that is named need not be looked for."""
         for selector in policy.spec.resource_selectors:
             namespace = selector.namespace or policy.metadata.namespace
-            resource = self._desk.catalogue.find(selector.api_version, selector.kind)
+            resource = self._hub.catalog.find(selector.api_version, selector.kind)
             if resource is None:
                 continue
             if selector.name and (namespace or not resource.namespaced):
                 yield Key(selector.api_version, selector.kind, namespace, selector.name)
                 continue
-            rows = self._desk.cache.of(resource.kind).rows()
+            rows = self._hub.cache.of(resource.kind).rows()
             found = rows.within(namespace) if namespace else rows
             yield from (resources.key_of(resource, each) for each in found)
 
-    async def _settle(self, key: Key) -> float | None:
-        resource = self._desk.catalogue.find(key.api_version, key.kind)
-        if resource is None or not self._desk.cache.is_complete(resource.kind):
+    async def _reconcile(self, key: Key) -> float | None:
+        resource = self._hub.catalog.find(key.api_version, key.kind)
+        if resource is None or not self._hub.cache.is_complete(resource.kind):
             return None
-        template, binding = self._desk.find(resource, key.namespace, key.name), self._find_binding(key)
+        template, binding = self._hub.find(resource, key.namespace, key.name), self._find_binding(key)
         if binding is not None and not _belongs(binding, template):
-            await self._desk.remove(resources.binding_resource(key_of_binding(key).kind), binding)
+            await self._hub.remove(resources.binding_resource(key_of_binding(key).kind), binding)
         elif template is not None and template.metadata.deletion_timestamp is None:
             return await self._bind(key, template, binding)
         return None
 
-    async def _bind(self, key: Key, template: Template, binding: ResourceBinding | None) -> float | None:
+    async def _bind(
+        self, key: Key, template: ResourceTemplate, binding: ResourceBinding | None
+    ) -> float | None:
         policy = self._choose(key, template, binding)
         if policy is None and binding is None and not is_claimed(template.metadata.labels):
             return None
@@ -114,7 +116,7 @@ class Detector:
         bindings = resources.binding_resource(target.kind)
         if binding is not None:
             if change := change_binding(binding, key, template, policy):
-                await self._desk.patch(bindings, binding, change)
+                await self._hub.patch(bindings, binding, change)
         elif policy is not None:
             return await self._create(target, write_binding(key, template, policy))
         return None
@@ -124,25 +126,25 @@ class Detector:
             return wait
         bindings = resources.binding_resource(target.kind)
         placed = self._place(target, wanted)
-        await self._desk.api.create_object(bindings, placed, namespace=target.namespace)
-        if self._desk.find(bindings, target.namespace, target.name) is None:
+        await self._hub.api.create_object(bindings, placed, namespace=target.namespace)
+        if self._hub.find(bindings, target.namespace, target.name) is None:
             self._made.note(target)
         return None
 
     async def _claim(self, key: Key) -> None:
         """Have the template say who has claimed it."""
-        resource = self._desk.catalogue.find(key.api_version, key.kind)
-        template = self._desk.find(resource, key.namespace, key.name) if resource else None
+        resource = self._hub.catalog.find(key.api_version, key.kind)
+        template = self._hub.find(resource, key.namespace, key.name) if resource else None
         if resource is None or template is None:
             return
         if claim := change_template(template, self._choose(key, template, self._find_binding(key))):
-            await self._desk.patch(resource, template, claim)
+            await self._hub.patch(resource, template, claim)
 
     def _find_binding(self, key: Key) -> ResourceBinding | None:
-        return self._desk.find_binding(key_of_binding(key))
+        return self._hub.find_binding(key_of_binding(key))
 
     def _choose(
-        self, key: Key, template: Template, binding: ResourceBinding | None
+        self, key: Key, template: ResourceTemplate, binding: ResourceBinding | None
     ) -> PropagationPolicy | None:
         """What the template does not say yet its binding may say already."""
         labels = template.metadata.labels or {}
@@ -151,13 +153,13 @@ class Detector:
         return choose_policy(Subject(key, labels), self._policies(key.namespace))
 
     def _policies(self, namespace: str) -> Iterable[PropagationPolicy]:
-        cache = self._desk.cache
+        cache = self._hub.cache
         if namespace:
             yield from cache.of(resources.POLICIES.kind).rows().within(namespace)
         yield from cache.of(resources.CLUSTER_POLICIES.kind).rows()
 
 
-def _belongs(binding: ResourceBinding, template: Template | None) -> bool:
+def _belongs(binding: ResourceBinding, template: ResourceTemplate | None) -> bool:
     """Tell whether the binding is that of the template as it stands, or was made by somebody by hand."""
     owners = {owner.uid for owner in binding.metadata.owner_references or ()}
     if binding.spec.resource.uid not in owners:

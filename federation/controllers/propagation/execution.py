@@ -4,16 +4,16 @@ import asyncio
 from typing import Any, NamedTuple
 
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Desk, refer_to
+from federation.hub.hub import Hub, refer_to
 from federation.hub.member_apply import apply, delete, look
 from federation.hub.sessions import Session, Sessions
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import EXECUTION_FINALIZER, Key, cluster_of_works, namespace_of_works
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
-    Written,
+    AppliedManifest,
     change_status,
     digest,
     explain,
@@ -41,7 +41,7 @@ class _Outcome(NamedTuple):
 
     target: Key
     plural: str
-    found: Template | None
+    found: ResourceTemplate | None
     trouble: str | None
 
 
@@ -51,18 +51,18 @@ class ExecutionSettings(QueueSettings, frozen=True):
     look_whether_gone_every: Duration = Duration(2)
 
 
-class Execution:
-    def __init__(self, desk: Desk, sessions: Sessions, settings: ExecutionSettings) -> None:
-        self._desk = desk
+class ExecutionController:
+    def __init__(self, hub: Hub, sessions: Sessions, settings: ExecutionSettings) -> None:
+        self._hub = hub
         self._sessions = sessions
         self._settings = settings
-        self._queue = Queue("execution", self._settle, settings, urgency=Urgency.PLACING)
-        self._reports = Queue("reports", self._report, settings, urgency=Urgency.REPORTING)
-        self._written: dict[Key, Written] = {}
+        self._queue = WorkQueue("execution", self._reconcile, settings, urgency=Urgency.PLACING)
+        self._reports = WorkQueue("reports", self._report, settings, urgency=Urgency.REPORTING)
+        self._written: dict[Key, AppliedManifest] = {}
         self._outcomes: dict[Key, _Outcome] = {}
         sessions.listen(self._hear)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.WORKS and cluster_of_works(record.metadata.namespace):
             self._queue.add(resources.key_of(resource, record))
 
@@ -71,16 +71,16 @@ class Execution:
             group.create_task(self._queue.run())
             group.create_task(self._reports.run())
 
-    def _hear(self, cluster: str, record: Template | None) -> None:
+    def _hear(self, cluster: str, record: ResourceTemplate | None) -> None:
         """An object of a member concerns the Work that holds it; a member that is new all of its Works."""
         if record is None:
-            for work in self._desk.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(cluster)):
+            for work in self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(cluster)):
                 self._queue.add(resources.key_of(resources.WORKS, work))
         elif place := work_of(record.metadata):
             self._queue.add(Key(resources.WORKS.api_version, resources.WORKS.kind.name, *place))
 
-    async def _settle(self, key: Key) -> float | None:
-        work = self._desk.find(resources.WORKS, key.namespace, key.name)
+    async def _reconcile(self, key: Key) -> float | None:
+        work = self._hub.find(resources.WORKS, key.namespace, key.name)
         cluster = cluster_of_works(key.namespace) or ""
         if work is None:
             self._written.pop(key, None)
@@ -97,7 +97,7 @@ class Execution:
         """Write the manifest where it is not as written, and tell how its object is."""
         manifest = read_manifest(work)
         target = key_of_manifest(manifest) if manifest else None
-        resource = self._desk.catalogue.find(target.api_version, target.kind) if target else None
+        resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
         if manifest is None or target is None or resource is None:
             unknown = target or key
             reason = f"{unknown.kind}: no kind that can be propagated"
@@ -113,11 +113,11 @@ class Execution:
         self,
         key: Key,
         session: Session,
-        resource: Resource[Template],
+        resource: Resource[ResourceTemplate],
         manifest: Object,
         *,
-        found: Template | None,
-    ) -> tuple[Template | None, str | None]:
+        found: ResourceTemplate | None,
+    ) -> tuple[ResourceTemplate | None, str | None]:
         """Give the object as it is afterwards, or why it was not written."""
         target = key_of_manifest(manifest)
         if found is None:
@@ -125,10 +125,10 @@ class Execution:
         if conflict := find_conflict(manifest, found):
             return None, conflict
         try:
-            there = await apply(session, resource, manifest, found=found, hub=self._desk.api)
+            there = await apply(session, resource, manifest, found=found, hub_api=self._hub.api)
         except _REFUSALS as error:
             return found, explain(error, target)
-        self._written[key] = Written(
+        self._written[key] = AppliedManifest(
             digest(fit(manifest, found)), there.metadata.uid, mark_of(there.metadata)
         )
         return there, None
@@ -137,14 +137,14 @@ class Execution:
         """Delete what the Work holds; it may go itself when that is gone, or nobody can look any more."""
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):
-            there = self._desk.find(resources.CLUSTERS, "", cluster)
+            there = self._hub.find(resources.CLUSTERS, "", cluster)
             is_left = there is None or there.metadata.deletion_timestamp is not None
             if is_left:
                 await self._release(work)
             return None if is_left else self._settings.look_whether_gone_every
         manifest = read_manifest(work)
         target = key_of_manifest(manifest) if manifest else None
-        resource = self._desk.catalogue.find(target.api_version, target.kind) if target else None
+        resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
         if target and not resource and resources.can_be_propagated(target.api_version, target.kind):
             return self._settings.look_whether_gone_every
         if target and resource and not work.spec.preserve_resources_on_deletion:
@@ -159,25 +159,25 @@ class Execution:
         left = [each for each in work.metadata.finalizers or () if each != EXECUTION_FINALIZER]
         metadata = {"finalizers": left or None, "resourceVersion": work.metadata.resource_version}
         try:
-            await self._desk.patch(resources.WORKS, work, {"metadata": metadata})
+            await self._hub.patch(resources.WORKS, work, {"metadata": metadata})
         except errors.NotFound:
             return
 
     def _note(self, key: Key, work: HeldWork, outcome: "_Outcome") -> None:
         """Keep what came of it; it is told when there is time."""
         self._outcomes[key] = outcome
-        if change_status(work, *outcome, now=self._desk.clock()) is not None:
+        if change_status(work, *outcome, now=self._hub.clock()) is not None:
             self._reports.add(key)
 
     async def _report(self, key: Key) -> None:
-        await self._desk.api.approach()
-        work, outcome = self._desk.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
+        await self._hub.api.wait_for_turn()
+        work, outcome = self._hub.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
         if work is None or outcome is None or work.metadata.deletion_timestamp is not None:
             return
-        status = change_status(work, *outcome, now=self._desk.clock())
+        status = change_status(work, *outcome, now=self._hub.clock())
         if status is None:
             return
-        await self._desk.patch(resources.WORKS, work, status, subresource="status")
+        await self._hub.patch(resources.WORKS, work, status, subresource="status")
         if outcome.trouble and "conditions" in status["status"]:
             self._complain(work, outcome.target, outcome.trouble)
 
@@ -187,4 +187,4 @@ class Execution:
         here = Key(resources.WORKS.api_version, resources.WORKS.kind.name, meta.namespace, meta.name)
         note = f"Failed to sync workload to cluster({cluster_of_works(meta.namespace)}): {trouble}"
         for regarding in (refer_to(here, meta), refer_to(key, type(meta)(uid=uid_of_template(work)))):
-            self._desk.recorder.record(regarding, reason=_SYNC_FAILED, note=note, action=_SYNC, kind=WARNING)
+            self._hub.recorder.record(regarding, reason=_SYNC_FAILED, note=note, action=_SYNC, kind=WARNING)

@@ -13,8 +13,8 @@ from msgspec import Meta
 from federation.api import Cluster, ResourceBinding
 from federation.hub import metrics
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Desk, refer_to
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.hub import Hub, refer_to
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
 from federation.objects.template import Object
@@ -24,7 +24,7 @@ from federation.propagation.schedule_note import recall, resume
 from federation.propagation.schedule_result import (
     change_clusters,
     change_status,
-    describe_fault,
+    describe_unreadable,
     is_ours,
     list_events,
     rank,
@@ -56,17 +56,17 @@ class SchedulerSettings(QueueSettings, frozen=True):
     """So long at most do old copies stay when a cluster that was waited for takes replicas."""
 
 
-class Scheduler:
-    def __init__(self, desk: Desk, settings: SchedulerSettings, *, hands_over: bool = True) -> None:
+class SchedulerController:
+    def __init__(self, hub: Hub, settings: SchedulerSettings, *, hands_over: bool = True) -> None:
         """`hands_over` says that somebody lets old copies go when new ones are ready."""
-        self._desk = desk
+        self._hub = hub
         self._handover = max(1, int(settings.handover_timeout)) if hands_over else None
         self._settings = settings
-        self._queue = Queue(
+        self._queue = WorkQueue(
             "scheduler",
-            self._settle,
+            self._reconcile,
             settings,
-            rank=lambda key: rank(self._desk.find_binding(key)),
+            rank=lambda key: rank(self._hub.find_binding(key)),
             urgency=Urgency.SCHEDULING,
         )
         self._known: set[Key] = set()
@@ -78,7 +78,7 @@ class Scheduler:
             lasting=settings.reserve_for, reported_within=settings.reported_within
         )
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS:
             self._hear(resources.key_of(resource, record), record)
         elif resource is resources.CLUSTERS:
@@ -92,7 +92,7 @@ class Scheduler:
         """
         metadata = {**wanted["metadata"], "namespace": key.namespace}
         binding = msgspec.convert({**wanted, "metadata": metadata}, ResourceBinding)
-        now = self._desk.clock()
+        now = self._hub.clock()
         self._reservations.observe(key, None, now=now)
         decision = self._decide(binding, now)
         change = self._change(binding, decision) if is_ours(binding) else None
@@ -113,7 +113,7 @@ class Scheduler:
         """
         if not is_ours(wished):
             return {}
-        decision = self._decide(recall(wished), self._desk.clock())
+        decision = self._decide(recall(wished), self._hub.clock())
         change = self._change(wished, decision) if decision.cause == Cause.WISH else None
         if change is None:
             return {}
@@ -128,7 +128,7 @@ class Scheduler:
         is_new = key not in self._known
         if is_new:
             self._known.add(key)
-            self._reservations.recall(key, binding, now=self._desk.clock())
+            self._reservations.recall(key, binding, now=self._hub.clock())
         self._add(key, metrics.BINDING_ADD if is_new else metrics.BINDING_UPDATE)
 
     def _add(self, key: Key, event: str) -> None:
@@ -138,15 +138,15 @@ class Scheduler:
     def _concerned(self, cluster: Cluster) -> set[Key]:
         """A cluster of another shape concerns every binding, more room only those that lack it."""
         name = cluster.metadata.name
-        shape = None if self._desk.find(resources.CLUSTERS, "", name) is None else _shape_of(cluster)
+        shape = None if self._hub.find(resources.CLUSTERS, "", name) is None else _shape_of(cluster)
         if shape == self._shapes.get(name):
             return set(self._waiting)
         self._shapes[name] = shape
-        return {key for key, _ in self._desk.list_bindings()}
+        return {key for key, _ in self._hub.list_bindings()}
 
-    async def _settle(self, key: Key) -> float | None:
-        binding = self._desk.find_binding(key)
-        now = self._desk.clock()
+    async def _reconcile(self, key: Key) -> float | None:
+        binding = self._hub.find_binding(key)
+        now = self._hub.clock()
         self._reservations.observe(key, binding, now=now)
         self._waiting.discard(key)
         if binding is None or not is_ours(binding):
@@ -170,11 +170,11 @@ class Scheduler:
         try:
             return decide(binding, self._fleet(now), now=now, timed=metrics.time_step)
         except ObjectError as error:
-            return describe_fault(binding, error)
+            return describe_unreadable(binding, error)
 
     def _fleet(self, now: float) -> Fleet:
         """Read the clusters again when they have changed; what is reserved changes with every decision."""
-        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         if clusters is not self._clusters or self._read is None:
             self._read = Fleet(clusters, before=self._read)
             self._clusters = clusters
@@ -189,21 +189,21 @@ class Scheduler:
         change = self._change(binding, decision)
         if change is not None:
             self._reserve(key, binding, decision)
-            written = await self._desk.patch(resource, binding, change)
+            written = await self._hub.patch(resource, binding, change)
         was_changed = change is not None or is_untold
         self._tell(key, binding, decision, was_changed=was_changed)
-        status = change_status(written, decision, was_changed=was_changed, now=self._desk.clock())
+        status = change_status(written, decision, was_changed=was_changed, now=self._hub.clock())
         if status is not None:
-            await self._desk.patch(resource, written, status, subresource="status")
+            await self._hub.patch(resource, written, status, subresource="status")
 
     def _change(self, binding: ResourceBinding, decision: Decision) -> Object | None:
-        clusters = self._desk.cache.of(resources.CLUSTERS.kind).rows()
+        clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         leaving = {each.metadata.name for each in clusters if each.metadata.deletion_timestamp is not None}
         return change_clusters(binding, decision, leaving=leaving, handover=self._handover)
 
     def _reserve(self, key: Key, binding: ResourceBinding, decision: Decision) -> None:
         given = {target.name: target.replicas for target in decision.clusters}
-        self._reservations.reserve(key, binding, given, now=self._desk.clock())
+        self._reservations.reserve(key, binding, given, now=self._hub.clock())
 
     def _tell(self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> None:
         template = template_of(binding)
@@ -211,7 +211,7 @@ class Scheduler:
         regarding = (refer_to(key, binding.metadata), refer_to(template, meta))
         for told in list_events(binding, decision, was_changed=was_changed):
             for one in regarding:
-                self._desk.recorder.record(
+                self._hub.recorder.record(
                     one,
                     reason=told.reason,
                     note=told.note,

@@ -6,9 +6,9 @@ from typing import Any
 
 from federation.api import WORK_API_VERSION, ResourceBinding
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Desk
+from federation.hub.hub import Hub
 from federation.hub.work_index import WorkIndex
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.conditions import find_condition
 from federation.objects.names import Key, binding_of
@@ -27,15 +27,15 @@ class StatusSettings(QueueSettings, frozen=True):
     """So long at most is waited for members that have said nothing yet of a copy."""
 
 
-class Statuses:
-    def __init__(self, desk: Desk, index: WorkIndex, settings: StatusSettings) -> None:
-        self._desk = desk
+class StatusesController:
+    def __init__(self, hub: Hub, index: WorkIndex, settings: StatusSettings) -> None:
+        self._hub = hub
         self._settings = settings
         self._index = index
         self._unheard: dict[Key, float] = {}
-        self._queue = Queue("statuses", self._settle, settings, urgency=Urgency.SUMMING_UP)
+        self._queue = WorkQueue("statuses", self._reconcile, settings, urgency=Urgency.SUMMING_UP)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS:
             self._queue.add_later(resources.key_of(resource, record), self._settings.gather_for)
         elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
@@ -58,25 +58,25 @@ class Statuses:
         now = asyncio.get_running_loop().time()
         return max(0.0, self._unheard.setdefault(key, now) + self._settings.wait_for_all - now)
 
-    async def _settle(self, key: Key) -> float | None:
-        await self._desk.api.approach()
+    async def _reconcile(self, key: Key) -> float | None:
+        await self._hub.api.wait_for_turn()
         resource = resources.binding_resource(key.kind)
-        binding = self._desk.find_binding(key)
+        binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._unheard.pop(key, None)
             return None
         works = self._index.of(key)
         if wait := self._wait(key, binding, works):
             return wait
-        change = change_binding_status(binding, works, now=self._desk.clock())
+        change = change_binding_status(binding, works, now=self._hub.clock())
         if change is not None:
-            await self._desk.patch(resource, binding, change, subresource="status")
+            await self._hub.patch(resource, binding, change, subresource="status")
         target = template_of(binding)
-        kind = self._desk.catalogue.find(target.api_version, target.kind)
-        template = self._desk.find(kind, target.namespace, target.name) if kind else None
+        kind = self._hub.catalog.find(target.api_version, target.kind)
+        template = self._hub.find(kind, target.namespace, target.name) if kind else None
         if kind is None or template is None or template.metadata.uid != binding.spec.resource.uid:
             return None
         told = change_template_status(target, binding, template, works)
         if told is not None:
-            await self._desk.patch(kind, template, told, subresource="status")
+            await self._hub.patch(kind, template, told, subresource="status")
         return None

@@ -6,16 +6,16 @@ from typing import Any
 
 from federation.api import WORK_API_VERSION, ResourceBinding
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Desk
+from federation.hub.hub import Hub
 from federation.hub.work_index import WorkIndex
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
-from federation.objects.expectations import Awaited
+from federation.objects.expectations import Expectations
 from federation.objects.names import Key, binding_of, cluster_of_works, namespace_of_works
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import key_of_binding, says_claim, template_of
-from federation.propagation.works import plan, targets_of
+from federation.propagation.works import plan_works, targets_of
 from reberth.cluster.resources import Resource
 from reberth.values.duration import Duration
 from reberth.values.errors import NotFound
@@ -27,17 +27,17 @@ class WorkSettings(QueueSettings, frozen=True):
     of a Deployment, and copies tell theirs."""
 
 
-class Works:
-    def __init__(self, desk: Desk, index: WorkIndex, settings: WorkSettings) -> None:
-        self._desk = desk
+class WorksController:
+    def __init__(self, hub: Hub, index: WorkIndex, settings: WorkSettings) -> None:
+        self._hub = hub
         self._index = index
         self._settings = settings
         self._clusters: set[str] = set()
-        self._made = Awaited(asyncio.get_running_loop().time)
+        self._made = Expectations(asyncio.get_running_loop().time)
         self._unclaimed: dict[Key, float] = {}
-        self._queue = Queue("works", self._settle, settings, urgency=Urgency.PLACING)
+        self._queue = WorkQueue("works", self._reconcile, settings, urgency=Urgency.PLACING)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS:
             self._queue.add(resources.key_of(resource, record))
         elif resources.is_template(resource):
@@ -54,30 +54,30 @@ class Works:
 
     def _wake_for(self, cluster: str) -> None:
         """A cluster that has just come may be waited for: its namespace is there, or soon will be."""
-        for key, binding in self._desk.list_bindings():
+        for key, binding in self._hub.list_bindings():
             if cluster in targets_of(binding):
                 self._queue.add(key)
 
-    async def _settle(self, key: Key) -> float | None:
-        await self._desk.api.approach()
-        binding = self._desk.find_binding(key)
+    async def _reconcile(self, key: Key) -> float | None:
+        await self._hub.api.wait_for_turn()
+        binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._unclaimed.pop(key, None)
             await self._sweep(key)
             return None
         bound = template_of(binding)
-        kind = self._desk.catalogue.find(bound.api_version, bound.kind)
-        template = self._desk.find(kind, bound.namespace, bound.name) if kind else None
+        kind = self._hub.catalog.find(bound.api_version, bound.kind)
+        template = self._hub.find(kind, bound.namespace, bound.name) if kind else None
         if template is None:
             return None  # the binding goes too, or its kind is not propagated
         existing = self._index.of(key)
         if not existing and (wait := self._wait(key, template, binding)):
             return wait
-        steps = plan(bound, binding, template, existing)
+        steps = plan_works(bound, binding, template, existing)
         for work in steps.delete.values():
             await self._remove(work)
         for work, change in steps.change.values():
-            await self._desk.patch(resources.WORKS, work, change)
+            await self._hub.patch(resources.WORKS, work, change)
         awaited = {cluster: self._made.wait((key, cluster)) for cluster in steps.create}
         await _all_of(
             self._create(key, cluster, wanted)
@@ -86,7 +86,7 @@ class Works:
         )
         return max(awaited.values(), default=0.0) or None
 
-    def _wait(self, key: Key, template: Template, binding: ResourceBinding) -> float:
+    def _wait(self, key: Key, template: ResourceTemplate, binding: ResourceBinding) -> float:
         """Tell how long it is too early for Works: they would be written again in a moment."""
         if says_claim(template, binding):
             self._unclaimed.pop(key, None)
@@ -96,10 +96,10 @@ class Works:
 
     async def _create(self, key: Key, cluster: str, wanted: Object) -> None:
         """A cluster that is not there has no namespace; its binding is woken when it comes."""
-        there = self._desk.find(resources.CLUSTERS, "", cluster)
+        there = self._hub.find(resources.CLUSTERS, "", cluster)
         if there is None or there.metadata.deletion_timestamp is not None:
             return
-        await self._desk.api.create_object(resources.WORKS, wanted, namespace=namespace_of_works(cluster))
+        await self._hub.api.create_object(resources.WORKS, wanted, namespace=namespace_of_works(cluster))
         if cluster not in self._index.of(key):
             self._made.note((key, cluster))
 
@@ -113,14 +113,14 @@ class Works:
     async def _is_there(self, key: Key) -> bool:
         resource = resources.binding_resource(key.kind)
         try:
-            binding: ResourceBinding = await self._desk.api.get(resource, key.name, namespace=key.namespace)
+            binding: ResourceBinding = await self._hub.api.get(resource, key.name, namespace=key.namespace)
         except NotFound:
             return False
         return binding.metadata.deletion_timestamp is None
 
     async def _remove(self, work: HeldWork) -> None:
         if work.metadata.deletion_timestamp is None:
-            await self._desk.remove(resources.WORKS, work)
+            await self._hub.remove(resources.WORKS, work)
 
 
 async def _all_of(calls: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from federation.api import (
     WORK_API_VERSION,
     ObservedWorkload,
+    RebalancedWorkload,
     RebalanceResult,
     ResourceBinding,
     WorkloadRebalancer,
-    WorkloadReference,
 )
 from federation.api.bindings import kind_of
 from federation.hub import rebalance_metrics as metrics
-from federation.hub.hub import Desk, refer_to
+from federation.hub.hub import Hub, refer_to
 from federation.objects.names import Key
 from federation.propagation.binding import template_of
-from federation.rebalancing.progress import Waiting, trigger_of
+from federation.rebalancing.progress import WaitingFor, trigger_of
 from federation.rebalancing.replicas import count_moved, write_replicas
 from reberth.client.events import NORMAL
 from reberth.records import ObjectMeta
@@ -24,29 +24,29 @@ from reberth.records import ObjectMeta
 _ACTION = "Rebalancing"
 
 
-def tell_both(desk: Desk, binding: ResourceBinding, *, reason: str, note: str, kind: str = NORMAL) -> None:
+def record_on_both(hub: Hub, binding: ResourceBinding, *, reason: str, note: str, kind: str = NORMAL) -> None:
     """Say something of a binding and of the object that it binds."""
     bound = Key(WORK_API_VERSION, kind_of(binding), binding.metadata.namespace, binding.metadata.name)
     template = ObjectMeta(uid=binding.spec.resource.uid)
     for regarding in (refer_to(bound, binding.metadata), refer_to(template_of(binding), template)):
-        desk.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind)
+        hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind)
 
 
-class Reports:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._waiting: dict[str, Counter[Waiting]] = {}
+class RebalanceEvents:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._waiting: dict[str, Counter[WaitingFor]] = {}
 
     def tell_trigger(self, rebalancer: WorkloadRebalancer, binding: ResourceBinding, at: str) -> None:
         metrics.TRIGGERED.labels(metrics.BY_REBALANCER).inc()
         note = f"WorkloadRebalancer {rebalancer.metadata.name} asks for a fresh scheduling at {at}."
-        tell_both(self._desk, binding, reason="RescheduleTriggered", note=note)
+        record_on_both(self._hub, binding, reason="RescheduleTriggered", note=note)
 
     def tell(
         self,
         before: WorkloadRebalancer,
         after: WorkloadRebalancer,
-        find: Callable[[WorkloadReference], ResourceBinding | None],
+        find: Callable[[RebalancedWorkload], ResourceBinding | None],
     ) -> None:
         """Say of every workload that has just succeeded from where to where it went."""
         done = {entry.workload for entry in before.status.observed_workloads or () if _is_done(entry)}
@@ -61,12 +61,12 @@ class Reports:
         origin, to = entry.origin or (), entry.to or ()
         metrics.RESCHEDULED.inc()
         metrics.MOVED.inc(count_moved(origin, to))
-        metrics.DURATION.observe(max(0.0, self._desk.clock() - (trigger_of(entry) or 0.0)))
+        metrics.DURATION.observe(max(0.0, self._hub.clock() - (trigger_of(entry) or 0.0)))
         path = f"from {write_replicas(origin)} to {write_replicas(to)}"
         note = f"WorkloadRebalancer {rebalancer.metadata.name} had it scheduled afresh, {path}."
-        tell_both(self._desk, binding, reason="WorkloadRebalanced", note=note)
+        record_on_both(self._hub, binding, reason="WorkloadRebalanced", note=note)
 
-    def count_waiting(self, name: str, waiting: Counter[Waiting]) -> None:
+    def count_waiting(self, name: str, waiting: Counter[WaitingFor]) -> None:
         self._waiting[name] = waiting
         self._show_waiting()
 
@@ -75,8 +75,8 @@ class Reports:
         self._show_waiting()
 
     def _show_waiting(self) -> None:
-        total: Counter[Waiting] = sum(self._waiting.values(), Counter())
-        for reason in Waiting:
+        total: Counter[WaitingFor] = sum(self._waiting.values(), Counter())
+        for reason in WaitingFor:
             metrics.WAITING.labels(str(reason)).set(total[reason])
 
 

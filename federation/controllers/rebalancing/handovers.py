@@ -5,12 +5,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from federation.api import WORK_API_VERSION, ResourceBinding
-from federation.controllers.rebalancing.events import tell_both
+from federation.controllers.rebalancing.events import record_on_both
 from federation.hub import rebalance_metrics as metrics
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Desk
+from federation.hub.hub import Hub
 from federation.hub.work_index import WorkIndex
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
 from federation.propagation.aggregation import read_copies
@@ -19,32 +19,32 @@ from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.resources import Resource
 
 
-class Handovers:
-    def __init__(self, desk: Desk, index: WorkIndex, settings: QueueSettings) -> None:
-        self._desk = desk
+class HandoversController:
+    def __init__(self, hub: Hub, index: WorkIndex, settings: QueueSettings) -> None:
+        self._hub = hub
         self._index = index
-        self._queue = Queue("handovers", self._settle, settings, urgency=Urgency.PLACING)
+        self._queue = WorkQueue("handovers", self._reconcile, settings, urgency=Urgency.PLACING)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS and kept_replicas(record):
             self._queue.add(resources.key_of(resource, record))
         elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
-            binding = self._desk.find_binding(key)
+            binding = self._hub.find_binding(key)
             if binding is not None and kept_replicas(binding):
                 self._queue.add(key)
 
     async def run(self) -> None:
         await self._queue.run()
 
-    async def _settle(self, key: Key) -> float | None:
-        binding = self._desk.find_binding(key)
+    async def _reconcile(self, key: Key) -> float | None:
+        binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        verdict = judge(self._look_closely(key, binding), now=self._desk.clock())
+        verdict = judge(self._look_closely(key, binding), now=self._hub.clock())
         if isinstance(verdict, Wait):
             return verdict.seconds
         if isinstance(verdict, Ready):
-            await self._desk.patch(resources.binding_resource(key.kind), binding, let_go(binding))
+            await self._hub.patch(resources.binding_resource(key.kind), binding, let_go(binding))
             self._tell(binding, in_time=verdict.in_time)
         return None
 
@@ -64,4 +64,4 @@ class Handovers:
             note = f"New copies were not ready in time, old ones in {clusters} go all the same."
             reason, kind = "HandoverTimedOut", WARNING
         metrics.HANDED_OVER.labels(metrics.READY if in_time else metrics.TIMEOUT).inc()
-        tell_both(self._desk, binding, reason=reason, note=note, kind=kind)
+        record_on_both(self._hub, binding, reason=reason, note=note, kind=kind)

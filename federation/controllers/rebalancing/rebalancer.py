@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from federation.api import Handover, ResourceBinding, ResourceSelector, WorkloadRebalancer, WorkloadReference
-from federation.controllers.rebalancing.events import Reports
-from federation.hub.hub import Desk
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.api import Handover, RebalancedWorkload, ResourceBinding, ResourceSelector, WorkloadRebalancer
+from federation.controllers.rebalancing.events import RebalanceEvents
+from federation.hub.hub import Hub
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
-from federation.objects.merge_patch import turn
+from federation.objects.merge_patch import make_merge_patch
 from federation.objects.names import Key
 from federation.objects.template import Object
 from federation.propagation.binding import key_of_binding
@@ -56,30 +56,30 @@ class RebalancerSettings(QueueSettings, frozen=True):
     """So long at most old copies stay where a rebalancer does not say it."""
 
 
-Carrying = Callable[[Key, ResourceBinding], Object]
+DecideTriggered = Callable[[Key, ResourceBinding], Object]
 """Gives what is to be written with a wish: the clusters that it comes to, if that can be told at once."""
 
 
-def carry_nothing(_: Key, __: ResourceBinding) -> Object:
+def decide_later(_: Key, __: ResourceBinding) -> Object:
     """Leave it to somebody else to carry out the wish."""
     return {}
 
 
-class Rebalancer:
-    def __init__(self, desk: Desk, settings: RebalancerSettings, carry: Carrying = carry_nothing) -> None:
-        self._desk = desk
+class RebalancerController:
+    def __init__(self, hub: Hub, settings: RebalancerSettings, carry: DecideTriggered = decide_later) -> None:
+        self._hub = hub
         self._carry = carry
         self._settings = settings
-        self._queue = Queue("rebalancer", self._settle, settings)
+        self._queue = WorkQueue("rebalancer", self._reconcile, settings)
         self._sending = asyncio.Semaphore(settings.triggers_at_once)
-        self._reports = Reports(desk)
+        self._reports = RebalanceEvents(hub)
         self._written: dict[str, WorkloadRebalancer] = {}
         self._said_at: dict[str, float] = {}
         self._asked: dict[str, set[Key]] = defaultdict(set)
         self._awaited: dict[str, set[Key]] = {}
         self._awaiting: dict[Key, set[str]] = defaultdict(set)
 
-    def notice(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.REBALANCERS:
             self._await_bindings(record)
             self._queue.add(resources.key_of(resource, record))
@@ -107,7 +107,7 @@ class Rebalancer:
             self._awaiting[key].discard(name)
             if not self._awaiting[key]:
                 del self._awaiting[key]
-        if self._desk.find(resources.REBALANCERS, "", name) is None:
+        if self._hub.find(resources.REBALANCERS, "", name) is None:
             return
         open_entries = (
             entry.workload
@@ -120,7 +120,7 @@ class Rebalancer:
 
     def _latest(self, name: str) -> WorkloadRebalancer | None:
         """Give the object as it is known; the mirror may not have our own last word yet."""
-        mirrored, written = self._desk.find(resources.REBALANCERS, "", name), self._written.get(name)
+        mirrored, written = self._hub.find(resources.REBALANCERS, "", name), self._written.get(name)
         if mirrored is None:
             self._written.pop(name, None)
             self._said_at.pop(name, None)
@@ -130,11 +130,11 @@ class Rebalancer:
         is_newer = written and written.metadata.uid == mirrored.metadata.uid and _is_newer(written, mirrored)
         return written if is_newer else mirrored
 
-    async def _settle(self, key: Key) -> float | None:
+    async def _reconcile(self, key: Key) -> float | None:
         rebalancer = self._latest(key.name)
         if rebalancer is None or rebalancer.metadata.deletion_timestamp is not None:
             return None
-        now, limits = self._desk.clock(), self._limits(rebalancer)
+        now, limits = self._hub.clock(), self._limits(rebalancer)
         wanted = list_wanted(rebalancer, self._resolve)
         found = review(rebalancer, wanted, self._find_binding, limits=limits, now=now)
         if rest := self._rest(rebalancer, found):
@@ -161,7 +161,7 @@ class Rebalancer:
     def _limits(self, rebalancer: WorkloadRebalancer) -> Limits:
         return set_limits(rebalancer, timeout=self._settings.handover_timeout)
 
-    def _resolve(self, rebalancer: WorkloadRebalancer) -> list[WorkloadReference]:
+    def _resolve(self, rebalancer: WorkloadRebalancer) -> list[RebalancedWorkload]:
         """Find what its selectors mean at this moment."""
         try:
             return select(rebalancer.spec.workload_selectors or (), self._list_bound)
@@ -172,8 +172,8 @@ class Rebalancer:
 
     def _list_bound(self, selector: ResourceSelector) -> Listing:
         """List the objects of a kind that are propagated; others cannot be rebalanced."""
-        resource = self._desk.catalogue.find(selector.api_version, selector.kind)
-        rows = self._desk.cache.of(resource.kind).rows() if resource else ()
+        resource = self._hub.catalog.find(selector.api_version, selector.kind)
+        rows = self._hub.cache.of(resource.kind).rows() if resource else ()
         named = ((_refer(selector, row.metadata.namespace, row.metadata.name), row) for row in rows)
         return [
             (workload, row.metadata.labels or {})
@@ -181,10 +181,10 @@ class Rebalancer:
             if self._find_binding(workload) is not None
         ]
 
-    def _find_binding(self, workload: WorkloadReference) -> ResourceBinding | None:
+    def _find_binding(self, workload: RebalancedWorkload) -> ResourceBinding | None:
         """Find a workload's binding. One of the same name may belong to another group's kind."""
         key = _binding_key(workload)
-        binding = self._desk.find_binding(key)
+        binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
         api_version = binding.spec.resource.api_version
@@ -196,8 +196,8 @@ class Rebalancer:
         if found.status != rebalancer.status:
             old, new = msgspec.to_builtins(rebalancer.status), msgspec.to_builtins(found.status)
             version = rebalancer.metadata.resource_version
-            patch = {"metadata": {"resourceVersion": version}, "status": turn(old, new)}
-            written = await self._desk.patch(resources.REBALANCERS, rebalancer, patch, subresource="status")
+            patch = {"metadata": {"resourceVersion": version}, "status": make_merge_patch(old, new)}
+            written = await self._hub.patch(resources.REBALANCERS, rebalancer, patch, subresource="status")
             self._written[name] = written
             self._said_at[name] = asyncio.get_running_loop().time()
             self._await_bindings(written)
@@ -227,18 +227,18 @@ class Rebalancer:
             patch = _write_wish(
                 binding, trigger.at, limits, self._carry(key, _wish(binding, trigger.at, limits))
             )
-            await self._desk.patch(resources.binding_resource(key.kind), binding, patch)
+            await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._reports.tell_trigger(rebalancer, binding, trigger.at)
 
     async def _expire(self, rebalancer: WorkloadRebalancer) -> float | None:
         """Delete it when its time is over: as it stands on the server then, and only if it is still so."""
-        left = seconds_left(rebalancer, now=self._desk.clock())
+        left = seconds_left(rebalancer, now=self._hub.clock())
         if left != 0:
             return left
         meta = rebalancer.metadata
         try:
-            latest = await self._desk.api.get(resources.REBALANCERS, meta.name)
-            left = seconds_left(latest, now=self._desk.clock())
+            latest = await self._hub.api.get(resources.REBALANCERS, meta.name)
+            left = seconds_left(latest, now=self._hub.clock())
             if left == 0 and latest.metadata.uid == meta.uid:
                 await self._delete(latest)
         except errors.NotFound:
@@ -248,7 +248,7 @@ class Rebalancer:
     async def _delete(self, rebalancer: WorkloadRebalancer) -> None:
         meta = rebalancer.metadata
         version = meta.resource_version
-        await self._desk.api.remove_object(resources.REBALANCERS, meta.name, uid=meta.uid, version=version)
+        await self._hub.api.remove_object(resources.REBALANCERS, meta.name, uid=meta.uid, version=version)
 
 
 def _wish(binding: ResourceBinding, at: str, limits: Limits) -> ResourceBinding:
@@ -271,12 +271,12 @@ def _key(name: str) -> Key:
     return Key(resources.REBALANCERS.api_version, resources.REBALANCERS.kind.name, "", name)
 
 
-def _binding_key(workload: WorkloadReference) -> Key:
+def _binding_key(workload: RebalancedWorkload) -> Key:
     return key_of_binding(Key(workload.api_version, workload.kind, workload.namespace, workload.name))
 
 
-def _refer(selector: ResourceSelector, namespace: str, name: str) -> WorkloadReference:
-    return WorkloadReference(selector.api_version, selector.kind, name, namespace)
+def _refer(selector: ResourceSelector, namespace: str, name: str) -> RebalancedWorkload:
+    return RebalancedWorkload(selector.api_version, selector.kind, name, namespace)
 
 
 def _is_newer(one: WorkloadRebalancer, other: WorkloadRebalancer) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from federation.scheduling.unheard_clusters import UNHEARD
+from federation.scheduling.unreported_clusters import UNREPORTED_CLUSTERS
 from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy, weighted
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, SECRETS
 
@@ -40,12 +40,12 @@ async def test_a_divided_workload_is_divided_again_when_a_late_member_speaks(
     await hub.create(POLICIES, policy("web", replicaScheduling=weighted(member1=1, member2=1)))
     path = f"{BINDINGS}/web-deployment"
     alone = await eventually(hub, path, lambda one: shares(one) == {"member1": 4}, within=WITHIN)
-    assert alone["metadata"]["annotations"][UNHEARD] == "member2"
+    assert alone["metadata"]["annotations"][UNREPORTED_CLUSTERS] == "member2"
 
     kept = {"metadata": {"name": "member2"}, "data": secret["data"]}
     await hub.create(SECRETS, kept)
     both = await eventually(hub, path, lambda one: shares(one) == {"member1": 2, "member2": 2}, within=WITHIN)
-    assert UNHEARD not in both["metadata"]["annotations"]
+    assert UNREPORTED_CLUSTERS not in both["metadata"]["annotations"]
     old = both["spec"]["handover"]["clusters"]
     assert old == [{"name": "member1", "replicas": 4}]
     await eventually(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from federation.scheduling.demand import NOTE
+from federation.scheduling.demand import SCHEDULE_NOTE
 from localcluster.client import Refused
 from reberth.values.timestamp import parse_time, write_time
 from tests.live.support.hub_and_members import Place, deployment, eventually, weighted
@@ -94,7 +94,7 @@ async def lean(place: Place, name: str) -> None:
 async def tell_times(place: Place, name: str, *, trigger: float | None, last: float | None) -> None:
     """Write when it was scheduled, and then when it was asked for, as if that had been so."""
     path = binding_of(name)
-    forgotten = {"metadata": {"annotations": {NOTE: None}}, "spec": {"rescheduleTriggeredAt": None}}
+    forgotten = {"metadata": {"annotations": {SCHEDULE_NOTE: None}}, "spec": {"rescheduleTriggeredAt": None}}
     await place.hub.patch(path, forgotten)
     told = {"lastScheduledTime": None if last is None else write_time(last)}
     await place.hub.patch(f"{path}/status", {"status": told})

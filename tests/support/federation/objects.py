@@ -7,7 +7,7 @@ import msgspec
 from federation.api import Cluster, PropagationPolicy, ResourceBinding
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
-from federation.objects.template import Template, read_template
+from federation.objects.template import ResourceTemplate, read_template
 
 NOW = 1_800_000_000.0
 WEB = Key("apps/v1", "Deployment", "default", "web")
@@ -17,14 +17,16 @@ def meta(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "7", **more}
 
 
-def template(name: str = "web", *, replicas: int | None = 3, status: Any = None, **more: Any) -> Template:
+def template(
+    name: str = "web", *, replicas: int | None = 3, status: Any = None, **more: Any
+) -> ResourceTemplate:
     pod = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]}}
     spec = {"template": pod} if replicas is None else {"replicas": replicas, "template": pod}
     wire = {"metadata": meta(name, **more), "spec": spec}
     return as_template(wire | ({"status": status} if status else {}))
 
 
-def as_template(wire: dict[str, Any]) -> Template:
+def as_template(wire: dict[str, Any]) -> ResourceTemplate:
     return read_template(msgspec.json.encode(wire))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from federation.api import ObservedWorkload, ResourceBinding, WorkloadRebalancer, WorkloadReference
+from federation.api import ObservedWorkload, RebalancedWorkload, ResourceBinding, WorkloadRebalancer
 from federation.rebalancing.review import Limits, Review, review
 from reberth.values.timestamp import parse_time, write_time
 from tests.support.federation.clusters import binding
@@ -19,8 +19,8 @@ def at(seconds: float) -> str:
     return write_time(T + seconds)
 
 
-def workload(name: str) -> WorkloadReference:
-    return WorkloadReference("apps/v1", "Deployment", name, "default")
+def workload(name: str) -> RebalancedWorkload:
+    return RebalancedWorkload("apps/v1", "Deployment", name, "default")
 
 
 def entry(name: str, **given: Any) -> ObservedWorkload:

@@ -8,7 +8,7 @@ from hypothesis import example as given_too
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.admission.review import ReviewError, answer_completing, answer_looking, read, write
+from federation.admission.review import ReviewError, answer_defaulting, answer_validating, read, write
 from tests.support.builders import Object
 from tests.support.federation.crds import EXAMPLES, example, failing_over, name_of, patched
 from tests.support.federation.reviews import UID, response, review
@@ -18,11 +18,11 @@ NOW = 1_795_003_200.0
 
 
 def complete(asked: Object) -> Object:
-    return response(write(answer_completing(read(json.dumps(asked).encode()), identity=ID, now=NOW)))
+    return response(write(answer_defaulting(read(json.dumps(asked).encode()), identity=ID, now=NOW)))
 
 
 def look(asked: Object) -> Object:
-    return response(write(answer_looking(read(json.dumps(asked).encode()))))
+    return response(write(answer_validating(read(json.dumps(asked).encode()))))
 
 
 def test_a_policy_is_completed() -> None:
@@ -207,8 +207,8 @@ def answer_or_reason(body: bytes) -> None:
     except ReviewError as error:
         said = str(error)
     else:
-        response(write(answer_completing(asked, identity=ID, now=NOW)))
-        said = str(response(write(answer_looking(asked))))
+        response(write(answer_defaulting(asked, identity=ID, now=NOW)))
+        said = str(response(write(answer_validating(asked))))
     assert said
 
 

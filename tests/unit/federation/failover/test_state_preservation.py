@@ -9,7 +9,7 @@ from federation.api import ResourceBinding
 from federation.api.paths import read_path
 from federation.failover.eviction_tasks import begin
 from federation.failover.state_preservation import PRESERVED, read_state, take_along
-from federation.propagation.works import plan
+from federation.propagation.works import plan_works
 from tests.support.federation.objects import WEB, binding, given, template, work
 
 STATUS = {
@@ -88,12 +88,12 @@ def left(**more: Any) -> ResourceBinding:
 
 
 def test_the_substitute_has_it_as_labels_and_keeps_them() -> None:
-    made = plan(WEB, left(), template(), {}).create["m2"]
+    made = plan_works(WEB, left(), template(), {}).create["m2"]
     labels = made["spec"]["workload"]["manifests"][0]["metadata"]["labels"]
     assert labels["a"] == "2"
     assert made["metadata"]["annotations"][PRESERVED] == '{"a":"2"}'
     later = binding(clusters=given(m2=2))
-    assert not plan(WEB, later, template(), {"m2": work(made)}).change
+    assert not plan_works(WEB, later, template(), {"m2": work(made)}).change
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_the_substitute_has_it_as_labels_and_keeps_them() -> None:
 )
 def test_others_get_nothing(other: ResourceBinding) -> None:
     assert take_along(other, "m2", None) == {}
-    made = plan(WEB, other, template(), {}).create["m2"]
+    made = plan_works(WEB, other, template(), {}).create["m2"]
     assert PRESERVED not in made["metadata"]["annotations"]
 
 
 def test_what_somebody_else_wrote_is_no_state() -> None:
-    made = plan(WEB, left(), template(), {}).create["m2"]
+    made = plan_works(WEB, left(), template(), {}).create["m2"]
     made["metadata"]["annotations"][PRESERVED] = "odd"
     assert take_along(left(), "m2", work(made)) == {}

@@ -4,20 +4,20 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from federation.hub.call_priority import URGENCY, Turns, Urgency
+from federation.hub.call_priority import URGENCY, CallPriority, Urgency
 
 pytestmark = pytest.mark.looptime
 
 
-def turns(*, rate: float = 1, burst: int = 1, at_once: int = 100, patience: float = 1000) -> Turns:
+def turns(*, rate: float = 1, burst: int = 1, at_once: int = 100, patience: float = 1000) -> CallPriority:
     clock = asyncio.get_running_loop().time
-    return Turns(rate=rate, burst=burst, clock=clock, at_once=at_once, patience=patience)
+    return CallPriority(rate=rate, burst=burst, clock=clock, at_once=at_once, patience=patience)
 
 
 class Crowd:
     """Callers by name, and when each of them had its turn."""
 
-    def __init__(self, made: Turns, *, lasting: float = 0) -> None:
+    def __init__(self, made: CallPriority, *, lasting: float = 0) -> None:
         self.served: list[tuple[float, str]] = []
         self._turns = made
         self._lasting = lasting
@@ -88,9 +88,9 @@ async def test_an_approach_takes_nothing() -> None:
     made = turns()
     crowd = Crowd(made)
     for _ in range(3):
-        await made.approach()
+        await made.wait_for_turn()
     async with crowd.calling(("a", Urgency.PLACING)):
         pass
     assert crowd.served == [(0, "a")]
     async with asyncio.timeout(1.5):
-        await made.approach()
+        await made.wait_for_turn()

@@ -3,40 +3,42 @@ from typing import cast
 
 import pytest
 
-from federation.hub.kind_catalog import Catalogue
+from federation.hub.kind_catalog import KindCatalog
 from federation.objects import resources
 from federation.objects.resources import can_be_propagated
-from federation.objects.template import Template
+from federation.objects.template import ResourceTemplate
 from reberth.cluster.kinds import plain
 from reberth.cluster.resources import Resource
 
 pytestmark = pytest.mark.looptime
-BERTHS = cast("Resource[Template]", Resource(plain("Berth", Template, "example.com"), "berths"))
+BERTHS = cast(
+    "Resource[ResourceTemplate]", Resource(plain("Berth", ResourceTemplate, "example.com"), "berths")
+)
 
 
 async def test_a_kind_that_is_not_known_is_asked_for_until_it_is_learned() -> None:
     asked: list[tuple[str, str]] = []
-    catalogue = Catalogue()
-    assert catalogue.find("example.com/v1", "Berth") is None
-    catalogue.when_asked(lambda *what: asked.append(what))
-    assert catalogue.find("example.com/v1", "Berth") is None
-    assert catalogue.find("apps/v1", "Deployment") is resources.TEMPLATES[0]
-    catalogue.learn(BERTHS)
-    catalogue.learn(BERTHS)
-    assert catalogue.find("example.com/v1", "Berth") is BERTHS
-    assert catalogue.of(BERTHS.kind) is BERTHS
-    assert catalogue.learned == (BERTHS,)
+    catalog = KindCatalog()
+    assert catalog.find("example.com/v1", "Berth") is None
+    catalog.when_asked(lambda *what: asked.append(what))
+    assert catalog.find("example.com/v1", "Berth") is None
+    assert catalog.find("apps/v1", "Deployment") is resources.TEMPLATES[0]
+    catalog.learn(BERTHS)
+    catalog.learn(BERTHS)
+    assert catalog.find("example.com/v1", "Berth") is BERTHS
+    assert catalog.of(BERTHS.kind) is BERTHS
+    assert catalog.learned == (BERTHS,)
     assert asked == [("example.com/v1", "Berth")]
 
 
 async def test_who_waits_for_more_kinds_is_woken() -> None:
-    catalogue = Catalogue()
-    waiting = asyncio.create_task(catalogue.grown(beyond=0))
+    catalog = KindCatalog()
+    waiting = asyncio.create_task(catalog.grown(beyond=0))
     await asyncio.sleep(1)
     assert not waiting.done()
-    catalogue.learn(BERTHS)
+    catalog.learn(BERTHS)
     await asyncio.wait_for(waiting, 1)
-    await asyncio.wait_for(catalogue.grown(beyond=0), 1)
+    await asyncio.wait_for(catalog.grown(beyond=0), 1)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ async def test_what_is_of_the_federation_itself_is_no_workload(
 ) -> None:
     assert can_be_propagated(api_version, kind) is wanted
     asked: list[tuple[str, str]] = []
-    catalogue = Catalogue()
-    catalogue.when_asked(lambda *what: asked.append(what))
-    catalogue.find(api_version, kind)
+    catalog = KindCatalog()
+    catalog.when_asked(lambda *what: asked.append(what))
+    catalog.find(api_version, kind)
     assert bool(asked) is wanted

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from federation.hub.workqueue import Queue, QueueSettings
+from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects.names import Key
 from reberth.client.lease import LeaseLost
 from reberth.records import ObjectMeta
@@ -38,7 +38,7 @@ class Work:
 
 
 @asynccontextmanager
-async def running(queue: Queue) -> AsyncIterator[None]:
+async def running(queue: WorkQueue) -> AsyncIterator[None]:
     task = asyncio.create_task(queue.run())
     try:
         yield
@@ -47,9 +47,9 @@ async def running(queue: Queue) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-def queue_of(work: Work, *, workers: int = 1, rank: Callable[[Key], int] = lambda _: 0) -> Queue:
+def queue_of(work: Work, *, workers: int = 1, rank: Callable[[Key], int] = lambda _: 0) -> WorkQueue:
     settings = QueueSettings(workers=workers, first_pause=Duration(1), longest_pause=Duration(4))
-    return Queue("test", work.settle, settings, rank=rank)
+    return WorkQueue("test", work.settle, settings, rank=rank)
 
 
 async def test_a_key_that_waits_is_there_once_and_the_most_urgent_is_first() -> None:

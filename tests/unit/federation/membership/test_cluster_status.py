@@ -5,22 +5,22 @@ import pytest
 
 from federation.api import Cluster
 from federation.membership.cluster_status import (
-    Sighting,
-    Survey,
+    ClusterReport,
+    ProbeResult,
+    change_ready_condition,
     change_status,
-    judge,
     list_resources,
-    sum_up,
+    sum_resources,
 )
 from reberth.cluster.rows import make_node_row, make_pod_row
 from reberth.cluster.templates import Templates
 from reberth.records import Node, Pod
 from tests.support.federation.objects import NOW, cluster
 
-GOOD = Sighting("ClusterReady", "", since=0)
-AWAY = Sighting("ClusterNotReachable", "cannot connect", since=0)
-SICK = Sighting("ClusterNotReady", "etcd failed", since=0)
-SHUT = Sighting("StatusCollectionFailed", "data.token: is missing", since=0)
+GOOD = ProbeResult("ClusterReady", "", since=0)
+AWAY = ProbeResult("ClusterNotReachable", "cannot connect", since=0)
+SICK = ProbeResult("ClusterNotReady", "etcd failed", since=0)
+SHUT = ProbeResult("StatusCollectionFailed", "data.token: is missing", since=0)
 
 
 def node(name: str, *, ready: str = "True", **spec: Any) -> Any:
@@ -45,7 +45,7 @@ def pod(name: str, node: str | None = None, *, phase: str = "Running") -> Any:
 def test_room_is_what_ready_nodes_have_and_their_pods_take() -> None:
     nodes = [node("n1"), node("n2", ready="False"), node("n3", unschedulable=True)]
     pods = [pod("a", "n1"), pod("b", "n2"), pod("c"), pod("d", "n1", phase="Succeeded")]
-    found = sum_up(nodes, pods)
+    found = sum_resources(nodes, pods)
     assert found["nodeSummary"] == {"totalNum": 3, "readyNum": 1}
     assert found["resourceSummary"] == {
         "allocatable": {"cpu": "4", "example.com/gpu": "2", "memory": "8Gi", "pods": "110"},
@@ -55,7 +55,7 @@ def test_room_is_what_ready_nodes_have_and_their_pods_take() -> None:
 
 
 def test_without_nodes_there_is_no_room() -> None:
-    assert sum_up([], []) == {"resourceSummary": {}, "nodeSummary": {"totalNum": 0, "readyNum": 0}}
+    assert sum_resources([], []) == {"resourceSummary": {}, "nodeSummary": {"totalNum": 0, "readyNum": 0}}
 
 
 @pytest.mark.parametrize(
@@ -67,49 +67,53 @@ def test_without_nodes_there_is_no_room() -> None:
         (SHUT, "False", "StatusCollectionFailed"),
     ],
 )
-def test_the_first_sighting_counts_at_once(sighting: Sighting, status: str, reason: str) -> None:
-    conditions = judge(cluster(), sighting, is_lasting=False, now=NOW)
+def test_the_first_sighting_counts_at_once(sighting: ProbeResult, status: str, reason: str) -> None:
+    conditions = change_ready_condition(cluster(), sighting, is_lasting=False, now=NOW)
     assert conditions is not None
     assert (conditions[0]["status"], conditions[0]["reason"]) == (status, reason)
     assert sighting.message in conditions[0]["message"]
 
 
-def judged(sighting: Sighting) -> Cluster:
-    return cluster(status={"conditions": judge(cluster(), sighting, is_lasting=True, now=NOW)})
+def judged(sighting: ProbeResult) -> Cluster:
+    return cluster(
+        status={"conditions": change_ready_condition(cluster(), sighting, is_lasting=True, now=NOW)}
+    )
 
 
 def test_a_change_of_mind_needs_a_sighting_that_lasts() -> None:
     was_good = judged(GOOD)
-    assert judge(was_good, GOOD, is_lasting=True, now=NOW + 9) is None
-    assert judge(was_good, AWAY, is_lasting=False, now=NOW + 9) is None
-    conditions = judge(was_good, AWAY, is_lasting=True, now=NOW + 9)
+    assert change_ready_condition(was_good, GOOD, is_lasting=True, now=NOW + 9) is None
+    assert change_ready_condition(was_good, AWAY, is_lasting=False, now=NOW + 9) is None
+    conditions = change_ready_condition(was_good, AWAY, is_lasting=True, now=NOW + 9)
     assert conditions is not None
     assert conditions[0]["lastTransitionTime"] == "2027-01-15T08:00:09Z"
 
 
 def test_another_reason_for_the_same_is_told_at_once() -> None:
-    conditions = judge(judged(AWAY), SICK, is_lasting=False, now=NOW)
+    conditions = change_ready_condition(judged(AWAY), SICK, is_lasting=False, now=NOW)
     assert conditions is not None
     assert conditions[0]["message"] == "etcd failed"
 
 
 def test_only_what_is_new_is_written() -> None:
-    survey = Survey(
-        "v1.36.3", [{"groupVersion": "v1", "resources": []}], sum_up([node("n1")], [pod("a", "n1")])
+    survey = ClusterReport(
+        "v1.36.3", [{"groupVersion": "v1", "resources": []}], sum_resources([node("n1")], [pod("a", "n1")])
     )
     change = change_status(cluster(), survey, None)
     assert change is not None
     assert set(change["status"]) == {"kubernetesVersion", "apiEnablements", "nodeSummary", "resourceSummary"}
     after = cluster(status=change["status"])
     assert change_status(after, survey, None) is None
-    assert change_status(after, Survey(), None) is None
+    assert change_status(after, ClusterReport(), None) is None
 
 
 def test_what_a_member_offers_no_longer_is_taken_away() -> None:
-    before = Survey(room=sum_up([node("n1")], [pod("a", "n1")]))
+    before = ClusterReport(room=sum_resources([node("n1")], [pod("a", "n1")]))
     change = change_status(cluster(), before, None)
     assert change is not None
-    after = change_status(cluster(status=change["status"]), Survey(room=sum_up([node("n1")], [])), None)
+    after = change_status(
+        cluster(status=change["status"]), ClusterReport(room=sum_resources([node("n1")], [])), None
+    )
     assert after is not None
     assert after["status"] == {"resourceSummary": {"allocated": None}}
 

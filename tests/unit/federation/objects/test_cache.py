@@ -1,12 +1,12 @@
 from typing import Any, cast
 
-from federation.hub.hub import Desk
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key, binding_of
 from federation.objects.resources import TEMPLATES, WORKS
-from federation.objects.template import Template
+from federation.objects.template import ResourceTemplate
 from federation.propagation.works import write_work
 from reberth.client.events import Recorder
 from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED
@@ -18,13 +18,13 @@ KIND = TEMPLATES[0].kind
 KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
 
 
-def one(name: str, version: int, **more: Any) -> Template:
-    return Template(ObjectMeta(name, "default", uid=name, resource_version=str(version), **more))
+def one(name: str, version: int, **more: Any) -> ResourceTemplate:
+    return ResourceTemplate(ObjectMeta(name, "default", uid=name, resource_version=str(version), **more))
 
 
-def cache() -> tuple[NoticingCache, list[tuple[str, str]]]:
+def cache() -> tuple[NotifyingCache, list[tuple[str, str]]]:
     heard: list[tuple[str, str]] = []
-    made = NoticingCache(
+    made = NotifyingCache(
         lambda _, record: heard.append((record.metadata.name, record.metadata.resource_version)),
         version=(1, 36),
     )
@@ -66,8 +66,8 @@ def test_nodes_are_counted_not_told() -> None:
 
 
 def test_the_works_of_a_binding_are_found_by_what_they_say() -> None:
-    made = NoticingCache(lambda _, record: index.notice(WORKS, record), version=(1, 36))
-    index = WorkIndex(Desk(cast("ObjectApi", None), made, cast("Recorder", None), lambda: NOW))
+    made = NotifyingCache(lambda _, record: index.on_change(WORKS, record), version=(1, 36))
+    index = WorkIndex(Hub(cast("ObjectApi", None), made, cast("Recorder", None), lambda: NOW))
     held = work(write_work(WEB, binding(), template(), "m1", 1))
     assert index.of(KEY) == {}
     made.apply(WORKS.kind, ADDED, held)

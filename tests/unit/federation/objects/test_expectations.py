@@ -1,9 +1,9 @@
-from federation.objects.expectations import Awaited
+from federation.objects.expectations import Expectations
 
 
 def test_what_was_made_is_awaited_until_it_is_seen_or_some_time_has_passed() -> None:
     now = [100.0]
-    awaited = Awaited(lambda: now[0])
+    awaited = Expectations(lambda: now[0])
     assert awaited.wait("a") == 0
     awaited.note("a")
     awaited.note("b")

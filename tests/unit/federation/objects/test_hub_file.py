@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from federation.objects.hub_file import Hub
+from federation.objects.hub_file import HubFile
 
 CLUSTER = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"}}
 BINDING = {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web"}}
 
 
-def read(*objects: dict[str, Any]) -> Hub:
-    return Hub([json.dumps(each).encode() for each in objects])
+def read(*objects: dict[str, Any]) -> HubFile:
+    return HubFile([json.dumps(each).encode() for each in objects])
 
 
 def test_lists_are_opened_and_may_name_the_kind_of_their_items() -> None:

@@ -3,7 +3,7 @@ import json
 import msgspec
 import pytest
 
-from federation.objects.template import Template, TemplateReader, read_parts, read_template
+from federation.objects.template import ResourceTemplate, ResourceTemplateReader, read_parts, read_template
 from reberth.protocol.response import BadObject, Line
 from reberth.values.errors import Unreadable
 
@@ -26,18 +26,18 @@ def test_every_part_is_kept_whatever_the_kind() -> None:
 
 
 def test_objects_pages_and_lines_are_read_alike() -> None:
-    reader = TemplateReader()
+    reader = ResourceTemplateReader()
     whole = json.dumps(WIRE).encode()
     assert reader.read("get", whole) == read_template(whole)
     page = reader.read_page("list", json.dumps({"items": [WIRE, {"metadata": 3}]}).encode())
     assert page.objects == [read_template(whole)]
-    assert [type(each) for each in page.found] == [Template, BadObject]
+    assert [type(each) for each in page.found] == [ResourceTemplate, BadObject]
     line = reader.read_line("watch", json.dumps({"type": "ADDED", "object": WIRE}).encode())
     assert line == Line("ADDED", read_template(whole))
 
 
 def test_what_cannot_be_read_is_named_and_spoils_nothing_else() -> None:
-    reader = TemplateReader()
+    reader = ResourceTemplateReader()
     line = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "odd", "labels": 3}}}).encode()
     assert isinstance(reader.read_line("watch", line), BadObject)
     with pytest.raises(Unreadable):

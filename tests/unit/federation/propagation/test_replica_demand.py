@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from federation.objects.names import Key
-from federation.propagation.replica_demand import read_demand
+from federation.propagation.replica_demand import read_replica_demand
 from tests.support.federation.objects import as_template
 
 POD: Any = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]}
@@ -24,7 +24,7 @@ def test_replicas_are_read_where_the_kind_has_them(
     api_version: str, kind: str, spec: Any, replicas: int
 ) -> None:
     wire = {"metadata": {"name": "a"}, "spec": spec}
-    found = read_demand(Key(api_version, kind, "default", "a"), as_template(wire))
+    found = read_replica_demand(Key(api_version, kind, "default", "a"), as_template(wire))
     assert found.replicas == replicas
     assert found.requirements is not None
     assert found.requirements.resource_request == {"cpu": "100m"}
@@ -41,4 +41,4 @@ def test_replicas_are_read_where_the_kind_has_them(
 )
 def test_what_has_no_replicas_is_not_divided(api_version: str, kind: str, wire: Any) -> None:
     template = as_template({"metadata": {"name": "a"}, **wire})
-    assert read_demand(Key(api_version, kind, "default", "a"), template) == (0, None)
+    assert read_replica_demand(Key(api_version, kind, "default", "a"), template) == (0, None)

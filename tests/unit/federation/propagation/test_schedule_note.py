@@ -10,7 +10,7 @@ from federation.objects.template import Object
 from federation.propagation.schedule_note import recall, resume
 from federation.propagation.schedule_result import change_clusters, change_status, list_events
 from federation.scheduling import Fleet, decide
-from federation.scheduling.demand import NOTE
+from federation.scheduling.demand import SCHEDULE_NOTE
 from tests.support.federation.objects import NOW, binding, cluster
 
 APIS = {
@@ -88,7 +88,9 @@ def test_a_wish_that_was_carried_out_is_not_carried_out_again() -> None:
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"time": "yesterday"}', '{"affinityName": "a"}'])
 def test_a_note_that_is_none_says_nothing(note: str) -> None:
     left = half_written()
-    odd = merged(left, {"metadata": {**msgspec.to_builtins(left.metadata), "annotations": {NOTE: note}}})
+    odd = merged(
+        left, {"metadata": {**msgspec.to_builtins(left.metadata), "annotations": {SCHEDULE_NOTE: note}}}
+    )
     assert recall(odd) is odd
 
 

@@ -14,7 +14,7 @@ from federation.propagation.schedule_result import (
     write_placement,
 )
 from federation.scheduling import Decision, Fleet, decide
-from federation.scheduling.demand import NOTE
+from federation.scheduling.demand import SCHEDULE_NOTE
 from tests.support.federation.objects import NOW, binding, cluster, given
 
 APIS = {
@@ -51,7 +51,7 @@ def test_a_success_is_written_once_and_told_once() -> None:
     assert clusters == {
         "metadata": {
             "resourceVersion": "7",
-            "annotations": {APPLIED_PLACEMENT: "{}", NOTE: '{"time":"2027-01-15T08:00:00Z"}'},
+            "annotations": {APPLIED_PLACEMENT: "{}", SCHEDULE_NOTE: '{"time":"2027-01-15T08:00:00Z"}'},
         },
         "spec": {"clusters": given(m1=3, m2=3)},
     }

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, Template
+from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
-    Written,
+    AppliedManifest,
     change_status,
     digest,
     explain,
@@ -38,7 +38,7 @@ def sent(one: HeldWork) -> Object:
     return manifest
 
 
-def found(one: HeldWork, *, generation: int = 4, **status: Any) -> Template:
+def found(one: HeldWork, *, generation: int = 4, **status: Any) -> ResourceTemplate:
     """What the member has made of it."""
     manifest = sent(one)
     given = {"uid": "there", "generation": generation, "resourceVersion": "8"}
@@ -66,14 +66,14 @@ def test_a_work_that_holds_no_object_has_nothing_to_send(manifests: Any) -> None
 def test_the_object_of_somebody_else_is_taken_over_only_by_wish(
     policy: str, labels: Any, *, is_refused: bool
 ) -> None:
-    there = Template(ObjectMeta("web", labels=labels))
+    there = ResourceTemplate(ObjectMeta("web", labels=labels))
     assert bool(find_conflict(sent(made(conflict=policy)), there)) is is_refused
     assert find_conflict(sent(made(conflict=policy)), None) is None
 
 
 def test_what_stands_as_it_was_written_is_not_sent_again() -> None:
     manifest, there = sent(made()), found(made())
-    written = Written(digest(manifest), "there", mark_of(there.metadata))
+    written = AppliedManifest(digest(manifest), "there", mark_of(there.metadata))
     assert is_as_written(written, manifest, there)
     assert not is_as_written(None, manifest, there)
     assert not is_as_written(written, manifest, None)
@@ -101,7 +101,7 @@ def test_replicas_that_are_let_go_are_held_by_somebody_first() -> None:
     manifest = sent(made())
     manifest["metadata"]["labels"][RETAIN] = "true"
     assert hold_replicas(manifest, None) is None
-    assert hold_replicas(manifest, Template(ObjectMeta("web"))) is None
+    assert hold_replicas(manifest, ResourceTemplate(ObjectMeta("web"))) is None
     held = hold_replicas(manifest, found(made()))
     assert held is not None
     assert held["metadata"] == {"name": "web", "namespace": "default"}
@@ -169,7 +169,7 @@ def test_a_trouble_is_told_and_what_is_gone_has_no_status() -> None:
     assert (condition["status"], condition["message"]) == ("False", "no such kind")
 
 
-def change_of(there: Template) -> Any:
+def change_of(there: ResourceTemplate) -> Any:
     change = change_status(made(), WEB, "deployments", there, None, now=NOW)
     assert change is not None
     return change["status"]

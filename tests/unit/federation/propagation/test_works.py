@@ -7,7 +7,7 @@ import pytest
 from federation.api import ResourceBinding
 from federation.objects.names import cluster_of_works, name_work
 from federation.objects.resources import HeldWork
-from federation.propagation.works import change_work, plan, read_manifests, targets_of, write_work
+from federation.propagation.works import change_work, plan_works, read_manifests, targets_of, write_work
 from tests.support.federation.objects import WEB, as_template, binding, given, template, work
 
 
@@ -16,7 +16,7 @@ def made(one: ResourceBinding, name: str, replicas: int) -> HeldWork:
 
 
 def steps(one: ResourceBinding, existing: Mapping[str, HeldWork]) -> tuple[set[str], set[str], set[str]]:
-    found = plan(WEB, one, template(), existing)
+    found = plan_works(WEB, one, template(), existing)
     return set(found.create), set(found.change), set(found.delete)
 
 
@@ -26,7 +26,7 @@ def task(name: str, mode: str) -> dict[str, Any]:
 
 def test_each_cluster_gets_its_share() -> None:
     one = binding(clusters=given(m1=2, m2=1))
-    found = plan(WEB, one, template(), {})
+    found = plan_works(WEB, one, template(), {})
     shares = {
         name: each["spec"]["workload"]["manifests"][0]["spec"]["replicas"]
         for name, each in found.create.items()
@@ -46,7 +46,7 @@ def test_a_new_share_changes_the_work_and_a_lost_cluster_deletes_it() -> None:
     one = binding(clusters=given(m1=3))
     existing = {"m1": made(one, "m1", 2), "m2": made(one, "m2", 1)}
     assert steps(one, existing) == (set(), {"m1"}, {"m2"})
-    _, change = plan(WEB, one, template(), existing).change["m1"]
+    _, change = plan_works(WEB, one, template(), existing).change["m1"]
     assert change["metadata"] == {"resourceVersion": "9"}
     assert set(change["spec"]) == {"workload"}
 
@@ -107,7 +107,7 @@ def test_a_divided_job_has_its_completions_divided_too() -> None:
     clusters = given(m1=2, m2=1)
     for placement, wanted in (({"replicaScheduling": {}}, [(2, 5), (1, 2)]), ({}, [(2, 7), (1, 7)])):
         one = binding(clusters=clusters, placement=placement)
-        made = plan(key, one, job, {}).create.values()
+        made = plan_works(key, one, job, {}).create.values()
         specs = [each["spec"]["workload"]["manifests"][0]["spec"] for each in made]
         assert [(each["parallelism"], each["completions"]) for each in specs] == wanted
 

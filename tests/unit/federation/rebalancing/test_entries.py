@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.api import ObservedWorkload, ResourceSelector, WorkloadReference
+from federation.api import ObservedWorkload, RebalancedWorkload, ResourceSelector
 from federation.rebalancing.entries import Listing, merge, order, select
 from reberth.records import LabelSelector
 from tests.support.federation.rebalancers import entry, workload
@@ -13,8 +13,8 @@ NAMES = st.lists(st.sampled_from(["web", "web-1", "web.a", "a/b", "Web"]), max_s
 
 def test_entries_are_sorted_by_all_their_parts_joined_with_slashes() -> None:
     """A name with a dash or a dot sorts differently if the parts are joined with spaces."""
-    role = WorkloadReference("rbac.authorization.k8s.io/v1", "ClusterRole", "demo-role")
-    spaced = [WorkloadReference("apps/v1", "Deployment", "a", space) for space in ("x", "x-1")]
+    role = RebalancedWorkload("rbac.authorization.k8s.io/v1", "ClusterRole", "demo-role")
+    spaced = [RebalancedWorkload("apps/v1", "Deployment", "a", space) for space in ("x", "x-1")]
     found = merge([role, *spaced, workload("demo-deploy-2"), workload("demo-deploy-1")], ())
     assert [each.workload.name for each in found] == ["demo-deploy-1", "demo-deploy-2", "a", "a", "demo-role"]
     assert [each.workload.namespace for each in found][2:4] == ["x-1", "x"]
@@ -37,7 +37,7 @@ def test_everybody_wanted_is_there_once_and_only_who_succeeded_stays_besides(
 LISTED: Listing = (
     (workload("web"), {"tier": "front"}),
     (workload("shop"), {"tier": "back"}),
-    (WorkloadReference("apps/v1", "Deployment", "web", "other"), {"tier": "front"}),
+    (RebalancedWorkload("apps/v1", "Deployment", "web", "other"), {"tier": "front"}),
 )
 
 

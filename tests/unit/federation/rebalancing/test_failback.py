@@ -6,10 +6,10 @@ import pytest
 
 from federation.api import FailbackStatus, ResourceBinding
 from federation.rebalancing.failback import (
-    Note,
-    Return,
-    Stay,
-    consider,
+    NoAction,
+    RecordGroup,
+    TriggerFailback,
+    decide_failback,
     find_home,
     is_returning,
     wants_failback,
@@ -65,22 +65,26 @@ def test_home_is_an_earlier_group_with_room_for_all(
 @pytest.mark.parametrize(
     ("one", "fleet", "step"),
     [
-        (away(), ALL, Note(FailbackStatus("first", at(0)))),
-        (away(noted=("first", -59)), ALL, Stay(1)),
-        (away(noted=("first", -60)), ALL, Return("first")),
-        (away("third", noted=("second", -900)), ALL, Note(FailbackStatus("first", at(0)))),
-        (away(noted=("first", -900)), ALL[1:], Note(None)),
-        (away("first", noted=("first", -900)), ALL, Note(None)),
-        (away(), ALL[1:], Stay()),
-        (away(failover={}), ALL, Stay()),
-        (away(noted=("first", -900), trigger=-1), ALL, Stay()),
-        (away(noted=("first", -900), handover={"clusters": [{"name": "m1", "replicas": 3}]}), ALL, Stay()),
+        (away(), ALL, RecordGroup(FailbackStatus("first", at(0)))),
+        (away(noted=("first", -59)), ALL, NoAction(1)),
+        (away(noted=("first", -60)), ALL, TriggerFailback("first")),
+        (away("third", noted=("second", -900)), ALL, RecordGroup(FailbackStatus("first", at(0)))),
+        (away(noted=("first", -900)), ALL[1:], RecordGroup(None)),
+        (away("first", noted=("first", -900)), ALL, RecordGroup(None)),
+        (away(), ALL[1:], NoAction()),
+        (away(failover={}), ALL, NoAction()),
+        (away(noted=("first", -900), trigger=-1), ALL, NoAction()),
+        (
+            away(noted=("first", -900), handover={"clusters": [{"name": "m1", "replicas": 3}]}),
+            ALL,
+            NoAction(),
+        ),
     ],
 )
 def test_it_returns_when_home_has_been_able_for_a_while(
     one: ResourceBinding, fleet: list[Any], step: object
 ) -> None:
-    assert consider(one, Fleet(fleet), now=T) == step
+    assert decide_failback(one, Fleet(fleet), now=T) == step
 
 
 def test_who_has_never_been_scheduled_has_no_home() -> None:

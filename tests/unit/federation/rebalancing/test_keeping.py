@@ -4,20 +4,20 @@ from typing import Any
 
 from federation.api import ResourceBinding
 from federation.propagation.schedule_result import change_clusters
-from federation.propagation.works import plan, read_manifests
+from federation.propagation.works import plan_works, read_manifests
 from tests.support.federation.clusters import DYNAMIC, decided, rooms, wished
 from tests.support.federation.objects import WEB, binding, given, template, work
 
 
 def existing(*clusters: str) -> dict[str, Any]:
-    made = plan(WEB, binding(clusters=given(**dict.fromkeys(clusters, 3))), template(), {}).create
+    made = plan_works(WEB, binding(clusters=given(**dict.fromkeys(clusters, 3))), template(), {}).create
     return {name: work(one) for name, one in made.items()}
 
 
 def replicas(one: ResourceBinding, *clusters: str) -> tuple[dict[str, int], set[str]]:
     """How many replicas each Work is to have that stands or is made, and which Works go."""
     there = existing(*clusters)
-    steps = plan(WEB, one, template(), there)
+    steps = plan_works(WEB, one, template(), there)
     found = {name: read_manifests(each)[0] for name, each in there.items() if name not in steps.delete}
     found |= {name: each["spec"]["workload"]["manifests"][0] for name, each in steps.create.items()}
     found |= {name: change["spec"]["workload"]["manifests"][0] for name, (_, change) in steps.change.items()}

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from federation.api import ResourceBinding, ResourceSelector, WorkloadRebalancer
-from federation.rebalancing.progress import Waiting
+from federation.rebalancing.progress import WaitingFor
 from federation.rebalancing.review import Limits, Review, list_wanted, set_limits
 from tests.support.federation.rebalancers import (
     HOUR,
@@ -54,7 +54,7 @@ def test_it_has_not_succeeded_before_the_scheduler_has_been_there() -> None:
     first = look(one, {"a": bound({"m1": 3}, last=-HOUR)})
     waiting = look(seen(one, first), {"a": bound({"m1": 3}, trigger=0, last=-HOUR)})
     assert results(waiting) == {"a": None}
-    assert waiting.waiting == {Waiting.SCHEDULER: 1}
+    assert waiting.waiting == {WaitingFor.SCHEDULER: 1}
     assert not waiting.triggers
 
 
@@ -71,7 +71,7 @@ def test_r_06_who_is_named_twice_is_one() -> None:
 
 def test_r_08_b_who_was_not_found_is_asked_for_when_it_comes() -> None:
     one = rebalancer("a", entries=(entry("a", **MISSING),))
-    assert look(one, {}).waiting == {Waiting.BINDING: 1}
+    assert look(one, {}).waiting == {WaitingFor.BINDING: 1}
     assert "as soon as" in ((look(one, {}).status.observed_workloads or ())[0].message or "")
     found = look(one, {"a": bound({"m1": 1}, last=50)}, now=60)
     assert results(found) == {"a": None}
@@ -123,7 +123,7 @@ def test_it_is_said_from_where_to_where_and_health_comes_when_it_comes() -> None
     assert [(each.name, each.replicas) for each in told.origin or ()] == [("m2", 4)]
     assert [(each.name, each.replicas) for each in told.to or ()] == [("m1", 2), ("m2", 2)]
     assert (told.result, told.health) == ("Successful", "Progressing")
-    assert found.waiting == {Waiting.HEALTH: 1}
+    assert found.waiting == {WaitingFor.HEALTH: 1}
     ready = look(seen(one, found), {"a": bound({"m1": 2, "m2": 2}, status=well(m1=2, m2=4))}, now=9)
     assert (ready.status.observed_workloads or ())[0].health == "Healthy"
     assert ready.status.finish_time == found.status.finish_time
@@ -136,17 +136,17 @@ def test_it_is_said_from_where_to_where_and_health_comes_when_it_comes() -> None
 @pytest.mark.parametrize(
     ("more", "reason", "said"),
     [
-        ({"suspension": {"scheduling": True}}, Waiting.SUSPENDED, "suspended"),
-        ({"schedulerName": "other"}, Waiting.OTHER_SCHEDULER, "the scheduler other"),
+        ({"suspension": {"scheduling": True}}, WaitingFor.SUSPENDED, "suspended"),
+        ({"schedulerName": "other"}, WaitingFor.OTHER_SCHEDULER, "the scheduler other"),
         (
             {"status": {"conditions": [{"type": "Scheduled", "status": "False", "message": "no room"}]}},
-            Waiting.CLUSTERS,
+            WaitingFor.CLUSTERS,
             "no room",
         ),
-        ({}, Waiting.SCHEDULER, "scheduler"),
+        ({}, WaitingFor.SCHEDULER, "scheduler"),
     ],
 )
-def test_it_is_said_what_is_waited_for(more: Mapping[str, object], reason: Waiting, said: str) -> None:
+def test_it_is_said_what_is_waited_for(more: Mapping[str, object], reason: WaitingFor, said: str) -> None:
     one = rebalancer("a", entries=(entry("a", triggeredAt=at(0)),))
     found = look(one, {"a": bound({"m1": 1}, trigger=0, last=-5, **more)})
     assert found.waiting == {reason: 1}
@@ -157,7 +157,7 @@ def test_a_binding_that_cannot_be_read_is_left_alone_and_the_others_are_not() ->
     broken = bound({"m1": 1}, status={"lastScheduledTime": "yesterday"})
     found = look(rebalancer("a", "b"), {"a": broken, "b": bound({"m1": 1}, last=-5)})
     assert [each.workload.name for each in found.triggers] == ["b"]
-    assert found.waiting == {Waiting.UNREADABLE: 1, Waiting.SCHEDULER: 1}
+    assert found.waiting == {WaitingFor.UNREADABLE: 1, WaitingFor.SCHEDULER: 1}
     assert "lastScheduledTime" in ((found.status.observed_workloads or ())[0].message or "")
 
 
@@ -169,7 +169,7 @@ def test_only_so_many_replicas_are_on_their_way_at_once() -> None:
     bindings: dict[str, ResourceBinding] = {name: bound({"m2": 3}, last=-5) for name in "abc"}
     first = look(one, bindings, limits=BUSY)
     assert [each.workload.name for each in first.triggers] == ["a"]
-    assert first.waiting == {Waiting.SCHEDULER: 1, Waiting.BUDGET: 2}
+    assert first.waiting == {WaitingFor.SCHEDULER: 1, WaitingFor.BUDGET: 2}
 
     bindings["a"] = bound({"m1": 3}, trigger=0, last=1, status=well(m1=1))
     second = look(seen(one, first), bindings, limits=BUSY)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from federation.objects.hub_file import Hub
+from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from reberth.values.object_error import ObjectError
 from tests.support.federation.clusters import NOW
@@ -75,7 +75,7 @@ def changed(path: tuple[Any, ...], value: object) -> list[Any]:
 
 
 def answer(objects: list[Any]) -> list[str]:
-    hub = Hub([msgspec.json.encode(objects)])
+    hub = HubFile([msgspec.json.encode(objects)])
     try:
         fleet = Fleet(hub.clusters)
         decisions = [decide(each, fleet, now=NOW) for each in hub.bindings.values()]

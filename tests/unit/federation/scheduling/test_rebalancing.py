@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from federation.scheduling.demand import NOTE, is_due
+from federation.scheduling.demand import SCHEDULE_NOTE, is_due
 from tests.support.federation.clusters import (
     AGGREGATED,
     DUPLICATED,
@@ -26,7 +26,7 @@ FIRST, SECOND = "2026-11-18T12:00:01Z", "2026-11-18T12:00:02Z"
 def asking(
     trigger: str | None, last: str | None, *, generation: int = 0, observed: int = 0, noted: str = ""
 ) -> bool:
-    annotations = {NOTE: f'{{"time": "{last}", "wish": "{noted}"}}'} if noted else {}
+    annotations = {SCHEDULE_NOTE: f'{{"time": "{last}", "wish": "{noted}"}}'} if noted else {}
     return is_due(
         binding(
             1,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from federation.scheduling.demand import Bounds, Demand, read_demand
+from federation.scheduling.demand import BindingDemand, Bounds, read_binding_demand
 from federation.scheduling.fleet import Fleet
-from federation.scheduling.outcome import Reason, Refusal, judge
+from federation.scheduling.outcome import Reason, SchedulingRefusal, judge
 from federation.scheduling.ranking import Candidate, rank
 from federation.scheduling.selection import Region, combine, score_region, select, select_regions
 from tests.support.federation.clusters import (
@@ -30,12 +30,14 @@ def candidate(name: str, score: int, available: int, region: str = "") -> Candid
     return Candidate(member, 0, score, available, 0)
 
 
-def demanding(replicas: int, *placement: dict[str, Any]) -> Demand:
-    return read_demand(binding(replicas, {key: part for each in placement for key, part in each.items()}))
+def demanding(replicas: int, *placement: dict[str, Any]) -> BindingDemand:
+    return read_binding_demand(
+        binding(replicas, {key: part for each in placement for key, part in each.items()})
+    )
 
 
-def names(selected: Sequence[Candidate] | Refusal) -> list[str]:
-    assert not isinstance(selected, Refusal), selected
+def names(selected: Sequence[Candidate] | SchedulingRefusal) -> list[str]:
+    assert not isinstance(selected, SchedulingRefusal), selected
     return [each.name for each in selected]
 
 
@@ -60,7 +62,7 @@ def test_s_41_only_a_richer_one_takes_the_place() -> None:
 
 
 def test_s_41_no_choice_may_have_room_enough() -> None:
-    refusal = Refusal(Reason.SCHEDULER_ERROR, "no enough resource when selecting 2 clusters")
+    refusal = SchedulingRefusal(Reason.SCHEDULER_ERROR, "no enough resource when selecting 2 clusters")
     assert select(FOUR, demanding(141, AGGREGATED, AT_MOST_TWO)) == refusal
     assert names(select(FOUR, demanding(141, DUPLICATED, AT_MOST_TWO))) == ["m4", "m2"]
 
@@ -113,7 +115,9 @@ def test_s_46_one_region_is_taken_that_has_clusters_enough(
     ],
 )
 def test_s_48_too_few_regions_or_too_few_clusters_in_them(bounds: dict[str, Any], message: str) -> None:
-    assert select(FIVE, demanding(1, DUPLICATED, bounds)) == Refusal(Reason.SCHEDULER_ERROR, message)
+    assert select(FIVE, demanding(1, DUPLICATED, bounds)) == SchedulingRefusal(
+        Reason.SCHEDULER_ERROR, message
+    )
 
 
 def test_s_49_of_the_best_combination_no_more_is_taken_than_needed() -> None:
@@ -234,9 +238,9 @@ def test_who_holds_replicas_is_favoured() -> None:
     }
 
 
-NO_FIT = Refusal(Reason.NO_CLUSTER_FIT, "0/1 clusters are available: ...")
-SHORT = Refusal(Reason.UNSCHEDULABLE, "Clusters available replicas 1 are not enough to schedule.")
-ERROR = Refusal(Reason.SCHEDULER_ERROR, "...")
+NO_FIT = SchedulingRefusal(Reason.NO_CLUSTER_FIT, "0/1 clusters are available: ...")
+SHORT = SchedulingRefusal(Reason.UNSCHEDULABLE, "Clusters available replicas 1 are not enough to schedule.")
+ERROR = SchedulingRefusal(Reason.SCHEDULER_ERROR, "...")
 
 
 @pytest.mark.parametrize(
@@ -250,6 +254,6 @@ ERROR = Refusal(Reason.SCHEDULER_ERROR, "...")
     ],
 )
 def test_s_55_the_first_refusal_counts_and_only_a_misfit_waits_for_a_change(
-    refusals: list[Refusal], counts: Refusal, *, retry: bool
+    refusals: list[SchedulingRefusal], counts: SchedulingRefusal, *, retry: bool
 ) -> None:
     assert judge(refusals) == (counts, retry)

@@ -7,12 +7,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from federation.controllers.propagation.dependencies import Dependencies
-from federation.hub.hub import Desk
+from federation.controllers.propagation.dependencies import DependenciesController
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
 from reberth.client.events import Recorder
 from tests.support.federation.objects import NOW, as_template, binding, given, meta, template
@@ -25,16 +25,16 @@ DEPLOYMENTS, CONFIGURATIONS = (
 SNAPSHOT = {"namespace": "default", "name": "web-deployment", "clusters": given(m1=3)}
 
 
-class Hub:
+class FakeHub:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
-        self.cache = NoticingCache(self._tell, version=(1, 36))
-        desk = Desk(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
-        self.dependencies = Dependencies(desk, QueueSettings())
+        self.cache = NotifyingCache(self._tell, version=(1, 36))
+        hub = Hub(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
+        self.dependencies = DependenciesController(hub, QueueSettings())
 
     def _tell(self, kind: Any, record: Any) -> None:
         known = (DEPLOYMENTS, CONFIGURATIONS, resources.BINDINGS)
-        self.dependencies.notice(next(each for each in known if each.kind == kind), record)
+        self.dependencies.on_change(next(each for each in known if each.kind == kind), record)
 
     async def create_object(self, _: Any, body: Object, *, namespace: str = "") -> Object:
         self.asked.append((f"create {namespace}/{body['metadata']['name']}", body["spec"]["requiredBy"]))
@@ -75,8 +75,8 @@ def attached(*required_by: Any, labels: Any = None) -> Any:
     return msgspec.convert(wire, resources.BINDINGS.record)
 
 
-def standing(*bindings: Any, deployments: Any = (), configurations: Any = ()) -> Hub:
-    hub = Hub()
+def standing(*bindings: Any, deployments: Any = (), configurations: Any = ()) -> FakeHub:
+    hub = FakeHub()
     hub.hold(resources.BINDINGS, *bindings)
     hub.hold(DEPLOYMENTS, *deployments)
     hub.hold(CONFIGURATIONS, *configurations)
@@ -120,7 +120,7 @@ async def test_what_nobody_needs_any_more_goes_unless_a_policy_wants_it() -> Non
 
 
 async def test_nothing_is_taken_away_before_it_is_known_who_needs_it() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.hold(resources.BINDINGS, CARRYING, attached(SNAPSHOT))
     hub.hold(CONFIGURATIONS, template("settings"))
     before: list[int] = []

@@ -6,12 +6,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from federation.controllers.propagation.detector import Detector
-from federation.hub.hub import Desk
+from federation.controllers.propagation.detector import DetectorController
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
 from federation.propagation.binding import write_binding
 from reberth.client.events import Recorder
@@ -21,19 +21,19 @@ pytestmark = pytest.mark.looptime
 DEPLOYMENTS = resources.TEMPLATES[0]
 
 
-class Hub:
+class FakeHub:
     """What is asked of the API server."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
-        self.cache = NoticingCache(self._tell, version=(1, 36))
-        self.desk = Desk(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
-        self.detector = Detector(self.desk, QueueSettings())
+        self.cache = NotifyingCache(self._tell, version=(1, 36))
+        self.hub = Hub(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
+        self.detector = DetectorController(self.hub, QueueSettings())
 
     def _tell(self, kind: Any, record: Any) -> None:
         known = (DEPLOYMENTS, resources.POLICIES, resources.BINDINGS)
         resource = next(each for each in known if each and each.kind == kind)
-        self.detector.notice(resource, record)
+        self.detector.on_change(resource, record)
 
     async def create_object(self, resource: Any, body: Object, *, namespace: str = "") -> Object:
         self.asked.append(("create", f"{resource.name} {namespace}/{body['metadata']['name']}"))
@@ -64,7 +64,7 @@ def bound() -> Any:
 
 
 async def test_what_a_policy_selects_is_claimed_and_bound() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("a"))
     assert await hub.settle() == [
@@ -74,27 +74,27 @@ async def test_what_a_policy_selects_is_claimed_and_bound() -> None:
 
 
 async def test_what_no_policy_selects_is_left_alone() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("a", {"name": "other"}))
     assert await hub.settle() == []
 
 
 async def test_a_binding_goes_with_its_template() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.hold(DEPLOYMENTS)
     hub.hold(resources.BINDINGS, bound())
     assert await hub.settle() == [("delete", "resourcebindings default/web-deployment uid-web-deployment")]
 
 
 async def test_what_cannot_be_read_is_not_taken_for_gone() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.hold(resources.BINDINGS, bound())
     assert await hub.settle() == []
 
 
 async def test_a_template_of_the_same_name_gets_a_binding_of_its_own() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.hold(DEPLOYMENTS, template(uid="another"))
     hub.hold(resources.POLICIES, policy("a"))
     hub.hold(resources.BINDINGS, bound())

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from federation.api import Cluster, ResourceBinding, TargetCluster
-from federation.controllers.propagation.scheduler import Scheduler, SchedulerSettings
-from federation.hub.hub import Desk
+from federation.controllers.propagation.scheduler import SchedulerController, SchedulerSettings
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
 from federation.objects.template import Object
 from reberth.client.events import Recorder
@@ -31,24 +31,24 @@ NEEDS: Object = {
 RESOURCES = {each.kind: each for each in (resources.BINDINGS, resources.CLUSTERS)}
 
 
-class Hub:
+class FakeHub:
     """Keeps the bindings that are patched, and what was said of them."""
 
     def __init__(self) -> None:
         self.patched: list[tuple[str, str]] = []
         self.said: list[tuple[str, str]] = []
         self.version = 10
-        self.cache = NoticingCache(self._tell, version=(1, 36))
-        desk = Desk(
+        self.cache = NotifyingCache(self._tell, version=(1, 36))
+        hub = Hub(
             cast("ObjectApi", self),
             self.cache,
             cast("Recorder", self),
             lambda: NOW + asyncio.get_running_loop().time(),
         )
-        self.scheduler = Scheduler(desk, SchedulerSettings())
+        self.scheduler = SchedulerController(hub, SchedulerSettings())
 
     def _tell(self, kind: Any, record: Any) -> None:
-        self.scheduler.notice(RESOURCES[kind], record)
+        self.scheduler.on_change(RESOURCES[kind], record)
 
     def record(self, _: Any, *, reason: str, note: str, **__: Any) -> None:
         self.said.append((reason, note))
@@ -98,7 +98,7 @@ def tainted(name: str = "m1") -> Cluster:
 
 
 async def test_a_binding_gets_its_clusters_and_then_its_status() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
     hub.put(resources.BINDINGS, binding(**NEEDS))
     await hub.settle()
@@ -119,7 +119,7 @@ async def test_a_binding_gets_its_clusters_and_then_its_status() -> None:
     ],
 )
 async def test_what_could_not_be_scheduled_is_woken_by_what_may_help(before: Cluster, after: Cluster) -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, before)
     hub.put(resources.BINDINGS, binding(**NEEDS))
     await hub.settle()
@@ -131,7 +131,7 @@ async def test_what_could_not_be_scheduled_is_woken_by_what_may_help(before: Clu
 
 
 async def test_a_label_that_changes_wakes_all_bindings() -> None:
-    hub = Hub()
+    hub = FakeHub()
     wanted = {"placement": {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}}
     hub.put(resources.CLUSTERS, member(cpu="9"))
     hub.put(resources.BINDINGS, binding(**wanted))
@@ -145,7 +145,7 @@ async def test_a_label_that_changes_wakes_all_bindings() -> None:
 
 
 async def test_room_that_was_given_away_is_not_given_again() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
     hub.put(resources.BINDINGS, binding(**NEEDS))
     hub.put(resources.BINDINGS, binding(name="other", **NEEDS))
@@ -155,7 +155,7 @@ async def test_room_that_was_given_away_is_not_given_again() -> None:
 
 
 async def test_room_that_another_process_has_given_away_is_held() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
     hub.put(resources.BINDINGS, binding(name="theirs", clusters=given(m1=3), **NEEDS))
     hub.put(resources.BINDINGS, binding(**NEEDS))
@@ -164,7 +164,7 @@ async def test_room_that_another_process_has_given_away_is_held() -> None:
 
 
 async def test_a_binding_that_cannot_be_read_says_so() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
     odd = {**NEEDS, "replicaRequirements": {"resourceRequest": {"cpu": "much"}}}
     hub.put(resources.BINDINGS, binding(clusters=given(m1=3), **odd))
@@ -175,7 +175,7 @@ async def test_a_binding_that_cannot_be_read_says_so() -> None:
 
 
 async def test_a_binding_is_made_with_its_clusters() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
     new: Object = msgspec.to_builtins(binding(**NEEDS))
     wanted = {
@@ -200,7 +200,7 @@ async def test_a_binding_is_made_with_its_clusters() -> None:
 
 
 async def test_a_wish_is_written_with_the_clusters_that_it_comes_to() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, member("m1", cpu="1"))
     hub.put(resources.CLUSTERS, member("m2", cpu="9"))
     done = {"lastScheduledTime": "2026-11-18T12:00:01Z"}
@@ -226,7 +226,7 @@ async def test_a_wish_is_written_with_the_clusters_that_it_comes_to() -> None:
 
 
 async def test_a_divided_binding_is_decided_anew_when_a_new_member_says_what_it_serves() -> None:
-    hub = Hub()
+    hub = FakeHub()
     hub.put(resources.CLUSTERS, member("m1", cpu="9"))
     hub.put(resources.CLUSTERS, msgspec.structs.replace(member("m2"), status=cluster().status))
     hub.put(resources.BINDINGS, binding(**NEEDS))

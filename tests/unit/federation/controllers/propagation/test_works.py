@@ -6,12 +6,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from federation.controllers.propagation.works import Works, WorkSettings
-from federation.hub.hub import Desk
+from federation.controllers.propagation.works import WorksController, WorkSettings
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.names import cluster_of_works
 from federation.objects.template import Object
 from reberth.client.events import Recorder
@@ -22,22 +22,22 @@ DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "De
 PATIENCE = WorkSettings().wait_for_claim
 
 
-class Hub:
+class FakeHub:
     """Its turn comes when it is `free`."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
         self.made: list[str | None] = []
         self.version = 10
-        self.cache = NoticingCache(self._tell, version=(1, 36))
-        desk = Desk(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
-        self.works = Works(desk, WorkIndex(desk), WorkSettings())
+        self.cache = NotifyingCache(self._tell, version=(1, 36))
+        hub = Hub(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
+        self.works = WorksController(hub, WorkIndex(hub), WorkSettings())
 
     def _tell(self, kind: Any, record: Any) -> None:
         known = (DEPLOYMENTS, resources.BINDINGS, resources.CLUSTERS)
-        self.works.notice(next(each for each in known if each.kind == kind), record)
+        self.works.on_change(next(each for each in known if each.kind == kind), record)
 
-    async def approach(self) -> None:
+    async def wait_for_turn(self) -> None:
         await self.free.wait()
 
     async def create_object(self, _: Any, body: Object, *, namespace: str = "") -> Object:
@@ -51,7 +51,7 @@ class Hub:
 
 
 async def test_what_is_decided_while_others_are_more_urgent_is_what_is_carried_out() -> None:
-    hub = Hub()
+    hub = FakeHub()
     for name in ("m1", "m2"):
         made = cluster(name)
         meta = msgspec.structs.replace(made.metadata, namespace="")

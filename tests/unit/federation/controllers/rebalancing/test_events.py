@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from prometheus_client import Counter as Counting
 
 from federation.api import RebalancerStatus
-from federation.controllers.rebalancing.events import Reports
+from federation.controllers.rebalancing.events import RebalanceEvents
 from federation.hub import rebalance_metrics as metrics
-from federation.hub.hub import Desk
-from federation.rebalancing.progress import Waiting
+from federation.hub.hub import Hub
+from federation.rebalancing.progress import WaitingFor
 from reberth.runtime.metrics import REGISTRY
 from tests.support.federation.rebalancers import T, at, bound, entry, rebalancer
 
@@ -25,15 +25,15 @@ DONE = entry(
 _OF = "reberth_federation_rebalance_"
 
 
-def make() -> tuple[Reports, list[tuple[str, str, str]]]:
+def make() -> tuple[RebalanceEvents, list[tuple[str, str, str]]]:
     """Reports, and what they have said: of which kind, why, in which words."""
     told: list[tuple[str, str, str]] = []
 
     def record(regarding: Any, *, reason: str, note: str, **_: object) -> None:
         told.append((regarding.kind, reason, note))
 
-    desk = SimpleNamespace(recorder=SimpleNamespace(record=record), clock=lambda: T)
-    return Reports(cast("Desk", desk)), told
+    hub = SimpleNamespace(recorder=SimpleNamespace(record=record), clock=lambda: T)
+    return RebalanceEvents(cast("Hub", hub)), told
 
 
 def count(name: str, **labels: str) -> float:
@@ -45,7 +45,7 @@ def test_all_counters_stand_there_before_anything_has_happened() -> None:
     for metric, known in (
         (metrics.TRIGGERED, {"rebalancer", "failback"}),
         (metrics.HANDED_OVER, {"ready", "timeout"}),
-        (metrics.WAITING, set(map(str, Waiting))),
+        (metrics.WAITING, set(map(str, WaitingFor))),
     ):
         (family,) = cast("Counting", metric).collect()
         assert {label for each in family.samples for label in each.labels.values()} == known
@@ -79,8 +79,8 @@ def test_a_wish_is_told_and_counted() -> None:
 
 def test_what_is_waited_for_is_summed_over_rebalancers_until_they_are_gone() -> None:
     reports, _ = make()
-    reports.count_waiting("one", Counter({Waiting.BINDING: 2, Waiting.HEALTH: 1}))
-    reports.count_waiting("two", Counter({Waiting.BINDING: 1}))
+    reports.count_waiting("one", Counter({WaitingFor.BINDING: 2, WaitingFor.HEALTH: 1}))
+    reports.count_waiting("two", Counter({WaitingFor.BINDING: 1}))
     assert count(f"{_OF}waiting_workloads", reason="BindingNotFound") == 3
     assert count(f"{_OF}waiting_workloads", reason="Health") == 1
     reports.count_waiting("one", Counter())

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from federation.api import ResourceBinding, WorkloadRebalancer
-from federation.controllers.rebalancing.rebalancer import Rebalancer, RebalancerSettings
-from federation.hub.hub import Desk
+from federation.controllers.rebalancing.rebalancer import RebalancerController, RebalancerSettings
+from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.objects import resources
-from federation.objects.cache import NoticingCache
+from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
 from reberth.client.events import Recorder
 from reberth.values.timestamp import write_time
@@ -23,20 +23,20 @@ DONE = {"lastScheduledTime": write_time(NOW - 60)}
 AT_ONCE, GATHERED = 0.1, 0.6
 
 
-class Hub:
+class FakeHub:
     """Keeps what is patched; `carried` is what is written along with a wish."""
 
     def __init__(self, *names: str, carried: Object | None = None) -> None:
         self.version = 10
-        self.cache = NoticingCache(self._tell, version=(1, 36))
+        self.cache = NotifyingCache(self._tell, version=(1, 36))
         self.patches: list[tuple[str, Object]] = []
-        desk = Desk(
+        hub = Hub(
             cast("ObjectApi", self),
             self.cache,
             cast("Recorder", self),
             lambda: NOW + asyncio.get_running_loop().time(),
         )
-        self.rebalancer = Rebalancer(desk, RebalancerSettings(), lambda _key, _wished: carried or {})
+        self.rebalancer = RebalancerController(hub, RebalancerSettings(), lambda _key, _wished: carried or {})
         for name in names:
             self.put(
                 resources.BINDINGS, binding(name=f"{name}-deployment", clusters=given(m1=3), status=DONE)
@@ -50,7 +50,7 @@ class Hub:
         self.put(resources.REBALANCERS, msgspec.convert(wire, WorkloadRebalancer))
 
     def _tell(self, kind: Any, record: Any) -> None:
-        self.rebalancer.notice(RESOURCES[kind], record)
+        self.rebalancer.on_change(RESOURCES[kind], record)
 
     def record(self, *_: Any, **__: Any) -> None:
         """Events are nobody's business here."""
@@ -85,7 +85,7 @@ class Hub:
         return sum(name == "all" for name, _ in self.patches)
 
 
-async def running(hub: Hub) -> "asyncio.Task[None]":
+async def running(hub: FakeHub) -> "asyncio.Task[None]":
     task = asyncio.create_task(hub.rebalancer.run())
     await asyncio.sleep(2)
     return task
@@ -97,7 +97,7 @@ async def stop(task: "asyncio.Task[None]") -> None:
 
 
 async def test_the_last_of_all_ends_it_at_once_and_others_are_gathered() -> None:
-    hub = Hub("a", "b")
+    hub = FakeHub("a", "b")
     task = await running(hub)
     before = hub.statuses()
     hub.schedule("a-deployment")
@@ -111,7 +111,7 @@ async def test_the_last_of_all_ends_it_at_once_and_others_are_gathered() -> None
 
 
 async def test_what_is_under_way_is_told_after_a_while() -> None:
-    hub = Hub("a", "b")
+    hub = FakeHub("a", "b")
     task = await running(hub)
     before = hub.statuses()
     hub.schedule("a-deployment")
@@ -126,7 +126,7 @@ async def test_a_wish_is_written_with_what_it_comes_to() -> None:
         "metadata": {"resourceVersion": "5", "annotations": {"noted": "yes"}},
         "spec": {"clusters": given(m2=3), "handover": {"clusters": given(m1=3), "until": "later"}},
     }
-    hub = Hub("a", carried=placed)
+    hub = FakeHub("a", carried=placed)
     await stop(await running(hub))
     (patch,) = [patch for name, patch in hub.patches if name == "a-deployment"]
     assert patch["spec"]["clusters"] == given(m2=3)

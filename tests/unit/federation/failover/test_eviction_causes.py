@@ -1,7 +1,7 @@
 from typing import Any
 
 from federation.api import Cluster
-from federation.failover.causes import Drive, Driving
+from federation.failover.eviction_causes import EvictionCause, EvictionCauses
 from reberth.values.timestamp import write_time
 from tests.support.federation.objects import NOW, binding, cluster, meta
 
@@ -25,48 +25,48 @@ def tolerating(**toleration: Any) -> dict[str, Any]:
 
 
 def test_an_untolerated_taint_drives_out_from_the_time_when_it_was_set() -> None:
-    driving = Driving(Clock())
+    causes = EvictionCauses(Clock())
     one = tainted({**TAINT, "timeAdded": write_time(NOW - 9)})
     message = "cluster(s) had untolerated taint {gone:NoExecute}"
-    assert driving.find(binding(placement={}), one) == Drive(NOW - 9, "TaintUntolerated", message)
-    found = driving.find(binding(placement=tolerating(tolerationSeconds=20)), one)
+    assert causes.find(binding(placement={}), one) == EvictionCause(NOW - 9, "TaintUntolerated", message)
+    found = causes.find(binding(placement=tolerating(tolerationSeconds=20)), one)
     assert found is not None
     assert found.at == NOW + 11
 
 
 def test_nothing_drives_out_whom_the_taints_suit_or_who_follows_others() -> None:
-    driving = Driving(Clock())
-    assert driving.find(binding(placement={}), cluster()) is None
-    assert driving.find(binding(placement=tolerating()), tainted(TAINT)) is None
-    assert driving.find(binding(), tainted(TAINT)) is None
+    causes = EvictionCauses(Clock())
+    assert causes.find(binding(placement={}), cluster()) is None
+    assert causes.find(binding(placement=tolerating()), tainted(TAINT)) is None
+    assert causes.find(binding(), tainted(TAINT)) is None
 
 
 def test_a_cluster_that_is_deleted_drives_out_whatever_is_tolerated() -> None:
     one = cluster(metadata=meta("m1", deletionTimestamp="2026-11-18T12:00:00Z"))
-    found = Driving(Clock()).find(binding(placement=tolerating()), one)
+    found = EvictionCauses(Clock()).find(binding(placement=tolerating()), one)
     assert found is not None
     assert (found.at, found.reason) == (0.0, "ClusterTerminating")
 
 
 def test_a_taint_without_a_time_counts_from_when_it_was_first_seen() -> None:
     clock = Clock()
-    driving = Driving(clock)
+    causes = EvictionCauses(clock)
     patient = binding(placement=tolerating(tolerationSeconds=20))
-    driving.notice(tainted(TAINT))
+    causes.on_change(tainted(TAINT))
     clock.now += 15
-    driving.notice(tainted(TAINT))
+    causes.on_change(tainted(TAINT))
     for one in (tainted(TAINT), tainted({**TAINT, "timeAdded": "soon"})):
-        found = driving.find(patient, one)
+        found = causes.find(patient, one)
         assert found is not None
         assert found.at == NOW + 20
 
 
 def test_a_taint_that_was_gone_begins_anew() -> None:
     clock = Clock()
-    driving = Driving(clock)
-    driving.notice(tainted(TAINT))
-    driving.notice(tainted())
+    causes = EvictionCauses(clock)
+    causes.on_change(tainted(TAINT))
+    causes.on_change(tainted())
     clock.now += 15
-    found = driving.find(binding(placement={}), tainted(TAINT))
+    found = causes.find(binding(placement={}), tainted(TAINT))
     assert found is not None
     assert found.at == NOW + 15

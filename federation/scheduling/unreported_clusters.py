@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from federation.api import NOT_READY, ResourceBinding
 from federation.scheduling.filters import API_ENABLEMENT, TAINT_TOLERATION
 from federation.scheduling.fleet import Fleet, Member
-from federation.scheduling.outcome import Verdict
+from federation.scheduling.outcome import ClusterVerdict
 
-UNHEARD = "reberth.dev/unheard-clusters"
+UNREPORTED_CLUSTERS = "reberth.dev/unheard-clusters"
 _SEPARATOR = ","
 
 
-def list_unheard(tried: Iterable[Mapping[str, Verdict]], fleet: Fleet) -> tuple[str, ...]:
+def list_unreported(tried: Iterable[Mapping[str, ClusterVerdict]], fleet: Fleet) -> tuple[str, ...]:
     """List the clusters that nothing else speaks against than that they have said nothing yet."""
     reasons = {API_ENABLEMENT, TAINT_TOLERATION}
     found = {
@@ -28,14 +28,14 @@ def list_unheard(tried: Iterable[Mapping[str, Verdict]], fleet: Fleet) -> tuple[
     return tuple(sorted(name for name in found if _is_new(fleet.members[fleet.places[name]])))
 
 
-def note_unheard(clusters: Iterable[str]) -> str | None:
+def write_unreported(clusters: Iterable[str]) -> str | None:
     """Write what a binding says of them; None where there are none."""
     return _SEPARATOR.join(clusters) or None
 
 
-def has_heard(binding: ResourceBinding, fleet: Fleet) -> bool:
+def has_reported(binding: ResourceBinding, fleet: Fleet) -> bool:
     """Tell whether a cluster has spoken that had not when the binding was placed."""
-    names = (binding.metadata.annotations or {}).get(UNHEARD)
+    names = (binding.metadata.annotations or {}).get(UNREPORTED_CLUSTERS)
     places = (fleet.places.get(name) for name in names.split(_SEPARATOR)) if names else ()
     return any(place is not None and _has_spoken(fleet.members[place]) for place in places)
 

@@ -8,7 +8,7 @@ import pytest
 from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
 from federation.propagation.schedule_result import change_clusters
 from federation.scheduling.cause import Cause, Rest
-from federation.scheduling.unheard_clusters import UNHEARD
+from federation.scheduling.unreported_clusters import UNREPORTED_CLUSTERS
 from tests.support.federation.clusters import (
     DUPLICATED,
     DYNAMIC,
@@ -33,12 +33,12 @@ def silent(name: str, **spec: Any) -> Cluster:
 
 def left_out(names: str, placement: dict[str, Any] = HALVES, **spec: Any) -> ResourceBinding:
     """A binding that was placed in m1 alone, while these had said nothing."""
-    annotations = {APPLIED_PLACEMENT: msgspec.json.encode(placement).decode(), UNHEARD: names}
+    annotations = {APPLIED_PLACEMENT: msgspec.json.encode(placement).decode(), UNREPORTED_CLUSTERS: names}
     return binding(4, placement, at={"m1": 4}, metadata={"annotations": annotations}, **spec)
 
 
 @pytest.mark.parametrize(
-    ("other", "unheard"),
+    ("other", "unreported"),
     [
         pytest.param(silent("m2"), ("m2",), id="nothing is known of it"),
         pytest.param(silent("m2", taints=[LOST]), ("m2",), id="nor whether it is well"),
@@ -49,14 +49,16 @@ def left_out(names: str, placement: dict[str, Any] = HALVES, **spec: Any) -> Res
         pytest.param(M2, (), id="it takes part"),
     ],
 )
-def test_who_is_placed_says_which_clusters_had_yet_to_speak(other: Cluster, unheard: tuple[str, ...]) -> None:
+def test_who_is_placed_says_which_clusters_had_yet_to_speak(
+    other: Cluster, unreported: tuple[str, ...]
+) -> None:
     wanted = {**HALVES, "clusterAffinity": {"clusterNames": ["m1", "m2"]}}
-    assert decided(binding(4, wanted), M1, other).unheard == unheard
+    assert decided(binding(4, wanted), M1, other).unreported == unreported
 
 
 def test_a_group_that_failed_for_want_of_words_is_waited_for_too() -> None:
     decision = decided(binding(4, groups(near=["m2"], far=["m1"])), M1, silent("m2"))
-    assert (decision.affinity_name, decision.unheard) == ("far", ("m2",))
+    assert (decision.affinity_name, decision.unreported) == ("far", ("m2",))
 
 
 def test_what_is_moved_in_part_leaves_the_names_as_they_are() -> None:
@@ -66,7 +68,7 @@ def test_what_is_moved_in_part_leaves_the_names_as_they_are() -> None:
             msgspec.structs.replace(grown, spec=msgspec.structs.replace(grown.spec, replicas=6)),
             M1,
             silent("m2"),
-        ).unheard
+        ).unreported
         is None
     )
 
@@ -77,7 +79,7 @@ def test_a_cluster_that_has_spoken_gets_its_share(placement: dict[str, Any]) -> 
     assert decided(waiting, M1, silent("m2")).message == Rest.UNCHANGED
     assert decided(waiting, M1, cluster("m2", 20, taints=[LOST])).message == Rest.UNCHANGED
     decision = decided(waiting, M1, M2)
-    assert (decision.cause, decision.unheard) == (Cause.KINDS, ())
+    assert (decision.cause, decision.unreported) == (Cause.KINDS, ())
     assert placed(waiting, M1, M2) == {"m1": 2, "m2": 2}
 
 
@@ -103,7 +105,7 @@ def test_old_copies_stay_until_the_new_ones_are_ready() -> None:
     assert change is not None
     assert change["spec"]["handover"]["clusters"] == [{"name": "m1", "replicas": 4}]
     assert change["spec"]["handover"]["timeoutSeconds"] == 600
-    assert change["metadata"]["annotations"][UNHEARD] is None
+    assert change["metadata"]["annotations"][UNREPORTED_CLUSTERS] is None
 
 
 def test_where_nobody_lets_them_go_they_go_at_once() -> None:
@@ -117,13 +119,13 @@ def test_names_are_written_once_and_taken_away_when_they_are_of_no_use() -> None
     new = binding(4, HALVES)
     change = change_clusters(new, decided(new, M1, silent("m2")))
     assert change is not None
-    assert change["metadata"]["annotations"][UNHEARD] == "m2"
+    assert change["metadata"]["annotations"][UNREPORTED_CLUSTERS] == "m2"
     without = left_out("m2")
     alone = decided(without, M1, UNABLE)
     change = change_clusters(without, alone)
     assert change is not None
     assert "spec" not in change
-    assert change["metadata"]["annotations"][UNHEARD] is None
+    assert change["metadata"]["annotations"][UNREPORTED_CLUSTERS] is None
 
 
 def test_copies_of_equal_size_come_to_a_cluster_that_has_spoken_anyway() -> None:

@@ -11,7 +11,7 @@ from reberth.records import Taint
 from reberth.values.timestamp import TimeError, parse_time
 
 
-class Drive(NamedTuple):
+class EvictionCause(NamedTuple):
     """From when on a workload has to leave, and why."""
 
     at: float
@@ -19,14 +19,14 @@ class Drive(NamedTuple):
     message: str
 
 
-class Driving:
+class EvictionCauses:
     """Remembers when it has first seen a taint that does not say since when it is there."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._seen: dict[tuple[str, str, str], float] = {}
 
-    def find(self, binding: ResourceBinding, cluster: Cluster) -> Drive | None:
+    def find(self, binding: ResourceBinding, cluster: Cluster) -> EvictionCause | None:
         """Tell what drives the workload out of the cluster, now or later; None where nothing does.
 
         What has no placement of its own follows others.
@@ -35,17 +35,17 @@ class Driving:
         if placement is None:
             return None
         if cluster.metadata.deletion_timestamp is not None:
-            return Drive(0.0, LEAVING, "the cluster is being deleted")
+            return EvictionCause(0.0, LEAVING, "the cluster is being deleted")
         found = find_departure(
             cluster.spec.taints, placement.cluster_tolerations, lambda taint: self._find_start(cluster, taint)
         )
         if found is None:
             return None
-        return Drive(
+        return EvictionCause(
             found.at, UNTOLERATED, f"cluster(s) had untolerated taint {{{write_taint(found.taint)}}}"
         )
 
-    def notice(self, cluster: Cluster) -> None:
+    def on_change(self, cluster: Cluster) -> None:
         """Let the time of new taints begin, and forget those that are gone."""
         uid = cluster.metadata.uid
         there = {(uid, each.key, each.value or "") for each in cluster.spec.taints or () if _drives(each)}
