@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from reberth.cluster.columns import Indices, Ints
-from reberth.forecast.plugins.balance import score_balance
 from reberth.forecast.plugins.dynamic_resources import refuse_resource_claims
 from reberth.forecast.plugins.image_locality import score_images
 from reberth.forecast.plugins.inter_pod_affinity import refuse_pod_affinity, score_pod_affinity
 from reberth.forecast.plugins.node_ports import refuse_taken_ports
-from reberth.forecast.plugins.node_resources import refuse_too_full, score_fit
+from reberth.forecast.plugins.node_resources import refuse_too_full, score_balance, score_fit
 from reberth.forecast.plugins.node_rules import (
     refuse_featureless,
     refuse_tainted,

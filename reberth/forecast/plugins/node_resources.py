@@ -1,7 +1,7 @@
 """What a pod requests against what its node has left: whether it fits, and how well."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +13,13 @@ from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts
 from reberth.cluster.templates import RESOURCES
 from reberth.forecast.plugins.normalize import MOST
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.plugin_args import FitArguments, ResourceWeight, ScoringStrategy, ShapePoint
+from reberth.forecast.state.plugin_args import (
+    BalanceArguments,
+    FitArguments,
+    ResourceWeight,
+    ScoringStrategy,
+    ShapePoint,
+)
 from reberth.forecast.state.verdict import FilterVerdict, Refusal
 from reberth.forecast.state.view import View
 
@@ -21,7 +27,9 @@ _LOAD = (CPU, MEMORY)
 # Scores of a shape stand between 0 and 10.
 _MOST_OF_SHAPE = 10
 
+Parts = NDArray[np.float64]
 
+_HALF = MOST // 2
 # Scores up to 100, as they are kept.
 Small = NDArray[np.int8]
 
@@ -50,7 +58,7 @@ def score_fit(incoming: IncomingPod, view: View, feasible: Indices, arguments: F
 
 
 def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amounts) -> Small:
-    uses = find_uses(view, nodes, strategy.resources, load, by_load=True)
+    uses = _find_usage(view, nodes, strategy.resources, load, by_load=True)
     if strategy.requested_to_capacity_ratio:
         scores = _rate_by_shape(uses, strategy.requested_to_capacity_ratio.shape)
     else:
@@ -58,15 +66,39 @@ def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amoun
     return scores.astype(np.int8)
 
 
-def find_uses(
+def score_balance(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: BalanceArguments
+) -> Ints | None:
+    """Score how even the use would be; since 1.36, how much more even than without the pod."""
+    demand, resources = incoming.demand.amounts, arguments.resources
+    if not any(demand.get(each.name, 0) for each in resources):
+        return None
+    key = ("balance", frozenset(demand.items()), resources)
+    return view.by_node(key, partial(_score_evenness, resources=resources, demand=demand), feasible).astype(
+        np.int64
+    )
+
+
+def _score_evenness(
+    view: View, nodes: Indices, *, resources: tuple[ResourceWeight, ...], demand: Amounts
+) -> Small:
+    uses = _find_usage(view, nodes, resources, demand, by_load=False)
+    if view.facts.version < (1, 36):
+        return _rate_evenness(uses.offered, uses.after)
+    before, evenness = _rate_evenness(uses.offered[:, None], np.stack((uses.used, uses.after), axis=1))
+    scores: Small = _HALF + (_HALF + evenness - before) // 2
+    return scores
+
+
+def _find_usage(
     view: View, nodes: Indices, resources: tuple[ResourceWeight, ...], demand: Amounts, *, by_load: bool
 ) -> Uses:
     """Look at the resources that count for a score; of what few nodes have, only what the pod requests."""
     weights, amounts, offered, used = [], [], [], []
     for each in resources:
         amount = demand.get(each.name, 0)
-        there = column(view.nodes.allocatable, each.name) if amount or each.name in RESOURCES else None
-        taken = _load(view, each.name) if by_load else column(view.requested, each.name)
+        there = _column(view.nodes.allocatable, each.name) if amount or each.name in RESOURCES else None
+        taken = _load(view, each.name) if by_load else _column(view.requested, each.name)
         if there is not None and taken is not None:
             weights.append(each.weight)
             amounts.append(amount)
@@ -78,7 +110,7 @@ def find_uses(
     return Uses(np.array(weights, np.int64), np.array(offered, np.int64).reshape(size), before, after)
 
 
-def column(amounts: AmountColumns, resource: str) -> Ints | None:
+def _column(amounts: AmountColumns, resource: str) -> Ints | None:
     if resource in RESOURCES:
         row: Ints = amounts.main[RESOURCES.index(resource)]
         return row
@@ -88,7 +120,7 @@ def column(amounts: AmountColumns, resource: str) -> Ints | None:
 def _load(view: View, resource: str) -> Ints | None:
     """Give what LeastAllocated weighs: of cpu and memory more than what is requested."""
     if resource not in _LOAD:
-        return column(view.requested, resource)
+        return _column(view.requested, resource)
     row: Ints = view.load[_LOAD.index(resource)]
     return row
 
@@ -99,7 +131,7 @@ def _check(incoming: IncomingPod, view: View, arguments: FitArguments) -> Iterat
     yield Refusal("Too many pods", used.main[pods] + 1 > offered.main[pods])
     for name, amount in _in_order(incoming.demand.amounts):
         if amount and not _is_ignored(name, arguments):
-            yield _compare(name, amount, column(offered, name), column(used, name))
+            yield _compare(name, amount, _column(offered, name), _column(used, name))
 
 
 def _in_order(amounts: Amounts) -> list[tuple[str, int]]:
@@ -166,3 +198,28 @@ def follow(shape: tuple[ShapePoint, ...], share: Ints) -> Ints:
         between = before.score * step + np.sign(rise) * (np.abs(rise) // run)
         line = np.where(share <= point.utilization, between, line)
     return np.where(share <= shape[0].utilization, shape[0].score * step, line)
+
+
+def _rate_evenness(offered: Ints, used: Ints) -> Small:
+    """Rate from 0 to 100, of [resource, ...] in use: one minus the deviation of the parts."""
+    there = offered > 0
+    parts = np.minimum(np.where(there, used / np.maximum(offered, 1), 0.0), 1.0)
+    return ((1.0 - _deviate(parts, there)) * MOST).astype(np.int8)
+
+
+def _deviate(parts: Parts, there: NDArray[np.bool_]) -> Parts:
+    """Take the deviation over what each node offers, in the steps of Go: for two resources a short way."""
+    if len(parts) == 2 and there.all():
+        half: Parts = np.abs(parts[0] - parts[1]) / 2
+        return half
+    count = there.sum(axis=0)
+    spread = np.where(there, parts, -np.inf).max(axis=0) - np.where(there, parts, np.inf).min(axis=0)
+    mean = _sum_rows(parts) / np.where(count, count, 1)
+    squares = _sum_rows(np.where(there, (parts - mean) * (parts - mean), 0.0))
+    several = np.sqrt(squares / np.where(count, count, 1))
+    return np.where(count > 2, several, np.where(count == 2, spread / 2, 0.0))
+
+
+def _sum_rows(rows: Parts) -> Parts:
+    """Add row after row: numpy's own sum may take another order, and give another last bit."""
+    return reduce(np.add, rows)

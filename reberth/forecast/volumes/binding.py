@@ -24,7 +24,7 @@ from reberth.forecast.volumes.claims import (
 )
 from reberth.forecast.volumes.csi_migration import find_migrated, find_moved, migrate_affinity
 from reberth.forecast.volumes.reachability import reachable, read_alternatives
-from reberth.forecast.volumes.volume_sources import find_sources
+from reberth.forecast.volumes.sources import find_sources
 from reberth.records import OwnerReference, PersistentVolume, PersistentVolumeClaim
 from reberth.selectors import SelectorError
 from reberth.values.quantity import QuantityError

@@ -14,8 +14,7 @@ from reberth.forecast.plugins.normalize import MOST
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.plugin_args import ShapePoint
 from reberth.forecast.volumes.claims import ask_size, class_of_claim, offer_size
-from reberth.forecast.volumes.sources import NO_VOLUME
-from reberth.forecast.volumes.volume_sources import Existing, New, Sources
+from reberth.forecast.volumes.sources import NO_VOLUME, Existing, New, Sources
 from reberth.records import PersistentVolumeClaim
 from reberth.values.quantity import UNIT, round_up
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from reberth.cluster.pods.requests import Version
-from reberth.forecast.plugins.balance import score_balance
-from reberth.forecast.plugins.node_resources import refuse_too_full, score_fit
+from reberth.forecast.plugins.node_resources import refuse_too_full, score_balance, score_fit
 from reberth.forecast.state.plugin_args import (
     BalanceArguments,
     FitArguments,
