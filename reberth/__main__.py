@@ -9,7 +9,7 @@ import asyncio
 import sys
 
 from reberth.cli import landing
-from reberth.cli.check import Report, check
+from reberth.cli.check import CheckReport, check
 from reberth.client.access import Access
 from reberth.runtime import logs
 from reberth.runtime.logs import LogSettings
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _print(report: Report) -> None:
+def _print(report: CheckReport) -> None:
     if report.trouble is not None:
         print(f"reberth: {report.server}: {report.trouble}", file=sys.stderr)
         return

@@ -12,7 +12,7 @@ from reberth.cluster.pods.requests import read_version
 from reberth.values.errors import ApiError
 
 
-class Finding(NamedTuple):
+class KindCheck(NamedTuple):
     """One kind: how many objects could be read, or why not."""
 
     resource: str
@@ -20,12 +20,12 @@ class Finding(NamedTuple):
     trouble: str | None
 
 
-class Report(NamedTuple):
+class CheckReport(NamedTuple):
     """What a look at a cluster found; `trouble` is why there was nothing to look at."""
 
     server: str
     version: str
-    findings: list[Finding]
+    findings: list[KindCheck]
     trouble: str | None = None
 
     @property
@@ -33,24 +33,24 @@ class Report(NamedTuple):
         return self.trouble is None and not any(finding.trouble for finding in self.findings)
 
 
-async def check(access: Access, *, seconds: float) -> Report:
+async def check(access: Access, *, seconds: float) -> CheckReport:
     """Mirror every kind once, for so long at most. Raises ConfigurationError without a way to the server."""
     async with Api(access) as api:
         try:
             async with asyncio.timeout(seconds):
                 version = await api.version()
         except ApiError as error:
-            return Report(api.server, "", [], str(error))
+            return CheckReport(api.server, "", [], str(error))
         except TimeoutError:
-            return Report(api.server, "", [], f"no answer within {seconds:g} s")
+            return CheckReport(api.server, "", [], f"no answer within {seconds:g} s")
         cache = Cache(version=read_version(version))
         async with mirroring(api, cache, resources.ALL) as mirror:
             await _wait(mirror, seconds)
             findings = [
-                Finding(name, len(cache.of(watcher.resource.kind)), watcher.trouble)
+                KindCheck(name, len(cache.of(watcher.resource.kind)), watcher.trouble)
                 for name, watcher in sorted(mirror.watchers.items())
             ]
-        return Report(api.server, version, findings)
+        return CheckReport(api.server, version, findings)
 
 
 async def _wait(mirror: Mirror, seconds: float) -> None:

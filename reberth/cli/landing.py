@@ -36,7 +36,7 @@ from reberth.values.timestamp import write_time
 _PROVEN: tuple[Version, ...] = ((1, 35), (1, 36))
 
 
-class Question(NamedTuple):
+class LandingRequest(NamedTuple):
     """Everything that an answer depends on."""
 
     seen: View
@@ -76,7 +76,7 @@ def answer(arguments: argparse.Namespace) -> str:
     memory = SnapshotMemory(facts, read_settings(arguments.extender_settings, DEFAULTS))
     seen, extenders = view_snapshot(facts), find_reberth_extenders(scheduler, memory)
     places = list(_find_pods(seen, arguments.pods, pending=arguments.pending))
-    question = Question(seen, scheduler, extenders, arguments.victim and Victim(arguments.victim))
+    question = LandingRequest(seen, scheduler, extenders, arguments.victim and Victim(arguments.victim))
     pods = dict(_describe(place, question) for place in places)
     if arguments.output == "wide":
         return tabulate(pods)
@@ -101,7 +101,7 @@ def _write_version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-def _describe(place: int, question: Question) -> tuple[str, Json]:
+def _describe(place: int, question: LandingRequest) -> tuple[str, Json]:
     """Forecast one pod alone, as if no other pod moved."""
     seen, scheduler, extenders, victim = question
     snapshot = seen.facts.snapshot

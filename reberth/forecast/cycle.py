@@ -12,8 +12,8 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.forecast.plugin_registry import FILTERS, SCORES
-from reberth.forecast.plugins.inter_pod_affinity import skips_pod_affinity
-from reberth.forecast.plugins.node_rules import narrow_by_affinity
+from reberth.forecast.plugins.inter_pod_affinity import skips_inter_pod_affinity
+from reberth.forecast.plugins.node_rules import prefilter_node_affinity
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.profile import Profile
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, Rejected, Unforeseeable
@@ -69,7 +69,7 @@ class PluginScorer(NamedTuple):
         return _put(known, nodes, node, there) if isinstance(there, np.ndarray) else there
 
 
-def check(
+def run_filters(
     incoming: IncomingPod, view: View, profile: Profile, *, among: Container[str]
 ) -> Feasibility | Rejected | Unforeseeable:
     """Ask all filters. `among` are the names of the schedulers whose nominated pods count, too."""
@@ -88,7 +88,7 @@ def check(
     return found
 
 
-def score(incoming: IncomingPod, view: View, profile: Profile, nodes: Indices) -> NodeScores | Rejected:
+def run_scores(incoming: IncomingPod, view: View, profile: Profile, nodes: Indices) -> NodeScores | Rejected:
     """Score these nodes against one another."""
     ask = PluginScorer(incoming, view, profile)
     shared = _share(incoming, view, profile, partial(_ask_scores, ask, nodes), nodes)
@@ -99,7 +99,7 @@ def score(incoming: IncomingPod, view: View, profile: Profile, nodes: Indices) -
     return _gather(nodes, said)
 
 
-def score_again(ask: PluginScorer, before: NodeScores, nodes: Indices, node: int) -> NodeScores | Rejected:
+def rerun_scores(ask: PluginScorer, before: NodeScores, nodes: Indices, node: int) -> NodeScores | Rejected:
     """Score nodes once more when the pod that was leaving one of them is gone; that one may be new."""
     return _gather(nodes, {plugin: ask.again(plugin, before, nodes, node) for plugin in ask.profile.scores})
 
@@ -143,7 +143,7 @@ def _ask_scores(ask: PluginScorer, nodes: Indices) -> dict[_Weighted, Ints | Rej
 
 def _look_at(incoming: IncomingPod, view: View, profile: Profile) -> Feasibility:
     """Begin with all nodes, or with those that the pod names."""
-    narrowed = narrow_by_affinity(incoming, view) if "NodeAffinity" in profile.checks else None
+    narrowed = prefilter_node_affinity(incoming, view) if "NodeAffinity" in profile.checks else None
     if narrowed is None:
         return Feasibility(np.ones(view.facts.size, np.bool_), ())
     reason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
@@ -198,7 +198,7 @@ def _refuse_beside(
 
 def _filters_beside(incoming: IncomingPod, view: View, profile: Profile) -> tuple[str, ...]:
     """What had nothing to say of the cluster without the rivals is not asked again."""
-    if "InterPodAffinity" in profile.filters and skips_pod_affinity(incoming, view):
+    if "InterPodAffinity" in profile.filters and skips_inter_pod_affinity(incoming, view):
         return tuple(name for name in profile.filters if name != "InterPodAffinity")
     return profile.filters
 

@@ -12,7 +12,7 @@ from reberth.cluster.columns import Indices, Ints
 from reberth.cluster.pods.identity import BARE_POD
 from reberth.cluster.rows import PodRow
 from reberth.forecast.chances import Chances, count_wanted, find_chances
-from reberth.forecast.cycle import Feasibility, NodeScores, check, score
+from reberth.forecast.cycle import Feasibility, NodeScores, run_filters, run_scores
 from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER, KubeScheduler, Profile
 from reberth.forecast.state.verdict import Refusal, Rejected, Unforeseeable
@@ -88,7 +88,7 @@ def forecast(
     profile = profile_of(incoming, scheduler)
     if isinstance(profile, Unforeseeable):
         return profile
-    found = check(incoming, view, profile, among=scheduler.profiles)
+    found = run_filters(incoming, view, profile, among=scheduler.profiles)
     if isinstance(found, Unforeseeable):
         return found
     if isinstance(found, Rejected):
@@ -96,7 +96,7 @@ def forecast(
     passed = int(np.count_nonzero(found.fits))
     found = _ask_advisers(incoming, view, found, extenders)
     feasible = _find_feasible(incoming, view, found)
-    scores = score(incoming, view, profile, feasible) if len(feasible) > 1 else None
+    scores = run_scores(incoming, view, profile, feasible) if len(feasible) > 1 else None
     if isinstance(scores, Rejected):
         return _nowhere(incoming, view, found.refusals, scores.reason)
     said = {extender: extender.prioritize(incoming, view, feasible) for extender in extenders if scores}

@@ -4,42 +4,46 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from reberth.cluster.columns import Indices, Ints
-from reberth.forecast.plugins.dynamic_resources import refuse_resource_claims
-from reberth.forecast.plugins.image_locality import score_images
-from reberth.forecast.plugins.inter_pod_affinity import refuse_pod_affinity, score_pod_affinity
-from reberth.forecast.plugins.node_ports import refuse_taken_ports
-from reberth.forecast.plugins.node_resources import refuse_too_full, score_balance, score_fit
-from reberth.forecast.plugins.node_rules import (
-    refuse_featureless,
-    refuse_tainted,
-    refuse_unmatched,
-    refuse_unschedulable,
-    score_affinity,
-    score_taints,
+from reberth.forecast.plugins.dynamic_resources import filter_dynamic_resources
+from reberth.forecast.plugins.image_locality import score_image_locality
+from reberth.forecast.plugins.inter_pod_affinity import filter_inter_pod_affinity, score_inter_pod_affinity
+from reberth.forecast.plugins.node_ports import filter_node_ports
+from reberth.forecast.plugins.node_resources import (
+    filter_node_resources_fit,
+    score_balanced_allocation,
+    score_node_resources_fit,
 )
-from reberth.forecast.plugins.topology_spread import refuse_spread, score_spread
+from reberth.forecast.plugins.node_rules import (
+    filter_node_affinity,
+    filter_node_declared_features,
+    filter_node_unschedulable,
+    filter_taint_toleration,
+    score_node_affinity,
+    score_taint_toleration,
+)
+from reberth.forecast.plugins.topology_spread import filter_pod_topology_spread, score_pod_topology_spread
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import (
-    Arguments,
-    BalanceArguments,
-    FitArguments,
-    NodeAffinityArguments,
-    PodAffinityArguments,
-    SpreadArguments,
-    VolumeBindingArguments,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
 )
 from reberth.forecast.state.profile import Profile
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected
 from reberth.forecast.state.view import View
-from reberth.forecast.volumes.binding import refuse_unbound_volumes, score_volumes
-from reberth.forecast.volumes.limits import refuse_volume_limits
-from reberth.forecast.volumes.restrictions import refuse_restricted_volumes
-from reberth.forecast.volumes.zone import refuse_volume_zones
+from reberth.forecast.volumes.binding import filter_volume_binding, score_volume_binding
+from reberth.forecast.volumes.limits import filter_node_volume_limits
+from reberth.forecast.volumes.restrictions import filter_volume_restrictions
+from reberth.forecast.volumes.zone import filter_volume_zone
 
 Filter = Callable[[IncomingPod, View, Profile], FilterVerdict]
 Score = Callable[[IncomingPod, View, Indices, Profile], Ints | Rejected | None]
 
-A = TypeVar("A", bound=Arguments)
+A = TypeVar("A", bound=PluginArgs)
 
 
 def _argued(refuse: Callable[[IncomingPod, View, A], FilterVerdict], name: str, kind: type[A]) -> Filter:
@@ -70,32 +74,32 @@ def _read(profile: Profile, name: str, kind: type[A]) -> A:
 
 
 FILTERS: dict[str, Filter] = {
-    "NodeUnschedulable": _plain(refuse_unschedulable),
+    "NodeUnschedulable": _plain(filter_node_unschedulable),
     "NodeName": lambda incoming, view, profile: FITS,  # noqa: ARG005 - who asks has no node yet
-    "TaintToleration": _plain(refuse_tainted),
-    "NodeAffinity": _argued(refuse_unmatched, "NodeAffinity", NodeAffinityArguments),
-    "NodePorts": _plain(refuse_taken_ports),
-    "NodeResourcesFit": _argued(refuse_too_full, "NodeResourcesFit", FitArguments),
-    "VolumeRestrictions": _plain(refuse_restricted_volumes),
-    "NodeVolumeLimits": _plain(refuse_volume_limits),
-    "VolumeBinding": _argued(refuse_unbound_volumes, "VolumeBinding", VolumeBindingArguments),
-    "VolumeZone": _plain(refuse_volume_zones),
-    "PodTopologySpread": _argued(refuse_spread, "PodTopologySpread", SpreadArguments),
-    "InterPodAffinity": _plain(refuse_pod_affinity),
-    "DynamicResources": _plain(refuse_resource_claims),
-    "NodeDeclaredFeatures": _plain(refuse_featureless),
+    "TaintToleration": _plain(filter_taint_toleration),
+    "NodeAffinity": _argued(filter_node_affinity, "NodeAffinity", NodeAffinityArgs),
+    "NodePorts": _plain(filter_node_ports),
+    "NodeResourcesFit": _argued(filter_node_resources_fit, "NodeResourcesFit", NodeResourcesFitArgs),
+    "VolumeRestrictions": _plain(filter_volume_restrictions),
+    "NodeVolumeLimits": _plain(filter_node_volume_limits),
+    "VolumeBinding": _argued(filter_volume_binding, "VolumeBinding", VolumeBindingArgs),
+    "VolumeZone": _plain(filter_volume_zone),
+    "PodTopologySpread": _argued(filter_pod_topology_spread, "PodTopologySpread", PodTopologySpreadArgs),
+    "InterPodAffinity": _plain(filter_inter_pod_affinity),
+    "DynamicResources": _plain(filter_dynamic_resources),
+    "NodeDeclaredFeatures": _plain(filter_node_declared_features),
 }
 
 SCORES: dict[str, Score] = {
-    "TaintToleration": _plain_score(score_taints),
-    "NodeAffinity": _argued_score(score_affinity, "NodeAffinity", NodeAffinityArguments),
-    "NodeResourcesFit": _argued_score(score_fit, "NodeResourcesFit", FitArguments),
-    "VolumeBinding": _argued_score(score_volumes, "VolumeBinding", VolumeBindingArguments),
-    "PodTopologySpread": _argued_score(score_spread, "PodTopologySpread", SpreadArguments),
-    "InterPodAffinity": _argued_score(score_pod_affinity, "InterPodAffinity", PodAffinityArguments),
+    "TaintToleration": _plain_score(score_taint_toleration),
+    "NodeAffinity": _argued_score(score_node_affinity, "NodeAffinity", NodeAffinityArgs),
+    "NodeResourcesFit": _argued_score(score_node_resources_fit, "NodeResourcesFit", NodeResourcesFitArgs),
+    "VolumeBinding": _argued_score(score_volume_binding, "VolumeBinding", VolumeBindingArgs),
+    "PodTopologySpread": _argued_score(score_pod_topology_spread, "PodTopologySpread", PodTopologySpreadArgs),
+    "InterPodAffinity": _argued_score(score_inter_pod_affinity, "InterPodAffinity", InterPodAffinityArgs),
     "DynamicResources": lambda incoming, view, feasible, profile: None,  # noqa: ARG005 - see its filter
     "NodeResourcesBalancedAllocation": _argued_score(
-        score_balance, "NodeResourcesBalancedAllocation", BalanceArguments
+        score_balanced_allocation, "NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocationArgs
     ),
-    "ImageLocality": _plain_score(score_images),
+    "ImageLocality": _plain_score(score_image_locality),
 }

@@ -7,7 +7,7 @@ import numpy as np
 from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
-from reberth.forecast.cycle import score
+from reberth.forecast.cycle import run_scores
 from reberth.forecast.extender import (
     DEFAULTS,
     ExtenderForecastSettings,
@@ -80,7 +80,7 @@ class Foreseeing:
         both = np.array(sorted({nodes[move.from_], nodes[landed_on]}), np.int32)
         prospect = look_ahead(place, seen, self._outlook(seen))
         listed = both if isinstance(prospect, Refused) else np.union1d(prospect.nodes, both).astype(np.int32)
-        found = score(incoming, seen.without(place), profile, listed)
+        found = run_scores(incoming, seen.without(place), profile, listed)
         if isinstance(found, Rejected):
             return None
         totals = dict(zip(listed.tolist(), found.totals.tolist(), strict=True))

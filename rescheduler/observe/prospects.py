@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.forecast.chances import Chances, count_wanted, find_chances
-from reberth.forecast.cycle import NodeScores, PluginScorer, score, score_again
+from reberth.forecast.cycle import NodeScores, PluginScorer, rerun_scores, run_scores
 from reberth.forecast.extender import AVOID, ReberthExtender, SnapshotMemory
 from reberth.forecast.forecast import Forecast, forecast_replacement, profile_of
 from reberth.forecast.state.incoming_pod import IncomingPod
@@ -110,7 +110,7 @@ def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
     source = int(seen.node[place])
     nodes = _insert(found.feasible, source)
     ask = PluginScorer(found.incoming, seen.without(place), profile)
-    scores = score_again(ask, found.scores, nodes, source) if found.scores else score(*ask, nodes)
+    scores = rerun_scores(ask, found.scores, nodes, source) if found.scores else run_scores(*ask, nodes)
     if isinstance(scores, Rejected):
         return Refused(CANNOT_FORECAST, scores.reason)
     totals = scores.totals

@@ -15,7 +15,7 @@ from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.node_lifecycle import Leaving
 from reberth.cluster.pods.requests import CPU, MEMORY
 from reberth.cluster.tabulating import seal
-from reberth.forecast.plugins.node_resources import column
+from reberth.forecast.plugins.node_resources import resource_column
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View
 from rescheduler.observe.view_cache import Lately
@@ -140,7 +140,7 @@ def _divide(seen: View, resource: str, nodes: Indices | slice) -> Shares:
 
 
 def _column(seen: View, resource: str, *, offered: bool) -> Ints:
-    found = column(seen.nodes.allocatable if offered else seen.requested, resource)
+    found = resource_column(seen.nodes.allocatable if offered else seen.requested, resource)
     if found is None:
         return np.zeros(seen.facts.size, np.int64)
     return found if offered else found - _find_leaving(seen.facts, resource)
@@ -155,7 +155,7 @@ def _add_up_leaving(facts: SnapshotFacts, resource: str) -> Ints:
     snapshot = facts.snapshot
     pods = snapshot.pods
     leaving = np.flatnonzero(pods.counted & pods.terminating)
-    requests = column(snapshot.templates.requests, resource)
+    requests = resource_column(snapshot.templates.requests, resource)
     total = np.zeros(facts.size, np.int64)
     if requests is not None:
         np.add.at(total, pods.node[leaving], requests[pods.template[leaving]])

@@ -13,15 +13,15 @@ import numpy as np
 
 from reberth.cluster.columns import Ints
 from reberth.cluster.templates import Template
-from reberth.forecast.plugins.affinity_terms import APART, TermsError, own_terms
-from reberth.forecast.plugins.existing_terms import Weighed, standing_terms
-from reberth.forecast.plugins.node_rules import refuse_tainted
+from reberth.forecast.plugins.affinity_terms import REQUIRED_ANTI_AFFINITY, TermsError, own_terms
+from reberth.forecast.plugins.existing_terms import WeightedPods, existing_terms
+from reberth.forecast.plugins.node_rules import filter_taint_toleration
 from reberth.forecast.plugins.spread_constraints import HARD, constraints_of
-from reberth.forecast.plugins.topology_spread import refuse_spread
+from reberth.forecast.plugins.topology_spread import filter_pod_topology_spread
 from reberth.forecast.state.facts import ABSENT, SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.label_index import pods_meant
-from reberth.forecast.state.plugin_args import SpreadArguments
+from reberth.forecast.state.label_index import find_matching_pods
+from reberth.forecast.state.plugin_args import PodTopologySpreadArgs
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER, KubeScheduler
 from reberth.forecast.state.verdict import FilterVerdict, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
@@ -36,7 +36,7 @@ _SPREAD_PLUGIN = "PodTopologySpread"
 
 
 def break_taints(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
-    return _refused(refuse_tainted(asked, seen), seen)
+    return _refused(filter_taint_toleration(asked, seen), seen)
 
 
 def break_node_affinity(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
@@ -63,7 +63,7 @@ def break_spread(asked: IncomingPod, seen: View, scheduler: KubeScheduler) -> In
     if arguments is None:
         return np.zeros(seen.facts.size, np.int64)
     looser = seen.facts.once(("looser", asked.template), lambda: _loosen(asked.template))
-    return _refused(refuse_spread(_with_template(asked, looser), seen, arguments), seen)
+    return _refused(filter_pod_topology_spread(_with_template(asked, looser), seen, arguments), seen)
 
 
 def break_duplicates(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
@@ -81,17 +81,18 @@ def count_replicas(seen: View, controller: str) -> Ints:
     return seen.counts_on_nodes(seen.facts.pods_of(templates.get(controller, ())))
 
 
-def list_apart(asked: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
+def list_apart(asked: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
     """Give whom the pod keeps away, and who keeps it away, by topology."""
     try:
-        own = own_terms(asked, facts)[APART]
+        own = own_terms(asked, facts)[REQUIRED_ANTI_AFFINITY]
     except TermsError:
         own = ()
     meant = (
-        (each.term.topology_key, pods_meant(facts, each.term.selector, each.term.namespaces)) for each in own
+        (each.term.topology_key, find_matching_pods(facts, each.term.selector, each.term.namespaces))
+        for each in own
     )
-    ones = [Weighed(key, pods, np.ones(len(pods), np.int64)) for key, pods in meant]
-    return (*ones, *standing_terms(facts, APART).meaning(asked, facts))
+    ones = [WeightedPods(key, pods, np.ones(len(pods), np.int64)) for key, pods in meant]
+    return (*ones, *existing_terms(facts, REQUIRED_ANTI_AFFINITY).meaning(asked, facts))
 
 
 def counts_in_spread(
@@ -106,12 +107,12 @@ def counts_in_spread(
     return any(each.selector.matches(labels) for each in found)
 
 
-def _spread_arguments(asked: IncomingPod, scheduler: KubeScheduler) -> SpreadArguments | None:
+def _spread_arguments(asked: IncomingPod, scheduler: KubeScheduler) -> PodTopologySpreadArgs | None:
     profile = scheduler.profiles.get(asked.template.spec.scheduler_name or DEFAULT_SCHEDULER)
     if profile is None or _SPREAD_PLUGIN not in profile.filters:
         return None
     arguments = profile.arguments[_SPREAD_PLUGIN]
-    return arguments if isinstance(arguments, SpreadArguments) else None
+    return arguments if isinstance(arguments, PodTopologySpreadArgs) else None
 
 
 def _group_by_controller(facts: SnapshotFacts) -> Mapping[str, tuple[int, ...]]:

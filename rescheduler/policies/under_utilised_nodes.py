@@ -26,7 +26,7 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.pods.requests import CPU, MEMORY, write_amount
-from reberth.forecast.plugins.node_resources import column
+from reberth.forecast.plugins.node_resources import resource_column
 from reberth.forecast.state.view import View
 from reberth.values.duration import Percentage
 from reberth.values.refusal import Refused
@@ -237,6 +237,6 @@ def _requests_of(seen: View, resources: tuple[str, ...], templates: Ints | Indic
     amounts = seen.facts.snapshot.templates
     rows = [
         np.zeros(len(templates), np.int64) if found is None else found[templates]
-        for found in (column(amounts.requests, name) for name in resources)
+        for found in (resource_column(amounts.requests, name) for name in resources)
     ]
     return np.array(rows, np.int64).reshape(len(rows), len(templates))

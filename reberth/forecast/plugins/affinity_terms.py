@@ -18,7 +18,7 @@ from reberth.selectors import EVERYTHING, NOTHING, PodTerm, SelectorError, compi
 _PUTS_INTO_NAMES = (1, 37)
 
 
-class Weighty(NamedTuple):
+class WeightedTerm(NamedTuple):
     """A term, and how much it counts: below zero if it keeps away."""
 
     term: PodTerm
@@ -29,32 +29,35 @@ class TermsError(ValueError):
     """Some terms of the asking pod are malformed."""
 
 
-Terms = tuple[Weighty, ...]
+Terms = tuple[WeightedTerm, ...]
 
 
 def _require(affinity: PodAffinity | None, namespace: str) -> Terms:
     terms = (affinity and affinity.required_during_scheduling_ignored_during_execution) or ()
-    return tuple(Weighty(compile_pod_term(each, namespace), 1) for each in terms)
+    return tuple(WeightedTerm(compile_pod_term(each, namespace), 1) for each in terms)
 
 
 def _prefer(affinity: PodAffinity | None, namespace: str, *, sign: int = 1) -> Terms:
     terms = (affinity and affinity.preferred_during_scheduling_ignored_during_execution) or ()
     return tuple(
-        Weighty(compile_pod_term(each.pod_affinity_term, namespace), sign * each.weight) for each in terms
+        WeightedTerm(compile_pod_term(each.pod_affinity_term, namespace), sign * each.weight)
+        for each in terms
     )
 
 
-NEAR, APART, LIKED, DISLIKED = GROUPS = (
+REQUIRED_AFFINITY, REQUIRED_ANTI_AFFINITY, PREFERRED_AFFINITY, PREFERRED_ANTI_AFFINITY = GROUPS = (
     "requiredAffinityTerms",
     "requiredAntiAffinityTerms",
     "preferredAffinityTerms",
     "preferredAntiAffinityTerms",
 )
 _COMPILERS: Mapping[str, Callable[[Affinity, str], Terms]] = {
-    NEAR: lambda affinity, namespace: _require(affinity.pod_affinity, namespace),
-    APART: lambda affinity, namespace: _require(affinity.pod_anti_affinity, namespace),
-    LIKED: lambda affinity, namespace: _prefer(affinity.pod_affinity, namespace),
-    DISLIKED: lambda affinity, namespace: _prefer(affinity.pod_anti_affinity, namespace, sign=-1),
+    REQUIRED_AFFINITY: lambda affinity, namespace: _require(affinity.pod_affinity, namespace),
+    REQUIRED_ANTI_AFFINITY: lambda affinity, namespace: _require(affinity.pod_anti_affinity, namespace),
+    PREFERRED_AFFINITY: lambda affinity, namespace: _prefer(affinity.pod_affinity, namespace),
+    PREFERRED_ANTI_AFFINITY: lambda affinity, namespace: _prefer(
+        affinity.pod_anti_affinity, namespace, sign=-1
+    ),
 }
 
 

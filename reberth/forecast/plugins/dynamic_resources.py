@@ -5,7 +5,7 @@ from reberth.forecast.state.verdict import FITS, FilterVerdict, Unforeseeable
 from reberth.forecast.state.view import View
 
 
-def refuse_resource_claims(incoming: IncomingPod, _view: View) -> FilterVerdict:
+def filter_dynamic_resources(incoming: IncomingPod, _view: View) -> FilterVerdict:
     claims = incoming.template.spec.resource_claims
     if not claims:
         return FITS

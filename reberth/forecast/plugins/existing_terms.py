@@ -15,7 +15,7 @@ import numpy as np
 from reberth.cluster.columns import Indices, Ints
 from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
-from reberth.forecast.plugins.affinity_terms import GROUPS, Terms, Weighty, compile_terms
+from reberth.forecast.plugins.affinity_terms import GROUPS, Terms, WeightedTerm, compile_terms
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.label_index import Pair
@@ -26,7 +26,7 @@ from reberth.selectors import SelectorError
 _COMPILED: WeakKeyDictionary[Template, Mapping[str, Terms]] = WeakKeyDictionary()
 
 
-class Weighed(NamedTuple):
+class WeightedPods(NamedTuple):
     """Pods, and what each weighs for the domain of this label that it stands in."""
 
     topology_key: str
@@ -34,20 +34,20 @@ class Weighed(NamedTuple):
     weights: Ints
 
 
-class StandingTerms:
+class ExistingTerms:
     """The terms of some groups, each with the templates that have it, as often as they have it."""
 
-    def __init__(self, templates: Mapping[Weighty, tuple[int, ...]]) -> None:
+    def __init__(self, templates: Mapping[WeightedTerm, tuple[int, ...]]) -> None:
         self._templates = templates
         self._by_pair = _group_by_pair(templates)
         self._keys = frozenset(chain.from_iterable(each.term.selector.keys for each in templates))
 
-    def meaning(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
+    def meaning(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
         """Give the pods of which some term means this one, by topology."""
         own = tuple(pair for pair in incoming.own.labels if pair[0] in self._keys)
         return facts.once(("meaning", self, incoming.template, own), lambda: self._find(incoming, facts))
 
-    def _find(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
+    def _find(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
         found: dict[str, Counter[int]] = {}
         for each in self._find_terms(incoming, facts.snapshot.namespace_labels(incoming.namespace)):
             weights = found.setdefault(each.term.topology_key, Counter())
@@ -55,19 +55,19 @@ class StandingTerms:
                 weights[template] += each.weight
         return tuple(_weigh(facts, key, weights) for key, weights in found.items())
 
-    def _find_terms(self, incoming: IncomingPod, namespace_labels: Labels) -> Iterator[Weighty]:
+    def _find_terms(self, incoming: IncomingPod, namespace_labels: Labels) -> Iterator[WeightedTerm]:
         for pair in (None, *incoming.labels.items()):
             for each in self._by_pair.get(pair, ()):
                 if each.term.matches(incoming.namespace, incoming.labels, namespace_labels=namespace_labels):
                     yield each
 
 
-def standing_terms(facts: SnapshotFacts, *groups: str) -> StandingTerms:
-    return facts.once(("standing terms", groups), lambda: StandingTerms(_collect(facts, groups)))
+def existing_terms(facts: SnapshotFacts, *groups: str) -> ExistingTerms:
+    return facts.once(("standing terms", groups), lambda: ExistingTerms(_collect(facts, groups)))
 
 
-def _collect(facts: SnapshotFacts, groups: tuple[str, ...]) -> Mapping[Weighty, tuple[int, ...]]:
-    found: dict[Weighty, list[int]] = {}
+def _collect(facts: SnapshotFacts, groups: tuple[str, ...]) -> Mapping[WeightedTerm, tuple[int, ...]]:
+    found: dict[WeightedTerm, list[int]] = {}
     for place, compiled in facts.once("terms of templates", lambda: _list_compiled(facts)):
         for group in groups:
             for each in compiled.get(group, ()):
@@ -102,17 +102,17 @@ def _compile(template: Template, group: str) -> Terms:
         return ()
 
 
-def _group_by_pair(terms: Mapping[Weighty, tuple[int, ...]]) -> Mapping[Pair | None, list[Weighty]]:
+def _group_by_pair(terms: Mapping[WeightedTerm, tuple[int, ...]]) -> Mapping[Pair | None, list[WeightedTerm]]:
     """Group the terms by the rarest label that each demands; None for what demands no certain one."""
     often = Counter(chain.from_iterable(each.term.selector.pairs for each in terms))
-    found: dict[Pair | None, list[Weighty]] = {}
+    found: dict[Pair | None, list[WeightedTerm]] = {}
     for each in terms:
         found.setdefault(min(each.term.selector.pairs, key=often.__getitem__, default=None), []).append(each)
     return found
 
 
-def _weigh(facts: SnapshotFacts, topology_key: str, weights: Mapping[int, int]) -> Weighed:
+def _weigh(facts: SnapshotFacts, topology_key: str, weights: Mapping[int, int]) -> WeightedPods:
     pods = facts.pods_of(weights)
     column = np.zeros(len(facts.snapshot.templates.all), np.int64)
     column[list(weights)] = list(weights.values())
-    return Weighed(topology_key, seal(pods), seal(column[facts.snapshot.pods.template[pods]]))
+    return WeightedPods(topology_key, seal(pods), seal(column[facts.snapshot.pods.template[pods]]))

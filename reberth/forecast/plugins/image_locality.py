@@ -10,7 +10,7 @@ from reberth.cluster.columns import Indices, Ints
 from reberth.cluster.kinds import NODE
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.tabulating import seal
-from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.view import View
@@ -21,7 +21,7 @@ _LEAST = 23 * _MEBI
 _MOST_OF_ONE = 1000 * _MEBI
 
 # An image's size, as the first node that has it gave it, and the nodes of each record that tells of it.
-Found = tuple[int, list[Indices]]
+ImageNodes = tuple[int, list[Indices]]
 
 
 class _Shared(NamedTuple):
@@ -32,7 +32,7 @@ class _Shared(NamedTuple):
     places: Ints
 
 
-def score_images(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
+def score_image_locality(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
     facts, spec = view.facts, incoming.template.spec
     known = facts.once("images", lambda: _list_images(facts))
     names = tuple([name for name in map(_with_tag, _name_images(spec, facts.version)) if name in known])
@@ -44,14 +44,14 @@ def score_images(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
     return found.take(feasible)
 
 
-def _score(size: int, images: Iterable[Found], containers: int) -> Ints:
+def _score(size: int, images: Iterable[ImageNodes], containers: int) -> Ints:
     """Score every node; the score of one does not depend on which others are feasible."""
     sums = np.zeros(size, np.int64)
     for each, parts in images:
         nodes = np.unique(np.concatenate(parts))
         sums[nodes] += int(each * (len(nodes) / max(size, 1)))
     highest = _MOST_OF_ONE * containers
-    return seal(MOST * (np.clip(sums, _LEAST, highest) - _LEAST) // (highest - _LEAST))
+    return seal(MAX_NODE_SCORE * (np.clip(sums, _LEAST, highest) - _LEAST) // (highest - _LEAST))
 
 
 def _name_images(spec: PodSpec, version: Version) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _list_images(facts: SnapshotFacts) -> dict[str, list[_Shared]]:
     return known
 
 
-def _settle(shared: list[_Shared], facts: SnapshotFacts) -> Found:
+def _settle(shared: list[_Shared], facts: SnapshotFacts) -> ImageNodes:
     """Take the size that the first node gave, where records of one name differ."""
     sizes = {each.image.size_bytes for each in shared}
     first = shared[0] if len(sizes) == 1 else min(shared, key=partial(_come, facts))

@@ -10,32 +10,35 @@ import numpy as np
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.tabulating import seal
 from reberth.forecast.plugins.affinity_terms import (
-    APART,
-    DISLIKED,
-    LIKED,
-    NEAR,
+    PREFERRED_AFFINITY,
+    PREFERRED_ANTI_AFFINITY,
+    REQUIRED_AFFINITY,
+    REQUIRED_ANTI_AFFINITY,
     Terms,
     TermsError,
-    Weighty,
+    WeightedTerm,
     own_terms,
 )
-from reberth.forecast.plugins.existing_terms import Weighed, standing_terms
-from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.plugins.existing_terms import WeightedPods, existing_terms
+from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
 from reberth.forecast.state.facts import ABSENT, SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.label_index import pods_meant
-from reberth.forecast.state.plugin_args import PodAffinityArguments
+from reberth.forecast.state.label_index import find_matching_pods
+from reberth.forecast.state.plugin_args import InterPodAffinityArgs
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 
 
-def refuse_pod_affinity(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_inter_pod_affinity(incoming: IncomingPod, view: View) -> FilterVerdict:
     facts = view.facts
     try:
-        near = own_terms(incoming, facts)[NEAR]
+        near = own_terms(incoming, facts)[REQUIRED_AFFINITY]
     except TermsError as error:
         return Rejected(f"parsing pod: {error}")
-    from_others, by_others = _weigh_own(incoming, facts, APART), _find_keepers(incoming, facts)
+    from_others, by_others = (
+        _weigh_own(incoming, facts, REQUIRED_ANTI_AFFINITY),
+        _find_keepers(incoming, facts),
+    )
     if not (near or from_others or by_others):
         return FITS
     fits = _is_near(incoming, view, near)
@@ -47,8 +50,8 @@ def refuse_pod_affinity(incoming: IncomingPod, view: View) -> FilterVerdict:
     )
 
 
-def score_pod_affinity(
-    incoming: IncomingPod, view: View, feasible: Indices, arguments: PodAffinityArguments
+def score_inter_pod_affinity(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: InterPodAffinityArgs
 ) -> Ints | Rejected | None:
     if arguments.ignore_preferred_terms_of_existing_pods and not _wishes(incoming):
         return None
@@ -60,19 +63,19 @@ def score_pod_affinity(
     return _normalise(np.sum(sums, axis=0)[feasible]) if sums else None
 
 
-def skips_pod_affinity(incoming: IncomingPod, view: View) -> bool:
+def skips_inter_pod_affinity(incoming: IncomingPod, view: View) -> bool:
     """Tell if kube-scheduler leaves this plugin out of the pod's cycle.
 
     Then it does not ask for the terms of pods that are nominated, either.
     """
     own = own_terms(incoming, view.facts)
     kept_off = _reach_any(view, _find_keepers(incoming, view.facts))
-    return not own[NEAR] and not own[APART] and not kept_off.any()
+    return not own[REQUIRED_AFFINITY] and not own[REQUIRED_ANTI_AFFINITY] and not kept_off.any()
 
 
-def _find_keepers(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[Weighed, ...]:
+def _find_keepers(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
     """Give the pods that keep the asking one away."""
-    return standing_terms(facts, APART).meaning(incoming, facts)
+    return existing_terms(facts, REQUIRED_ANTI_AFFINITY).meaning(incoming, facts)
 
 
 def _is_near(incoming: IncomingPod, view: View, terms: Terms) -> Bools:
@@ -100,11 +103,11 @@ def _meant_by_all(incoming: IncomingPod, facts: SnapshotFacts, terms: Terms) -> 
 def _intersect(facts: SnapshotFacts, terms: Terms) -> Indices:
     times = np.zeros(len(facts.snapshot.pods.rows), np.int32)
     for each in terms:
-        times[pods_meant(facts, each.term.selector, each.term.namespaces)] += 1
+        times[find_matching_pods(facts, each.term.selector, each.term.namespaces)] += 1
     return np.flatnonzero(times == len(terms)).astype(np.int32)
 
 
-def _weigh_own(incoming: IncomingPod, facts: SnapshotFacts, group: str) -> tuple[Weighed, ...]:
+def _weigh_own(incoming: IncomingPod, facts: SnapshotFacts, group: str) -> tuple[WeightedPods, ...]:
     """Give the pods that the asking pod's terms of a group mean."""
     return facts.once(
         ("own weighed", incoming.template, group),
@@ -112,26 +115,26 @@ def _weigh_own(incoming: IncomingPod, facts: SnapshotFacts, group: str) -> tuple
     )
 
 
-def _weigh(facts: SnapshotFacts, each: Weighty) -> Weighed:
-    pods = pods_meant(facts, each.term.selector, each.term.namespaces)
-    return Weighed(each.term.topology_key, pods, np.full(len(pods), each.weight))
+def _weigh(facts: SnapshotFacts, each: WeightedTerm) -> WeightedPods:
+    pods = find_matching_pods(facts, each.term.selector, each.term.namespaces)
+    return WeightedPods(each.term.topology_key, pods, np.full(len(pods), each.weight))
 
 
-def _weigh_all(incoming: IncomingPod, facts: SnapshotFacts, hard_weight: int) -> tuple[Weighed, ...]:
+def _weigh_all(incoming: IncomingPod, facts: SnapshotFacts, hard_weight: int) -> tuple[WeightedPods, ...]:
     """Give the pods that are liked or disliked, by the asking pod or the other way round."""
     return (
-        *_weigh_own(incoming, facts, LIKED),
-        *_weigh_own(incoming, facts, DISLIKED),
-        *standing_terms(facts, LIKED, DISLIKED).meaning(incoming, facts),
+        *_weigh_own(incoming, facts, PREFERRED_AFFINITY),
+        *_weigh_own(incoming, facts, PREFERRED_ANTI_AFFINITY),
+        *existing_terms(facts, PREFERRED_AFFINITY, PREFERRED_ANTI_AFFINITY).meaning(incoming, facts),
         *_weigh_demands(incoming, facts, hard_weight),
     )
 
 
-def _weigh_demands(incoming: IncomingPod, facts: SnapshotFacts, weight: int) -> tuple[Weighed, ...]:
+def _weigh_demands(incoming: IncomingPod, facts: SnapshotFacts, weight: int) -> tuple[WeightedPods, ...]:
     """Give the pods whose required affinity means the asking pod: it may as well come to them."""
     if not weight:
         return ()
-    found = standing_terms(facts, NEAR).meaning(incoming, facts)
+    found = existing_terms(facts, REQUIRED_AFFINITY).meaning(incoming, facts)
     return tuple(each._replace(weights=each.weights * weight) for each in found)
 
 
@@ -146,7 +149,7 @@ def _places_of(view: View, pods: Indices) -> Indices:
     return view.node[view.counted_among(pods)]
 
 
-def _reach_any(view: View, weighed: Iterable[Weighed]) -> Bools:
+def _reach_any(view: View, weighed: Iterable[WeightedPods]) -> Bools:
     """Tell which nodes share a domain with any of the pods."""
     reached = np.zeros(view.facts.size, np.bool_)
     for each in weighed:
@@ -163,7 +166,7 @@ def _reach(facts: SnapshotFacts, topology_key: str, where: Indices) -> Bools:
     return reached[column.codes]
 
 
-def _sum_up(view: View, weighed: Weighed) -> Ints | None:
+def _sum_up(view: View, weighed: WeightedPods) -> Ints | None:
     """Sum up the weights by domain and give each node its domain's; None if no pod stands in any."""
     column = view.facts.label(weighed.topology_key)
     counted = view.counted[weighed.pods]
@@ -179,4 +182,4 @@ def _sum_up(view: View, weighed: Weighed) -> Ints | None:
 def _normalise(raw: Ints) -> Ints:
     """Stretch the scores over the whole range; where all are equal nobody gets anything."""
     span = np.ptp(raw) if len(raw) else 0
-    return (MOST * ((raw - raw.min()) / span)).astype(np.int64) if span else np.zeros_like(raw)
+    return (MAX_NODE_SCORE * ((raw - raw.min()) / span)).astype(np.int64) if span else np.zeros_like(raw)

@@ -19,7 +19,7 @@ class HostPort(NamedTuple):
     number: int
 
 
-def refuse_taken_ports(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_node_ports(incoming: IncomingPod, view: View) -> FilterVerdict:
     wanted = find_host_ports(incoming.template.spec)
     if not wanted:
         return FITS

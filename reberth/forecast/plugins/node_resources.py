@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts
 from reberth.cluster.templates import RESOURCES
-from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.plugin_args import (
-    BalanceArguments,
-    FitArguments,
-    ResourceWeight,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ResourceSpec,
     ScoringStrategy,
-    ShapePoint,
+    UtilizationShapePoint,
 )
 from reberth.forecast.state.verdict import FilterVerdict, Refusal
 from reberth.forecast.state.view import View
@@ -27,14 +27,14 @@ _LOAD = (CPU, MEMORY)
 # Scores of a shape stand between 0 and 10.
 _MOST_OF_SHAPE = 10
 
-Parts = NDArray[np.float64]
+Fractions = NDArray[np.float64]
 
-_HALF = MOST // 2
+_HALF = MAX_NODE_SCORE // 2
 # Scores up to 100, as they are kept.
-Small = NDArray[np.int8]
+SmallScores = NDArray[np.int8]
 
 
-class Uses(NamedTuple):
+class ResourceUsage(NamedTuple):
     """What counts for a score on some nodes, as [resource, node]: what they offer, and what is used of it.
 
     `after` is what would be used with the pod.
@@ -46,18 +46,22 @@ class Uses(NamedTuple):
     after: Ints
 
 
-def refuse_too_full(incoming: IncomingPod, view: View, arguments: FitArguments) -> FilterVerdict:
+def filter_node_resources_fit(
+    incoming: IncomingPod, view: View, arguments: NodeResourcesFitArgs
+) -> FilterVerdict:
     return tuple(refusal for refusal in _check(incoming, view, arguments) if refusal.nodes.any())
 
 
-def score_fit(incoming: IncomingPod, view: View, feasible: Indices, arguments: FitArguments) -> Ints:
+def score_node_resources_fit(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: NodeResourcesFitArgs
+) -> Ints:
     """Score by the profile's strategy. It weighs loads and overlooks what is requested for the whole pod."""
     load, strategy = incoming.demand.load, arguments.scoring_strategy
     key = ("fit", frozenset(load.items()), strategy)
     return view.by_node(key, partial(_score, strategy=strategy, load=load), feasible).astype(np.int64)
 
 
-def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amounts) -> Small:
+def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amounts) -> SmallScores:
     uses = _find_usage(view, nodes, strategy.resources, load, by_load=True)
     if strategy.requested_to_capacity_ratio:
         scores = _rate_by_shape(uses, strategy.requested_to_capacity_ratio.shape)
@@ -66,8 +70,8 @@ def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amoun
     return scores.astype(np.int8)
 
 
-def score_balance(
-    incoming: IncomingPod, view: View, feasible: Indices, arguments: BalanceArguments
+def score_balanced_allocation(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: NodeResourcesBalancedAllocationArgs
 ) -> Ints | None:
     """Score how even the use would be; since 1.36, how much more even than without the pod."""
     demand, resources = incoming.demand.amounts, arguments.resources
@@ -80,25 +84,27 @@ def score_balance(
 
 
 def _score_evenness(
-    view: View, nodes: Indices, *, resources: tuple[ResourceWeight, ...], demand: Amounts
-) -> Small:
+    view: View, nodes: Indices, *, resources: tuple[ResourceSpec, ...], demand: Amounts
+) -> SmallScores:
     uses = _find_usage(view, nodes, resources, demand, by_load=False)
     if view.facts.version < (1, 36):
         return _rate_evenness(uses.offered, uses.after)
     before, evenness = _rate_evenness(uses.offered[:, None], np.stack((uses.used, uses.after), axis=1))
-    scores: Small = _HALF + (_HALF + evenness - before) // 2
+    scores: SmallScores = _HALF + (_HALF + evenness - before) // 2
     return scores
 
 
 def _find_usage(
-    view: View, nodes: Indices, resources: tuple[ResourceWeight, ...], demand: Amounts, *, by_load: bool
-) -> Uses:
+    view: View, nodes: Indices, resources: tuple[ResourceSpec, ...], demand: Amounts, *, by_load: bool
+) -> ResourceUsage:
     """Look at the resources that count for a score; of what few nodes have, only what the pod requests."""
     weights, amounts, offered, used = [], [], [], []
     for each in resources:
         amount = demand.get(each.name, 0)
-        there = _column(view.nodes.allocatable, each.name) if amount or each.name in RESOURCES else None
-        taken = _load(view, each.name) if by_load else _column(view.requested, each.name)
+        there = (
+            resource_column(view.nodes.allocatable, each.name) if amount or each.name in RESOURCES else None
+        )
+        taken = _load(view, each.name) if by_load else resource_column(view.requested, each.name)
         if there is not None and taken is not None:
             weights.append(each.weight)
             amounts.append(amount)
@@ -107,10 +113,12 @@ def _find_usage(
     size = (len(weights), len(nodes))
     before = np.array(used, np.int64).reshape(size)
     after = before + np.array(amounts, np.int64)[:, None]
-    return Uses(np.array(weights, np.int64), np.array(offered, np.int64).reshape(size), before, after)
+    return ResourceUsage(
+        np.array(weights, np.int64), np.array(offered, np.int64).reshape(size), before, after
+    )
 
 
-def _column(amounts: AmountColumns, resource: str) -> Ints | None:
+def resource_column(amounts: AmountColumns, resource: str) -> Ints | None:
     if resource in RESOURCES:
         row: Ints = amounts.main[RESOURCES.index(resource)]
         return row
@@ -120,18 +128,18 @@ def _column(amounts: AmountColumns, resource: str) -> Ints | None:
 def _load(view: View, resource: str) -> Ints | None:
     """Give what LeastAllocated weighs: of cpu and memory more than what is requested."""
     if resource not in _LOAD:
-        return _column(view.requested, resource)
+        return resource_column(view.requested, resource)
     row: Ints = view.load[_LOAD.index(resource)]
     return row
 
 
-def _check(incoming: IncomingPod, view: View, arguments: FitArguments) -> Iterator[Refusal]:
+def _check(incoming: IncomingPod, view: View, arguments: NodeResourcesFitArgs) -> Iterator[Refusal]:
     offered, used = view.nodes.allocatable, view.requested
     pods = RESOURCES.index(PODS)
     yield Refusal("Too many pods", used.main[pods] + 1 > offered.main[pods])
     for name, amount in _in_order(incoming.demand.amounts):
         if amount and not _is_ignored(name, arguments):
-            yield _compare(name, amount, _column(offered, name), _column(used, name))
+            yield _compare(name, amount, resource_column(offered, name), resource_column(used, name))
 
 
 def _in_order(amounts: Amounts) -> list[tuple[str, int]]:
@@ -139,7 +147,7 @@ def _in_order(amounts: Amounts) -> list[tuple[str, int]]:
     return sorted(amounts.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
 
 
-def _is_ignored(name: str, arguments: FitArguments) -> bool:
+def _is_ignored(name: str, arguments: NodeResourcesFitArgs) -> bool:
     """Extended resources may be left to others; Kubernetes' own may not."""
     if "/" not in name or "kubernetes.io/" in name:
         return False
@@ -155,28 +163,28 @@ def _compare(name: str, amount: int, offered: Ints | None, used: Ints | None) ->
     return Refusal(f"Insufficient {name}", amount > offered - used)
 
 
-def _free(uses: Uses) -> Ints:
+def _free(uses: ResourceUsage) -> Ints:
     return np.where(uses.after > uses.offered, 0, uses.offered - uses.after)
 
 
-def _filled(uses: Uses) -> Ints:
+def _filled(uses: ResourceUsage) -> Ints:
     return np.minimum(uses.after, uses.offered)
 
 
-_PARTS: dict[str, Callable[[Uses], Ints]] = {"LeastAllocated": _free, "MostAllocated": _filled}
+_PARTS: dict[str, Callable[[ResourceUsage], Ints]] = {"LeastAllocated": _free, "MostAllocated": _filled}
 
 
-def _rate(uses: Uses, part: Callable[[Uses], Ints]) -> Ints:
+def _rate(uses: ResourceUsage, part: Callable[[ResourceUsage], Ints]) -> Ints:
     """Average the parts of what each node offers, in hundredths; what it does not offer drops out."""
     there = uses.offered > 0
-    rated = np.where(there, part(uses) * MOST // np.maximum(uses.offered, 1), 0)
+    rated = np.where(there, part(uses) * MAX_NODE_SCORE // np.maximum(uses.offered, 1), 0)
     return _average(uses.weights, rated, there)
 
 
-def _rate_by_shape(uses: Uses, shape: tuple[ShapePoint, ...]) -> Ints:
+def _rate_by_shape(uses: ResourceUsage, shape: tuple[UtilizationShapePoint, ...]) -> Ints:
     """Rate each resource by the line of the shape; what rates 0 drops out of the average."""
     there, offered = uses.offered > 0, np.maximum(uses.offered, 1)
-    share = np.where(uses.after > uses.offered, MOST, uses.after * MOST // offered)
+    share = np.where(uses.after > uses.offered, MAX_NODE_SCORE, uses.after * MAX_NODE_SCORE // offered)
     rated = np.where(there, follow(shape, share), 0)
     weights = uses.weights @ (rated > 0)
     return np.floor(uses.weights @ rated / np.maximum(weights, 1) + 0.5).astype(np.int64)
@@ -188,9 +196,9 @@ def _average(weights: Ints, rated: Ints, counted: Bools) -> Ints:
     return average
 
 
-def follow(shape: tuple[ShapePoint, ...], share: Ints) -> Ints:
+def follow(shape: tuple[UtilizationShapePoint, ...], share: Ints) -> Ints:
     """Follow the broken line through the points, dividing as Go does: towards zero."""
-    step = MOST // _MOST_OF_SHAPE
+    step = MAX_NODE_SCORE // _MOST_OF_SHAPE
     line = np.full(share.shape, shape[-1].score * step, np.int64)
     for before, point in reversed(list(pairwise(shape))):
         rise = (point.score - before.score) * step * (share - before.utilization)
@@ -200,17 +208,17 @@ def follow(shape: tuple[ShapePoint, ...], share: Ints) -> Ints:
     return np.where(share <= shape[0].utilization, shape[0].score * step, line)
 
 
-def _rate_evenness(offered: Ints, used: Ints) -> Small:
+def _rate_evenness(offered: Ints, used: Ints) -> SmallScores:
     """Rate from 0 to 100, of [resource, ...] in use: one minus the deviation of the parts."""
     there = offered > 0
     parts = np.minimum(np.where(there, used / np.maximum(offered, 1), 0.0), 1.0)
-    return ((1.0 - _deviate(parts, there)) * MOST).astype(np.int8)
+    return ((1.0 - _deviate(parts, there)) * MAX_NODE_SCORE).astype(np.int8)
 
 
-def _deviate(parts: Parts, there: NDArray[np.bool_]) -> Parts:
+def _deviate(parts: Fractions, there: NDArray[np.bool_]) -> Fractions:
     """Take the deviation over what each node offers, in the steps of Go: for two resources a short way."""
     if len(parts) == 2 and there.all():
-        half: Parts = np.abs(parts[0] - parts[1]) / 2
+        half: Fractions = np.abs(parts[0] - parts[1]) / 2
         return half
     count = there.sum(axis=0)
     spread = np.where(there, parts, -np.inf).max(axis=0) - np.where(there, parts, np.inf).min(axis=0)
@@ -220,6 +228,6 @@ def _deviate(parts: Parts, there: NDArray[np.bool_]) -> Parts:
     return np.where(count > 2, several, np.where(count == 2, spread / 2, 0.0))
 
 
-def _sum_rows(rows: Parts) -> Parts:
+def _sum_rows(rows: Fractions) -> Fractions:
     """Add row after row: numpy's own sum may take another order, and give another last bit."""
     return reduce(np.add, rows)

@@ -9,10 +9,10 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.tabulating import seal
-from reberth.forecast.plugins.normalize import normalise
+from reberth.forecast.plugins.normalize import normalize_scores
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.plugin_args import NodeAffinityArguments
+from reberth.forecast.state.plugin_args import NodeAffinityArgs
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 from reberth.records import NodeAffinity, PodSpec, PreferredSchedulingTerm, Taint
@@ -33,14 +33,14 @@ _RESTARTS_ALL = "RestartAllContainersOnContainerExits"
 _OWN_USERS = "UserNamespacesHostNetworkSupport"
 
 
-def refuse_unschedulable(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_node_unschedulable(incoming: IncomingPod, view: View) -> FilterVerdict:
     closed = view.nodes.unschedulable
     if not closed.any() or tolerates(incoming.spec.tolerations, _UNSCHEDULABLE):
         return FITS
     return refuse("node(s) were unschedulable", closed, final=True)
 
 
-def refuse_tainted(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_taint_toleration(incoming: IncomingPod, view: View) -> FilterVerdict:
     facts = view.facts
     tainted = facts.once(
         ("untolerated", incoming.spec.tolerations), lambda: _find_tainted(facts, incoming.spec)
@@ -48,15 +48,15 @@ def refuse_tainted(incoming: IncomingPod, view: View) -> FilterVerdict:
     return refuse("node(s) had untolerated taint(s)", tainted, final=True)
 
 
-def score_taints(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
+def score_taint_toleration(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
     facts = view.facts
     counts = facts.once(
         ("unpreferred", incoming.spec.tolerations), lambda: _count_taints(facts, incoming.spec)
     )
-    return normalise(counts.take(feasible), reverse=True)
+    return normalize_scores(counts.take(feasible), reverse=True)
 
 
-def refuse_unmatched(incoming: IncomingPod, view: View, arguments: NodeAffinityArguments) -> FilterVerdict:
+def filter_node_affinity(incoming: IncomingPod, view: View, arguments: NodeAffinityArgs) -> FilterVerdict:
     """Refuse the nodes beyond the pod's nodeSelector and required node affinity, and the profile's."""
     rule = _rule_of(incoming, view.facts)
     if rule.names is not None and not rule.names:
@@ -72,7 +72,7 @@ def refuse_unmatched(incoming: IncomingPod, view: View, arguments: NodeAffinityA
     return first + tuple(each._replace(nodes=each.nodes & ~beyond) for each in refusals)
 
 
-def narrow_by_affinity(incoming: IncomingPod, view: View) -> Bools | None:
+def prefilter_node_affinity(incoming: IncomingPod, view: View) -> Bools | None:
     """Give the only nodes that are looked at, if the pod names them."""
     names = _rule_of(incoming, view.facts).names
     if not names:
@@ -82,8 +82,8 @@ def narrow_by_affinity(incoming: IncomingPod, view: View) -> Bools | None:
     return looked_at
 
 
-def score_affinity(
-    incoming: IncomingPod, view: View, feasible: Indices, arguments: NodeAffinityArguments
+def score_node_affinity(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: NodeAffinityArgs
 ) -> Ints | Rejected | None:
     added = arguments.added_affinity
     extra = (added and added.preferred_during_scheduling_ignored_during_execution) or ()
@@ -94,10 +94,10 @@ def score_affinity(
         weights = view.facts.once(key, lambda: _weigh(view.facts, incoming.spec, extra))
     except SelectorError as error:
         return Rejected(f'running PreScore plugin "NodeAffinity": {error}')
-    return normalise(weights.take(feasible))
+    return normalize_scores(weights.take(feasible))
 
 
-def refuse_featureless(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_node_declared_features(incoming: IncomingPod, view: View) -> FilterVerdict:
     """Refuse the nodes that do not declare what the spec needs; looked at since 1.36."""
     needed = _needed_features(incoming.spec)
     if not needed or view.facts.version < (1, 36):

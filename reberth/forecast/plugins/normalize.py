@@ -4,11 +4,11 @@ import numpy as np
 
 from reberth.cluster.columns import Ints
 
-MOST = 100
+MAX_NODE_SCORE = 100
 
 
-def normalise(raw: Ints, *, reverse: bool = False) -> Ints:
+def normalize_scores(raw: Ints, *, reverse: bool = False) -> Ints:
     """Let the largest become 100, or 0 if less is better. Where all are 0 nothing speaks against any node."""
     highest = int(raw.max(initial=0))
-    scores = MOST * raw // highest if highest else np.zeros(len(raw), np.int64)
-    return MOST - scores if reverse else scores
+    scores = MAX_NODE_SCORE * raw // highest if highest else np.zeros(len(raw), np.int64)
+    return MAX_NODE_SCORE - scores if reverse else scores

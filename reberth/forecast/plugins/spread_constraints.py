@@ -10,7 +10,7 @@ from typing import NamedTuple
 from reberth.cluster.kinds import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.plugin_args import SpreadArguments
+from reberth.forecast.state.plugin_args import PodTopologySpreadArgs
 from reberth.records import Labels, LabelSelector, Service, TopologySpreadConstraint
 from reberth.selectors import (
     EVERYTHING,
@@ -34,7 +34,7 @@ _OWNERS = {("apps/v1", "ReplicaSet"): REPLICA_SET, ("apps/v1", "StatefulSet"): S
 _CONTROLLER = ("v1", "ReplicationController")
 
 
-class Constraint(NamedTuple):
+class SpreadConstraint(NamedTuple):
     """A constraint as it is for one pod. `own` is what the pod itself adds to its domain: 1 or 0."""
 
     max_skew: int
@@ -47,25 +47,25 @@ class Constraint(NamedTuple):
 
 
 def constraints_of(
-    incoming: IncomingPod, facts: SnapshotFacts, arguments: SpreadArguments, *, action: str
-) -> tuple[Constraint, ...]:
+    incoming: IncomingPod, facts: SnapshotFacts, arguments: PodTopologySpreadArgs, *, action: str
+) -> tuple[SpreadConstraint, ...]:
     """Give the constraints with this whenUnsatisfiable. Raises SelectorError if one is malformed."""
     key = ("constraints", incoming.template, incoming.own.labels, arguments, action)
     return facts.once(key, lambda: _compile(incoming, facts, arguments, action))
 
 
-def needs_all_labels(incoming: IncomingPod, arguments: SpreadArguments) -> bool:
+def needs_all_labels(incoming: IncomingPod, arguments: PodTopologySpreadArgs) -> bool:
     """Tell if nodes that lack one of the labels are left out of counts and scores."""
     return bool(incoming.template.spec.topology_spread_constraints) or not _is_system(arguments)
 
 
-def _is_system(arguments: SpreadArguments) -> bool:
+def _is_system(arguments: PodTopologySpreadArgs) -> bool:
     return arguments.defaulting_type == "System"
 
 
 def _compile(
-    incoming: IncomingPod, facts: SnapshotFacts, arguments: SpreadArguments, action: str
-) -> tuple[Constraint, ...]:
+    incoming: IncomingPod, facts: SnapshotFacts, arguments: PodTopologySpreadArgs, action: str
+) -> tuple[SpreadConstraint, ...]:
     given = incoming.template.spec.topology_spread_constraints
     if given:
         return tuple(
@@ -80,8 +80,8 @@ def _of(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[To
     return [each for each in constraints if each.when_unsatisfiable == action]
 
 
-def _read(constraint: TopologySpreadConstraint, labels: Labels, selector: Selector) -> Constraint:
-    return Constraint(
+def _read(constraint: TopologySpreadConstraint, labels: Labels, selector: Selector) -> SpreadConstraint:
+    return SpreadConstraint(
         max_skew=constraint.max_skew,
         topology_key=constraint.topology_key,
         selector=selector,

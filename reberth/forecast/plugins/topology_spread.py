@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.tabulating import seal
-from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
 from reberth.forecast.plugins.spread_constraints import (
     HARD,
     HOSTNAME,
     SOFT,
-    Constraint,
+    SpreadConstraint,
     constraints_of,
     needs_all_labels,
 )
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.label_index import pods_meant
-from reberth.forecast.state.plugin_args import SpreadArguments
+from reberth.forecast.state.label_index import find_matching_pods
+from reberth.forecast.state.plugin_args import PodTopologySpreadArgs
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Rejected, refuse
 from reberth.forecast.state.view import View
 from reberth.records import Toleration
@@ -57,7 +57,9 @@ class Domains(NamedTuple):
     known: Indices
 
 
-def refuse_spread(incoming: IncomingPod, view: View, arguments: SpreadArguments) -> FilterVerdict:
+def filter_pod_topology_spread(
+    incoming: IncomingPod, view: View, arguments: PodTopologySpreadArgs
+) -> FilterVerdict:
     try:
         constraints = constraints_of(incoming, view.facts, arguments, action=HARD)
     except SelectorError as error:
@@ -78,8 +80,8 @@ def refuse_spread(incoming: IncomingPod, view: View, arguments: SpreadArguments)
     return refuse(_NO_LABEL, lacking, final=True) + refuse(_NOT_MATCHED, skewed)
 
 
-def score_spread(
-    incoming: IncomingPod, view: View, feasible: Indices, arguments: SpreadArguments
+def score_pod_topology_spread(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: PodTopologySpreadArgs
 ) -> Ints | Rejected | None:
     try:
         constraints = constraints_of(incoming, view.facts, arguments, action=SOFT)
@@ -105,12 +107,12 @@ def score_spread(
     return found
 
 
-def _keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
+def _keys(constraints: Iterable[SpreadConstraint]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(constraint.topology_key for constraint in constraints))
 
 
 def _find_places(
-    incoming: IncomingPod, view: View, constraints: Iterable[Constraint]
+    incoming: IncomingPod, view: View, constraints: Iterable[SpreadConstraint]
 ) -> Mapping[Selector, Indices]:
     """Give the node of each pod that a constraint counts."""
     selectors = {constraint.selector for constraint in constraints}
@@ -120,11 +122,11 @@ def _find_places(
 def _find_place(incoming: IncomingPod, view: View, selector: Selector) -> Indices:
     if selector == EVERYTHING:
         return np.zeros(0, np.int32)  # of all pods none are counted
-    pods = view.counted_among(pods_meant(view.facts, selector, frozenset((incoming.namespace,))))
+    pods = view.counted_among(find_matching_pods(view.facts, selector, frozenset((incoming.namespace,))))
     return view.node[pods[~view.terminating[pods]]]
 
 
-def _is_skewed(constraint: Constraint, domains: Domains, where: Indices) -> Bools:
+def _is_skewed(constraint: SpreadConstraint, domains: Domains, where: Indices) -> Bools:
     counts = _count(domains, where)
     enough = len(domains.known) >= max(constraint.min_domains, 1)
     least = counts[domains.known].min() if enough else 0
@@ -138,7 +140,7 @@ def _count(domains: Domains, where: Indices) -> Ints:
 
 
 def _find_costs(
-    constraint: Constraint, domains: Domains, where: Indices, compared: Indices
+    constraint: SpreadConstraint, domains: Domains, where: Indices, compared: Indices
 ) -> NDArray[np.float64]:
     """Give what stands against each node of the cluster, if these are compared."""
     of_nodes = constraint.topology_key == HOSTNAME
@@ -167,11 +169,11 @@ def _round(costs: NDArray[np.float64]) -> Ints:
 def _normalise(costs: Ints) -> Ints:
     """Give the cheapest the most."""
     least, most = (int(costs.min()), int(costs.max())) if len(costs) else (0, 0)
-    return MOST * (most + least - costs) // most if most else np.full(len(costs), MOST)
+    return MAX_NODE_SCORE * (most + least - costs) // most if most else np.full(len(costs), MAX_NODE_SCORE)
 
 
 def _part(
-    incoming: IncomingPod, facts: SnapshotFacts, constraint: Constraint, keys: tuple[str, ...]
+    incoming: IncomingPod, facts: SnapshotFacts, constraint: SpreadConstraint, keys: tuple[str, ...]
 ) -> Domains:
     """Part the nodes by the constraint's label; only those that have all the keys count."""
     rule = compile_node_rule(incoming.spec) if constraint.honors_affinity else NodeRule()

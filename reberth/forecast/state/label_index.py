@@ -18,7 +18,7 @@ from reberth.selectors import Selector
 Pair = tuple[str, str]
 
 
-def pods_meant(facts: SnapshotFacts, selector: Selector, namespaces: frozenset[str]) -> Indices:
+def find_matching_pods(facts: SnapshotFacts, selector: Selector, namespaces: frozenset[str]) -> Indices:
     """Give the pods of these namespaces that a selector matches, bound or not, whatever their phase."""
     return facts.once(("pods", selector, namespaces), lambda: seal(_find_pods(facts, selector, namespaces)))
 

@@ -12,31 +12,31 @@ from reberth.selectors import SelectorError, compile_preferences
 Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
-class Arguments(Section, frozen=True):
+class PluginArgs(Section, frozen=True):
     """The arguments of one plugin; a file may say in each of them what they are."""
 
     api_version: str | None = None
     kind: str | None = None
 
 
-class ResourceWeight(Section, frozen=True):
+class ResourceSpec(Section, frozen=True):
     """How much a resource counts in a score."""
 
     name: str
     weight: Annotated[int, Meta(ge=1, le=100)] = 1
 
 
-class ShapePoint(Section, frozen=True):
+class UtilizationShapePoint(Section, frozen=True):
     """A point of the line that RequestedToCapacityRatio scores by."""
 
     utilization: Percent
     score: Annotated[int, Meta(ge=0, le=10)]
 
 
-Shape = Annotated[tuple[ShapePoint, ...], Meta(min_length=1)]
+Shape = Annotated[tuple[UtilizationShapePoint, ...], Meta(min_length=1)]
 
 
-class ToCapacityRatio(Section, frozen=True):
+class RequestedToCapacityRatioParam(Section, frozen=True):
     shape: Shape
 
     def __post_init__(self) -> None:
@@ -44,34 +44,34 @@ class ToCapacityRatio(Section, frozen=True):
             raise ValueError("shape must rise in utilization from point to point")
 
 
-_CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
+_CPU_AND_MEMORY = (ResourceSpec("cpu"), ResourceSpec("memory"))
 
 
 class ScoringStrategy(Section, frozen=True):
     type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
-    resources: tuple[ResourceWeight, ...] = _CPU_AND_MEMORY
-    requested_to_capacity_ratio: ToCapacityRatio | None = None
+    resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
     def __post_init__(self) -> None:
         if (self.type == "RequestedToCapacityRatio") is (self.requested_to_capacity_ratio is None):
             raise ValueError("requestedToCapacityRatio belongs to the type of that name, and to no other")
 
 
-class FitArguments(Arguments, frozen=True):
+class NodeResourcesFitArgs(PluginArgs, frozen=True):
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategy = ScoringStrategy()
 
 
-class BalanceArguments(Arguments, frozen=True):
-    resources: tuple[ResourceWeight, ...] = _CPU_AND_MEMORY
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
+    resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
 
     def __post_init__(self) -> None:
         if any(each.weight != 1 for each in self.resources):
             raise ValueError("every weight of resources must be 1")
 
 
-class NodeAffinityArguments(Arguments, frozen=True):
+class NodeAffinityArgs(PluginArgs, frozen=True):
     added_affinity: NodeAffinity | None = None
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class NodeAffinityArguments(Arguments, frozen=True):
             raise ValueError(f"addedAffinity: {error}") from error
 
 
-class SpreadArguments(Arguments, frozen=True):
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: Literal["System", "List"] = "System"
 
@@ -93,11 +93,11 @@ class SpreadArguments(Arguments, frozen=True):
             raise ValueError("defaultConstraints must not have a labelSelector: each pod has its own")
 
 
-class PodAffinityArguments(Arguments, frozen=True):
+class InterPodAffinityArgs(PluginArgs, frozen=True):
     hard_pod_affinity_weight: Percent = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-class VolumeBindingArguments(Arguments, frozen=True):
+class VolumeBindingArgs(PluginArgs, frozen=True):
     bind_timeout_seconds: Annotated[int, Meta(ge=0)] = 600
-    shape: tuple[ShapePoint, ...] = ()
+    shape: tuple[UtilizationShapePoint, ...] = ()

@@ -16,14 +16,14 @@ from reberth.cluster.pods.requests import Version
 from reberth.config import settings
 from reberth.config.settings import Section
 from reberth.forecast.state.plugin_args import (
-    Arguments,
-    BalanceArguments,
-    FitArguments,
-    NodeAffinityArguments,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
     Percent,
-    PodAffinityArguments,
-    SpreadArguments,
-    VolumeBindingArguments,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    VolumeBindingArgs,
 )
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
@@ -100,27 +100,27 @@ class PluginConfig(Section, frozen=True, tag_field="name"):
 
 
 class FitConfig(PluginConfig, frozen=True, tag="NodeResourcesFit"):
-    args: FitArguments = FitArguments()
+    args: NodeResourcesFitArgs = NodeResourcesFitArgs()
 
 
 class BalanceConfig(PluginConfig, frozen=True, tag="NodeResourcesBalancedAllocation"):
-    args: BalanceArguments = BalanceArguments()
+    args: NodeResourcesBalancedAllocationArgs = NodeResourcesBalancedAllocationArgs()
 
 
 class NodeAffinityConfig(PluginConfig, frozen=True, tag="NodeAffinity"):
-    args: NodeAffinityArguments = NodeAffinityArguments()
+    args: NodeAffinityArgs = NodeAffinityArgs()
 
 
 class SpreadConfig(PluginConfig, frozen=True, tag="PodTopologySpread"):
-    args: SpreadArguments = SpreadArguments()
+    args: PodTopologySpreadArgs = PodTopologySpreadArgs()
 
 
 class PodAffinityConfig(PluginConfig, frozen=True, tag="InterPodAffinity"):
-    args: PodAffinityArguments = PodAffinityArguments()
+    args: InterPodAffinityArgs = InterPodAffinityArgs()
 
 
 class VolumeBindingConfig(PluginConfig, frozen=True, tag="VolumeBinding"):
-    args: VolumeBindingArguments = VolumeBindingArguments()
+    args: VolumeBindingArgs = VolumeBindingArgs()
 
 
 class PreemptionConfig(PluginConfig, frozen=True, tag="DefaultPreemption"):
@@ -207,7 +207,7 @@ class Profile(msgspec.Struct, frozen=True):
     checks: tuple[str, ...]  # these may turn the pod away before any node is looked at
     filters: tuple[str, ...]
     scores: tuple[tuple[str, int], ...]
-    arguments: Mapping[str, Arguments]
+    arguments: Mapping[str, PluginArgs]
     percentage: int
 
 
@@ -309,25 +309,25 @@ def _weigh(plugins: Iterable[Plugin]) -> dict[str, int]:
 
 def _gather_arguments(
     given: SchedulerProfile, extenders: Iterable[ExtenderConfig]
-) -> Mapping[str, Arguments]:
-    found: dict[str, Arguments] = {
-        "NodeResourcesFit": FitArguments(),
-        "NodeResourcesBalancedAllocation": BalanceArguments(),
-        "NodeAffinity": NodeAffinityArguments(),
-        "PodTopologySpread": SpreadArguments(),
-        "InterPodAffinity": PodAffinityArguments(),
-        "VolumeBinding": VolumeBindingArguments(),
+) -> Mapping[str, PluginArgs]:
+    found: dict[str, PluginArgs] = {
+        "NodeResourcesFit": NodeResourcesFitArgs(),
+        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(),
+        "NodeAffinity": NodeAffinityArgs(),
+        "PodTopologySpread": PodTopologySpreadArgs(),
+        "InterPodAffinity": InterPodAffinityArgs(),
+        "VolumeBinding": VolumeBindingArgs(),
     }
     for each in given.plugin_config:
-        if isinstance(each.args, Arguments):
+        if isinstance(each.args, PluginArgs):
             found[str(each.__struct_config__.tag)] = each.args
     return MappingProxyType(found | {"NodeResourcesFit": _leave_to_extenders(found, extenders)})
 
 
-def _leave_to_extenders(found: Mapping[str, Arguments], extenders: Iterable[ExtenderConfig]) -> Arguments:
+def _leave_to_extenders(found: Mapping[str, PluginArgs], extenders: Iterable[ExtenderConfig]) -> PluginArgs:
     """Let the resources that an extender manages alone be ignored, as kube-scheduler does."""
     fit = found["NodeResourcesFit"]
     managed = [each.name for one in extenders for each in one.managed_resources if each.ignored_by_scheduler]
-    if not managed or not isinstance(fit, FitArguments):
+    if not managed or not isinstance(fit, NodeResourcesFitArgs):
         return fit
     return msgspec.structs.replace(fit, ignored_resources=(*fit.ignored_resources, *managed))

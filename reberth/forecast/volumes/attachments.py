@@ -22,13 +22,13 @@ from reberth.forecast.state.view import View
 from reberth.forecast.state.view import view_snapshot as see
 from reberth.forecast.volumes.claims import class_of_claim, find_class, find_volume, name_claims
 from reberth.forecast.volumes.csi_migration import (
-    OLD_DRIVERS,
+    IN_TREE_DRIVERS,
     PORTWORX,
     UNCOUNTED,
-    Moved,
-    OldDriver,
-    find_migrated,
-    find_moved,
+    InTreeDriver,
+    MigratedVolume,
+    find_migrated_nodes,
+    find_migrated_volume,
 )
 from reberth.records import PersistentVolumeClaim, PodSpec
 
@@ -41,18 +41,18 @@ class Attachable(NamedTuple):
 
     driver: str
     handle: tuple[str, ...]
-    old: OldDriver | None = None
+    old: InTreeDriver | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Uses:
+class VolumeUsage:
     """The volumes of one driver: which pod uses which, and which is attached to which node."""
 
     facts: SnapshotFacts
     numbers: Mapping[tuple[str, ...], int]
     volume: Indices  # of each use by a pod, in order
     pod: Indices
-    old: tuple[tuple[OldDriver, Bools], ...]  # the uses of volumes that old drivers made
+    old: tuple[tuple[InTreeDriver, Bools], ...]  # the uses of volumes that old drivers made
     attached: Indices
     attached_to: Indices
 
@@ -98,7 +98,7 @@ class Uses:
         return np.bincount(different % max(self.facts.size, 1), minlength=self.facts.size)
 
 
-def find_uses(facts: SnapshotFacts, driver: str) -> Uses:
+def find_volume_usage(facts: SnapshotFacts, driver: str) -> VolumeUsage:
     collected = facts.once("volumes in use", lambda: _collect(facts))
     return facts.once(("uses", driver), lambda: _tabulate(facts, collected[driver]))
 
@@ -118,21 +118,21 @@ def _list_claimed(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim])
 def _list_inline(spec: PodSpec) -> Iterator[Attachable]:
     """Give the volumes that the pod names itself."""
     for volume in spec.volumes or ():
-        if (moved := find_moved(volume)) and moved.handle:
+        if (moved := find_migrated_volume(volume)) and moved.handle:
             yield _by_successor(moved, moved.handle)
 
 
-def counts_migrated(facts: SnapshotFacts, driver: OldDriver) -> Bools:
+def counts_migrated(facts: SnapshotFacts, driver: InTreeDriver) -> Bools:
     """Tell where the volumes of an old driver count for its successor, if that has a limit there."""
     if facts.version >= _LAST_MIGRATED or driver is not PORTWORX:
         return facts.once("everywhere", lambda: np.ones(facts.size, np.bool_))
-    return find_migrated(facts, driver)
+    return find_migrated_nodes(facts, driver)
 
 
-class _Entry(NamedTuple):
+class _VolumeUse(NamedTuple):
     number: int
     place: int
-    old: OldDriver | None
+    old: InTreeDriver | None
 
 
 class _Collected:
@@ -140,8 +140,8 @@ class _Collected:
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, ...], int] = {}
-        self.used: list[_Entry] = []
-        self.attached: list[_Entry] = []
+        self.used: list[_VolumeUse] = []
+        self.attached: list[_VolumeUse] = []
 
     def number(self, handle: tuple[str, ...]) -> int:
         return self.numbers.setdefault(handle, len(self.numbers))
@@ -156,7 +156,7 @@ def _collect(facts: SnapshotFacts) -> defaultdict[str, _Collected]:
         for pod in facts.pods_of([place]).tolist():
             for each in (*inline, *_list_claimed(facts, _look_up_claims(facts, spec, pod))):
                 driver = found[each.driver]
-                driver.used.append(_Entry(driver.number(each.handle), pod, each.old))
+                driver.used.append(_VolumeUse(driver.number(each.handle), pod, each.old))
     _collect_attached(facts, found)
     return found
 
@@ -174,13 +174,13 @@ def _collect_attached(facts: SnapshotFacts, found: defaultdict[str, _Collected])
         volume = find_volume(facts, record.spec.source.persistent_volume_name)
         if node is not None and driver and volume and volume.spec.csi:
             number = found[driver].number((volume.spec.csi.volume_handle,))
-            found[driver].attached.append(_Entry(number, node, None))
+            found[driver].attached.append(_VolumeUse(number, node, None))
 
 
-def _tabulate(facts: SnapshotFacts, collected: _Collected) -> Uses:
+def _tabulate(facts: SnapshotFacts, collected: _Collected) -> VolumeUsage:
     used = sorted(collected.used, key=lambda entry: entry.number)
     drivers = dict.fromkeys(entry.old for entry in used if entry.old)
-    return Uses(
+    return VolumeUsage(
         facts=facts,
         numbers=collected.numbers,
         volume=np.array([entry.number for entry in used], np.int32),
@@ -193,7 +193,9 @@ def _tabulate(facts: SnapshotFacts, collected: _Collected) -> Uses:
 
 def _may_attach(template: Template) -> bool:
     return any(
-        volume.persistent_volume_claim is not None or volume.ephemeral is not None or find_moved(volume)
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or find_migrated_volume(volume)
         for volume in template.spec.volumes or ()
     )
 
@@ -204,7 +206,7 @@ def _find_attachable(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Atta
         return _foresee_attachable(facts, claim)
     if csi := volume.spec.csi:
         return Attachable(csi.driver, (csi.volume_handle,)) if csi.driver and csi.volume_handle else None
-    moved = find_moved(volume.spec, volume.metadata.labels)
+    moved = find_migrated_volume(volume.spec, volume.metadata.labels)
     return _by_successor(moved, moved.handle) if moved and moved.handle else None
 
 
@@ -214,9 +216,9 @@ def _foresee_attachable(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> A
     if found is None or not found.provisioner or found.provisioner in UNCOUNTED:
         return None
     handle = (claim.metadata.namespace, claim.metadata.name)
-    old = OLD_DRIVERS.get(found.provisioner)
+    old = IN_TREE_DRIVERS.get(found.provisioner)
     return Attachable(old.successor if old else found.provisioner, handle, old)
 
 
-def _by_successor(moved: Moved, handle: str) -> Attachable:
+def _by_successor(moved: MigratedVolume, handle: str) -> Attachable:
     return Attachable(moved.driver.successor, (handle,), moved.driver)

@@ -9,46 +9,44 @@ from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.pods.requests import Version
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.plugin_args import ShapePoint, VolumeBindingArguments
+from reberth.forecast.state.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, Rejected, Unforeseeable, refuse
 from reberth.forecast.state.view import View
-from reberth.forecast.volumes.capacity_score import rate_sources
+from reberth.forecast.volumes.capacity_score import score_capacity
 from reberth.forecast.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     PodClaim,
     class_of_claim,
     find_class,
     find_volume,
-    is_bound,
+    is_fully_bound,
     list_claims,
 )
-from reberth.forecast.volumes.csi_migration import find_migrated, find_moved, migrate_affinity
-from reberth.forecast.volumes.reachability import reachable, read_alternatives
+from reberth.forecast.volumes.csi_migration import find_migrated_nodes, find_migrated_volume, migrate_affinity
+from reberth.forecast.volumes.reachability import is_reachable, read_node_affinity
 from reberth.forecast.volumes.sources import find_sources
 from reberth.records import OwnerReference, PersistentVolume, PersistentVolumeClaim
 from reberth.selectors import SelectorError
 from reberth.values.quantity import QuantityError
 
 _SCORES_CAPACITY: Version = (1, 37)
-_EMPTIER_IS_BETTER = (ShapePoint(0, 10), ShapePoint(100, 0))
+_EMPTIER_IS_BETTER = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
 
 
-class Claims(NamedTuple):
+class PodVolumeClaims(NamedTuple):
     """The claims that have a volume, and those that wait for their pod."""
 
     bound: list[PersistentVolumeClaim]
     waiting: list[PersistentVolumeClaim]
 
 
-def refuse_unbound_volumes(
-    incoming: IncomingPod, view: View, _arguments: VolumeBindingArguments
-) -> FilterVerdict:
+def filter_volume_binding(incoming: IncomingPod, view: View, _arguments: VolumeBindingArgs) -> FilterVerdict:
     """Refuse what cannot be bound. The arguments speak of other things: time-outs and scores."""
     claims = list_claims(incoming, view.facts)
     if not claims:
         return FITS
     parted = _check_all(incoming, view.facts, claims) or _part(view.facts, claims)
-    if not isinstance(parted, Claims):
+    if not isinstance(parted, PodVolumeClaims):
         return parted
     try:
         return tuple(_refuse(view.facts, parted))
@@ -56,8 +54,8 @@ def refuse_unbound_volumes(
         return Unforeseeable(f"a volume or claim in question is malformed: {error}")
 
 
-def score_volumes(
-    incoming: IncomingPod, view: View, feasible: Indices, arguments: VolumeBindingArguments
+def score_volume_binding(
+    incoming: IncomingPod, view: View, feasible: Indices, arguments: VolumeBindingArgs
 ) -> Ints | None:
     """Score the room for the pod's volumes, from 1.37 on.
 
@@ -66,10 +64,10 @@ def score_volumes(
     """
     claims = list_claims(incoming, view.facts) if view.facts.version >= _SCORES_CAPACITY else ()
     parted = _part(view.facts, claims)
-    if not claims or not isinstance(parted, Claims):
+    if not claims or not isinstance(parted, PodVolumeClaims):
         return None
     sources = find_sources(view.facts, parted.waiting)
-    return rate_sources(view.facts, sources, feasible, arguments.shape or _EMPTIER_IS_BETTER)
+    return score_capacity(view.facts, sources, feasible, arguments.shape or _EMPTIER_IS_BETTER)
 
 
 def _check_all(
@@ -119,11 +117,11 @@ def _is_controlled(owners: Iterable[OwnerReference], uid: str) -> bool:
     return any(owner.controller and owner.uid == uid for owner in owners)
 
 
-def _part(facts: SnapshotFacts, claims: Iterable[PodClaim]) -> Claims | Rejected:
-    parted, is_late = Claims([], []), False
+def _part(facts: SnapshotFacts, claims: Iterable[PodClaim]) -> PodVolumeClaims | Rejected:
+    parted, is_late = PodVolumeClaims([], []), False
     for claim in (each.record for each in claims if each.record):
         found = find_class(facts, class_of_claim(claim))
-        if is_bound(claim):
+        if is_fully_bound(claim):
             parted.bound.append(claim)
         elif found and found.volume_binding_mode is None:
             return Rejected(
@@ -137,7 +135,7 @@ def _part(facts: SnapshotFacts, claims: Iterable[PodClaim]) -> Claims | Rejected
     return Rejected("pod has unbound immediate PersistentVolumeClaims") if is_late else parted
 
 
-def _refuse(facts: SnapshotFacts, claims: Claims) -> Iterator[Refusal]:
+def _refuse(facts: SnapshotFacts, claims: PodVolumeClaims) -> Iterator[Refusal]:
     far, gone = _check_bound(facts, claims.bound)
     yield from refuse("node(s) didn't match PersistentVolume's node affinity", far, final=True)
     if claims.waiting:
@@ -163,9 +161,9 @@ def _check_bound(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) 
 def _find_near(facts: SnapshotFacts, volume: PersistentVolume) -> Bools:
     """Tell which nodes can reach a volume; some ask the driver that took over from its old one."""
     affinity = volume.spec.node_affinity
-    near = reachable(facts, read_alternatives(affinity.required if affinity else None))
-    moved = None if volume.spec.csi else find_moved(volume.spec, volume.metadata.labels)
+    near = is_reachable(facts, read_node_affinity(affinity.required if affinity else None))
+    moved = None if volume.spec.csi else find_migrated_volume(volume.spec, volume.metadata.labels)
     if not moved or not moved.driver.zone:
         return near
-    migrated = read_alternatives(migrate_affinity(volume, moved.driver.zone))
-    return np.where(find_migrated(facts, moved.driver), reachable(facts, migrated), near)
+    migrated = read_node_affinity(migrate_affinity(volume, moved.driver.zone))
+    return np.where(find_migrated_nodes(facts, moved.driver), is_reachable(facts, migrated), near)

@@ -10,16 +10,16 @@ import numpy as np
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.kinds import VOLUME
 from reberth.forecast.plugins.node_resources import follow
-from reberth.forecast.plugins.normalize import MOST
+from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
 from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.state.plugin_args import ShapePoint
-from reberth.forecast.volumes.claims import ask_size, class_of_claim, offer_size
-from reberth.forecast.volumes.sources import NO_VOLUME, Existing, New, Sources
+from reberth.forecast.state.plugin_args import UtilizationShapePoint
+from reberth.forecast.volumes.claims import capacity_of, class_of_claim, requested_size
+from reberth.forecast.volumes.sources import NO_VOLUME, DynamicProvision, StaticBinding, VolumeSources
 from reberth.records import PersistentVolumeClaim
 from reberth.values.quantity import UNIT, round_up
 
 
-class Use(NamedTuple):
+class StorageResource(NamedTuple):
     """What a pod requests of the storage of one class, and what is there."""
 
     requested: Ints
@@ -27,8 +27,8 @@ class Use(NamedTuple):
     counts: Bools
 
 
-def rate_sources(
-    facts: SnapshotFacts, sources: Sources, feasible: Indices, shape: tuple[ShapePoint, ...]
+def score_capacity(
+    facts: SnapshotFacts, sources: VolumeSources, feasible: Indices, shape: tuple[UtilizationShapePoint, ...]
 ) -> Ints:
     """Average over the classes: of the existing volumes where a node takes any, of the new ones elsewhere."""
     existing = _sum_existing(facts, sources.existing, feasible)
@@ -42,9 +42,11 @@ def rate_sources(
     return average
 
 
-def _sum_existing(facts: SnapshotFacts, existing: tuple[Existing, ...], feasible: Indices) -> list[Use]:
+def _sum_existing(
+    facts: SnapshotFacts, existing: tuple[StaticBinding, ...], feasible: Indices
+) -> list[StorageResource]:
     """Sum up the volumes that are chosen, by the classes that they say they have."""
-    uses: dict[str, Use] = {}
+    uses: dict[str, StorageResource] = {}
     for claim, chosen in existing:
         places, which = np.unique(chosen[feasible], return_inverse=True)
         offered, classes = facts.once(("offered", places.tobytes()), partial(_read_offers, facts, places))
@@ -64,15 +66,15 @@ def _read_offers(facts: SnapshotFacts, places: Indices) -> tuple[Ints, Mapping[s
     classes: defaultdict[str, Bools] = defaultdict(lambda: np.zeros(len(places), np.bool_))
     for number, place in enumerate(places.tolist()):
         if place != NO_VOLUME:
-            offered[number] = round_up(offer_size(volumes[place]), UNIT)
+            offered[number] = round_up(capacity_of(volumes[place]), UNIT)
             name = volumes[place].spec.storage_class_name or ""
             classes[name][number] = True
     return offered, classes
 
 
-def _sum_new(new: tuple[New, ...], feasible: Indices) -> list[Use]:
+def _sum_new(new: tuple[DynamicProvision, ...], feasible: Indices) -> list[StorageResource]:
     """Sum up the volumes to be made. They come from the same room, of which the last claim tells."""
-    uses: dict[str, Use] = {}
+    uses: dict[str, StorageResource] = {}
     for claim, nodes, room in new:
         if room is not None:
             counts = nodes[feasible]
@@ -83,15 +85,17 @@ def _sum_new(new: tuple[New, ...], feasible: Indices) -> list[Use]:
     return list(uses.values())
 
 
-def _start(size: int) -> Use:
-    return Use(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_))
+def _start(size: int) -> StorageResource:
+    return StorageResource(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_))
 
 
 def _request(claim: PersistentVolumeClaim) -> int:
-    return round_up(ask_size(claim.spec) or 0, UNIT)
+    return round_up(requested_size(claim.spec) or 0, UNIT)
 
 
-def _rate(use: Use, shape: tuple[ShapePoint, ...]) -> Ints:
+def _rate(use: StorageResource, shape: tuple[UtilizationShapePoint, ...]) -> Ints:
     is_full = (use.offered == 0) | (use.requested > use.offered)
-    share = np.where(is_full, MOST, use.requested * MOST // np.where(is_full, 1, use.offered))
+    share = np.where(
+        is_full, MAX_NODE_SCORE, use.requested * MAX_NODE_SCORE // np.where(is_full, 1, use.offered)
+    )
     return follow(shape, share)

@@ -72,18 +72,18 @@ def class_of_volume(volume: PersistentVolume) -> str:
     return _class_of(volume.metadata.annotations, volume.spec.storage_class_name)
 
 
-def is_bound(claim: PersistentVolumeClaim) -> bool:
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     """Tell whether both sides of the binding are done."""
     return bool(claim.spec.volume_name) and _BIND_COMPLETED in (claim.metadata.annotations or {})
 
 
-def ask_size(spec: ClaimSpec) -> int | None:
+def requested_size(spec: ClaimSpec) -> int | None:
     """Give the nanos of storage that a claim requests, if it does."""
     requests = spec.resources.requests if spec.resources else None
     return _read_storage(requests)
 
 
-def offer_size(volume: PersistentVolume) -> int:
+def capacity_of(volume: PersistentVolume) -> int:
     return _read_storage(volume.spec.capacity) or 0
 
 

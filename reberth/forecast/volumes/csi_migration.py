@@ -31,7 +31,7 @@ _UNKNOWN = "UNSPECIFIED"
 _EBS_VOLUME = re.compile(r"vol-[^/]*")
 
 
-class OldDriver(NamedTuple):
+class InTreeDriver(NamedTuple):
     """A driver inside Kubernetes, the one that took over, and the label by which that one knows zones."""
 
     name: str
@@ -39,40 +39,42 @@ class OldDriver(NamedTuple):
     zone: str | None = None
 
 
-class Moved(NamedTuple):
+class MigratedVolume(NamedTuple):
     """A volume of an old driver, and how the new one calls it; None for what it cannot take over."""
 
-    driver: OldDriver
+    driver: InTreeDriver
     handle: str | None
 
 
-_EBS = OldDriver("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone")
-_GCE = OldDriver("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone")
-_CINDER = OldDriver(
+_EBS = InTreeDriver("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone")
+_GCE = InTreeDriver("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone")
+_CINDER = InTreeDriver(
     "kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"
 )
-_AZURE = OldDriver("kubernetes.io/azure-disk", "disk.csi.azure.com")
-PORTWORX = OldDriver("kubernetes.io/portworx-volume", "pxd.portworx.com")
+_AZURE = InTreeDriver("kubernetes.io/azure-disk", "disk.csi.azure.com")
+PORTWORX = InTreeDriver("kubernetes.io/portworx-volume", "pxd.portworx.com")
 
-OLD_DRIVERS = {driver.name: driver for driver in (_EBS, _GCE, _CINDER, _AZURE, PORTWORX)}
+IN_TREE_DRIVERS = {driver.name: driver for driver in (_EBS, _GCE, _CINDER, _AZURE, PORTWORX)}
 # These have successors too, but kube-scheduler leaves their volumes out of its counts.
 UNCOUNTED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
 
 
-def find_moved(source: PersistentVolumeSpec | Volume, labels: Labels | None = None) -> Moved | None:
+def find_migrated_volume(
+    source: PersistentVolumeSpec | Volume, labels: Labels | None = None
+) -> MigratedVolume | None:
     """Find out whether a volume, or what a pod names itself, is of an old driver."""
     if disk := source.aws_elastic_block_store:
-        return Moved(_EBS, _name_ebs(disk.volume_id or ""))
+        return MigratedVolume(_EBS, _name_ebs(disk.volume_id or ""))
     if disk := source.gce_persistent_disk:
-        return Moved(_GCE, _name_gce(disk, labels or {}))
+        return MigratedVolume(_GCE, _name_gce(disk, labels or {}))
     if source.cinder:
-        return Moved(_CINDER, source.cinder.volume_id)
+        return MigratedVolume(_CINDER, source.cinder.volume_id)
     if source.azure_disk:
-        return Moved(_AZURE, _name_azure(source.azure_disk))
-    return Moved(PORTWORX, source.portworx_volume.volume_id) if source.portworx_volume else None
+        return MigratedVolume(_AZURE, _name_azure(source.azure_disk))
+    return MigratedVolume(PORTWORX, source.portworx_volume.volume_id) if source.portworx_volume else None
 
 
-def find_migrated(facts: SnapshotFacts, driver: OldDriver) -> Bools:
+def find_migrated_nodes(facts: SnapshotFacts, driver: InTreeDriver) -> Bools:
     """Tell which nodes say that they leave the volumes of an old driver to its successor."""
     return facts.once(("migrated", driver.name), lambda: seal(_ask_nodes(facts, driver)))
 
@@ -129,7 +131,7 @@ def _list_expressions(terms: tuple[NodeSelectorTerm, ...]) -> Iterator[NodeSelec
         yield from term.match_expressions or ()
 
 
-def _ask_nodes(facts: SnapshotFacts, driver: OldDriver) -> Bools:
+def _ask_nodes(facts: SnapshotFacts, driver: InTreeDriver) -> Bools:
     migrated, index = np.zeros(facts.size, np.bool_), facts.snapshot.nodes.index
     for record in facts.snapshot.of(CSI_NODE):
         said = (record.metadata.annotations or {}).get(_MIGRATED, "").split(",")

@@ -13,7 +13,12 @@ from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, refuse
 from reberth.forecast.state.view import View
-from reberth.forecast.volumes.attachments import Attachable, counts_migrated, find_uses, list_attachables
+from reberth.forecast.volumes.attachments import (
+    Attachable,
+    counts_migrated,
+    find_volume_usage,
+    list_attachables,
+)
 from reberth.forecast.volumes.claims import list_claims
 from reberth.records import CSINodeDriver
 
@@ -23,7 +28,7 @@ _NO_LIMIT = 2**31
 _TOO_MANY = "node(s) exceed max volume count"
 
 
-def refuse_volume_limits(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_node_volume_limits(incoming: IncomingPod, view: View) -> FilterVerdict:
     """Refuse where the volumes that a pod brings do not fit beside the others of their driver.
 
     A volume that is still attached without a pod counts among the others, even against its own next pod.
@@ -60,7 +65,7 @@ def _find_full(view: View, driver: str, brought: tuple[Attachable, ...]) -> Bool
     limits = _limits_by_driver(view.facts).get(driver)
     if limits is None:
         return np.zeros(view.facts.size, np.bool_)
-    uses = find_uses(view.facts, driver)
+    uses = find_volume_usage(view.facts, driver)
     new = np.zeros(view.facts.size, np.int64)
     for each in brought:
         if each.driver == driver:

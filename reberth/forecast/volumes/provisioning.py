@@ -9,8 +9,8 @@ import numpy as np
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.kinds import CSI_CAPACITY, CSI_DRIVER
 from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.volumes.claims import ask_size, class_of_claim, find_class
-from reberth.forecast.volumes.reachability import reach, reachable, read_alternatives
+from reberth.forecast.volumes.claims import class_of_claim, find_class, requested_size
+from reberth.forecast.volumes.reachability import find_reachable, is_reachable, read_node_affinity
 from reberth.records import (
     CSIStorageCapacity,
     NodeSelector,
@@ -23,12 +23,12 @@ from reberth.records import (
 from reberth.selectors import SelectorError, compile_selector
 from reberth.values.quantity import UNIT, round_up, value
 
-NO_ROOM = -1
+NO_CAPACITY = -1
 
 _BY_HAND = "kubernetes.io/no-provisioner"
 
 
-class Pool(NamedTuple):
+class StoragePool(NamedTuple):
     """Room for volumes of a class: what is left, the largest volume that it takes, and the nodes near it."""
 
     room: int
@@ -36,20 +36,20 @@ class Pool(NamedTuple):
     nodes: Indices
 
 
-def allow(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Bools:
+def allows_provisioning(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Bools:
     """Tell for which nodes the class of a claim makes volumes."""
     found = find_class(facts, class_of_claim(claim))
     if found is None or not found.provisioner or found.provisioner == _BY_HAND:
         return np.zeros(facts.size, np.bool_)
-    return reachable(facts, read_alternatives(_read_topologies(found)))
+    return is_reachable(facts, read_node_affinity(_read_topologies(found)))
 
 
-def make_room(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Ints | None:
+def find_capacity(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Ints | None:
     """Give the room of the pool that each node would take, NO_ROOM for none; None if nobody asks for room.
 
     A pool must be large enough. Of several kube-scheduler takes any: here it is the first by name.
     """
-    size = ask_size(claim.spec)
+    size = requested_size(claim.spec)
     name = class_of_claim(claim)
     if size is None or not _asks_for_room(facts, name):
         return None
@@ -80,22 +80,22 @@ def _asks_for_room(facts: SnapshotFacts, class_name: str) -> bool:
 
 
 def _find_room(facts: SnapshotFacts, class_name: str, needed: int) -> Ints:
-    room = np.full(facts.size, NO_ROOM, np.int64)
+    room = np.full(facts.size, NO_CAPACITY, np.int64)
     for pool in reversed(_pools(facts).get(class_name, ())):
         if pool.largest >= needed:
             room[pool.nodes] = pool.room
     return room
 
 
-def _pools(facts: SnapshotFacts) -> Mapping[str, list[Pool]]:
+def _pools(facts: SnapshotFacts) -> Mapping[str, list[StoragePool]]:
     return facts.once("pools", lambda: _list_pools(facts))
 
 
-def _list_pools(facts: SnapshotFacts) -> Mapping[str, list[Pool]]:
-    found: defaultdict[str, list[Pool]] = defaultdict(list)
+def _list_pools(facts: SnapshotFacts) -> Mapping[str, list[StoragePool]]:
+    found: defaultdict[str, list[StoragePool]] = defaultdict(list)
     for record in facts.snapshot.of(CSI_CAPACITY):
-        largest = _read(record.maximum_volume_size, _read(record.capacity, NO_ROOM))
-        pool = Pool(_read(record.capacity, 0), largest, _find_near(facts, record))
+        largest = _read(record.maximum_volume_size, _read(record.capacity, NO_CAPACITY))
+        pool = StoragePool(_read(record.capacity, 0), largest, _find_near(facts, record))
         found[record.storage_class_name].append(pool)
     return found
 
@@ -107,6 +107,6 @@ def _read(quantity: Quantity | None, otherwise: int) -> int:
 def _find_near(facts: SnapshotFacts, record: CSIStorageCapacity) -> Indices:
     """Find the nodes near a pool: none, if it does not say well which."""
     try:
-        return reach(facts, (compile_selector(record.node_topology),))
+        return find_reachable(facts, (compile_selector(record.node_topology),))
     except SelectorError:
         return np.zeros(0, np.int32)

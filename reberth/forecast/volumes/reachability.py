@@ -15,12 +15,12 @@ from reberth.records import NodeSelector
 from reberth.selectors import EVERYTHING, NODE_NAME, Selector, compile_node_selector
 
 # One of them must hold; none at all hold nowhere.
-Alternatives = tuple[Selector, ...]
+NodeSelectorTerms = tuple[Selector, ...]
 
 _FEW = 64
 
 
-def read_alternatives(required: NodeSelector | None) -> Alternatives:
+def read_node_affinity(required: NodeSelector | None) -> NodeSelectorTerms:
     """Read the node affinity of a volume. It speaks of labels: a node has no name for it."""
     rule = compile_node_selector(required)
     if rule.terms is None:
@@ -28,7 +28,7 @@ def read_alternatives(required: NodeSelector | None) -> Alternatives:
     return tuple(term.labels for term in rule.terms if term.fields.matches({NODE_NAME: ""}))
 
 
-def reach(facts: SnapshotFacts, alternatives: Alternatives) -> Indices:
+def find_reachable(facts: SnapshotFacts, alternatives: NodeSelectorTerms) -> Indices:
     """List the nodes where one of the alternatives holds, in order."""
     if len(alternatives) == 1:
         return _select(facts, alternatives[0])
@@ -36,10 +36,10 @@ def reach(facts: SnapshotFacts, alternatives: Alternatives) -> Indices:
     return np.unique(np.concatenate(parts))
 
 
-def reachable(facts: SnapshotFacts, alternatives: Alternatives) -> Bools:
+def is_reachable(facts: SnapshotFacts, alternatives: NodeSelectorTerms) -> Bools:
     """Tell of each node whether one of the alternatives holds there."""
     nodes = np.zeros(facts.size, np.bool_)
-    nodes[reach(facts, alternatives)] = True
+    nodes[find_reachable(facts, alternatives)] = True
     return nodes
 
 

@@ -23,7 +23,7 @@ _CLAIM_TAKEN = (
 )
 
 
-def refuse_restricted_volumes(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_volume_restrictions(incoming: IncomingPod, view: View) -> FilterVerdict:
     if not incoming.template.spec.volumes:
         return FITS
     claims = [claim for claim in list_claims(incoming, view.facts) if not claim.is_ephemeral]

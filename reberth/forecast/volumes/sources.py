@@ -13,10 +13,16 @@ import numpy as np
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.tabulating import seal
 from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.volumes.claims import ask_size
-from reberth.forecast.volumes.provisioning import NO_ROOM, allow, make_room
-from reberth.forecast.volumes.reachability import reach, reachable
-from reberth.forecast.volumes.stock import Offer, Wish, list_free, list_made_for, read_wish
+from reberth.forecast.volumes.claims import requested_size
+from reberth.forecast.volumes.provisioning import NO_CAPACITY, allows_provisioning, find_capacity
+from reberth.forecast.volumes.reachability import find_reachable, is_reachable
+from reberth.forecast.volumes.stock import (
+    VolumeOffer,
+    VolumeRequirements,
+    list_free,
+    list_made_for,
+    read_requirements,
+)
 from reberth.records import PersistentVolumeClaim
 
 NO_VOLUME = -1
@@ -24,21 +30,21 @@ NO_VOLUME = -1
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
-class Chances(NamedTuple):
+class VolumeCandidates(NamedTuple):
     """Volumes on nodes where they can be had, the best first."""
 
     volumes: Indices
     nodes: Indices
 
 
-class Existing(NamedTuple):
+class StaticBinding(NamedTuple):
     """A claim, and which volume each node has for it."""
 
     claim: PersistentVolumeClaim
     chosen: Indices
 
 
-class New(NamedTuple):
+class DynamicProvision(NamedTuple):
     """A claim, the nodes where a volume would be made for it, and the room there, if anybody asks."""
 
     claim: PersistentVolumeClaim
@@ -46,31 +52,31 @@ class New(NamedTuple):
     room: Ints | None
 
 
-class Sources(NamedTuple):
+class VolumeSources(NamedTuple):
     """What each node would take, and which nodes lack a volume, or room for one. No node lacks both."""
 
-    existing: tuple[Existing, ...]
-    new: tuple[New, ...]
+    existing: tuple[StaticBinding, ...]
+    new: tuple[DynamicProvision, ...]
     lacks_volume: Bools
     lacks_room: Bools
 
 
-def find_sources(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) -> Sources:
+def find_sources(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) -> VolumeSources:
     """Let each claim find a volume, or else have one made. A claim may be promised to one node already."""
     promised = [(claim, node) for claim in claims if (node := _read_selected(claim)) is not None]
     free = sorted((claim for claim in claims if _read_selected(claim) is None), key=_size_of)
-    chosen = match_volumes(facts, tuple(free))
-    existing = tuple(map(Existing, free, chosen))
+    chosen = choose_volumes(facts, tuple(free))
+    existing = tuple(map(StaticBinding, free, chosen))
     everywhere = np.ones(facts.size, np.bool_)
-    new = [New(claim, everywhere, make_room(facts, claim)) for claim, _ in promised]
+    new = [DynamicProvision(claim, everywhere, find_capacity(facts, claim)) for claim, _ in promised]
     new += [
-        New(each.claim, each.chosen == NO_VOLUME, make_room(facts, each.claim))
+        DynamicProvision(each.claim, each.chosen == NO_VOLUME, find_capacity(facts, each.claim))
         for each in existing
         if (each.chosen == NO_VOLUME).any()
     ]
     lacks_volume, lacks_room = _check(facts, new)
     elsewhere = ~np.logical_and.reduce([everywhere, *(_is_node(facts, node) for _, node in promised)])
-    return Sources(existing, tuple(new), lacks_volume | elsewhere, lacks_room & ~elsewhere)
+    return VolumeSources(existing, tuple(new), lacks_volume | elsewhere, lacks_room & ~elsewhere)
 
 
 def _read_selected(claim: PersistentVolumeClaim) -> str | None:
@@ -78,16 +84,16 @@ def _read_selected(claim: PersistentVolumeClaim) -> str | None:
 
 
 def _size_of(claim: PersistentVolumeClaim) -> int:
-    return ask_size(claim.spec) or 0
+    return requested_size(claim.spec) or 0
 
 
-def _check(facts: SnapshotFacts, new: list[New]) -> tuple[Bools, Bools]:
+def _check(facts: SnapshotFacts, new: list[DynamicProvision]) -> tuple[Bools, Bools]:
     """Find out where volumes cannot be made. The first claim that fails on a node says why."""
     lacks_volume, lacks_room = np.zeros((2, facts.size), np.bool_)
     for claim, nodes, room in new:
-        lacks_volume |= nodes & ~lacks_room & ~allow(facts, claim)
+        lacks_volume |= nodes & ~lacks_room & ~allows_provisioning(facts, claim)
         if room is not None:
-            lacks_room |= nodes & ~lacks_volume & (room == NO_ROOM)
+            lacks_room |= nodes & ~lacks_volume & (room == NO_CAPACITY)
     return lacks_volume, lacks_room
 
 
@@ -99,7 +105,7 @@ def _is_node(facts: SnapshotFacts, name: str) -> Bools:
     return nodes
 
 
-def match_volumes(facts: SnapshotFacts, claims: tuple[PersistentVolumeClaim, ...]) -> list[Indices]:
+def choose_volumes(facts: SnapshotFacts, claims: tuple[PersistentVolumeClaim, ...]) -> list[Indices]:
     """Give for each claim, node by node, its volume's place in the snapshot; NO_VOLUME where there is none.
 
     The claims choose in their order: the smallest must stand first.
@@ -113,7 +119,7 @@ def match_volumes(facts: SnapshotFacts, claims: tuple[PersistentVolumeClaim, ...
 def _choose(
     facts: SnapshotFacts, claim: PersistentVolumeClaim, earlier: list[Indices], *, among: int
 ) -> Indices:
-    wish = read_wish(claim)
+    wish = read_requirements(claim)
     volumes, nodes = facts.once(("free volumes", wish, among), lambda: _find_free(facts, wish, among))
     left = ~_is_gone(volumes, nodes, earlier)
     found = np.full(facts.size, NO_VOLUME, np.int32)
@@ -124,10 +130,10 @@ def _choose(
     return found
 
 
-def _prefer(facts: SnapshotFacts, offer: Offer, found: Indices, earlier: list[Indices]) -> Indices:
+def _prefer(facts: SnapshotFacts, offer: VolumeOffer, found: Indices, earlier: list[Indices]) -> Indices:
     """Take a volume that was made for the claim, or none where it cannot be reached; unless it is gone."""
     gone = np.logical_or.reduce([np.zeros(facts.size, np.bool_), *(each == offer.place for each in earlier)])
-    made = np.where(reachable(facts, offer.near), np.int32(offer.place), np.int32(NO_VOLUME))
+    made = np.where(is_reachable(facts, offer.near), np.int32(offer.place), np.int32(NO_VOLUME))
     return np.where(gone, found, made)
 
 
@@ -138,10 +144,10 @@ def _is_gone(volumes: Indices, nodes: Indices, earlier: Iterable[Indices]) -> Bo
     return gone
 
 
-def _find_free(facts: SnapshotFacts, wish: Wish, among: int) -> Chances:
+def _find_free(facts: SnapshotFacts, wish: VolumeRequirements, among: int) -> VolumeCandidates:
     """List the free volumes node by node: of those that are alike no more than there are claims."""
     offers = list(list_free(facts, wish, at_most=among))
-    near = [reach(facts, alternatives) for _, alternatives in offers]
+    near = [find_reachable(facts, alternatives) for _, alternatives in offers]
     places = np.array([offer.place for offer, _ in offers], np.int32)
     volumes = np.repeat(places, [len(nodes) for nodes in near])
-    return Chances(seal(volumes), seal(np.concatenate([np.zeros(0, np.int32), *near])))
+    return VolumeCandidates(seal(volumes), seal(np.concatenate([np.zeros(0, np.int32), *near])))

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from reberth.cluster.kinds import VOLUME
 from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.volumes.claims import ask_size, class_of_claim, class_of_volume, offer_size
-from reberth.forecast.volumes.reachability import Alternatives, read_alternatives
+from reberth.forecast.volumes.claims import capacity_of, class_of_claim, class_of_volume, requested_size
+from reberth.forecast.volumes.reachability import NodeSelectorTerms, read_node_affinity
 from reberth.records import PersistentVolume, PersistentVolumeClaim
 from reberth.selectors import EVERYTHING, Selector, compile_selector
 
 _FILESYSTEM = "Filesystem"
 
 
-class Wish(NamedTuple):
+class VolumeRequirements(NamedTuple):
     """What a volume must have to do for a claim."""
 
     storage_class: str
@@ -25,7 +25,7 @@ class Wish(NamedTuple):
     selector: Selector
 
 
-class Offer(NamedTuple):
+class VolumeOffer(NamedTuple):
     """A volume, and its place in the snapshot."""
 
     place: int
@@ -33,23 +33,23 @@ class Offer(NamedTuple):
     size: int
 
     @property
-    def near(self) -> Alternatives:
+    def near(self) -> NodeSelectorTerms:
         affinity = self.volume.spec.node_affinity
-        return read_alternatives(affinity.required if affinity else None)
+        return read_node_affinity(affinity.required if affinity else None)
 
 
-class Stock(NamedTuple):
+class VolumeStock(NamedTuple):
     """Free volumes by class, and the others by the claim that they are for: places in the snapshot."""
 
     free: Mapping[str, list[int]]
     made_for: Mapping[tuple[str | None, str | None], list[int]]
 
 
-def read_wish(claim: PersistentVolumeClaim) -> Wish:
+def read_requirements(claim: PersistentVolumeClaim) -> VolumeRequirements:
     spec = claim.spec
-    return Wish(
+    return VolumeRequirements(
         class_of_claim(claim),
-        ask_size(spec) or 0,
+        requested_size(spec) or 0,
         spec.volume_mode or _FILESYSTEM,
         spec.volume_attributes_class_name or "",
         frozenset(spec.access_modes or ()),
@@ -57,12 +57,14 @@ def read_wish(claim: PersistentVolumeClaim) -> Wish:
     )
 
 
-def list_free(facts: SnapshotFacts, wish: Wish, *, at_most: int) -> Iterator[tuple[Offer, Alternatives]]:
+def list_free(
+    facts: SnapshotFacts, wish: VolumeRequirements, *, at_most: int
+) -> Iterator[tuple[VolumeOffer, NodeSelectorTerms]]:
     """Give the free volumes that would do, the best first, and the nodes near each.
 
     Of volumes that are alike there are no more than so many.
     """
-    alike: defaultdict[Alternatives, int] = defaultdict(int)
+    alike: defaultdict[NodeSelectorTerms, int] = defaultdict(int)
     for offer in _sort_free(facts, wish.storage_class):
         if _would_do(offer, wish) and _suits(offer.volume, wish):
             near = offer.near
@@ -71,7 +73,9 @@ def list_free(facts: SnapshotFacts, wish: Wish, *, at_most: int) -> Iterator[tup
                 yield offer, near
 
 
-def list_made_for(facts: SnapshotFacts, claim: PersistentVolumeClaim, wish: Wish) -> list[Offer]:
+def list_made_for(
+    facts: SnapshotFacts, claim: PersistentVolumeClaim, wish: VolumeRequirements
+) -> list[VolumeOffer]:
     """Give the volumes that were made for this claim. They need not suit it in all, but be large enough."""
     meta = claim.metadata
     return [
@@ -83,7 +87,7 @@ def list_made_for(facts: SnapshotFacts, claim: PersistentVolumeClaim, wish: Wish
     ]
 
 
-def _sort_free(facts: SnapshotFacts, storage_class: str) -> list[Offer]:
+def _sort_free(facts: SnapshotFacts, storage_class: str) -> list[VolumeOffer]:
     """Put the free volumes of a class in order: the smallest first, those of a size by name."""
     places = _take_stock(facts).free.get(storage_class, ())
     return facts.once(
@@ -92,17 +96,17 @@ def _sort_free(facts: SnapshotFacts, storage_class: str) -> list[Offer]:
     )
 
 
-def _offer(facts: SnapshotFacts, place: int) -> Offer:
+def _offer(facts: SnapshotFacts, place: int) -> VolumeOffer:
     volume = facts.snapshot.of(VOLUME).all[place]
-    return Offer(place, volume, offer_size(volume))
+    return VolumeOffer(place, volume, capacity_of(volume))
 
 
-def _take_stock(facts: SnapshotFacts) -> Stock:
+def _take_stock(facts: SnapshotFacts) -> VolumeStock:
     return facts.once("stock of volumes", lambda: _part(facts.snapshot.of(VOLUME).all))
 
 
-def _part(volumes: tuple[PersistentVolume, ...]) -> Stock:
-    stock = Stock(defaultdict(list), defaultdict(list))
+def _part(volumes: tuple[PersistentVolume, ...]) -> VolumeStock:
+    stock = VolumeStock(defaultdict(list), defaultdict(list))
     for place, volume in enumerate(volumes):
         owner = volume.spec.claim_ref
         if volume.metadata.deletion_timestamp:
@@ -114,7 +118,7 @@ def _part(volumes: tuple[PersistentVolume, ...]) -> Stock:
     return stock
 
 
-def _would_do(offer: Offer, wish: Wish) -> bool:
+def _would_do(offer: VolumeOffer, wish: VolumeRequirements) -> bool:
     spec = offer.volume.spec
     return (
         offer.size >= wish.size
@@ -123,12 +127,12 @@ def _would_do(offer: Offer, wish: Wish) -> bool:
     )
 
 
-def _suits(volume: PersistentVolume, wish: Wish) -> bool:
+def _suits(volume: PersistentVolume, wish: VolumeRequirements) -> bool:
     return wish.selector.matches(volume.metadata.labels) and wish.access.issubset(
         volume.spec.access_modes or ()
     )
 
 
-def _is_for(offer: Offer, uid: str) -> bool:
+def _is_for(offer: VolumeOffer, uid: str) -> bool:
     owner = offer.volume.spec.claim_ref
     return owner is not None and owner.uid in {None, "", uid}

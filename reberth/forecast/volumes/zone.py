@@ -30,16 +30,16 @@ _NEWER = {
 }
 
 
-class Place(NamedTuple):
+class VolumeTopology(NamedTuple):
     """Where a volume is: a label, and the values of which a node must have one."""
 
     key: str
     values: frozenset[str]
 
 
-def refuse_volume_zones(incoming: IncomingPod, view: View) -> FilterVerdict:
+def filter_volume_zone(incoming: IncomingPod, view: View) -> FilterVerdict:
     claims = [claim for claim in list_claims(incoming, view.facts) if not claim.is_ephemeral]
-    places: list[Place] = []
+    places: list[VolumeTopology] = []
     for claim in claims:
         found = _find_places(view.facts, claim)
         if isinstance(found, Rejected):
@@ -51,7 +51,7 @@ def refuse_volume_zones(incoming: IncomingPod, view: View) -> FilterVerdict:
     return refuse("node(s) had no available volume zone", mismatch & _is_zoned(view.facts), final=True)
 
 
-def _find_places(facts: SnapshotFacts, claim: PodClaim) -> list[Place] | Rejected:
+def _find_places(facts: SnapshotFacts, claim: PodClaim) -> list[VolumeTopology] | Rejected:
     if claim.record is None:
         return Rejected(f'persistentvolumeclaim "{claim.name}" not found')
     name = claim.record.spec.volume_name
@@ -61,7 +61,7 @@ def _find_places(facts: SnapshotFacts, claim: PodClaim) -> list[Place] | Rejecte
     return Rejected(f'persistentvolume "{name}" not found') if volume is None else list(_read(volume))
 
 
-def _judge_unbound(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> list[Place] | Rejected:
+def _judge_unbound(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> list[VolumeTopology] | Rejected:
     """An unbound claim says nothing of a place, if it is one that waits for its pod."""
     name = class_of_claim(claim)
     if not name:
@@ -76,16 +76,16 @@ def _judge_unbound(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> list[P
     return Rejected("PersistentVolume had no name")
 
 
-def _read(volume: PersistentVolume) -> Iterator[Place]:
+def _read(volume: PersistentVolume) -> Iterator[VolumeTopology]:
     """Read the labels; one with an empty value among its values is passed over."""
     labels = volume.metadata.labels or {}
     for key in _NEWER:
         values = frozenset(value.strip() for value in labels.get(key, "").split("__"))
         if "" not in values:
-            yield Place(key, values)
+            yield VolumeTopology(key, values)
 
 
-def _is_there(facts: SnapshotFacts, place: Place) -> Bools:
+def _is_there(facts: SnapshotFacts, place: VolumeTopology) -> Bools:
     own = facts.label(place.key).ask(lambda value: value in place.values)
     newer = facts.label(_NEWER[place.key]).ask(lambda value: value in place.values)
     return np.where(facts.label(place.key).codes >= 0, own, newer)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reberth.cluster.object_files import from_objects
-from reberth.forecast.cycle import NodeScores, score
+from reberth.forecast.cycle import NodeScores, run_scores
 from reberth.forecast.extender import ExtenderForecastSettings, find_reberth_extenders
 from reberth.forecast.forecast import profile_of
 from reberth.forecast.state.facts import SnapshotFacts
@@ -142,9 +142,9 @@ def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(tain
     found, outlook = look(objects)
     profile = profile_of(found.forecast.incoming, outlook.scheduler)
     assert isinstance(profile, Profile)
-    whole = score(found.forecast.incoming, found.seen.without(found.place), profile, found.nodes)
+    whole = run_scores(found.forecast.incoming, found.seen.without(found.place), profile, found.nodes)
     assert isinstance(whole, NodeScores)
-    before = score(found.forecast.incoming, found.seen.with_leaving(found.place), profile, found.nodes)
+    before = run_scores(found.forecast.incoming, found.seen.with_leaving(found.place), profile, found.nodes)
     assert isinstance(before, NodeScores)
     assert np.flatnonzero(before.totals != found.scores.totals).tolist() == [found.source]
     assert found.scores.totals.tolist() == whole.totals.tolist()

@@ -1,6 +1,6 @@
 """Devices that a pod claims."""
 
-from reberth.forecast.plugins.dynamic_resources import refuse_resource_claims
+from reberth.forecast.plugins.dynamic_resources import filter_dynamic_resources
 from reberth.forecast.state.verdict import FITS, Unforeseeable
 from tests.support.builders import node, pod
 from tests.support.forecast.worlds import asking, world
@@ -12,7 +12,7 @@ def test_a_pod_that_claims_devices_cannot_be_forecast() -> None:
         {"name": "net", "resourceClaimTemplateName": "each"},
     ]
     seen = world(node("n1"), pod("asking", resourceClaims=claims), pod("plain"))
-    verdict = refuse_resource_claims(asking(seen), seen)
+    verdict = filter_dynamic_resources(asking(seen), seen)
     assert isinstance(verdict, Unforeseeable)
     assert verdict.reason.endswith("cannot be forecast: resource claim gpu, net")
-    assert refuse_resource_claims(asking(seen, "plain"), seen) is FITS
+    assert filter_dynamic_resources(asking(seen, "plain"), seen) is FITS

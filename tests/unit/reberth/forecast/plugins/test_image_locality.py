@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reberth.forecast.plugins.image_locality import score_images
+from reberth.forecast.plugins.image_locality import score_image_locality
 from tests.support.builders import container, node, pod
 from tests.support.forecast.worlds import asking, everywhere, world
 
@@ -32,21 +32,21 @@ def test_an_image_counts_by_its_size_and_spread(holders: int, containers: int, e
     seen = world(
         *fleet(holders, ("app:1", 400 * MEBI)), pod("asking", containers=[container(image="app:1"), *others])
     )
-    scores = score_images(asking(seen), seen, everywhere(seen)).tolist()
+    scores = score_image_locality(asking(seen), seen, everywhere(seen)).tolist()
     assert scores == [expected] * holders + [0] * (10 - holders)
 
 
 def test_a_name_without_a_tag_means_the_latest() -> None:
     named = [container(image="host:5000/app")]
     seen = world(having("a", ("host:5000/app:latest", 1023 * MEBI)), pod("asking", containers=named))
-    assert score_images(asking(seen), seen, everywhere(seen)).tolist() == [100]
+    assert score_image_locality(asking(seen), seen, everywhere(seen)).tolist() == [100]
 
 
 @pytest.mark.parametrize(("version", "expected"), [((1, 36), 18), ((1, 35), 0)])
 def test_image_volumes_count_since_their_version(version: tuple[int, int], expected: int) -> None:
     volume = {"name": "model", "image": {"reference": "model:1"}}
     seen = world(having("a", ("model:1", 200 * MEBI)), pod("asking", volumes=[volume]), version=version)
-    assert score_images(asking(seen), seen, everywhere(seen)).tolist() == [expected]
+    assert score_image_locality(asking(seen), seen, everywhere(seen)).tolist() == [expected]
 
 
 def test_where_nodes_differ_over_a_size_the_oldest_is_believed() -> None:
@@ -55,7 +55,7 @@ def test_where_nodes_differ_over_a_size_the_oldest_is_believed() -> None:
         having("b", ("app:1", 200 * MEBI), created="2026-01-01T00:00:00Z"),
         pod("asking", containers=[container(image="app:1")]),
     )
-    assert score_images(asking(seen), seen, everywhere(seen)).tolist() == [18, 18]
+    assert score_image_locality(asking(seen), seen, everywhere(seen)).tolist() == [18, 18]
 
 
 def test_nodes_that_share_a_record_count_together_with_those_that_have_their_own() -> None:
@@ -67,4 +67,4 @@ def test_nodes_that_share_a_record_count_together_with_those_that_have_their_own
         node("d"),
         pod("asking", containers=[container(image="app:1")]),
     )
-    assert score_images(asking(seen), seen, everywhere(seen)).tolist() == [59, 59, 59, 0]
+    assert score_image_locality(asking(seen), seen, everywhere(seen)).tolist() == [59, 59, 59, 0]

@@ -6,12 +6,12 @@ import pytest
 
 from reberth.cluster.pods.requests import Version
 from reberth.forecast.plugins.inter_pod_affinity import (
-    refuse_pod_affinity,
-    score_pod_affinity,
-    skips_pod_affinity,
+    filter_inter_pod_affinity,
+    score_inter_pod_affinity,
+    skips_inter_pod_affinity,
 )
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.plugin_args import PodAffinityArguments
+from reberth.forecast.state.plugin_args import InterPodAffinityArgs
 from reberth.forecast.state.verdict import FITS, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 from tests.support.builders import node, pod
@@ -23,7 +23,7 @@ HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 NEAR = ["node(s) didn't match pod affinity rules"]
 APART = ["node(s) didn't match pod anti-affinity rules"]
 KEPT_OFF = ["node(s) didn't satisfy existing pods anti-affinity rules"]
-PLAIN = PodAffinityArguments()
+PLAIN = InterPodAffinityArgs()
 MALFORMED = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
 
 NODES = (node("a0", zone="a"), node("a1", zone="a"), node("b0", zone="b"), node("c0"))
@@ -69,13 +69,13 @@ def namespace(name: str, **labels: str) -> Object:
 
 
 def refusals(seen: View, asked: IncomingPod | None = None) -> dict[str, list[str]]:
-    return refused(seen, refuse_pod_affinity(asked or asking(seen), seen))
+    return refused(seen, filter_inter_pod_affinity(asked or asking(seen), seen))
 
 
 def scores(
-    seen: View, asked: IncomingPod | None = None, arguments: PodAffinityArguments = PLAIN
+    seen: View, asked: IncomingPod | None = None, arguments: InterPodAffinityArgs = PLAIN
 ) -> list[int] | None:
-    found = score_pod_affinity(asked or asking(seen), seen, everywhere(seen), arguments)
+    found = score_inter_pod_affinity(asked or asking(seen), seen, everywhere(seen), arguments)
     assert not isinstance(found, Rejected)
     return None if found is None else found.tolist()
 
@@ -100,9 +100,9 @@ def test_weights_add_up_over_terms_pods_and_both_directions() -> None:
     )
     # a0: 4 + 10, a1: 4, b0: 1 - 3 + 10 + 1, c0: 0
     assert scores(seen) == [100, 28, 64, 0]
-    heavy = PodAffinityArguments(hard_pod_affinity_weight=6)
+    heavy = InterPodAffinityArgs(hard_pod_affinity_weight=6)
     assert scores(seen, arguments=heavy) == [100, 28, 100, 0]
-    none = PodAffinityArguments(hard_pod_affinity_weight=0)
+    none = InterPodAffinityArgs(hard_pod_affinity_weight=0)
     assert scores(seen, arguments=none) == [100, 28, 57, 0]
 
 
@@ -123,14 +123,14 @@ def test_nobody_in_any_domain_is_nothing_to_score(objects: list[Object], expecte
 
 
 def test_demands_of_others_may_weigh_nothing() -> None:
-    none = PodAffinityArguments(hard_pod_affinity_weight=0)
+    none = InterPodAffinityArgs(hard_pod_affinity_weight=0)
     seen = world(*NODES, standing("db", "a0", near(term("web"))), web())
     assert scores(seen) == [100, 0, 0, 0]
     assert scores(seen, arguments=none) is None
 
 
 def test_wishes_of_others_may_be_ignored_for_a_pod_without_any() -> None:
-    ignoring = PodAffinityArguments(ignore_preferred_terms_of_existing_pods=True)
+    ignoring = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
     others = [standing("db", "a0", wish(likes={"web": 10})), standing("queue", "b0")]
     assert scores(world(*NODES, *others, web()), arguments=ignoring) is None
     assert scores(world(*NODES, *others, web(near(term("queue")))), arguments=ignoring) is None
@@ -167,11 +167,11 @@ def test_required_terms_refuse_nodes(affinity: Object, expected: dict[str, list[
 def test_only_what_no_preemption_could_mend_is_final() -> None:
     keeping_off = standing("queue", "b0", apart(term("web")))
     seen = world(*NODES, standing("db", "a0"), keeping_off, web(near(term(key=ZONE)) | apart(term())))
-    verdict = refuse_pod_affinity(asking(seen), seen)
+    verdict = filter_inter_pod_affinity(asking(seen), seen)
     assert not isinstance(verdict, Rejected | Unforeseeable)
     assert [(each.reason, each.final) for each in verdict] == [(NEAR[0], True), (APART[0], False)]
     seen = world(*NODES, keeping_off, web())
-    verdict = refuse_pod_affinity(asking(seen), seen)
+    verdict = filter_inter_pod_affinity(asking(seen), seen)
     assert not isinstance(verdict, Rejected | Unforeseeable)
     assert [(each.reason, each.final) for each in verdict] == [(KEPT_OFF[0], False)]
 
@@ -297,16 +297,16 @@ def test_a_term_that_stands_twice_counts_twice() -> None:
 
 def test_one_malformed_term_of_the_asking_pod_turns_it_away() -> None:
     seen = world(*NODES, web(near(term(labelSelector=MALFORMED))))
-    verdict = refuse_pod_affinity(asking(seen), seen)
+    verdict = filter_inter_pod_affinity(asking(seen), seen)
     assert isinstance(verdict, Rejected)
     assert verdict.reason.startswith("parsing pod: requiredAffinityTerms: operator 'Near'")
-    scored = score_pod_affinity(asking(seen), seen, everywhere(seen), PLAIN)
+    scored = score_inter_pod_affinity(asking(seen), seen, everywhere(seen), PLAIN)
     assert isinstance(scored, Rejected)
     assert scored.reason.startswith(
         'running PreScore plugin "InterPodAffinity": failed to parse pod: requiredAffinityTerms: operator'
     )
     seen = world(*NODES, web(near(term(labelSelector=MALFORMED)) | apart(term(namespaceSelector=MALFORMED))))
-    verdict = refuse_pod_affinity(asking(seen), seen)
+    verdict = filter_inter_pod_affinity(asking(seen), seen)
     assert isinstance(verdict, Rejected)
     assert verdict.reason.startswith("parsing pod: [requiredAffinityTerms: operator 'Near'")
     assert ", requiredAntiAffinityTerms: operator 'Near'" in verdict.reason
@@ -315,7 +315,7 @@ def test_one_malformed_term_of_the_asking_pod_turns_it_away() -> None:
 def test_one_malformed_term_of_a_standing_pod_spoils_its_group_alone() -> None:
     spoilt = apart(term("web"), term("web", labelSelector=MALFORMED)) | near(term("web"))
     seen = world(*NODES[:3], standing("db", "a0", spoilt), web())
-    assert refuse_pod_affinity(asking(seen), seen) == FITS
+    assert filter_inter_pod_affinity(asking(seen), seen) == FITS
     assert scores(seen) == [100, 0, 0]
 
 
@@ -336,4 +336,4 @@ def test_the_plugin_is_left_out_where_nothing_required_concerns_the_pod(
     other: Object, affinity: Object | None, *, skips: bool
 ) -> None:
     seen = world(*NODES, other, web(affinity))
-    assert skips_pod_affinity(asking(seen), seen) is skips
+    assert skips_inter_pod_affinity(asking(seen), seen) is skips

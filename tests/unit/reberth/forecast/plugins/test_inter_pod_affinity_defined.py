@@ -9,8 +9,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from reberth.cluster.pods.requests import Version
-from reberth.forecast.plugins.inter_pod_affinity import refuse_pod_affinity, score_pod_affinity
-from reberth.forecast.state.plugin_args import PodAffinityArguments
+from reberth.forecast.plugins.inter_pod_affinity import filter_inter_pod_affinity, score_inter_pod_affinity
+from reberth.forecast.state.plugin_args import InterPodAffinityArgs
 from reberth.forecast.state.verdict import Rejected
 from tests.support import builders
 from tests.support.forecast.crowds import (
@@ -35,7 +35,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 versions = st.sampled_from([(1, 35), (1, 36), (1, 37)])
 arguments = st.builds(
-    PodAffinityArguments,
+    InterPodAffinityArgs,
     hard_pod_affinity_weight=st.sampled_from([0, 1, 7]),
     ignore_preferred_terms_of_existing_pods=st.booleans(),
 )
@@ -128,7 +128,7 @@ def define_scores(
     feasible: list[Object],
     objects: list[Object],
     version: Version,
-    arguments: PodAffinityArguments,
+    arguments: InterPodAffinityArgs,
 ) -> list[int] | None:
     wishes = any(side(pod, name, PREFERRED) for name in ("podAffinity", "podAntiAffinity"))
     if arguments.ignore_preferred_terms_of_existing_pods and not wishes:
@@ -157,7 +157,9 @@ def test_the_refusals_are_those_of_the_definition(drawn: Random, version: Versio
     objects = [*crowd(drawn), pod]
     seen = world(*objects, version=version)
 
-    found = refused(seen, refuse_pod_affinity(asking(seen, namespace=pod["metadata"]["namespace"]), seen))
+    found = refused(
+        seen, filter_inter_pod_affinity(asking(seen, namespace=pod["metadata"]["namespace"]), seen)
+    )
 
     expected = {
         node["metadata"]["name"]: [reason]
@@ -172,7 +174,7 @@ def test_the_refusals_are_those_of_the_definition(drawn: Random, version: Versio
 @given(dice, versions, arguments)
 @settings(max_examples=300)
 def test_the_scores_are_those_of_the_definition(
-    drawn: Random, version: Version, given_arguments: PodAffinityArguments
+    drawn: Random, version: Version, given_arguments: InterPodAffinityArgs
 ) -> None:
     pod = asking_pod(drawn)
     objects = [*crowd(drawn), pod]
@@ -181,7 +183,7 @@ def test_the_scores_are_those_of_the_definition(
     seen = world(*objects, version=version)
 
     asked = asking(seen, namespace=pod["metadata"]["namespace"])
-    found = score_pod_affinity(asked, seen, np.array(chosen, np.int32), given_arguments)
+    found = score_inter_pod_affinity(asked, seen, np.array(chosen, np.int32), given_arguments)
 
     feasible = [nodes[each] for each in chosen]
     expected = define_scores(pod, feasible, objects, version, given_arguments)

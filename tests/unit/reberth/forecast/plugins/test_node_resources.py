@@ -5,21 +5,25 @@ from typing import Any
 import pytest
 
 from reberth.cluster.pods.requests import Version
-from reberth.forecast.plugins.node_resources import refuse_too_full, score_balance, score_fit
+from reberth.forecast.plugins.node_resources import (
+    filter_node_resources_fit,
+    score_balanced_allocation,
+    score_node_resources_fit,
+)
 from reberth.forecast.state.plugin_args import (
-    BalanceArguments,
-    FitArguments,
-    ResourceWeight,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
     ScoringStrategy,
-    ShapePoint,
-    ToCapacityRatio,
+    UtilizationShapePoint,
 )
 from tests.support.builders import container, node, pod
 from tests.support.forecast.worlds import asking, everywhere, next_of, place_of, refused, world
 
-LEAST = FitArguments()
-MOST = FitArguments(scoring_strategy=ScoringStrategy(type="MostAllocated"))
-EVEN = BalanceArguments()
+LEAST = NodeResourcesFitArgs()
+MOST = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(type="MostAllocated"))
+EVEN = NodeResourcesBalancedAllocationArgs()
 
 
 def small(name: str, **fields: Any) -> dict[str, Any]:
@@ -55,8 +59,8 @@ def test_pods_without_requests_weigh_something_and_request_nothing(version: Vers
 
 def scores_of(*objects: dict[str, Any], version: Version) -> tuple[int, int | None]:
     seen = world(*objects, version=version)
-    fit = score_fit(asking(seen), seen, everywhere(seen), LEAST)
-    even = score_balance(asking(seen), seen, everywhere(seen), EVEN)
+    fit = score_node_resources_fit(asking(seen), seen, everywhere(seen), LEAST)
+    even = score_balanced_allocation(asking(seen), seen, everywhere(seen), EVEN)
     return int(fit[0]), None if even is None else int(even[0])
 
 
@@ -68,7 +72,7 @@ def test_a_node_names_all_that_it_lacks() -> None:
         of_requests(**{"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "200Gi", "example.com/gpu": "2"}),
     )
     storage = "Insufficient ephemeral-storage"
-    assert refused(seen, refuse_too_full(asking(seen), seen, LEAST)) == {
+    assert refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST)) == {
         "a": [
             "Too many pods",
             "Insufficient cpu",
@@ -82,29 +86,29 @@ def test_a_node_names_all_that_it_lacks() -> None:
 
 def test_who_requests_nothing_needs_only_a_place() -> None:
     seen = world(node("a", cpu="0", memory="0", pods=1), node("b", pods=0), pod("asking"))
-    assert refused(seen, refuse_too_full(asking(seen), seen, LEAST)) == {"b": ["Too many pods"]}
+    assert refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST)) == {"b": ["Too many pods"]}
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        FitArguments(ignored_resources=("example.com/gpu",)),
-        FitArguments(ignored_resource_groups=("example.com",)),
+        NodeResourcesFitArgs(ignored_resources=("example.com/gpu",)),
+        NodeResourcesFitArgs(ignored_resource_groups=("example.com",)),
     ],
 )
-def test_an_extended_resource_may_be_left_to_others(arguments: FitArguments) -> None:
+def test_an_extended_resource_may_be_left_to_others(arguments: NodeResourcesFitArgs) -> None:
     seen = world(node("a"), of_requests(**{"example.com/gpu": "2"}))
-    assert refused(seen, refuse_too_full(asking(seen), seen, LEAST)) == {
+    assert refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST)) == {
         "a": ["Insufficient example.com/gpu"]
     }
-    assert refuse_too_full(asking(seen), seen, arguments) == ()
+    assert filter_node_resources_fit(asking(seen), seen, arguments) == ()
 
 
 def test_what_kubernetes_itself_counts_cannot_be_ignored() -> None:
-    arguments = FitArguments(ignored_resources=("hugepages-2Mi", "kubernetes.io/x"))
+    arguments = NodeResourcesFitArgs(ignored_resources=("hugepages-2Mi", "kubernetes.io/x"))
     seen = world(node("a"), of_requests(**{"hugepages-2Mi": "2Mi", "kubernetes.io/x": "1"}))
     lacking = ["Insufficient hugepages-2Mi", "Insufficient kubernetes.io/x"]
-    assert refused(seen, refuse_too_full(asking(seen), seen, arguments)) == {"a": lacking}
+    assert refused(seen, filter_node_resources_fit(asking(seen), seen, arguments)) == {"a": lacking}
 
 
 def test_most_allocated_prefers_the_fuller_node() -> None:
@@ -114,14 +118,16 @@ def test_most_allocated_prefers_the_fuller_node() -> None:
         pod("old", node="a", cpu="2", memory="4Gi"),
         of_requests(cpu="1", memory="1Gi"),
     )
-    assert score_fit(asking(seen), seen, everywhere(seen), MOST).tolist() == [68, 18]
+    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), MOST).tolist() == [68, 18]
 
 
 def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
-    shape = ToCapacityRatio((ShapePoint(0, 0), ShapePoint(50, 10), ShapePoint(100, 2)))
+    shape = RequestedToCapacityRatioParam(
+        (UtilizationShapePoint(0, 0), UtilizationShapePoint(50, 10), UtilizationShapePoint(100, 2))
+    )
     strategy = ScoringStrategy(
         type="RequestedToCapacityRatio",
-        resources=(ResourceWeight("cpu", 3), ResourceWeight("memory"), ResourceWeight("example.com/gpu")),
+        resources=(ResourceSpec("cpu", 3), ResourceSpec("memory"), ResourceSpec("example.com/gpu")),
         requested_to_capacity_ratio=shape,
     )
     seen = world(
@@ -129,24 +135,28 @@ def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
         small("b"),
         of_requests(**{"cpu": "1", "memory": "6Gi", "example.com/gpu": "1"}),
     )
-    scores = score_fit(asking(seen), seen, everywhere(seen), FitArguments(scoring_strategy=strategy))
+    scores = score_node_resources_fit(
+        asking(seen), seen, everywhere(seen), NodeResourcesFitArgs(scoring_strategy=strategy)
+    )
     assert scores.tolist() == [52, 53]  # (3 x 50 + 60 + 50) / 5; (3 x 50 + 60) / 4, rounded half up
 
 
 def test_only_what_the_pod_requests_of_an_extended_resource_counts() -> None:
-    strategy = ScoringStrategy(resources=(ResourceWeight("cpu"), ResourceWeight("example.com/gpu")))
+    strategy = ScoringStrategy(resources=(ResourceSpec("cpu"), ResourceSpec("example.com/gpu")))
     offering = small("a", extended={"example.com/gpu": "4"})
     seen = world(offering, small("b"), of_requests(cpu="1"))
-    fit = FitArguments(scoring_strategy=strategy)
-    assert score_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
+    fit = NodeResourcesFitArgs(scoring_strategy=strategy)
+    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
     seen = world(offering, small("b"), of_requests(**{"cpu": "1", "example.com/gpu": "1"}))
-    assert score_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
+    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
 
 
 def test_evenness_over_three_resources_takes_the_deviation() -> None:
-    three = BalanceArguments(resources=tuple(map(ResourceWeight, ("cpu", "memory", "ephemeral-storage"))))
+    three = NodeResourcesBalancedAllocationArgs(
+        resources=tuple(map(ResourceSpec, ("cpu", "memory", "ephemeral-storage")))
+    )
     seen = world(small("a"), of_requests(cpu="1", memory="4Gi"), version=(1, 35))
-    found = score_balance(asking(seen), seen, everywhere(seen), three)
+    found = score_balanced_allocation(asking(seen), seen, everywhere(seen), three)
     assert found is not None
     assert found.tolist() == [79]  # parts 0.25, 0.5 and 0
 
@@ -154,19 +164,21 @@ def test_evenness_over_three_resources_takes_the_deviation() -> None:
 def test_least_allocated_overlooks_what_the_pod_requests_as_a_whole() -> None:
     whole = pod("asking", containers=[container()], resources={"requests": {"cpu": "2", "memory": "2Gi"}})
     seen = world(small("a"), whole)
-    assert score_fit(asking(seen), seen, everywhere(seen), LEAST).tolist() == [97]
+    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), LEAST).tolist() == [97]
 
 
 def test_the_sums_follow_a_planned_move() -> None:
     seen = world(small("a"), small("b"), pod("old", node="a", cpu="3"), of_requests(cpu="2"))
-    assert list(refused(seen, refuse_too_full(asking(seen), seen, LEAST))) == ["a"]
+    assert list(refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST))) == ["a"]
     moved = seen.with_pod_on(place_of(seen, "old"), 1)
-    assert list(refused(moved, refuse_too_full(asking(moved), moved, LEAST))) == ["b"]
+    assert list(refused(moved, filter_node_resources_fit(asking(moved), moved, LEAST))) == ["b"]
     gone = moved.without(place_of(seen, "old"))
-    assert refuse_too_full(asking(gone), gone, LEAST) == ()
-    assert list(refused(seen, refuse_too_full(asking(seen), seen, LEAST))) == ["a"]
+    assert filter_node_resources_fit(asking(gone), gone, LEAST) == ()
+    assert list(refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST))) == ["a"]
 
 
 def test_the_next_incarnation_asks_for_what_the_old_one_did() -> None:
     seen = world(small("a"), pod("old", node="a", cpu="3"))
-    assert refused(seen, refuse_too_full(next_of(seen, "old"), seen, LEAST)) == {"a": ["Insufficient cpu"]}
+    assert refused(seen, filter_node_resources_fit(next_of(seen, "old"), seen, LEAST)) == {
+        "a": ["Insufficient cpu"]
+    }

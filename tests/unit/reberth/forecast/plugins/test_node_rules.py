@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from reberth.forecast.plugins.node_rules import (
-    narrow_by_affinity,
-    refuse_featureless,
-    refuse_tainted,
-    refuse_unmatched,
-    refuse_unschedulable,
-    score_affinity,
-    score_taints,
+    filter_node_affinity,
+    filter_node_declared_features,
+    filter_node_unschedulable,
+    filter_taint_toleration,
+    prefilter_node_affinity,
+    score_node_affinity,
+    score_taint_toleration,
 )
-from reberth.forecast.state.plugin_args import NodeAffinityArguments
+from reberth.forecast.state.plugin_args import NodeAffinityArgs
 from reberth.forecast.state.verdict import Rejected
 from reberth.records import NodeAffinity
 from tests.support.builders import as_record, node, pod
 from tests.support.forecast.worlds import asking, everywhere, refused, world
 
-PLAIN = NodeAffinityArguments()
+PLAIN = NodeAffinityArgs()
 
 
 def taint(key: str, effect: str = "NoSchedule", value: str | None = None) -> dict[str, Any]:
@@ -54,9 +54,11 @@ def test_an_unschedulable_node_takes_only_who_tolerates_that() -> None:
     shut["spec"]["unschedulable"] = True
     tolerant = pod("asking", tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
     seen = world(node("a"), shut, pod("asking"))
-    assert refused(seen, refuse_unschedulable(asking(seen), seen)) == {"b": ["node(s) were unschedulable"]}
+    assert refused(seen, filter_node_unschedulable(asking(seen), seen)) == {
+        "b": ["node(s) were unschedulable"]
+    }
     seen = world(node("a"), shut, tolerant)
-    assert refuse_unschedulable(asking(seen), seen) == ()
+    assert filter_node_unschedulable(asking(seen), seen) == ()
 
 
 def test_only_taints_that_keep_away_refuse() -> None:
@@ -67,7 +69,7 @@ def test_only_taints_that_keep_away_refuse() -> None:
         node("soft", taints=[taint("k", "PreferNoSchedule")]),
         pod("asking", tolerations=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
     )
-    found = refused(seen, refuse_tainted(asking(seen), seen))
+    found = refused(seen, filter_taint_toleration(asking(seen), seen))
     assert found == {"drained": ["node(s) had untolerated taint(s)"]}
 
 
@@ -80,7 +82,7 @@ def test_preferred_taints_cost_in_proportion_to_the_worst_node(
         for place, count in enumerate(counts)
     ]
     seen = world(*nodes, pod("asking"))
-    assert score_taints(asking(seen), seen, everywhere(seen)).tolist() == scores
+    assert score_taint_toleration(asking(seen), seen, everywhere(seen)).tolist() == scores
 
 
 def test_selector_and_affinity_must_both_hold() -> None:
@@ -90,17 +92,17 @@ def test_selector_and_affinity_must_both_hold() -> None:
         node("c", labels={"zone": "z1", "disk": "ssd"}),
         pod("asking", nodeSelector={"disk": "ssd"}, affinity=required(in_zone("z1"), in_zone("z3"))),
     )
-    found = refused(seen, refuse_unmatched(asking(seen), seen, PLAIN))
+    found = refused(seen, filter_node_affinity(asking(seen), seen, PLAIN))
     reason = ["node(s) didn't match Pod's node affinity/selector"]
     assert found == {"a": reason, "b": reason}
 
 
 def test_the_profile_may_demand_more() -> None:
-    arguments = NodeAffinityArguments(
+    arguments = NodeAffinityArgs(
         added_affinity=as_record(NodeAffinity, required(in_zone("z1"))["nodeAffinity"])
     )
     seen = world(zoned("a", "z1"), zoned("b", "z2"), pod("asking", nodeSelector={"zone": "z2"}))
-    assert refused(seen, refuse_unmatched(asking(seen), seen, arguments)) == {
+    assert refused(seen, filter_node_affinity(asking(seen), seen, arguments)) == {
         "a": ["node(s) didn't match Pod's node affinity/selector"],
         "b": ["node(s) didn't match scheduler-enforced node affinity"],
     }
@@ -108,7 +110,7 @@ def test_the_profile_may_demand_more() -> None:
 
 def test_a_pod_that_names_its_nodes_narrows_the_search() -> None:
     seen = world(node("a"), node("b"), node("c"), pod("asking", affinity=required(named("a"), named("x"))))
-    narrowed = narrow_by_affinity(asking(seen), seen)
+    narrowed = prefilter_node_affinity(asking(seen), seen)
     assert narrowed is not None
     assert narrowed.tolist() == [True, False, False]
 
@@ -117,12 +119,12 @@ def test_a_pod_that_names_two_nodes_at_once_is_turned_away() -> None:
     term = named("a")
     term["matchFields"] += named("b")["matchFields"]
     seen = world(node("a"), node("b"), pod("asking", affinity=required(term)))
-    assert refuse_unmatched(asking(seen), seen, PLAIN) == Rejected("pod affinity terms conflict")
+    assert filter_node_affinity(asking(seen), seen, PLAIN) == Rejected("pod affinity terms conflict")
 
 
 def test_any_node_may_be_searched_unless_names_are_demanded() -> None:
     seen = world(node("a"), pod("asking", affinity=required(named("a"), in_zone("z1"))))
-    assert narrow_by_affinity(asking(seen), seen) is None
+    assert prefilter_node_affinity(asking(seen), seen) is None
 
 
 def test_preferences_add_up_and_the_profile_adds_its_own() -> None:
@@ -130,8 +132,8 @@ def test_preferences_add_up_and_the_profile_adds_its_own() -> None:
     wishes = preferred((30, in_zone("z1")), (10, in_zone("z1", "z2")), (5, {}))
     seen = world(zoned("a", "z1"), zoned("b", "z2"), zoned("c", "z3"), pod("asking", affinity=wishes))
     plain, more = (
-        score_affinity(asking(seen), seen, everywhere(seen), arguments)
-        for arguments in (PLAIN, NodeAffinityArguments(added_affinity=added))
+        score_node_affinity(asking(seen), seen, everywhere(seen), arguments)
+        for arguments in (PLAIN, NodeAffinityArgs(added_affinity=added))
     )
     assert isinstance(plain, np.ndarray)
     assert isinstance(more, np.ndarray)
@@ -141,13 +143,13 @@ def test_preferences_add_up_and_the_profile_adds_its_own() -> None:
 
 def test_who_prefers_nothing_is_not_scored() -> None:
     seen = world(node("a"), pod("asking"))
-    assert score_affinity(asking(seen), seen, everywhere(seen), PLAIN) is None
+    assert score_node_affinity(asking(seen), seen, everywhere(seen), PLAIN) is None
 
 
 def test_a_malformed_preference_fails_the_cycle() -> None:
     term = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]}
     seen = world(node("a"), node("b"), pod("asking", affinity=preferred((1, term))))
-    found = score_affinity(asking(seen), seen, everywhere(seen), PLAIN)
+    found = score_node_affinity(asking(seen), seen, everywhere(seen), PLAIN)
     assert isinstance(found, Rejected)
     assert found.reason.startswith('running PreScore plugin "NodeAffinity": ')
 
@@ -163,9 +165,9 @@ def test_features_are_looked_for_since_their_version(version: tuple[int, int], l
     demanding = pod("asking", hostNetwork=True, hostUsers=False)
     demanding["spec"]["containers"][0]["restartPolicyRules"] = [{"action": "RestartAllContainers"}]
     seen = world(able, half, node("c"), demanding, version=version)
-    assert list(refused(seen, refuse_featureless(asking(seen), seen))) == lacking
+    assert list(refused(seen, filter_node_declared_features(asking(seen), seen))) == lacking
 
 
 def test_a_pod_without_wishes_needs_no_features() -> None:
     seen = world(node("a"), pod("asking"))
-    assert refuse_featureless(asking(seen), seen) == ()
+    assert filter_node_declared_features(asking(seen), seen) == ()

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from reberth.cluster.columns import Ints
-from reberth.forecast.plugins.topology_spread import refuse_spread, score_spread
+from reberth.forecast.plugins.topology_spread import filter_pod_topology_spread, score_pod_topology_spread
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.plugin_args import SpreadArguments
+from reberth.forecast.state.plugin_args import PodTopologySpreadArgs
 from reberth.forecast.state.verdict import FITS, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 from reberth.records import TopologySpreadConstraint
@@ -20,7 +20,7 @@ HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SKEWED = ["node(s) didn't match pod topology spread constraints"]
 LACKING = ["node(s) didn't match pod topology spread constraints (missing required label)"]
 WEB = {"app": "web"}
-PLAIN = SpreadArguments()
+PLAIN = PodTopologySpreadArgs()
 
 NODES = (node("a0", zone="a"), node("a1", zone="a"), node("b0", zone="b"), node("c0"))
 
@@ -56,15 +56,17 @@ def service(selector: Any, name: str = "web") -> Object:
 
 
 def refusals(
-    seen: View, asked: IncomingPod | None = None, arguments: SpreadArguments = PLAIN
+    seen: View, asked: IncomingPod | None = None, arguments: PodTopologySpreadArgs = PLAIN
 ) -> dict[str, list[str]]:
-    return refused(seen, refuse_spread(asked or asking(seen), seen, arguments))
+    return refused(seen, filter_pod_topology_spread(asked or asking(seen), seen, arguments))
 
 
 def scores(
-    seen: View, asked: IncomingPod | None = None, arguments: SpreadArguments = PLAIN
+    seen: View, asked: IncomingPod | None = None, arguments: PodTopologySpreadArgs = PLAIN
 ) -> list[int] | None:
-    found: Ints | Rejected | None = score_spread(asked or asking(seen), seen, everywhere(seen), arguments)
+    found: Ints | Rejected | None = score_pod_topology_spread(
+        asked or asking(seen), seen, everywhere(seen), arguments
+    )
     assert not isinstance(found, Rejected)
     return None if found is None else found.tolist()
 
@@ -72,7 +74,7 @@ def scores(
 def test_default_spreading_gives_the_known_numbers() -> None:
     seen = world(*NODES, *webs(a0=2, b0=1), service(WEB), web())
     assert scores(seen) == [15, 46, 46, 100]
-    assert refuse_spread(asking(seen), seen, PLAIN) == FITS
+    assert filter_pod_topology_spread(asking(seen), seen, PLAIN) == FITS
 
 
 def test_a_pod_that_nothing_selects_is_not_spread_by_default() -> None:
@@ -127,7 +129,7 @@ def test_a_replication_controller_overrides_what_services_select() -> None:
 
 
 def test_a_list_of_defaults_takes_the_place_of_the_systems() -> None:
-    listed = SpreadArguments(
+    listed = PodTopologySpreadArgs(
         default_constraints=(
             TopologySpreadConstraint(1, ZONE, "DoNotSchedule"),
             TopologySpreadConstraint(1, HOSTNAME, "ScheduleAnyway"),
@@ -167,7 +169,7 @@ def test_a_hard_constraint_refuses_domains_that_would_have_too_many(
 
 def test_a_node_is_refused_by_the_first_constraint_and_only_a_missing_label_is_final() -> None:
     seen = world(*NODES, *webs(c0=1), web("asking", spread(HOSTNAME), spread()))
-    verdict = refuse_spread(asking(seen), seen, PLAIN)
+    verdict = filter_pod_topology_spread(asking(seen), seen, PLAIN)
     assert not isinstance(verdict, Rejected | Unforeseeable)
     assert [(each.reason, each.nodes.tolist(), each.final) for each in verdict] == [
         (LACKING[0], [False, False, False, True], True)
@@ -282,7 +284,7 @@ def test_by_default_a_missing_zone_is_one_more_zone_and_the_same_as_an_empty_one
 def test_a_malformed_selector_fails_the_pod_where_it_is_read() -> None:
     malformed = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     seen = world(*NODES, web("asking", spread(labelSelector=malformed)))
-    rejected = refuse_spread(asking(seen), seen, PLAIN)
+    rejected = filter_pod_topology_spread(asking(seen), seen, PLAIN)
     assert isinstance(rejected, Rejected)
     assert rejected.reason.startswith(
         'running PreFilter plugin "PodTopologySpread": get constraints from pod: '
@@ -290,8 +292,8 @@ def test_a_malformed_selector_fails_the_pod_where_it_is_read() -> None:
     )
     assert scores(seen) is None
     seen = world(*NODES, web("asking", spread(labelSelector=malformed, hard=False)))
-    assert refuse_spread(asking(seen), seen, PLAIN) == FITS
-    assert isinstance(score_spread(asking(seen), seen, everywhere(seen), PLAIN), Rejected)
+    assert filter_pod_topology_spread(asking(seen), seen, PLAIN) == FITS
+    assert isinstance(score_pod_topology_spread(asking(seen), seen, everywhere(seen), PLAIN), Rejected)
 
 
 def test_without_nodes_nothing_is_refused_or_scored() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from reberth.forecast.plugins.topology_spread import refuse_spread, score_spread
-from reberth.forecast.state.plugin_args import SpreadArguments
+from reberth.forecast.plugins.topology_spread import filter_pod_topology_spread, score_pod_topology_spread
+from reberth.forecast.state.plugin_args import PodTopologySpreadArgs
 from reberth.forecast.state.verdict import Rejected
 from reberth.records import TopologySpreadConstraint
 from tests.support import builders
@@ -36,7 +36,7 @@ SKEWED = "node(s) didn't match pod topology spread constraints"
 LACKING = f"{SKEWED} (missing required label)"
 OWNERS = (("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("v1", "ReplicationController"))
 
-LISTED = SpreadArguments(
+LISTED = PodTopologySpreadArgs(
     default_constraints=(
         TopologySpreadConstraint(1, ZONE, "DoNotSchedule", min_domains=2),
         TopologySpreadConstraint(2, ZONE, "ScheduleAnyway", node_affinity_policy="Ignore"),
@@ -49,7 +49,9 @@ SYSTEM = [
     {"topologyKey": ZONE, "maxSkew": 5, "whenUnsatisfiable": "ScheduleAnyway"},
 ]
 
-all_arguments = st.sampled_from([SpreadArguments(), LISTED, SpreadArguments(defaulting_type="List")])
+all_arguments = st.sampled_from(
+    [PodTopologySpreadArgs(), LISTED, PodTopologySpreadArgs(defaulting_type="List")]
+)
 
 
 class Rule(NamedTuple):
@@ -112,7 +114,7 @@ def owners(drawn: Random) -> list[Object]:
     return made
 
 
-def rules(pod: Object, objects: list[Object], arguments: SpreadArguments, action: str) -> list[Rule]:
+def rules(pod: Object, objects: list[Object], arguments: PodTopologySpreadArgs, action: str) -> list[Rule]:
     own = pod["spec"]["topologySpreadConstraints"]
     if own:
         made = [Rule(each, [each["labelSelector"], _own_values(each, pod)]) for each in own]
@@ -128,7 +130,7 @@ def _own_values(constraint: Object, pod: Object) -> Object:
     return {"matchLabels": {key: labels_of(pod)[key] for key in keys if key in labels_of(pod)}}
 
 
-def _as_objects(arguments: SpreadArguments) -> list[Object]:
+def _as_objects(arguments: PodTopologySpreadArgs) -> list[Object]:
     return [
         {
             "topologyKey": each.topology_key,
@@ -246,12 +248,12 @@ def _cost(
 
 @given(dice, all_arguments)
 @settings(max_examples=300)
-def test_the_refusals_are_those_of_the_definition(drawn: Random, arguments: SpreadArguments) -> None:
+def test_the_refusals_are_those_of_the_definition(drawn: Random, arguments: PodTopologySpreadArgs) -> None:
     pod = asking_pod(drawn)
     objects = [*crowd(drawn), *owners(drawn), pod]
     seen = world(*objects)
 
-    found = refused(seen, refuse_spread(asking(seen), seen, arguments))
+    found = refused(seen, filter_pod_topology_spread(asking(seen), seen, arguments))
 
     among = rules(pod, objects, arguments, "DoNotSchedule")
     expected = {
@@ -266,14 +268,14 @@ def test_the_refusals_are_those_of_the_definition(drawn: Random, arguments: Spre
 
 @given(dice, all_arguments)
 @settings(max_examples=300)
-def test_the_scores_are_those_of_the_definition(drawn: Random, arguments: SpreadArguments) -> None:
+def test_the_scores_are_those_of_the_definition(drawn: Random, arguments: PodTopologySpreadArgs) -> None:
     pod = asking_pod(drawn)
     objects = [*crowd(drawn), *owners(drawn), pod]
     nodes = of_kind(objects, "Node")
     chosen = drawn.sample(range(len(nodes)), drawn.randint(1, len(nodes)))
     seen = world(*objects)
 
-    found = score_spread(asking(seen), seen, np.array(chosen, np.int32), arguments)
+    found = score_pod_topology_spread(asking(seen), seen, np.array(chosen, np.int32), arguments)
 
     among = rules(pod, objects, arguments, "ScheduleAnyway")
     strict = bool(pod["spec"]["topologySpreadConstraints"]) or arguments.defaulting_type == "List"

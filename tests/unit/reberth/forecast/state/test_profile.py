@@ -2,7 +2,7 @@
 
 import pytest
 
-from reberth.forecast.state.plugin_args import FitArguments, SpreadArguments
+from reberth.forecast.state.plugin_args import NodeResourcesFitArgs, PodTopologySpreadArgs
 from reberth.forecast.state.profile import KubeScheduler, Profile, default_scheduler, parse_scheduler
 from reberth.values.errors import SettingsError
 
@@ -107,9 +107,9 @@ profiles:
 """)
     tight, loose = scheduler.profiles["tight"], scheduler.profiles["loose"]
     fit, spread = tight.arguments["NodeResourcesFit"], loose.arguments["PodTopologySpread"]
-    assert isinstance(fit, FitArguments)
+    assert isinstance(fit, NodeResourcesFitArgs)
     assert fit.scoring_strategy.type == "MostAllocated"
-    assert isinstance(spread, SpreadArguments)
+    assert isinstance(spread, PodTopologySpreadArgs)
     assert spread.defaulting_type == "List"
     assert (tight.percentage, loose.percentage) == (70, 30)
 
@@ -121,7 +121,7 @@ extenders:
   managedResources: [{name: example.com/gpu, ignoredByScheduler: true}, {name: example.com/nic}]
 """)
     fit = scheduler.profiles["default-scheduler"].arguments["NodeResourcesFit"]
-    assert isinstance(fit, FitArguments)
+    assert isinstance(fit, NodeResourcesFitArgs)
     assert fit.ignored_resources == ("example.com/gpu",)
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.plugin_args import VolumeBindingArguments
+from reberth.forecast.state.plugin_args import VolumeBindingArgs
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
-from reberth.forecast.volumes.binding import refuse_unbound_volumes
+from reberth.forecast.volumes.binding import filter_volume_binding
 from tests.support.builders import Object, node, owner, pod
 from tests.support.forecast.volumes import (
     HOSTNAME,
@@ -38,7 +38,7 @@ STATIC = storage_class(provisioner=BY_HAND)
 
 
 def ask(seen: View, asked: IncomingPod | None = None) -> FilterVerdict:
-    return refuse_unbound_volumes(asked or asking(seen), seen, VolumeBindingArguments())
+    return filter_volume_binding(asked or asking(seen), seen, VolumeBindingArgs())
 
 
 def judge(*objects: Object, claims: tuple[str, ...] = ("c",)) -> dict[str, list[str]]:

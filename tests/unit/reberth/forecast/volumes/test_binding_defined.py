@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reberth.forecast.state.plugin_args import VolumeBindingArguments
-from reberth.forecast.volumes.binding import refuse_unbound_volumes
+from reberth.forecast.state.plugin_args import VolumeBindingArgs
+from reberth.forecast.volumes.binding import filter_volume_binding
 from tests.support.builders import Object, node, pod
 from tests.support.forecast.crowds import labels_of, of_kind, selects
 from tests.support.forecast.volumes import (
@@ -101,7 +101,7 @@ def stores(draw: st.DrawFn) -> list[Object]:
 @given(stores(), st.lists(st.sampled_from("cde"), min_size=1, max_size=4))
 def test_volumes_are_bound_as_it_is_defined(objects: list[Object], names: list[str]) -> None:
     seen = world(*NODES, *objects, pod("asking", volumes=claimed(*names)))
-    verdict = refuse_unbound_volumes(asking(seen), seen, VolumeBindingArguments())
+    verdict = filter_volume_binding(asking(seen), seen, VolumeBindingArgs())
     by_name = {each["metadata"]["name"]: each for each in of_kind(objects, "PersistentVolumeClaim")}
     asked = [by_name[name] for name in names]
     expected = {each["metadata"]["name"]: reasons(objects, asked, each) for each in NODES}

@@ -3,8 +3,8 @@
 import pytest
 
 from reberth.cluster.pods.requests import Version
-from reberth.forecast.state.plugin_args import ShapePoint, VolumeBindingArguments
-from reberth.forecast.volumes.binding import score_volumes
+from reberth.forecast.state.plugin_args import UtilizationShapePoint, VolumeBindingArgs
+from reberth.forecast.volumes.binding import score_volume_binding
 from tests.support.builders import Object, node, pod
 from tests.support.forecast.volumes import ZONE, claim, claimed, csi_driver, near, pool, storage_class, volume
 from tests.support.forecast.worlds import asking, everywhere, world
@@ -19,10 +19,10 @@ def score(
     *objects: Object,
     claims: tuple[str, ...] = ("c",),
     version: Version = LATEST,
-    shape: tuple[ShapePoint, ...] = (),
+    shape: tuple[UtilizationShapePoint, ...] = (),
 ) -> list[int] | None:
     seen = world(*NODES, *objects, pod("asking", volumes=claimed(*claims)), version=version)
-    found = score_volumes(asking(seen), seen, everywhere(seen), VolumeBindingArguments(shape=shape))
+    found = score_volume_binding(asking(seen), seen, everywhere(seen), VolumeBindingArgs(shape=shape))
     return None if found is None else found.tolist()
 
 
@@ -77,13 +77,13 @@ def test_nothing_known_scores_nothing() -> None:
 
 
 def test_the_profile_may_prefer_full_storage() -> None:
-    shape = (ShapePoint(0, 0), ShapePoint(100, 10))
+    shape = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
     assert score(claim("c"), *MADE, pool("p", "4Gi", near={}), shape=shape) == [25, 25]
 
 
 def test_only_feasible_nodes_are_scored() -> None:
     objects = [claim("c"), *MADE, pool("p", "4Gi", near=A), pool("q", "2Gi", near=B)]
     seen = world(*NODES, *objects, pod("asking", volumes=claimed("c")), version=LATEST)
-    found = score_volumes(asking(seen), seen, everywhere(seen)[1:], VolumeBindingArguments())
+    found = score_volume_binding(asking(seen), seen, everywhere(seen)[1:], VolumeBindingArgs())
     assert found is not None
     assert found.tolist() == [50]

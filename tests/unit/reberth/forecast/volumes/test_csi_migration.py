@@ -2,7 +2,7 @@
 
 import pytest
 
-from reberth.forecast.volumes.csi_migration import find_moved, migrate_affinity
+from reberth.forecast.volumes.csi_migration import find_migrated_volume, migrate_affinity
 from reberth.records import PersistentVolume
 from tests.support.builders import Object, as_record
 from tests.support.forecast.volumes import ZONE, near, volume
@@ -59,14 +59,14 @@ def test_a_successor_has_a_name_for_a_volume(
     source: Object, labels: dict[str, str] | None, driver: str, handle: str | None
 ) -> None:
     found = record(**source)
-    moved = find_moved(found.spec, labels)
+    moved = find_migrated_volume(found.spec, labels)
     assert moved is not None
     assert (moved.driver.successor, moved.handle) == (driver, handle)
 
 
 def test_other_volumes_have_no_old_driver() -> None:
-    assert find_moved(record().spec) is None
-    assert find_moved(record(nfs={}).spec) is None
+    assert find_migrated_volume(record().spec) is None
+    assert find_migrated_volume(record(nfs={}).spec) is None
 
 
 def term(*requirements: Object) -> Object:

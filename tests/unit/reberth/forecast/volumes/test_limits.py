@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reberth.cluster.pods.requests import Version
 from reberth.forecast.state.verdict import FITS, Refusal
 from reberth.forecast.state.view import View
-from reberth.forecast.volumes.limits import refuse_volume_limits
+from reberth.forecast.volumes.limits import filter_node_volume_limits
 from tests.support.builders import Object, node, owner, pod
 from tests.support.forecast.volumes import (
     DRIVER,
@@ -38,7 +38,7 @@ def bound(*names: str) -> list[Object]:
 
 
 def judge(seen: View, name: str = "asking") -> dict[str, list[str]]:
-    return refused(seen, refuse_volume_limits(asking(seen, name), seen))
+    return refused(seen, filter_node_volume_limits(asking(seen, name), seen))
 
 
 def test_a_node_takes_as_many_volumes_as_its_driver_can_attach() -> None:
@@ -49,7 +49,7 @@ def test_a_node_takes_as_many_volumes_as_its_driver_can_attach() -> None:
         pod("there-too", node="n2", volumes=claimed("b")),
         pod("asking", volumes=claimed("c")),
     )
-    verdict = refuse_volume_limits(asking(seen), seen)
+    verdict = filter_node_volume_limits(asking(seen), seen)
     assert refused(seen, verdict) == {"n1": FULL}
     assert [refusal.final for refusal in verdict if type(refusal) is Refusal] == [False]
 
@@ -128,11 +128,11 @@ def test_the_volumes_of_a_pod_follow_planned_moves_but_stay_attached() -> None:
     )
     moved = seen.with_pod_on(place_of(seen, "there"), 1)
     assert judge(seen) == {"n1": FULL}
-    assert refused(moved, refuse_volume_limits(asking(moved), moved)) == {"n1": FULL, "n2": FULL}
+    assert refused(moved, filter_node_volume_limits(asking(moved), moved)) == {"n1": FULL, "n2": FULL}
     own = next_of(seen, "there")
-    assert refused(seen, refuse_volume_limits(own, seen)) == {}
+    assert refused(seen, filter_node_volume_limits(own, seen)) == {}
     gone = seen.without(place_of(seen, "there"))
-    assert refused(gone, refuse_volume_limits(own, gone)) == {"n1": FULL}
+    assert refused(gone, filter_node_volume_limits(own, gone)) == {"n1": FULL}
 
 
 def test_each_driver_has_a_limit_of_its_own_or_none() -> None:
@@ -160,7 +160,7 @@ def test_each_driver_has_a_limit_of_its_own_or_none() -> None:
 
 def test_a_missing_claim_refuses_every_node_for_good() -> None:
     seen = world(*NODES, pod("asking", volumes=claimed("gone")))
-    verdict = refuse_volume_limits(asking(seen), seen)
+    verdict = filter_node_volume_limits(asking(seen), seen)
     said = ['looking up PVC default/gone: persistentvolumeclaim "gone" not found']
     assert refused(seen, verdict) == {"n1": said, "n2": said}
     assert [refusal.final for refusal in verdict if type(refusal) is Refusal] == [True]
@@ -174,9 +174,9 @@ def test_the_next_pod_brings_a_new_ephemeral_volume() -> None:
         volume("old", claimRef=owned("old-e")),
         pod("old", uid="old", node="n1", volumes=ephemeral("e", storageClassName="wait")),
     )
-    assert refused(seen, refuse_volume_limits(next_of(seen, "old"), seen)) == {"n1": FULL}
+    assert refused(seen, filter_node_volume_limits(next_of(seen, "old"), seen)) == {"n1": FULL}
     gone = seen.without(place_of(seen, "old"))
-    assert refused(gone, refuse_volume_limits(next_of(gone, "old"), gone)) == {}
+    assert refused(gone, filter_node_volume_limits(next_of(gone, "old"), gone)) == {}
 
 
 @pytest.mark.parametrize(("version", "migrated"), [((1, 36), None), ((1, 35), None), ((1, 35), f"x,{EBS}")])
@@ -288,8 +288,8 @@ def test_a_volume_of_an_old_driver_misses_no_driver_where_there_is_no_csi_node()
 
 def test_pods_without_volumes_that_attach_fit_everywhere() -> None:
     seen = world(*NODES, pod("asking"), pod("empty", volumes=[{"name": "x", "emptyDir": {}}]))
-    assert refuse_volume_limits(asking(seen), seen) is FITS
-    assert refuse_volume_limits(asking(seen, "empty"), seen) == FITS
+    assert filter_node_volume_limits(asking(seen), seen) is FITS
+    assert filter_node_volume_limits(asking(seen, "empty"), seen) == FITS
 
 
 VOLUMES = tuple("abcdef")

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reberth.forecast.volumes.reachability import reach, reachable, read_alternatives
+from reberth.forecast.volumes.reachability import find_reachable, is_reachable, read_node_affinity
 from reberth.records import NodeSelector
 from tests.support.builders import as_record, node
 from tests.support.forecast.volumes import HOSTNAME, ZONE
@@ -55,10 +55,10 @@ def test_the_nodes_near_a_volume_are_those_that_its_affinity_means(
         for number, labels in enumerate(LABELS)
         if any(all(holds(each, labels) for each in term["matchExpressions"]) for term in alternatives)
     ]
-    found = read_alternatives(selector)
-    assert reach(SEEN.facts, found).tolist() == expected
-    assert reachable(SEEN.facts, found).nonzero()[0].tolist() == expected
+    found = read_node_affinity(selector)
+    assert find_reachable(SEEN.facts, found).tolist() == expected
+    assert is_reachable(SEEN.facts, found).nonzero()[0].tolist() == expected
 
 
 def test_a_volume_without_affinity_is_near_everywhere() -> None:
-    assert reach(SEEN.facts, read_alternatives(None)).tolist() == list(range(MANY))
+    assert find_reachable(SEEN.facts, read_node_affinity(None)).tolist() == list(range(MANY))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reberth.forecast.state.verdict import FITS, Rejected
-from reberth.forecast.volumes.restrictions import refuse_restricted_volumes
+from reberth.forecast.volumes.restrictions import filter_volume_restrictions
 from tests.support.builders import Object, node, pod
 from tests.support.forecast.volumes import claim, claimed
 from tests.support.forecast.worlds import asking, next_of, place_of, refused, world
@@ -63,7 +63,7 @@ def test_a_disk_bears_a_second_pod_only_if_both_read(mine: Object, theirs: Objec
         pod("there", node="n1", volumes=[{"name": "x", **theirs}]),
         pod("asking", volumes=[{"name": "y", **mine}]),
     )
-    assert refused(seen, refuse_restricted_volumes(asking(seen), seen)) == (
+    assert refused(seen, filter_volume_restrictions(asking(seen), seen)) == (
         {"n1": [DISK]} if conflict else {}
     )
 
@@ -75,7 +75,7 @@ def test_a_pod_that_mounts_a_disk_twice_reads_it_only_if_it_does_so_both_times()
         pod("there", node="n1", volumes=twice),
         pod("asking", volumes=[{"name": "x", **gce(read_only=True)}]),
     )
-    assert refused(seen, refuse_restricted_volumes(asking(seen), seen)) == {"n1": [DISK]}
+    assert refused(seen, filter_volume_restrictions(asking(seen), seen)) == {"n1": [DISK]}
 
 
 def test_a_disk_follows_planned_moves_and_is_free_where_its_pod_is_gone_or_finished() -> None:
@@ -87,9 +87,9 @@ def test_a_disk_follows_planned_moves_and_is_free_where_its_pod_is_gone_or_finis
         pod("asking", volumes=disk),
     )
     there, asked = place_of(seen, "there"), asking(seen)
-    assert refused(seen, refuse_restricted_volumes(asked, seen.with_pod_on(there, 1))) == {"n2": [DISK]}
-    assert refuse_restricted_volumes(asked, seen.without(there)) == FITS
-    assert refused(seen, refuse_restricted_volumes(asked, seen.with_leaving(there))) == {"n1": [DISK]}
+    assert refused(seen, filter_volume_restrictions(asked, seen.with_pod_on(there, 1))) == {"n2": [DISK]}
+    assert filter_volume_restrictions(asked, seen.without(there)) == FITS
+    assert refused(seen, filter_volume_restrictions(asked, seen.with_leaving(there))) == {"n1": [DISK]}
 
 
 def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() -> None:
@@ -100,9 +100,9 @@ def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() ->
     )
     there, asked = place_of(seen, "there"), next_of(seen, "there")
     everywhere = {"n1": [ALONE], "n2": [ALONE]}
-    assert refused(seen, refuse_restricted_volumes(asked, seen)) == everywhere
-    assert refused(seen, refuse_restricted_volumes(asked, seen.with_leaving(there))) == everywhere
-    assert refuse_restricted_volumes(asked, seen.without(there)) == FITS
+    assert refused(seen, filter_volume_restrictions(asked, seen)) == everywhere
+    assert refused(seen, filter_volume_restrictions(asked, seen.with_leaving(there))) == everywhere
+    assert filter_volume_restrictions(asked, seen.without(there)) == FITS
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() ->
 )
 def test_a_claim_is_free_while_no_other_pod_holds_it(others: list[Any]) -> None:
     seen = world(*NODES, *others, pod("asking", volumes=claimed("c")))
-    assert refuse_restricted_volumes(asking(seen), seen) == FITS
+    assert filter_volume_restrictions(asking(seen), seen) == FITS
 
 
 def test_a_node_with_the_disk_is_refused_for_the_disk_alone() -> None:
@@ -137,7 +137,7 @@ def test_a_node_with_the_disk_is_refused_for_the_disk_alone() -> None:
         pod("there", node="n1", volumes=both),
         pod("asking", volumes=both),
     )
-    verdict = refuse_restricted_volumes(asking(seen), seen)
+    verdict = filter_volume_restrictions(asking(seen), seen)
     assert refused(seen, verdict) == {"n1": [DISK], "n2": [ALONE]}
     assert type(verdict) is tuple
     assert not any(refusal.final for refusal in verdict)
@@ -146,16 +146,16 @@ def test_a_node_with_the_disk_is_refused_for_the_disk_alone() -> None:
 def test_a_pod_with_a_missing_claim_is_turned_away() -> None:
     seen = world(*NODES, claim("c"), pod("asking", volumes=claimed("c", "gone", "lost")))
     expected = Rejected('persistentvolumeclaim "gone" not found')
-    assert refuse_restricted_volumes(asking(seen), seen) == expected
+    assert filter_volume_restrictions(asking(seen), seen) == expected
 
 
 def test_a_pod_without_volumes_is_not_looked_at() -> None:
     seen = world(*NODES, pod("asking"))
-    assert refuse_restricted_volumes(asking(seen), seen) is FITS
+    assert filter_volume_restrictions(asking(seen), seen) is FITS
 
 
 def test_no_nodes_are_no_trouble() -> None:
     seen = world(
         pod("asking", volumes=[{"name": "x", **gce()}]), pod("there", volumes=[{"name": "x", **gce()}])
     )
-    assert refuse_restricted_volumes(asking(seen), seen) == FITS
+    assert filter_volume_restrictions(asking(seen), seen) == FITS

@@ -3,7 +3,7 @@
 import pytest
 
 from reberth.forecast.state.verdict import FITS, Refusal, Rejected
-from reberth.forecast.volumes.zone import refuse_volume_zones
+from reberth.forecast.volumes.zone import filter_volume_zone
 from tests.support.builders import node, pod
 from tests.support.forecast.volumes import ZONE, claim, claimed, ephemeral, storage_class, volume
 from tests.support.forecast.worlds import asking, refused, world
@@ -41,7 +41,7 @@ def test_a_node_that_names_a_zone_must_have_that_of_the_volume(labels: dict[str,
     seen = world(
         *NODES, claim("c", volume="v"), volume("v", labels=labels), pod("asking", volumes=claimed("c"))
     )
-    verdict = refuse_volume_zones(asking(seen), seen)
+    verdict = filter_volume_zone(asking(seen), seen)
     assert refused(seen, verdict) == dict.fromkeys(names.split(), ELSEWHERE)
     assert [refusal.final for refusal in verdict if type(refusal) is Refusal] == [True] * bool(names)
 
@@ -55,7 +55,7 @@ def test_all_volumes_of_a_pod_must_be_there() -> None:
         pod("asking", volumes=claimed("v", "w")),
     )
     expected = dict.fromkeys(["a", "b", "old", "region"], ELSEWHERE)
-    assert refused(seen, refuse_volume_zones(asking(seen), seen)) == expected
+    assert refused(seen, filter_volume_zone(asking(seen), seen)) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_a_pod_whose_volume_cannot_be_found_is_turned_away(
     storage: list[dict[str, str]], reason: str
 ) -> None:
     seen = world(*NODES, *storage, pod("asking", volumes=claimed("c")))
-    assert refuse_volume_zones(asking(seen), seen) == Rejected(reason)
+    assert filter_volume_zone(asking(seen), seen) == Rejected(reason)
 
 
 def test_a_claim_that_waits_for_its_pod_and_an_ephemeral_volume_are_passed_over() -> None:
     volumes = [*claimed("c"), *ephemeral("e")]
     seen = world(*NODES, claim("c"), storage_class(), pod("asking", volumes=volumes), pod("plain"))
-    assert refuse_volume_zones(asking(seen), seen) == FITS
-    assert refuse_volume_zones(asking(seen, "plain"), seen) == FITS
+    assert filter_volume_zone(asking(seen), seen) == FITS
+    assert filter_volume_zone(asking(seen, "plain"), seen) == FITS
 
 
 def test_the_class_may_stand_in_an_annotation() -> None:
@@ -94,4 +94,4 @@ def test_the_class_may_stand_in_an_annotation() -> None:
         storage_class(),
         pod("asking", volumes=claimed("c")),
     )
-    assert refuse_volume_zones(asking(seen), seen) == FITS
+    assert filter_volume_zone(asking(seen), seen) == FITS
