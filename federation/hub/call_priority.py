@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from reberth.runtime import metrics
+from reberth.values.token_bucket import TokenBucket
 
 
 class Urgency(IntEnum):
@@ -56,12 +57,10 @@ class CallPriority:
         patience: float = _PATIENCE,
     ) -> None:
         self._rate = rate
-        self._burst = burst
         self._clock = clock
         self._at_once = at_once
         self._patience = patience
-        self._tokens = float(burst)
-        self._filled_at = clock()
+        self._bucket = TokenBucket(burst, now=clock())
         self._under_way = 0
         self._urgent: list[_Waiter] = []
         self._oldest: deque[_Waiter] = deque()
@@ -100,29 +99,24 @@ class CallPriority:
         metrics.API_RATE_LIMIT_WAIT.inc(self._clock() - since)
 
     def _give_back(self, *, tokens: int) -> None:
-        self._tokens += tokens
+        self._bucket.tokens += tokens
         self._under_way -= 1
         self._serve()
 
     def _serve(self) -> None:
         """Give turns for as long as there are any; look again when the next token is there."""
-        self._fill()
-        while self._tokens >= 1 and self._under_way < self._at_once and (waiter := self._next()):
-            self._tokens -= 1
+        self._bucket.fill(self._clock(), rate=self._rate)
+        while self._bucket.tokens >= 1 and self._under_way < self._at_once and (waiter := self._next()):
+            self._bucket.tokens -= 1
             self._under_way += 1
             waiter.turn.set_result(None)
-        if self._timer is None and self._tokens < 1 and self._find_oldest():
-            pause = (1 - self._tokens) / self._rate
+        if self._timer is None and self._bucket.tokens < 1 and self._find_oldest():
+            pause = (1 - self._bucket.tokens) / self._rate
             self._timer = asyncio.get_running_loop().call_later(pause, self._look_again)
 
     def _look_again(self) -> None:
         self._timer = None
         self._serve()
-
-    def _fill(self) -> None:
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
-        self._filled_at = now
 
     def _next(self) -> _Waiter | None:
         oldest = self._find_oldest()

@@ -7,7 +7,6 @@ afterwards. So what a worker reads is never older than the last change that it w
 import asyncio
 import heapq
 import itertools
-import random
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Protocol
 
@@ -21,11 +20,11 @@ from reberth.config.settings import Section
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError, Conflict, ReberthError
+from reberth.values.jitter import jittered_backoff
 from reberth.values.object_error import ObjectError
 
 log = Log(__name__)
 
-_MOST_DOUBLINGS = 30
 _LATER, _DONE = "later", "done"
 
 
@@ -150,7 +149,9 @@ class WorkQueue:
         metrics.SETTLED.labels(self._name, "conflict" if is_conflict else "failed").inc()
         if isinstance(error, ReberthError) and not is_conflict:
             log.warning("not settled yet", controller=self._name, key=str(key), reason=str(error))
-        doubled: float = self._settings.first_pause * 2.0 ** min(failures - 1, _MOST_DOUBLINGS)
-        asked = (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
-        jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
-        return max(asked, min(doubled, self._settings.longest_pause) * jitter)
+        return jittered_backoff(
+            failures,
+            first=self._settings.first_pause,
+            longest=self._settings.longest_pause,
+            at_least=(error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0,
+        )

@@ -7,7 +7,6 @@ looked at it (401 with credentials that are then read anew, 429 without a cause)
 
 import asyncio
 import copy
-import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -31,11 +30,13 @@ from reberth.records import Record
 from reberth.runtime import metrics
 from reberth.values import errors
 from reberth.values.errors import ApiError
+from reberth.values.jitter import jittered_backoff
 
 T = TypeVar("T", bound=Record)
 
 # An object of the largest size that etcd takes, written twice over.
 _LONGEST_LINE = 2**22
+_FIRST_PAUSE = 0.4  # seconds
 _READING = ("get", "list", "watch")
 _PASSING = (errors.Unreachable, errors.Unanswered, errors.ServerFault, errors.TooManyRequests)
 
@@ -233,8 +234,8 @@ class Api:
 
     async def _pause(self, request: Request, attempt: int, error: ApiError) -> None:
         metrics.API_RETRIES.labels(request.verb, request.subject).inc()
-        jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
-        await asyncio.sleep(max(error.retry_after or 0.0, 0.2 * 2**attempt * jitter))
+        pause = jittered_backoff(attempt, first=_FIRST_PAUSE, at_least=error.retry_after or 0.0)
+        await asyncio.sleep(pause)
 
     @asynccontextmanager
     async def _deadline(self, request: Request) -> AsyncIterator[None]:

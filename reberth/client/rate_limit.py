@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from reberth.runtime import metrics
+from reberth.values.token_bucket import TokenBucket
 
 
 class Throttle:
@@ -11,10 +12,8 @@ class Throttle:
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._rate = rate
-        self._burst = burst
         self._clock = clock
-        self._tokens = float(burst)
-        self._filled_at = clock()
+        self._bucket = TokenBucket(burst, now=clock())
 
     async def take(self) -> None:
         """Wait for a token. Who is cancelled while waiting has used it up all the same."""
@@ -25,8 +24,6 @@ class Throttle:
 
     def _reserve(self) -> float:
         """Take a token, on credit if there is none; seconds until it is there."""
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
-        self._filled_at = now
-        self._tokens -= 1
-        return max(0.0, -self._tokens / self._rate)
+        self._bucket.fill(self._clock(), rate=self._rate)
+        self._bucket.tokens -= 1
+        return max(0.0, -self._bucket.tokens / self._rate)

@@ -12,7 +12,6 @@ An object that cannot be read is counted and named; it stays as it was known.
 """
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +27,7 @@ from reberth.runtime import metrics
 from reberth.runtime.logs import Log
 from reberth.values import errors
 from reberth.values.errors import ApiError
+from reberth.values.jitter import jittered_backoff
 from reberth.values.object_error import ObjectError
 
 T = TypeVar("T", bound=Record)
@@ -35,7 +35,6 @@ log = Log(__name__)
 
 _LASTING = 5.0
 """A watch that lived so many seconds was a good one: what follows is no repetition of a fault."""
-_MOST_DOUBLINGS = 30
 _PASSING_AT_MOST = 5
 _TIMER_STEP = 0.5
 _NO_STREAMED_LISTS = (400, 422, 500)
@@ -124,9 +123,8 @@ class Watcher(Generic[T]):
                 await self._pause()
 
     async def _pause(self) -> None:
-        doubled = self._settings.first_pause * 2.0 ** min(self._failures - 1, _MOST_DOUBLINGS)
-        longest = min(self._settings.longest_pause, doubled)
-        await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, guards nothing
+        first, longest = self._settings.first_pause, self._settings.longest_pause
+        await asyncio.sleep(jittered_backoff(self._failures, first=first, longest=longest))
 
     async def _follow_until_it_breaks(self) -> str:
         """One watch, after a list if there is need for it. Gives the cause of its end."""

@@ -9,7 +9,6 @@ leaves, the lease is checked.
 """
 
 import asyncio
-import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -25,6 +24,7 @@ from reberth.memory.ledger import LEDGER_NAME, start_ledger
 from reberth.memory.notes import ANNOTATION, Notes, read_notes, render_notes
 from reberth.records import EvictionHistory, Lease, MoveLedger, Node, OpenMove, Record
 from reberth.values import errors
+from reberth.values.jitter import jittered_backoff
 from reberth.values.refusal import Refused
 from rescheduler.moves.handover_request import ANSWERS, REQUEST, Annotations
 
@@ -32,7 +32,7 @@ R = TypeVar("R", bound=Record)
 Change = Callable[[R], R | Refused]
 
 TRIES = 12
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.04, 2.0
 _WORTH_ANOTHER_TRY = (errors.Conflict, errors.Unanswered, errors.Unreachable, errors.ServerFault)
 
 NODE_GONE = Refused("NodeGone", "the node is not there any more")
@@ -175,8 +175,7 @@ async def _repeat(
         try:
             return await _once(read, change, write)
         except _WORTH_ANOTHER_TRY:
-            longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**attempt)
-            await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries
+            await asyncio.sleep(jittered_backoff(attempt, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE))
     return await _once(read, change, write)
 
 

@@ -19,6 +19,7 @@ from reberth.forecast.state.verdict import Unforeseeable
 from reberth.forecast.state.view import view_snapshot
 from reberth.values.duration import Percentage
 from reberth.values.refusal import Refused
+from reberth.values.token_bucket import TokenBucket
 from rescheduler.planning.cycle import World
 
 RULE = "SchedulerDrift"
@@ -95,15 +96,11 @@ class Sampler:
     """Admits so many a minute, evenly, with a few at once."""
 
     def __init__(self, *, burst: int = 10) -> None:
-        self._burst = burst
-        self._tokens = float(burst)
-        self._filled_at: float | None = None
+        self._bucket = TokenBucket(burst)
 
     def admit(self, now: float, per_minute: int) -> bool:
-        since = now if self._filled_at is None else self._filled_at
-        self._filled_at = now
-        self._tokens = min(float(self._burst), self._tokens + (now - since) * per_minute / 60)
-        if not per_minute or self._tokens < 1:
+        self._bucket.fill(now, rate=per_minute / 60)
+        if not per_minute or self._bucket.tokens < 1:
             return False
-        self._tokens -= 1
+        self._bucket.tokens -= 1
         return True
