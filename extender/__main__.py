@@ -7,7 +7,7 @@ from pathlib import Path
 
 from extender.answers.scheduler_check import find_faults
 from extender.server.process import Extender
-from reberth.client.access import Access
+from reberth.cli.inputs import add_access_arguments, read_access
 from reberth.cluster.pods.requests import read_version
 from reberth.forecast.state.profile import parse_scheduler
 from reberth.runtime import logs
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    extender = Extender(Path(arguments.settings), Access(arguments.kubeconfig, arguments.context))
+    extender = Extender(Path(arguments.settings), read_access(arguments))
     logs.setup(extender.live.current.log)
     with taken_apart():
         await extender.run()
@@ -62,10 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="VERSION",
         help="of the scheduler (default 1.36)",
     )
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
-    )
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    add_access_arguments(parser)
     return parser
 
 

@@ -36,6 +36,7 @@ from federation.hub.work_index import WorkIndex
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.settings import FederationSettings
+from reberth.cli.inputs import add_access_arguments, read_access
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.events import recording
@@ -189,10 +190,7 @@ async def _unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 -
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, metavar="FILE", help="kind FederationSettings")
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
-    )
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    add_access_arguments(parser)
 
 
 def serve(arguments: argparse.Namespace) -> int:
@@ -202,7 +200,7 @@ def serve(arguments: argparse.Namespace) -> int:
             load(arguments.settings, FederationSettings) if arguments.settings else FederationSettings()
         )
         logs.setup(settings.log)
-        federation = Federation(Access(arguments.kubeconfig, arguments.context), settings)
+        federation = Federation(read_access(arguments), settings)
         with taken_apart():
             asyncio.run(_run_until_signalled(federation))
     except ReberthError as error:

@@ -10,7 +10,7 @@ import sys
 
 from reberth.cli import landing
 from reberth.cli.check import CheckReport, check
-from reberth.client.access import Access
+from reberth.cli.inputs import add_access_arguments, read_access
 from reberth.runtime import logs
 from reberth.runtime.logs import LogSettings
 from reberth.values.errors import ConfigurationError
@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    report = asyncio.run(check(Access(arguments.kubeconfig, arguments.context), seconds=arguments.wait))
+    report = asyncio.run(check(read_access(arguments), seconds=arguments.wait))
     _print(report)
     return 0 if report.is_well else 1
 
@@ -47,10 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     text = "look whether every kind that Reberth reads can be read"
     looked = commands.add_parser("check", help=text, description=text)
-    looked.add_argument(
-        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
-    )
-    looked.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    add_access_arguments(looked)
     looked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="at most (default 10)")
     looked.set_defaults(run=_check)
     text = "tell where pods would land, as kube-scheduler itself would answer"

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from reberth.client.access import Access
+from reberth.cli.inputs import add_access_arguments, read_access
 from reberth.client.api import Api
 from reberth.client.lease import LEASE_HELD
 from reberth.config.settings import load
@@ -80,7 +80,7 @@ async def _answer(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    daemon = Daemon(arguments.settings, arguments.policy, _access(arguments))
+    daemon = Daemon(arguments.settings, arguments.policy, read_access(arguments))
     logs.setup(daemon.settings.current.log)
     if not arguments.once:
         await daemon.run()
@@ -95,7 +95,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 async def _move(arguments: argparse.Namespace) -> int:
     settings = _load(arguments)
     policy = load(arguments.policy, ReschedulerPolicy) if arguments.policy else ReschedulerPolicy()
-    asked = (_access(arguments), settings, _read_pod(arguments))
+    asked = (read_access(arguments), settings, _read_pod(arguments))
     wish = _Wish(to=tuple(dict.fromkeys(arguments.to)), reason=_read_reason(arguments.reason), tell=_tell)
     foresee = foreseeing(settings.scheduler)
     came: MoveReport | Ending | Refused = await perform_move(*asked, policy=policy, foresee=foresee, **wish)
@@ -113,7 +113,7 @@ async def _plan(arguments: argparse.Namespace) -> int:
 
 
 async def _list_notes(arguments: argparse.Namespace) -> int:
-    async with Api(_access(arguments), _load(arguments).api) as api:
+    async with Api(read_access(arguments), _load(arguments).api) as api:
         for carried in await list_notes(api, arguments.node):
             _print_notes(carried)
     return DONE
@@ -121,7 +121,7 @@ async def _list_notes(arguments: argparse.Namespace) -> int:
 
 async def _clear_notes(arguments: argparse.Namespace) -> int:
     settings = _load(arguments)
-    async with Api(_access(arguments), settings.api) as api, lead_by_hand(api, settings) as leadership:
+    async with Api(read_access(arguments), settings.api) as api, lead_by_hand(api, settings) as leadership:
         if isinstance(leadership, Refused):
             print(f"refused: {leadership.rule}: {leadership.reason}")
             return NOT_DONE
@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--settings", type=Path, required=True, metavar="FILE", help="ReschedulerSettings")
     run.add_argument("--policy", type=Path, required=True, metavar="FILE", help="ReschedulerPolicy")
     run.add_argument("--once", action="store_true", help="one cycle, its moves to their outcome, and end")
-    _add_access(run)
+    add_access_arguments(run)
     move = _command(commands, "move", _move, "move one pod, and tell where its replacement landed")
     move.add_argument("pod", metavar="POD", help="NAMESPACE/NAME, or NAME with -n")
     move.add_argument("-n", "--namespace", default="default", help="of a POD without one (default: default)")
@@ -170,15 +170,8 @@ def _command(commands: Any, name: str, run: Any, text: str) -> argparse.Argument
     parser.add_argument(
         "--extender", choices=("required", "optional", "none"), help="instead of what the settings say"
     )
-    _add_access(parser)
+    add_access_arguments(parser)
     return parser
-
-
-def _add_access(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, the pod's account, ~/.kube/config"
-    )
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
 
 
 def _load(arguments: argparse.Namespace) -> ReschedulerSettings:
@@ -186,10 +179,6 @@ def _load(arguments: argparse.Namespace) -> ReschedulerSettings:
     if arguments.extender:
         settings = msgspec.structs.replace(settings, extender=arguments.extender)
     return settings
-
-
-def _access(arguments: argparse.Namespace) -> Access:
-    return Access(arguments.kubeconfig, arguments.context)
 
 
 def _read_pod(arguments: argparse.Namespace) -> tuple[str, str]:

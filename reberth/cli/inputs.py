@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from reberth.client.access import Access
 from reberth.cluster.object_files import Reading, from_objects
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.printouts import TextError
@@ -21,6 +22,23 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 class UsageError(ConfigurationError):
     """What was asked for cannot be answered from what was given."""
+
+
+def add_access_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare --kubeconfig and --context, which mean the same in every program."""
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="kubeconfig file (default: $KUBECONFIG, else the pod's service account, else ~/.kube/config)",
+    )
+    parser.add_argument(
+        "--context", metavar="NAME", help="context of the kubeconfig (default: its current context)"
+    )
+
+
+def read_access(arguments: argparse.Namespace) -> Access:
+    """Give what `add_access_arguments` has declared."""
+    return Access(arguments.kubeconfig, arguments.context)
 
 
 def read_bytes(path: str) -> bytes:

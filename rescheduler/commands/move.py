@@ -9,7 +9,6 @@ from reberth.client.api import Api
 from reberth.client.events import recording
 from reberth.client.lease import Leadership, leading, name_holder
 from reberth.client.mirror import Mirror, mirroring
-from reberth.cluster import kinds
 from reberth.cluster.cache import Cache
 from reberth.cluster.pods.identity import name_history
 from reberth.cluster.pods.requests import Version, read_version
@@ -24,6 +23,7 @@ from rescheduler.execution.context import (
 )
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.extenders import connect_to_extenders
+from rescheduler.execution.needed_kinds import FOR_A_MOVE
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import AwaitedMove, resume_moves
 from rescheduler.execution.store import MoveStore
@@ -33,14 +33,6 @@ from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import REPORTER
 
 SYNCING_TIME = 30.0
-
-_NEEDED_KINDS = (
-    kinds.POD,
-    kinds.NODE,
-    kinds.REPLICA_SET,
-    kinds.STATEFUL_SET,
-    kinds.REPLICATION_CONTROLLER,
-)
 
 # Makes the forecast for the version of Kubernetes that the API server says.
 Foresee = Callable[[Version], MoveForecast]
@@ -96,7 +88,7 @@ async def open_execution_context(
     version = read_version(await api.version())
     cache = Cache(version=version, annotations=policy.protections.annotation_keys)
     forecast = foresee(version) if foresee else None
-    needed = [one for one in ALL if forecast or one.kind in _NEEDED_KINDS]
+    needed = [one for one in ALL if forecast or one.name in FOR_A_MOVE]
     identity = leadership.identity
     try:
         async with (

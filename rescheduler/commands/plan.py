@@ -12,6 +12,8 @@ import msgspec
 
 from reberth.cli.inputs import (
     UsageError,
+    add_access_arguments,
+    read_access,
     read_bytes,
     read_now,
     read_objects,
@@ -29,6 +31,7 @@ from reberth.cluster.snapshot import Snapshot, take
 from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
 from rescheduler.commands.spinner import show_progress
+from rescheduler.execution.needed_kinds import FOR_A_PLAN
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.planning.cycle import World
 from rescheduler.planning.explain import Why, explain_pod
@@ -40,7 +43,6 @@ DESCRIPTION = "Say which pods would move where and why, and what keeps the other
 
 _SYNCING_TIME = 60.0
 _DEFAULT_VERSION = (1, 36)
-_NEEDED = ("nodes", "pods")
 
 
 class PlanInputs(NamedTuple):
@@ -75,8 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", choices=("json", "yaml", "table"), default="table", help="default table"
     )
-    parser.add_argument("--kubeconfig", metavar="FILE", help="of the live cluster")
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    add_access_arguments(parser)
 
 
 async def answer(arguments: argparse.Namespace) -> str:
@@ -111,8 +112,7 @@ async def _read_cluster(
     arguments: argparse.Namespace, now: float, annotations: frozenset[str]
 ) -> tuple[Snapshot, Version]:
     if arguments.cluster is None:
-        access = Access(arguments.kubeconfig, arguments.context)
-        return await _look(access, now, arguments.kubernetes, annotations)
+        return await _look(read_access(arguments), now, arguments.kubernetes, annotations)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
     with show_progress(lambda: f"reading {arguments.cluster}"):
         reading = read_objects(arguments.cluster, now=now, version=version, annotations=annotations)
@@ -158,7 +158,7 @@ async def _wait(mirror: Mirror) -> bool:
 
 def _tell_troubles(troubles: Mapping[str, str]) -> None:
     """Say what the plan does without; without nodes and pods there is none."""
-    for name in _NEEDED:
+    for name in FOR_A_PLAN:
         if name in troubles:
             raise ReberthError(f"{name} cannot be read: {troubles[name]}")
     for name, trouble in troubles.items():

@@ -18,6 +18,7 @@ from rescheduler.daemon.extender_health import ExtenderHealth
 from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
+from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
 from rescheduler.model.promises import list_promises_missing
 from rescheduler.observe.cache import NoticingCache
 from rescheduler.observe.forecaster import Foreseeing
@@ -26,8 +27,6 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import REPORTER
 
-# Without these nothing is planned or moved.
-NEEDED = ("nodes", "pods", "replicasets", "evictionhistories", "moveledgers", "poddisruptionbudgets")
 _NOT_INSTALLED = "not installed in this cluster"
 
 
@@ -45,13 +44,13 @@ class DaemonResources(ClusterResources):
 
     async def mirrored(self) -> None:
         """Wait until all is known that is needed, and of the rest that it is there or why not."""
-        await self.mirror.synced(*NEEDED)
+        await self.mirror.synced(*FOR_THE_DAEMON)
         for watcher in self.mirror.watchers.values():
             await watcher.answered()
 
     def list_missing(self) -> Iterator[str]:
         """Say what is not mirrored yet and must be."""
-        for name in NEEDED:
+        for name in FOR_THE_DAEMON:
             watcher = self.mirror.watchers[name]
             if not watcher.is_synced:
                 yield f"{name}: {watcher.trouble}"
@@ -93,7 +92,7 @@ class DaemonResources(ClusterResources):
         if self.extender_health.refused:
             yield f"{self.extender_health.refused.rule}: {self.extender_health.refused.reason}"
         for name, watcher in sorted(self.mirror.watchers.items()):
-            if not watcher.is_synced and name not in NEEDED and watcher.trouble != _NOT_INSTALLED:
+            if not watcher.is_synced and name not in FOR_THE_DAEMON and watcher.trouble != _NOT_INSTALLED:
                 yield f"planned without {name}: {watcher.trouble}"
 
     def announce_refusal(self, why: str) -> None:

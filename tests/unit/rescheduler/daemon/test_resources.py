@@ -7,7 +7,8 @@ from reberth.client.lease import LeaseSettings
 from reberth.cluster.kinds import POD
 from reberth.values.refusal import Refused
 from rescheduler.daemon.pause import PauseWatch
-from rescheduler.daemon.resources import NEEDED, DaemonResources
+from rescheduler.daemon.resources import DaemonResources
+from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.observe.cache import NoticingCache
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -17,7 +18,7 @@ from rescheduler.settings import ReschedulerSettings
 def resources(
     *, away: Refused | None = None, policy: ReschedulerPolicy | None = None, **watchers: Any
 ) -> DaemonResources:
-    well = {name: watcher() for name in NEEDED}
+    well = {name: watcher() for name in FOR_THE_DAEMON}
     mirror: Any = SimpleNamespace(watchers={**well, **watchers})
     nothing = cast("Any", None)
     pause = PauseWatch(nothing, LeaseSettings(), on_end=lambda: None)
@@ -50,7 +51,7 @@ def test_what_was_never_read_has_no_age_and_is_said() -> None:
     absent = watcher(synced=False, trouble="not installed in this cluster", age=float("inf"))
     forbidden = watcher(synced=False, trouble="list: 403 forbidden", age=float("inf"))
     found = resources(nodeplacementscores=absent, csinodes=forbidden)
-    assert set(found.find_ages()) == set(NEEDED)
+    assert set(found.find_ages()) == set(FOR_THE_DAEMON)
     assert list(found.list_warnings()) == ["planned without csinodes: list: 403 forbidden"]
     assert list(found.list_missing()) == []
 

@@ -1,0 +1,13 @@
+"""Which kinds of objects must be cached before anything is decided, by the names of their resources.
+
+Every other kind may be missing, because it is not installed or access to it is forbidden: the plan then does
+without it.
+"""
+
+FOR_A_PLAN = ("nodes", "pods")
+
+FOR_A_MOVE = (*FOR_A_PLAN, "replicasets", "statefulsets", "replicationcontrollers")
+"""Pods and nodes, and the controllers whose replicas tell whether a replacement is to be expected."""
+
+FOR_THE_DAEMON = (*FOR_A_PLAN, "replicasets", "evictionhistories", "moveledgers", "poddisruptionbudgets")
+"""Also what a plan must not be made without: what workloads have been through, the rates and the budgets."""
