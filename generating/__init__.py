@@ -1,1 +1,1 @@
-"""What code writes for the repository: the policy with its comments, the dashboard, the alerts."""
+"""Generates files of the repository: the commented policy, the dashboards, the alerts."""

@@ -1,4 +1,4 @@
-"""python -m generating: write the files that code writes, or only say which are stale."""
+"""python -m generating: write the generated files, or only list the stale ones."""
 
 import argparse
 import sys

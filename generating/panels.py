@@ -14,20 +14,20 @@ class Query(NamedTuple):
     expression: str
     legend: str = ""
     answers: Answer = "always"
-    """When it must have data: of every Prometheus that scrapes us, or only once a pod was moved."""
+    """When it must return data: always, once a pod was moved, or perhaps never."""
 
 
 class Panel(NamedTuple):
     title: str
     kind: Kind
-    says: str
-    """What a reader learns from it."""
+    description: str
+    """What the panel shows."""
     queries: tuple[Query, ...]
     unit: str = "short"
     width: int = 8
     height: int = 7
     steps: tuple[tuple[str, float | None], ...] = ()
-    """Colours, each from its value on; the first one has none."""
+    """Thresholds: a colour and the value from which it applies; None for the first."""
     stacked: bool = False
 
 
@@ -39,16 +39,16 @@ class Row(NamedTuple):
 class Dashboard(NamedTuple):
     title: str
     uid: str
-    says: str
+    description: str
     rows: tuple[Row, ...]
 
 
 def write_dashboard(dashboard: Dashboard) -> dict[str, Any]:
-    """Give what Grafana imports."""
+    """Return the JSON model that Grafana imports."""
     return {
         "title": dashboard.title,
         "uid": dashboard.uid,
-        "description": dashboard.says,
+        "description": dashboard.description,
         "tags": ["reberth"],
         "editable": True,
         "schemaVersion": 39,
@@ -61,7 +61,7 @@ def write_dashboard(dashboard: Dashboard) -> dict[str, Any]:
 
 
 def list_queries(dashboard: Dashboard) -> Iterator[tuple[str, Query]]:
-    """Give each query with the title of its panel."""
+    """Return each query with the title of its panel."""
     for row in dashboard.rows:
         for panel in row.panels:
             yield from ((panel.title, query) for query in panel.queries)
@@ -88,7 +88,7 @@ def _write_panel(panel: Panel) -> dict[str, Any]:
     return {
         "type": panel.kind,
         "title": panel.title,
-        "description": panel.says,
+        "description": panel.description,
         "datasource": _SOURCE,
         "targets": [
             _write_target(panel, query, refers)

@@ -25,7 +25,7 @@ def test_the_rules_are_good() -> None:
 # named is as on a product that is well.
 RAISED: dict[str, dict[str, str]] = {
     "ReberthReschedulerDown": {"leading": "_x60"},
-    "ReberthNobodyLeads": {"leading": "0x60"},
+    "ReberthNoLeader": {"leading": "0x60"},
     "ReberthTwoLeaders": {"leading{instance='b'}": "1x60"},
     "ReberthNoPlan": {"last_cycle_timestamp_seconds": "0x60"},
     "ReberthReturns": {"returns_total": "0+1x60"},
@@ -34,14 +34,14 @@ RAISED: dict[str, dict[str, str]] = {
     "ReberthBrake": {"brake_on{rule='NodesNotReady'}": "1x60"},
     "ReberthPaused": {"paused": "1x1500"},
     "ReberthWorkloadsGivenUp": {"given_up_workloads": "1x120"},
-    "ReberthUnpromised": {"moves_unpromised_total": "0+1x60"},
+    "ReberthUnacknowledgedEvictions": {"moves_unpromised_total": "0+1x60"},
     "ReberthForbidden": {"!reberth_api_requests_total{code='403',verb='patch',resource='nodes'}": "0+1x60"},
-    "ReberthMirrorStale": {"!reberth_watch_staleness_seconds{instance='a',resource='pods'}": "900x60"},
+    "ReberthStaleCache": {"!reberth_watch_staleness_seconds{instance='a',resource='pods'}": "900x60"},
     "ReberthSettingsRefused": {"!reberth_settings_valid{instance='a'}": "0x60"},
     "ReberthCertificateRefused": {"!reberth_certificate_valid{instance='a'}": "0x60"},
     "ReberthExtenderDown": {"!reberth_extender_notes": "_x60"},
     "ReberthExtenderNotAsked": {"!reberth_extender_pods_placed_unasked{part='avoid'}": "30x60"},
-    "ReberthExtenderInDoubt": {
+    "ReberthExtenderNeutral": {
         "!reberth_extender_neutral_answers_total{cause='stale'}": "0+10x60",
         "!reberth_extender_requests_total": "0+20x60",
     },
@@ -51,7 +51,7 @@ RAISED: dict[str, dict[str, str]] = {
         "!reberth_extender_request_duration_seconds_bucket{le='+Inf'}": "0+9x60",
     },
     "ReberthHandoverTimedOut": {"!reberth_federation_handovers_total{result='timeout'}": "0+1x60"},
-    "ReberthRebalanceWaits": {
+    "ReberthRebalanceStuck": {
         "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "1x60"
     },
 }

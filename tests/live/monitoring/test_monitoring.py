@@ -9,8 +9,8 @@ import pytest_asyncio
 import yaml
 
 from generating.alerts import ALERTS
-from generating.helping import IS_IT_HELPING
 from generating.panels import Query, list_queries
+from generating.rescheduler_dashboard import RESCHEDULER_DASHBOARD
 from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from tests.live.product.test_localproduct import run
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 RULES = Path(__file__).parents[3] / "grafana" / "alerts.yaml"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/reberth-system/leases/reberth-rescheduler"
 EXTENDERS, RESCHEDULER = (0, 1), 3
-QUERIES = list(list_queries(IS_IT_HELPING))
+QUERIES = list(list_queries(RESCHEDULER_DASHBOARD))
 
 
 class Shown(NamedTuple):
@@ -77,13 +77,13 @@ async def test_a_query_of_the_dashboard_is_answered(shown: Shown, title: str, qu
 async def test_the_dashboard_says_that_it_helped(shown: Shown) -> None:
     by_title = dict(QUERIES)
     said = {}
-    for title in ("Moves that brought a gain", "Landed as forecast", "Pods moved", "Beyond the thresholds"):
+    for title in ("Moves with a gain", "Landed as forecast", "Pods moved", "Requests above the thresholds"):
         (series,) = await shown.prometheus.query(fill_in(by_title[title]))
         said[title] = float(series["value"][1])
-    assert said["Moves that brought a gain"] > 0.9
+    assert said["Moves with a gain"] > 0.9
     assert said["Landed as forecast"] > 0.9
     assert said["Pods moved"] > 0
-    assert said["Beyond the thresholds"] == 0
+    assert said["Requests above the thresholds"] == 0
 
 
 async def test_every_alert_is_evaluated_and_none_is_raised_for_a_product_that_is_well(shown: Shown) -> None:

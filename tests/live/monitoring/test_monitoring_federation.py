@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from generating.alerts import ALERTS, REBALANCING
+from generating.federation_dashboard import FEDERATION_DASHBOARD
 from generating.panels import Query, list_queries
-from generating.rebalancing import BETWEEN_CLUSTERS
 from tests.live.support.hub_and_members import weighted
 from tests.live.support.hub_paths import REBALANCERS
 from tests.live.support.prometheus import Prometheus, fill_in, scraping
@@ -28,7 +28,7 @@ from tests.live.support.rebalancing_members import (
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 RULES = Path(__file__).parents[3] / "grafana" / "alerts.yaml"
-QUERIES = list(list_queries(BETWEEN_CLUSTERS))
+QUERIES = list(list_queries(FEDERATION_DASHBOARD))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -64,15 +64,15 @@ async def test_the_dashboard_says_what_was_done(prometheus: Prometheus) -> None:
         for series in await prometheus.query(fill_in(query)):
             labels = {name: value for name, value in series["metric"].items() if name != "__name__"}
             said[title, *labels.values()] = float(series["value"][1])
-    assert said["Asked for", "rebalancer"] >= 1
-    assert said["Asked for", "failback"] == 0
-    assert said["Scheduled afresh",] >= 1
+    assert said["Triggered", "rebalancer"] >= 1
+    assert said["Triggered", "failback"] == 0
+    assert said["Rescheduled",] >= 1
     assert said["Replicas moved",] >= 3
     assert said["Waiting",] == 1
-    assert said["What is waited for", "BindingNotFound"] == 1
-    assert said["What is waited for", "Budget"] == 0
-    assert said["Let go before the new were ready",] == 0
-    assert said["Old copies let go", "ready"] >= 1
+    assert said["Waiting by reason", "BindingNotFound"] == 1
+    assert said["Waiting by reason", "Budget"] == 0
+    assert said["Handovers timed out",] == 0
+    assert said["Handovers", "ready"] >= 1
 
 
 async def test_no_alert_is_raised_about_a_federation_that_is_well(prometheus: Prometheus) -> None:

@@ -13,11 +13,11 @@ from extender.server import metrics as of_extender
 from federation.hub import rebalance_metrics as of_rebalancing
 from generating.__main__ import main
 from generating.alerts import ALERTS
-from generating.commenting import Undocumented, write_settings, write_value
+from generating.commented_settings import Undocumented, write_settings, write_value
+from generating.federation_dashboard import FEDERATION_DASHBOARD
 from generating.files import EXAMPLES, ROOT, generate
-from generating.helping import IS_IT_HELPING
 from generating.panels import Dashboard, list_queries, write_dashboard
-from generating.rebalancing import BETWEEN_CLUSTERS
+from generating.rescheduler_dashboard import RESCHEDULER_DASHBOARD
 from reberth.config.settings import Section, parse
 from reberth.memory.ledger import Rate
 from reberth.runtime import metrics as of_library
@@ -29,7 +29,7 @@ POLICY = ROOT / "manifests" / "rescheduler" / "21-policy.yaml"
 _METRIC = re.compile(r"\b((?:reberth|process)_[a-z_]+)(?:\{([^}]*)\})?")
 _OF_PROMETHEUS = {"instance", "le"}
 MODULES = (of_library, of_extender, of_rescheduler, of_rebalancing)
-DASHBOARDS = (IS_IT_HELPING, BETWEEN_CLUSTERS)
+DASHBOARDS = (RESCHEDULER_DASHBOARD, FEDERATION_DASHBOARD)
 EXPRESSIONS = {
     **{
         f"{title} {number}": query.expression

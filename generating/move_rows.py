@@ -1,18 +1,18 @@
-"""What the dashboard shows of the moves, and of what they make of the nodes."""
+"""Rows of the dashboard about moves, their outcomes and the utilisation of the nodes."""
 
 from generating.panels import Panel, Query, Row
-from generating.querying import write_increase, write_quantile, write_share
+from generating.promql import write_increase, write_quantile, write_share
 
 _GREEN_FROM_90 = (("red", None), ("orange", 0.8), ("green", 0.9))
 _RED_FROM_1 = (("green", None), ("red", 1.0))
 
 HELPING = Row(
-    "Is it helping?",
+    "Outcomes",
     (
         Panel(
-            "Moves that brought a gain",
+            "Moves with a gain",
             "stat",
-            "Of the moves whose pod was evicted: those whose replacement stands on a better node.",
+            "Share of the evicted pods whose replacement runs on a better node.",
             (
                 Query(
                     write_share(
@@ -30,7 +30,7 @@ HELPING = Row(
         Panel(
             "Landed as forecast",
             "stat",
-            "Of the replacements that landed: those on a node that the forecast had named.",
+            "Share of the replacements that landed on a node that the forecast named.",
             (
                 Query(
                     write_share(
@@ -46,9 +46,9 @@ HELPING = Row(
             steps=_GREEN_FROM_90,
         ),
         Panel(
-            "Came back",
+            "Returned",
             "stat",
-            "Replacements that landed on the very node that was left. Each of them was for nothing.",
+            "Replacements that landed on their source node again. Such a move gains nothing.",
             (Query("sum(increase(reberth_rescheduler_returns_total[$__range]))", answers="perhaps"),),
             width=4,
             height=5,
@@ -57,15 +57,15 @@ HELPING = Row(
         Panel(
             "Pods moved",
             "stat",
-            "Moves whose pod was evicted.",
+            "Moves in which the pod was evicted.",
             (Query("sum(increase(reberth_rescheduler_outcomes_total[$__range]))", answers="after a move"),),
             width=4,
             height=5,
         ),
         Panel(
-            "Beyond the thresholds",
+            "Requests above the thresholds",
             "stat",
-            "What is requested beyond the thresholds of underUtilisedNodes, in whole nodes.",
+            "Sum of the requests above the thresholds of underUtilisedNodes, in units of a whole node.",
             (Query('max(reberth_rescheduler_cluster_score{part="excess", when="now"})'),),
             width=4,
             height=5,
@@ -74,16 +74,17 @@ HELPING = Row(
         Panel(
             "Workloads given up",
             "stat",
-            "They are left alone for a day, since moves of them brought nothing. Their histories say why.",
+            "Workloads that are not moved for a day because their last moves gained nothing; see their"
+            " EvictionHistories.",
             (Query("max(reberth_rescheduler_given_up_workloads)"),),
             width=4,
             height=5,
             steps=(("green", None), ("orange", 1.0)),
         ),
         Panel(
-            "The cluster's score",
+            "Cluster score",
             "timeseries",
-            "Less is better. It should fall while pods are moved, and stay.",
+            "Lower is better. It should fall while pods are moved, and then stay low.",
             (
                 Query(
                     'max by (part) (reberth_rescheduler_cluster_score{when="now"})',
@@ -93,9 +94,9 @@ HELPING = Row(
             width=12,
         ),
         Panel(
-            "What became of the moves",
+            "Moves by outcome",
             "timeseries",
-            "Outcomes of moves whose pod was evicted.",
+            "Outcomes of the moves in which the pod was evicted.",
             (
                 Query(
                     write_increase("outcome", "reberth_rescheduler_outcomes_total"),
@@ -110,12 +111,12 @@ HELPING = Row(
 )
 
 NODES = Row(
-    "How evenly are the nodes used?",
+    "Utilisation of the nodes",
     tuple(
         Panel(
             f"Nodes by requested {resource}",
             "heatmap",
-            "How many nodes have how much requested. A cluster that is balanced is one narrow band.",
+            "Number of nodes by requested share. In a balanced cluster it is one narrow band.",
             (
                 Query(
                     f'max by (le) (reberth_rescheduler_utilisation_nodes{{resource="{resource}"}})',
@@ -130,12 +131,12 @@ NODES = Row(
 )
 
 DOING = Row(
-    "What does it do?",
+    "Moves",
     (
         Panel(
             "Moves by policy",
             "timeseries",
-            "Moves that ended, by who wanted them and whether a pod was evicted.",
+            "Finished moves by policy and result.",
             (
                 Query(
                     write_increase("policy, result", "reberth_rescheduler_moves_total"),
@@ -146,19 +147,19 @@ DOING = Row(
             stacked=True,
         ),
         Panel(
-            "Under way, planned, still allowed",
+            "In flight, planned and still allowed",
             "timeseries",
-            "How much is moved at once, what the last plan holds, and what the cluster's rates still allow.",
+            "Moves in flight, moves in the last plan, and what the cluster's rates still allow.",
             (
-                Query("max(reberth_rescheduler_moves_in_flight)", "under way"),
+                Query("max(reberth_rescheduler_moves_in_flight)", "in flight"),
                 Query("max by (mode) (reberth_rescheduler_plan_moves)", "planned, {{mode}}"),
-                Query("max by (rate) (reberth_rescheduler_window_left_disruptions)", "left of {{rate}}"),
+                Query("max by (rate) (reberth_rescheduler_window_left_disruptions)", "left in {{rate}}"),
             ),
         ),
         Panel(
-            "Answers to evictions",
+            "Eviction requests",
             "timeseries",
-            "What the API server answered.",
+            "By the API server's answer.",
             (
                 Query(
                     write_increase("answer", "reberth_rescheduler_evictions_total"),
@@ -169,9 +170,9 @@ DOING = Row(
             stacked=True,
         ),
         Panel(
-            "What keeps pods where they are",
+            "Refused proposals",
             "timeseries",
-            "Proposals that the last plan refused, by the rule against them: the ten most frequent.",
+            "Proposals that the last plan refused: the ten most frequent rules.",
             (
                 Query(
                     "topk(10, max by (rule) (reberth_rescheduler_plan_refused_proposals))",
@@ -183,9 +184,9 @@ DOING = Row(
             stacked=True,
         ),
         Panel(
-            "Moves that were dropped",
+            "Dropped moves",
             "timeseries",
-            "Moves that were begun and dropped before the eviction, by the rule against them.",
+            "Moves that were started and dropped before the eviction, by rule.",
             (
                 Query(
                     write_increase("rule", "reberth_rescheduler_moves_refused_total"),
@@ -197,18 +198,18 @@ DOING = Row(
             stacked=True,
         ),
         Panel(
-            "Until Ready",
+            "Time to Ready",
             "timeseries",
-            "Seconds from an eviction until its replacement was Ready.",
+            "Time from the eviction until the replacement is Ready.",
             (
                 Query(
                     write_quantile(0.5, "reberth_rescheduler_time_to_ready_seconds"),
-                    "half of them",
+                    "p50",
                     answers="after a move",
                 ),
                 Query(
                     write_quantile(0.95, "reberth_rescheduler_time_to_ready_seconds"),
-                    "95 %",
+                    "p95",
                     answers="after a move",
                 ),
             ),
@@ -218,7 +219,8 @@ DOING = Row(
         Panel(
             "Gain of a move",
             "timeseries",
-            "Points of kube-scheduler's total, in the middle: as planned, and as seen. They should agree.",
+            "Median gain in points of kube-scheduler's total score, as planned and as measured after the"
+            " move. They should agree.",
             (
                 Query(
                     write_quantile(0.5, "reberth_rescheduler_gain_points", "when"),

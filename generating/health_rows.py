@@ -1,33 +1,33 @@
-"""What the dashboard shows of the programs: may they be trusted, are they well, does the scheduler ask."""
+"""Rows of the dashboard about the programs: forecast and brakes, the rescheduler's health, the extender."""
 
 from generating.panels import Panel, Query, Row
-from generating.querying import write_increase, write_quantile
+from generating.promql import write_increase, write_quantile
 
 _LEADER = "and on (instance) (reberth_rescheduler_leading == 1)"
 
 TRUST = Row(
-    "May it be trusted?",
+    "Forecast and brakes",
     (
         Panel(
             "Brakes and pauses",
             "timeseries",
-            "1 while a brake stops all moves, or a pause those for balance.",
+            "1 while a brake stops all moves, or a pause stops the moves for balance.",
             (
                 Query("max by (rule) (reberth_rescheduler_brake_on) > 0", "{{rule}}", answers="perhaps"),
-                Query("max(reberth_rescheduler_paused) > 0", "paused by hand", answers="perhaps"),
+                Query("max(reberth_rescheduler_paused) > 0", "paused", answers="perhaps"),
             ),
         ),
         Panel(
-            "Scheduler and forecast agree",
+            "Forecast accuracy",
             "timeseries",
-            "Share of the pods bound lately, by anybody's doing, that landed where the forecast saw them.",
+            "Share of the recently bound pods, moved or not, that landed where the forecast predicted.",
             (Query("min(reberth_rescheduler_scheduler_agreement_ratio)", "agreement"),),
             unit="percentunit",
         ),
         Panel(
-            "Landings outside of the forecast",
+            "Landings outside the forecast",
             "timeseries",
-            "By what explains them.",
+            "Pods that landed on another node than predicted, by cause.",
             (
                 Query(
                     write_increase("cause", "reberth_rescheduler_landing_misses_total"),
@@ -41,21 +41,22 @@ TRUST = Row(
 )
 
 WELL = Row(
-    "Is the rescheduler well?",
+    "Health of the rescheduler",
     (
         Panel(
-            "Who leads, and applies",
+            "Leader and mode",
             "timeseries",
-            "One replica leads. It applies if its moves are made, and not only shown.",
+            "1 for the replica that leads, and 1 for a replica that makes its moves instead of only"
+            " recommending them.",
             (
                 Query("reberth_rescheduler_leading", "{{instance}} leads"),
-                Query("reberth_rescheduler_applying", "{{instance}} applies"),
+                Query("reberth_rescheduler_applying", "{{instance}} applies moves"),
             ),
         ),
         Panel(
             "Age of the plan",
             "timeseries",
-            "Seconds since the leader published a plan.",
+            "Time since the leader last published a plan.",
             (
                 Query(
                     f"time() - (reberth_rescheduler_last_cycle_timestamp_seconds {_LEADER})", "{{instance}}"
@@ -64,31 +65,29 @@ WELL = Row(
             unit="s",
         ),
         Panel(
-            "A cycle takes",
+            "Duration of a cycle",
             "timeseries",
-            "Seconds from the snapshot to the published plan, and of each part of it.",
+            "Time from the snapshot to the published plan, and of each phase.",
             (
-                Query(
-                    write_quantile(0.99, "reberth_rescheduler_cycle_duration_seconds"), "99 % of the cycles"
-                ),
+                Query(write_quantile(0.99, "reberth_rescheduler_cycle_duration_seconds"), "p99 cycle"),
                 Query(
                     write_quantile(0.99, "reberth_rescheduler_phase_duration_seconds", "phase"),
-                    "99 % {{phase}}",
+                    "p99 {{phase}}",
                 ),
             ),
             unit="s",
         ),
         Panel(
-            "Age of what is known",
+            "Age of the caches",
             "timeseries",
-            "Seconds since the mirrors were last known to be true: the oldest five.",
+            "Time since each cache was last known to be current: the five oldest.",
             (Query("topk(5, max by (resource) (reberth_watch_staleness_seconds))", "{{resource}}"),),
             unit="s",
         ),
         Panel(
             "Requests to the API server",
             "timeseries",
-            "By verb and the code of their answer.",
+            "By verb and status code.",
             (
                 Query(
                     "sum by (verb, code) (rate(reberth_api_requests_total[$__rate_interval]))",
@@ -98,9 +97,9 @@ WELL = Row(
             unit="reqps",
         ),
         Panel(
-            "Settings and certificates in force",
+            "Valid settings and certificates",
             "timeseries",
-            "0 while a changed file is refused, and the last good one stays.",
+            "0 while a changed file is refused and the last valid one stays in force.",
             (
                 Query("min by (instance, kind) (reberth_settings_valid)", "{{kind}} of {{instance}}"),
                 Query(
@@ -114,12 +113,12 @@ WELL = Row(
 )
 
 EXTENDER = Row(
-    "Does kube-scheduler ask?",
+    "Extender",
     (
         Panel(
-            "Calls of kube-scheduler",
+            "Calls from kube-scheduler",
             "timeseries",
-            "By what became of them. Neutral answers leave everything to the scheduler.",
+            "By verb and result. A neutral answer leaves the decision to kube-scheduler.",
             (
                 Query(
                     "sum by (verb, result) (rate(reberth_extender_requests_total[$__rate_interval]))",
@@ -129,27 +128,28 @@ EXTENDER = Row(
             unit="reqps",
         ),
         Panel(
-            "An answer takes",
+            "Duration of a call",
             "timeseries",
-            "Seconds from a call's head to its answer.",
+            "Time from the request's headers to the response.",
             (
                 Query(
                     write_quantile(0.99, "reberth_extender_request_duration_seconds", "verb"),
-                    "99 % {{verb}}",
+                    "p99 {{verb}}",
                 ),
             ),
             unit="s",
         ),
         Panel(
-            "Pods placed without asking",
+            "Pods placed without a call",
             "timeseries",
-            "Since kube-scheduler called last, at the replica that knows best. It should stay near 0.",
+            "Pods bound since kube-scheduler last called; the lowest value of all replicas. It should stay"
+            " near 0.",
             (Query("min by (part) (reberth_extender_pods_placed_unasked)", "{{part}}"),),
         ),
         Panel(
-            "Nodes drawn to and avoided",
+            "Preferred and avoided nodes",
             "timeseries",
-            "What was said of nodes in calls.",
+            "Nodes in answers, by what the extender said about them.",
             (
                 Query(
                     "sum by (said) (rate(reberth_extender_nodes_total"
@@ -162,7 +162,7 @@ EXTENDER = Row(
         Panel(
             "Neutral answers",
             "timeseries",
-            "By what was in doubt.",
+            "By cause.",
             (
                 Query(
                     write_increase("cause", "reberth_extender_neutral_answers_total"),
@@ -175,7 +175,7 @@ EXTENDER = Row(
         Panel(
             "Notes on nodes",
             "timeseries",
-            "Notes that keep workloads away from nodes that their pods were moved off.",
+            "Notes that keep workloads away from the nodes that their pods were moved from, by state.",
             (Query("max by (state) (reberth_extender_notes)", "{{state}}"),),
         ),
     ),

@@ -1,8 +1,8 @@
-"""Parts of queries that many panels have in common."""
+"""PromQL expressions that many panels share."""
 
 
 def write_share(part: str, of: str) -> str:
-    """Write the share of one counter's increase in another's, over the range that is looked at."""
+    """Write the ratio of two counters' increases over the selected time range."""
     return f"sum(increase({part}[$__range])) / sum(increase({of}[$__range]))"
 
 

@@ -1,25 +1,25 @@
-"""What the dashboard shows of replicas on their way between clusters."""
+"""The dashboard of the federation: rebalancing of replicas between clusters."""
 
 from generating.panels import Dashboard, Panel, Query, Row
-from generating.querying import write_increase, write_quantile
+from generating.promql import write_increase, write_quantile
 
 _OF = "reberth_federation_rebalance_"
 
 REBALANCING = Row(
-    "Do replicas come back to better places?",
+    "Rebalancing",
     (
         Panel(
-            "Asked for",
+            "Triggered",
             "stat",
-            "Workloads that were to be scheduled afresh, for a rebalancer or because home is well again.",
+            "Workloads that a WorkloadRebalancer or failback asked to reschedule.",
             (Query(f"sum by (by) (increase({_OF}triggered_total[$__range]))", "{{by}}"),),
             width=6,
             height=5,
         ),
         Panel(
-            "Scheduled afresh",
+            "Rescheduled",
             "stat",
-            "Workloads of rebalancers that the scheduler has placed anew.",
+            "Workloads of WorkloadRebalancers that the scheduler has rescheduled.",
             (Query(f"sum(increase({_OF}rescheduled_total[$__range]))"),),
             width=4,
             height=5,
@@ -27,7 +27,7 @@ REBALANCING = Row(
         Panel(
             "Replicas moved",
             "stat",
-            "Replicas of these workloads that were given to another cluster.",
+            "Replicas of these workloads that went to another cluster.",
             (Query(f"sum(increase({_OF}moved_replicas_total[$__range]))"),),
             width=4,
             height=5,
@@ -35,16 +35,17 @@ REBALANCING = Row(
         Panel(
             "Waiting",
             "stat",
-            "Workloads of rebalancers that are not done: not scheduled yet, or not healthy where they are.",
+            "Workloads of WorkloadRebalancers that are not finished: not yet rescheduled, or not yet"
+            " healthy.",
             (Query(f"sum(max by (reason) ({_OF}waiting_workloads))"),),
             width=4,
             height=5,
             steps=(("green", None), ("orange", 1.0)),
         ),
         Panel(
-            "Let go before the new were ready",
+            "Handovers timed out",
             "stat",
-            "Workloads whose old copies went because their time was over. Replicas may have been missing.",
+            "Workloads whose old copies were removed at the timeout, before the new ones were ready.",
             (Query('sum(increase(reberth_federation_handovers_total{result="timeout"}[$__range]))'),),
             width=6,
             height=5,
@@ -53,34 +54,34 @@ REBALANCING = Row(
         Panel(
             "Workloads and replicas",
             "timeseries",
-            "Asked for, scheduled afresh, and how many replicas that moved.",
+            "Workloads triggered and rescheduled, and replicas moved.",
             (
-                Query(write_increase("by", f"{_OF}triggered_total"), "asked for by {{by}}"),
-                Query(f"sum(increase({_OF}rescheduled_total[$__rate_interval]))", "scheduled afresh"),
+                Query(write_increase("by", f"{_OF}triggered_total"), "triggered by {{by}}"),
+                Query(f"sum(increase({_OF}rescheduled_total[$__rate_interval]))", "rescheduled"),
                 Query(f"sum(increase({_OF}moved_replicas_total[$__rate_interval]))", "replicas moved"),
             ),
         ),
         Panel(
-            "What is waited for",
+            "Waiting by reason",
             "timeseries",
-            "Workloads of rebalancers that are not done, by the reason.",
+            "Workloads of WorkloadRebalancers that are not finished, by reason.",
             (Query(f"max by (reason) ({_OF}waiting_workloads)", "{{reason}}"),),
             stacked=True,
         ),
         Panel(
-            "From the wish to the fresh scheduling",
+            "Time to reschedule",
             "timeseries",
-            "Seconds that a workload waited for the scheduler, and for its turn.",
+            "Time from the trigger until the workload is rescheduled, including its wait for a free slot.",
             (
-                Query(write_quantile(0.5, f"{_OF}duration_seconds"), "half of them", "after a move"),
-                Query(write_quantile(0.95, f"{_OF}duration_seconds"), "95 %", "after a move"),
+                Query(write_quantile(0.5, f"{_OF}duration_seconds"), "p50", "after a move"),
+                Query(write_quantile(0.95, f"{_OF}duration_seconds"), "p95", "after a move"),
             ),
             unit="s",
         ),
         Panel(
-            "Old copies let go",
+            "Handovers",
             "timeseries",
-            "Because the new ones were ready, or because the time was over.",
+            "Old copies removed because the new ones were ready, or because of the timeout.",
             (Query(write_increase("result", "reberth_federation_handovers_total"), "{{result}}"),),
             width=24,
             height=5,
@@ -89,9 +90,9 @@ REBALANCING = Row(
     ),
 )
 
-BETWEEN_CLUSTERS = Dashboard(
-    "Reberth: between clusters",
+FEDERATION_DASHBOARD = Dashboard(
+    "Reberth: federation",
     "reberth-federation",
-    "Replicas on their way between clusters: who asked for it, what came of it, and what is waited for.",
+    "Rebalancing of replicas between clusters: what triggered it, its results, and what it waits for.",
     (REBALANCING,),
 )

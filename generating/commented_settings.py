@@ -1,4 +1,4 @@
-"""Settings as YAML in which every field has its default, and above it what its class says of it."""
+"""Writes settings as YAML: every field with its default, below the docstring of the field as a comment."""
 
 import ast
 import inspect
@@ -19,11 +19,11 @@ _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
 
 
 class Undocumented(Exception):
-    """A field of settings that its class says nothing of."""
+    """A settings field without a docstring."""
 
 
 def write_settings(settings: msgspec.Struct, examples: Mapping[str, str]) -> str:
-    """Write all fields, those of the inner sections indented; examples are shown where they belong.
+    """Write all fields, those of nested sections indented, each example in the comment of its field.
 
     The key of an example is the field's path, such as `limits.quietHours`.
     """
@@ -31,7 +31,7 @@ def write_settings(settings: msgspec.Struct, examples: Mapping[str, str]) -> str
 
 
 def read_comments(section: type[msgspec.Struct]) -> dict[str, str]:
-    """Give the text under each field in the sources of a section's class and of those that it comes from."""
+    """Read the docstring of each field from the source of a section's class and of its base classes."""
     found: dict[str, str] = {}
     for part in reversed(section.__mro__):
         if issubclass(part, msgspec.Struct) and "__annotations__" in vars(part):
@@ -65,8 +65,8 @@ def _write(section: msgspec.Struct, path: str, examples: Mapping[str, str]) -> I
             yield f"{field.encode_name}: {write_value(value)}"
 
 
-def write_value(value: Any) -> str:  # noqa: ANN401 - whatever a field may hold
-    """Write a value on one line, measures as people write them."""
+def write_value(value: Any) -> str:  # noqa: ANN401 - any type that a field may have
+    """Write a value on one line: durations as 10m, shares as 5%."""
     if isinstance(value, Rate):  # which is a tuple, too
         return json.dumps(f"{value.limit} per {_write_duration(value.period)}")
     if isinstance(value, tuple | list):
