@@ -143,8 +143,8 @@ class Federation:
         settings, switches = self._settings, self._settings.controllers
         sessions = Sessions(hub, settings.sessions)
         scheduler = SchedulerController(hub, settings.scheduler, hands_over=switches.handovers)
-        place = scheduler.place if switches.scheduler else place_later
-        carry_along = scheduler.carry_along if switches.scheduler else decide_later
+        place = scheduler.place_new if switches.scheduler else place_later
+        decide_triggered = scheduler.decide_triggered if switches.scheduler else decide_later
         causes = EvictionCauses(hub.clock)
         makers: list[tuple[bool, Callable[[], Controller]]] = [
             (switches.members or switches.execution, lambda: sessions),
@@ -156,7 +156,7 @@ class Federation:
             (switches.works, lambda: WorksController(hub, index, settings.works)),
             (switches.execution, lambda: ExecutionController(hub, sessions, settings.execution)),
             (switches.statuses, lambda: StatusesController(hub, index, settings.statuses)),
-            (switches.rebalancer, lambda: RebalancerController(hub, settings.rebalancer, carry_along)),
+            (switches.rebalancer, lambda: RebalancerController(hub, settings.rebalancer, decide_triggered)),
             (switches.handovers, lambda: HandoversController(hub, index, settings.handovers)),
             (switches.failback, lambda: FailbackController(hub, settings.failback)),
             (switches.tainting, lambda: TaintingController(hub, causes, settings.tainting)),

@@ -12,7 +12,7 @@ GRACEFULLY = "Gracefully"
 OLD_PURGE_MODES: Mapping[str, str] = {"Immediately": "Directly", "Graciously": GRACEFULLY}
 
 
-def complete(kind: str, wanted: Object, *, namespace: str, now: float) -> Iterator[Change]:
+def set_defaults(kind: str, wanted: Object, *, namespace: str, now: float) -> Iterator[Change]:
     """Give the changes that complete an object of this kind."""
     if kind in _COMPLETIONS:
         yield from _COMPLETIONS[kind](wanted, namespace, now)

@@ -10,7 +10,7 @@ from federation.admission.json_patch import Change, Put
 from federation.api.labels import LABELS, POLICY_KINDS
 
 
-def identify(kind: str, wanted: object, before: object, *, identity: str) -> Iterator[Change]:
+def set_permanent_id(kind: str, wanted: object, before: object, *, identity: str) -> Iterator[Change]:
     """Give a new object an id, and a changed one its old id if that was left out.
 
     The id that somebody writes into a new policy is not taken: it might be that of another one.

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from federation.admission.defaulting import complete
+from federation.admission.defaulting import set_defaults
 from federation.admission.json_access import text
 from federation.admission.json_patch import Change, encode
-from federation.admission.permanent_ids import identify
-from federation.admission.validation import find_idle_words, find_refusals
+from federation.admission.permanent_ids import set_permanent_id
+from federation.admission.validation import find_ignored_fields, find_refusals
 from reberth.records import Record
 
 API_VERSION = "admission.k8s.io/v1"
@@ -101,8 +101,8 @@ def answer_defaulting(request: AdmissionRequest, *, identity: str, now: float) -
     namespace = request.namespace or text(wanted, "metadata", "namespace")
     before = request.old_object
     changes: Sequence[Change] = (
-        *identify(kind, wanted, before, identity=identity),
-        *complete(kind, wanted, namespace=namespace, now=now),
+        *set_permanent_id(kind, wanted, before, identity=identity),
+        *set_defaults(kind, wanted, namespace=namespace, now=now),
     )
     if not changes:
         return AdmissionResponse(request.uid, allowed=True)
@@ -116,7 +116,7 @@ def answer_validating(request: AdmissionRequest) -> AdmissionResponse:
     refusals = list(find_refusals(request.kind.kind, request.object, request.old_object))
     if refusals:
         return _refuse(request, refusals)
-    warnings = list(find_idle_words(request.kind.kind, request.object))
+    warnings = list(find_ignored_fields(request.kind.kind, request.object))
     return AdmissionResponse(request.uid, allowed=True, warnings=warnings or None)
 
 

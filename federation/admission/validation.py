@@ -18,7 +18,7 @@ def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
         yield from _find_endless_wait(wanted)
 
 
-def find_idle_words(kind: str, wanted: Object) -> Iterator[str]:
+def find_ignored_fields(kind: str, wanted: Object) -> Iterator[str]:
     """Give what an object says in vain."""
     if kind in POLICY_KINDS:
         yield from _in_policies(wanted)

@@ -6,12 +6,12 @@ Filters, slices and wildcards may give many values; of a label there is one.
 import re
 from typing import Any
 
-Path = tuple[str | int, ...]
+JsonPath = tuple[str | int, ...]
 
 _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]|\[(\d+)\]")
 
 
-def read_path(text: str) -> Path | None:
+def read_path(text: str) -> JsonPath | None:
     """Read the steps of a path; None for one that cannot be followed to a single value."""
     body, steps, place = text.strip().removeprefix("{").removesuffix("}").strip(), [], 0
     while place < len(body):
@@ -24,7 +24,7 @@ def read_path(text: str) -> Path | None:
     return tuple(steps) or None
 
 
-def follow(path: Path, found: Any) -> Any:  # noqa: ANN401 - any JSON
+def follow(path: JsonPath, found: Any) -> Any:  # noqa: ANN401 - any JSON
     """Give what stands at the end of the path; None where it leads nowhere."""
     for step in path:
         if isinstance(step, str):

@@ -37,7 +37,7 @@ class Assessment(NamedTuple):
     due: float | None
 
 
-def begin(
+def make_task(
     binding: ResourceBinding, cluster: str, *, reason: str, message: str
 ) -> GracefulEvictionTask | None:
     """Compose the task that takes a workload from a cluster; None where it is not there, or leaves already.
@@ -61,7 +61,7 @@ def begin(
     )
 
 
-def assess(
+def review_tasks(
     binding: ResourceBinding,
     *,
     ready: Collection[str],
@@ -112,7 +112,7 @@ def write_assessment(binding: ResourceBinding, found: Assessment) -> Object | No
     return patch
 
 
-def hold_dropped(
+def add_tasks_for_leaving(
     binding: ResourceBinding, clusters: Iterable[TargetCluster], leaving: Collection[str]
 ) -> Tasks | None:
     """Give the tasks of a binding that loses clusters which are being deleted; None where it loses none.
@@ -123,7 +123,7 @@ def hold_dropped(
     new = [
         task
         for name in sorted(dropped.intersection(leaving))
-        if (task := begin(binding, name, reason=LEAVING, message="the cluster is being deleted"))
+        if (task := make_task(binding, name, reason=LEAVING, message="the cluster is being deleted"))
     ]
     return (*_tasks(binding), *new) if new else None
 

@@ -32,7 +32,7 @@ def read_state(binding: ResourceBinding, cluster: str) -> Labels:
     return found
 
 
-def take_along(binding: ResourceBinding, cluster: str, work: HeldWork | None) -> Labels:
+def labels_for_copy(binding: ResourceBinding, cluster: str, work: HeldWork | None) -> Labels:
     """Give the labels of a copy: those that it has, or for a new one those of the copy that it follows.
 
     It follows one if it is the only one, was not there before, and the old one goes before it comes.
@@ -45,7 +45,7 @@ def take_along(binding: ResourceBinding, cluster: str, work: HeldWork | None) ->
     return {} if cluster in (task.clusters_before_failover or ()) else task.preserved_label_state or {}
 
 
-def note_state(state: Labels) -> Labels:
+def annotate_state(state: Labels) -> Labels:
     """Give the annotation by which a Work remembers them."""
     return {PRESERVED: msgspec.json.encode(state, order="sorted").decode()} if state else {}
 

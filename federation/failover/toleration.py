@@ -46,7 +46,7 @@ def write_taint(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
-class Pace:
+class EvictionPace:
     """So many a second, one after the other."""
 
     def __init__(self, rate: float) -> None:

@@ -12,7 +12,7 @@ from reberth.client.watcher import WatchSettings
 from reberth.cluster.resources import Resource
 
 
-async def follow(
+async def mirror_learned_kinds(
     catalog: KindCatalog,
     api: ObjectApi,
     cache: NotifyingCache,

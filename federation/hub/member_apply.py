@@ -6,14 +6,14 @@ from federation.objects.names import MANAGED, Key
 from federation.objects.resources import NAMESPACES
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.manifest import write_manifest
-from federation.propagation.work_sync import fit, hold_replicas, is_missing_namespace
+from federation.propagation.work_sync import hold_replicas, is_missing_namespace, omit_retained_replicas
 from reberth.cluster.resources import Resource
 from reberth.values import errors
 
 _HOLDER = f"{MANAGER}-replicas"
 
 
-async def look(
+async def read_from_member(
     session: Session, resource: Resource[ResourceTemplate], target: Key
 ) -> ResourceTemplate | None:
     """Ask the member itself: its mirror may be a moment behind."""
@@ -23,7 +23,7 @@ async def look(
         return None
 
 
-async def apply(
+async def apply_to_member(
     session: Session,
     resource: Resource[ResourceTemplate],
     manifest: Object,
@@ -35,7 +35,7 @@ async def apply(
     meta = manifest["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
     await _hand_over(session, resource, manifest, found)
-    wanted = fit(manifest, found)
+    wanted = omit_retained_replicas(manifest, found)
     try:
         return await session.api.apply_object(resource, name, wanted, namespace=namespace)
     except errors.NotFound as error:
@@ -45,7 +45,9 @@ async def apply(
     return await session.api.apply_object(resource, name, wanted, namespace=namespace)
 
 
-async def delete(session: Session, resource: Resource[ResourceTemplate], found: ResourceTemplate) -> None:
+async def delete_from_member(
+    session: Session, resource: Resource[ResourceTemplate], found: ResourceTemplate
+) -> None:
     meta = found.metadata
     if meta.deletion_timestamp is not None:
         return

@@ -18,8 +18,8 @@ QUEUE_DEPTH = Gauge(
     ("controller",),
     registry=REGISTRY,
 )
-SETTLED = Counter(
-    "reberth_federation_settled_total",
+RECONCILED = Counter(
+    "reberth_federation_reconcile_total",
     "Objects that a controller has looked at, by what came of it.",
     ("controller", "result"),
     registry=REGISTRY,

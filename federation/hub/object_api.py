@@ -30,17 +30,17 @@ class ObjectApi(Api):
     """
 
     leadership: Leadership | None = None
-    _turns: CallPriority | None = None
+    _priority: CallPriority | None = None
 
     async def __aenter__(self) -> Self:
         clock, settings = asyncio.get_running_loop().time, self.settings
-        self._turns = CallPriority(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
+        self._priority = CallPriority(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
         return await super().__aenter__()
 
     async def wait_for_turn(self) -> None:
         """Wait until a call of this urgency would be sent at once."""
-        if self._turns is not None:
-            await self._turns.wait_for_turn()
+        if self._priority is not None:
+            await self._priority.wait_for_turn()
 
     async def create_object(self, resource: Resource[Any], body: Object, *, namespace: str = "") -> Object:
         path = resource.path(namespace=namespace)
@@ -89,10 +89,10 @@ class ObjectApi(Api):
 
     @asynccontextmanager
     async def _deadline(self, request: Request) -> AsyncIterator[None]:
-        turns = self._turns
-        if turns is None:
+        priority = self._priority
+        if priority is None:
             raise RuntimeError("the API is used outside of its context")
-        async with turns.turn(), super()._deadline(request):
+        async with priority.turn(), super()._deadline(request):
             yield
 
     async def _send(self, request: Request) -> aiohttp.ClientResponse:

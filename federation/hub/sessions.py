@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from federation.api import Cluster
-from federation.hub.dynamic_mirror import follow
+from federation.hub.dynamic_mirror import mirror_learned_kinds
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.workqueue import QueueSettings, WorkQueue
@@ -176,7 +176,7 @@ class Sessions:
                 session.listed.set()
                 log.info("member mirrored", cluster=name)
                 self._announce(name, None)
-                await follow(
+                await mirror_learned_kinds(
                     self._hub.catalog,
                     api,
                     cache,

@@ -131,7 +131,7 @@ class WorkQueue:
             raise
         except ObjectError as error:
             log.warning("object cannot be used", controller=self._name, key=str(key), reason=str(error))
-            metrics.SETTLED.labels(self._name, "unusable").inc()
+            metrics.RECONCILED.labels(self._name, "unusable").inc()
             return None
         except ReberthError as error:
             return self._fail(key, error)
@@ -139,14 +139,14 @@ class WorkQueue:
             log.exception("not settled", controller=self._name, key=str(key))
             return self._fail(key, error)
         self._failures.pop(key, None)
-        metrics.SETTLED.labels(self._name, _DONE if wait is None else _LATER).inc()
+        metrics.RECONCILED.labels(self._name, _DONE if wait is None else _LATER).inc()
         return wait
 
     def _fail(self, key: Key, error: Exception) -> float:
         """Give the pause before the next try; it doubles, and no two keys try in step."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         is_conflict = isinstance(error, Conflict)
-        metrics.SETTLED.labels(self._name, "conflict" if is_conflict else "failed").inc()
+        metrics.RECONCILED.labels(self._name, "conflict" if is_conflict else "failed").inc()
         if isinstance(error, ReberthError) and not is_conflict:
             log.warning("not settled yet", controller=self._name, key=str(key), reason=str(error))
         return jittered_backoff(

@@ -85,7 +85,9 @@ def change_ready_condition(
     return put_condition(cluster.status.conditions, wanted, now=now)
 
 
-def change_status(cluster: Cluster, survey: ClusterReport, conditions: list[Object] | None) -> Object | None:
+def change_cluster_status(
+    cluster: Cluster, survey: ClusterReport, conditions: list[Object] | None
+) -> Object | None:
     """Give the merge patch of what is new in a Cluster's status; None where nothing is."""
     wanted: Object = {} if conditions is None else {"conditions": conditions}
     if survey.version is not None:

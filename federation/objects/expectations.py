@@ -10,17 +10,17 @@ class Expectations:
         self._clock = clock
         self._until: dict[Hashable, float] = {}
 
-    def note(self, what: Hashable) -> None:
+    def expect(self, what: Hashable) -> None:
         """Begin to wait for it."""
         self._until[what] = self._clock() + _LASTING
 
-    def hear(self, what: Hashable) -> None:
+    def observed(self, what: Hashable) -> None:
         """End the wait: it has been seen, or has gone."""
         self._until.pop(what, None)
 
-    def wait(self, what: Hashable) -> float:
+    def seconds_left(self, what: Hashable) -> float:
         """Tell for how many seconds it is still waited for; 0 is not at all."""
         left = self._until.get(what, 0.0) - self._clock()
         if left <= 0:
-            self.hear(what)
+            self.observed(what)
         return max(0.0, left)

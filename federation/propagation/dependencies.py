@@ -75,7 +75,7 @@ def write_snapshots(dependents: Iterable[ResourceBinding]) -> list[Object]:
     return sorted(snapshots, key=lambda each: (each["namespace"], each["name"]))
 
 
-def write_attached(
+def write_attached_binding(
     key: Key, template: ResourceTemplate, snapshots: list[Object], *, conflict: str | None
 ) -> Object:
     """Compose the binding of an object that others need; it goes when the object goes."""
@@ -97,7 +97,7 @@ def write_attached(
     }
 
 
-def change_required(binding: ResourceBinding, snapshots: list[Object]) -> Object | None:
+def change_required_by(binding: ResourceBinding, snapshots: list[Object]) -> Object | None:
     """Give the merge patch by which a binding says who needs it; None where it does."""
     if [_read(each) for each in binding.spec.required_by or ()] == snapshots:
         return None
@@ -107,7 +107,7 @@ def change_required(binding: ResourceBinding, snapshots: list[Object]) -> Object
     }
 
 
-def is_left_over(binding: ResourceBinding) -> bool:
+def is_unused(binding: ResourceBinding) -> bool:
     """Tell whether nobody but those who needed it ever wanted the binding."""
     return not (is_claimed(binding.metadata.labels) or binding.spec.placement or binding.spec.clusters)
 

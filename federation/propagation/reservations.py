@@ -57,7 +57,7 @@ class Reservations:
         self._drop(key, *(held.keys() - {name for name, count in more.items() if count > 0}))
         self._hold(key, binding, more, now=now)
 
-    def recall(self, key: Key, binding: ResourceBinding, *, now: float) -> None:
+    def restore(self, key: Key, binding: ResourceBinding, *, now: float) -> None:
         """Hold what another process has given, as far as the members have not carried it out."""
         there = _list_applied(binding)
         given = {each.name: each.replicas for each in binding.spec.clusters or () if each.name not in there}

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from federation.api import ResourceBinding
-from federation.scheduling import Decision, tell_success
+from federation.scheduling import Decision, describe_success
 from federation.scheduling.cause import Cause, Rest
 from federation.scheduling.demand import ScheduleNote, read_note
 from reberth.values.timestamp import TimeError, parse_time, write_time
@@ -22,7 +22,7 @@ def write_note(binding: ResourceBinding, decision: Decision) -> str:
     ).decode()
 
 
-def recall(binding: ResourceBinding) -> ResourceBinding:
+def apply_note(binding: ResourceBinding) -> ResourceBinding:
     """Give the binding with the status that its last decision would have written."""
     note = read_note(binding)
     if note is None or not _is_newer(note, binding):
@@ -47,7 +47,7 @@ def resume(binding: ResourceBinding, known: ResourceBinding, decision: Decision)
     clusters = binding.spec.clusters or ()
     return replace(
         decision,
-        message=tell_success(clusters, is_namespaced=bool(binding.metadata.namespace)),
+        message=describe_success(clusters, is_namespaced=bool(binding.metadata.namespace)),
         cause=Cause.NEW,
         scheduled_at=parse_time(known.status.last_scheduled_time or ""),
     )

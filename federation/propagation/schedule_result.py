@@ -16,12 +16,12 @@ from federation.api import (
     ResourceBinding,
 )
 from federation.api.labels import LABELS
-from federation.failover.eviction_tasks import hold_dropped
+from federation.failover.eviction_tasks import add_tasks_for_leaving
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.template import Object
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY
 from federation.propagation.schedule_note import write_note
-from federation.rebalancing.handover import keep_old
+from federation.rebalancing.handover import write_handover
 from federation.scheduling import Decision, Reason
 from federation.scheduling.cause import Cause, Rest
 from federation.scheduling.demand import SCHEDULE_NOTE
@@ -44,7 +44,7 @@ class BindingEvent(NamedTuple):
     is_failure: bool
 
 
-def is_ours(binding: ResourceBinding) -> bool:
+def is_scheduled_by_us(binding: ResourceBinding) -> bool:
     """Tell whether the binding is for this scheduler, and somebody's who answers for it."""
     labels = binding.metadata.labels or {}
     return (
@@ -54,7 +54,7 @@ def is_ours(binding: ResourceBinding) -> bool:
     )
 
 
-def rank(binding: ResourceBinding | None) -> int:
+def priority_rank(binding: ResourceBinding | None) -> int:
     """The higher its priority, the sooner."""
     priority = binding.spec.schedule_priority if binding else None
     return -(priority.priority if priority else 0)
@@ -79,7 +79,7 @@ def change_clusters(
         patch["spec"] = {
             "clusters": [{"name": each.name, "replicas": each.replicas} for each in decision.clusters]
         }
-        if tasks := hold_dropped(binding, decision.clusters, leaving):
+        if tasks := add_tasks_for_leaving(binding, decision.clusters, leaving):
             patch["spec"]["gracefulEvictionTasks"] = [msgspec.to_builtins(task) for task in tasks]
         patch["spec"] |= _hand_over(binding, decision, handover)
     had = binding.metadata.annotations or {}
@@ -98,10 +98,10 @@ def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | Non
     if decision.scheduled_at is None or decision.cause not in {Cause.WISH, Cause.KINDS}:
         return {}
     if decision.cause == Cause.WISH:
-        return keep_old(binding, decision.clusters, now=decision.scheduled_at)
+        return write_handover(binding, decision.clusters, now=decision.scheduled_at)
     timed = replace(binding.spec.handover or Handover(), timeout_seconds=handover)
     asked = replace(binding, spec=replace(binding.spec, handover=timed))
-    kept = keep_old(asked, decision.clusters, now=decision.scheduled_at)
+    kept = write_handover(asked, decision.clusters, now=decision.scheduled_at)
     return {"handover": {"timeoutSeconds": handover, **kept["handover"]}} if kept else {}
 
 
@@ -118,7 +118,7 @@ def write_placement(binding: ResourceBinding) -> str:
     return msgspec.json.encode(binding.spec.placement or Placement()).decode()
 
 
-def change_status(
+def change_schedule_status(
     binding: ResourceBinding, decision: Decision, *, was_changed: bool, now: float
 ) -> Object | None:
     """Give the merge patch of the status of the binding as it stands after its clusters were written."""
@@ -164,7 +164,7 @@ def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bo
 
 
 def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[BindingEvent]:
-    unknown = list_unknown(binding.spec.placement, decision.verdicts)
+    unknown = list_unknown_clusters(binding.spec.placement, decision.verdicts)
     if unknown and decision.cause:
         note = f"The placement names clusters that are not there: {', '.join(unknown)}"
         yield BindingEvent(UNKNOWN, note, is_failure=True)
@@ -191,7 +191,7 @@ def _is_known(binding: ResourceBinding, decision: Decision) -> bool:
     return has is not None and (has.reason, has.message) == (str(decision.reason), decision.message)
 
 
-def list_unknown(placement: Placement | None, known: Collection[str]) -> list[str]:
+def list_unknown_clusters(placement: Placement | None, known: Collection[str]) -> list[str]:
     """List the clusters that a placement names and that do not exist, in their order.
 
     They may be misspelt, or not have joined yet.

@@ -83,13 +83,13 @@ def work_of(found: ObjectMeta) -> tuple[str, str] | None:
     return None
 
 
-def is_ours(found: ObjectMeta) -> bool:
+def is_managed(found: ObjectMeta) -> bool:
     return (found.labels or {}).get(MANAGED) == "true"
 
 
 def find_conflict(manifest: Object, found: ResourceTemplate | None) -> str | None:
     """Say why the manifest may not be written: somebody else's object is there, and is to stay."""
-    if found is None or is_ours(found.metadata):
+    if found is None or is_managed(found.metadata):
         return None
     policy = (manifest["metadata"].get("annotations") or {}).get(CONFLICT_RESOLUTION)
     if policy == _OVERWRITE:
@@ -123,7 +123,7 @@ def is_as_written(written: AppliedManifest | None, manifest: Object, found: Reso
     )
 
 
-def fit(manifest: Object, found: ResourceTemplate | None) -> Object:
+def omit_retained_replicas(manifest: Object, found: ResourceTemplate | None) -> Object:
     """Leave the replicas out where somebody in the member has a say in them, once a copy is there."""
     if found is None or not _retains_replicas(manifest):
         return manifest
@@ -150,14 +150,14 @@ def is_missing_namespace(message: str, namespace: str) -> bool:
     return bool(namespace) and f'namespaces "{namespace}" not found' in message
 
 
-def explain(error: ApiError, target: Key) -> str:
+def explain_rejection(error: ApiError, target: Key) -> str:
     """Say why a member did not take an object; of a kind that it does not have it says next to nothing."""
     if isinstance(error, errors.NotFound) and '"' not in error.message:
         return f"{target.api_version} {target.kind} is not served in this cluster"
     return error.message
 
 
-def change_status(
+def change_work_status(
     work: HeldWork, key: Key, plural: str, found: ResourceTemplate | None, trouble: str | None, *, now: float
 ) -> Object | None:
     """Give the merge patch of a Work's status; None where it says all this already."""

@@ -13,7 +13,7 @@ from federation.api import (
     SchedulingType,
 )
 from federation.api.bindings import kind_of
-from federation.failover.state_preservation import note_state, take_along
+from federation.failover.state_preservation import annotate_state, labels_for_copy
 from federation.objects.names import (
     EXECUTION_FINALIZER,
     MANAGED,
@@ -56,7 +56,7 @@ def plan_works(
     held = {name for name, task in tasks.items() if name not in targets and not _is_direct(task)}
     wanted = {
         name: write_work(
-            key, binding, template, name, replicas, state=take_along(binding, name, existing.get(name))
+            key, binding, template, name, replicas, state=labels_for_copy(binding, name, existing.get(name))
         )
         for name, replicas in targets.items()
     }
@@ -105,7 +105,7 @@ def write_work(
 ) -> Object:
     """Compose the Work of one cluster; `state` are labels that the copy takes over from one before it."""
     labels, annotations = tie_to_binding(kind_of(binding), binding.metadata)
-    manifest = revise(key, write_manifest(key, template), binding, (cluster, replicas))
+    manifest = complete_manifest(key, write_manifest(key, template), binding, (cluster, replicas))
     manifest["metadata"]["labels"] |= state or {}
     return {
         "apiVersion": WORKS_API_VERSION,
@@ -114,7 +114,7 @@ def write_work(
             "name": name_work(key),
             "namespace": namespace_of_works(cluster),
             "labels": labels,
-            "annotations": {**annotations, **note_state(state or {})},
+            "annotations": {**annotations, **annotate_state(state or {})},
             "finalizers": [EXECUTION_FINALIZER],
         },
         "spec": {
@@ -133,7 +133,9 @@ def _is_halted(binding: ResourceBinding, cluster: str) -> bool:
     return bool(said.dispatching or (clusters and cluster in (clusters.cluster_names or ())))
 
 
-def revise(key: Key, manifest: Object, binding: ResourceBinding, target: tuple[str, int]) -> Object:
+def complete_manifest(
+    key: Key, manifest: Object, binding: ResourceBinding, target: tuple[str, int]
+) -> Object:
     """Give the manifest its share of the replicas, and the marks by which it is known in the member."""
     field, spec = REPLICAS.get((key.api_version, key.kind)), manifest.get("spec")
     cluster, replicas = target

@@ -16,7 +16,7 @@ def order(entry: ObservedWorkload) -> str:
     return f"{workload.api_version}/{workload.kind}/{workload.namespace}/{workload.name}"
 
 
-def merge(
+def merge_entries(
     wanted: Iterable[RebalancedWorkload], entries: Iterable[ObservedWorkload]
 ) -> tuple[ObservedWorkload, ...]:
     """Refresh the entries: who is new comes in, who is not wanted any more stays only if it succeeded."""
@@ -30,7 +30,7 @@ def merge(
     return tuple(sorted((*known.values(), *new), key=order))
 
 
-def select(selectors: Iterable[ResourceSelector], look_up: LookUp) -> list[RebalancedWorkload]:
+def select_workloads(selectors: Iterable[ResourceSelector], look_up: LookUp) -> list[RebalancedWorkload]:
     """Find the workloads that the selectors mean, among those of their kinds. Raises SelectorError."""
     return [
         workload

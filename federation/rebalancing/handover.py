@@ -28,7 +28,9 @@ class Wait(NamedTuple):
     seconds: float
 
 
-def keep_old(binding: ResourceBinding, clusters: Iterable[TargetCluster], *, now: float) -> dict[str, Any]:
+def write_handover(
+    binding: ResourceBinding, clusters: Iterable[TargetCluster], *, now: float
+) -> dict[str, Any]:
     """Give what is to be written beside the clusters of a wished scheduling: a part of the binding's spec."""
     said = binding.spec.handover
     if said is None or said.timeout_seconds is None or _runs_to_an_end(binding):
@@ -54,7 +56,7 @@ def kept_replicas(binding: ResourceBinding) -> dict[str, int]:
     return {each.name: each.replicas for each in said.clusters or ()}
 
 
-def judge(binding: ResourceBinding, *, now: float) -> Ready | Wait | None:
+def review_handover(binding: ResourceBinding, *, now: float) -> Ready | Wait | None:
     """Tell whether old copies may go; None where none are kept, or a newer wish decides about them."""
     said = binding.spec.handover
     if said is None or not said.clusters or is_pending(binding):
@@ -65,7 +67,7 @@ def judge(binding: ResourceBinding, *, now: float) -> Ready | Wait | None:
     return Wait(rest) if rest > 0 else Ready(in_time=False)
 
 
-def let_go(binding: ResourceBinding) -> dict[str, Any]:
+def write_handover_end(binding: ResourceBinding) -> dict[str, Any]:
     """Give the merge patch by which the old copies are not kept any more."""
     return {
         "metadata": {"resourceVersion": binding.metadata.resource_version},

@@ -48,7 +48,7 @@ class Moment(NamedTuple):
     now: float
 
 
-def ask(entry: ObservedWorkload, binding: ResourceBinding, moment: Moment) -> ObservedWorkload:
+def start_entry(entry: ObservedWorkload, binding: ResourceBinding, moment: Moment) -> ObservedWorkload:
     """Fix the time by which the scheduler is asked, and note where the workload is."""
     trigger = choose_trigger(binding, created=moment.created, now=moment.now)
     return ObservedWorkload(
@@ -59,7 +59,7 @@ def ask(entry: ObservedWorkload, binding: ResourceBinding, moment: Moment) -> Ob
     )
 
 
-def advance(entry: ObservedWorkload, binding: ResourceBinding | None) -> ObservedWorkload:
+def update_entry(entry: ObservedWorkload, binding: ResourceBinding | None) -> ObservedWorkload:
     """Bring an entry up to its binding. One that is still to be asked for comes back without a trigger."""
     if entry.result is RebalanceResult.SUCCESSFUL:
         return entry if binding is None or entry.health != PROGRESSING else _look_at_health(entry, binding)
@@ -77,7 +77,7 @@ def trigger_of(entry: ObservedWorkload) -> float | None:
     return parse_time(entry.triggered_at) if entry.triggered_at else None
 
 
-def hold(entry: ObservedWorkload) -> ObservedWorkload:
+def wait_for_budget(entry: ObservedWorkload) -> ObservedWorkload:
     """Have an entry wait for its turn."""
     return replace(entry, message=_TEXTS[WaitingFor.BUDGET])
 

@@ -18,17 +18,17 @@ from federation.api import (
     ResourceBinding,
     WorkloadRebalancer,
 )
-from federation.rebalancing.entries import merge
+from federation.rebalancing.entries import merge_entries
 from federation.rebalancing.expiry import find_finish
 from federation.rebalancing.progress import (
     Moment,
     WaitingFor,
-    advance,
-    ask,
     count_moving,
     find_waiting,
-    hold,
+    start_entry,
     trigger_of,
+    update_entry,
+    wait_for_budget,
 )
 from federation.rebalancing.replicas import count_all
 from federation.rebalancing.triggers import check_times, is_triggered
@@ -92,7 +92,7 @@ def review(
     """Look at all workloads of a rebalancer. Raises ObjectError where its own times cannot be read."""
     moment = Moment(parse_time(rebalancer.metadata.creation_timestamp or ""), now)
     before = rebalancer.status
-    known = {entry.workload: entry for entry in merge(wanted, before.observed_workloads or ())}
+    known = {entry.workload: entry for entry in merge_entries(wanted, before.observed_workloads or ())}
     bindings = {workload: find(workload) for workload in known}
     looked = [_look(entry, bindings) for entry in known.values()]
     entries, look_again = _give_turns(looked, bindings, limits, moment)
@@ -114,7 +114,7 @@ def _look(entry: ObservedWorkload, bindings: Bindings) -> ObservedWorkload:
     except ObjectError as error:
         bindings[entry.workload] = None
         return replace(entry, message=str(error))
-    return advance(entry, binding)
+    return update_entry(entry, binding)
 
 
 def _give_turns(
@@ -136,10 +136,10 @@ def _give_turns(
             continue
         size = count_all(binding.spec.clusters or ())
         if limits.most_moving is not None and under_way and under_way + size > limits.most_moving:
-            given.append(hold(entry))
+            given.append(wait_for_budget(entry))
             continue
         under_way += size
-        given.append(ask(entry, binding, moment))
+        given.append(start_entry(entry, binding, moment))
     is_held = any(each.result is None and each.triggered_at is None for each in given)
     waits = [end for each, end in ends if moving[each.workload] and each.result is not None]
     return tuple(given), min(waits) if is_held and waits else None

@@ -3,6 +3,15 @@
 from federation.scheduling.decide import decide
 from federation.scheduling.demand import name_of
 from federation.scheduling.fleet import Fleet
-from federation.scheduling.outcome import ClusterVerdict, Decision, Failure, Reason, tell_success
+from federation.scheduling.outcome import ClusterVerdict, Decision, Failure, Reason, describe_success
 
-__all__ = ["ClusterVerdict", "Decision", "Failure", "Fleet", "Reason", "decide", "name_of", "tell_success"]
+__all__ = [
+    "ClusterVerdict",
+    "Decision",
+    "Failure",
+    "Fleet",
+    "Reason",
+    "decide",
+    "describe_success",
+    "name_of",
+]

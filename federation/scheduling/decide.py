@@ -25,12 +25,12 @@ from federation.scheduling.outcome import (
     SchedulingRefusal,
     Step,
     Timed,
-    judge,
-    tell_success,
+    choose_refusal,
+    describe_success,
     untimed,
 )
-from federation.scheduling.ranking import Candidate, rank, score
-from federation.scheduling.selection import select
+from federation.scheduling.ranking import Candidate, rank_candidates, score_cluster
+from federation.scheduling.selection import select_clusters
 from federation.scheduling.unreported_clusters import list_unreported
 
 
@@ -107,7 +107,9 @@ def _judge_clusters(
     # Without replicas there is nothing to make room for.
     rooms = fleet.estimate(demand.request) if demand.replicas else (0,) * len(fleet.members)
     return {
-        member.name: ClusterVerdict(not against, against, {} if against else score(demand, member.name), room)
+        member.name: ClusterVerdict(
+            not against, against, {} if against else score_cluster(demand, member.name), room
+        )
         for member, against, room in zip(fleet.members, reasons, rooms, strict=True)
     }
 
@@ -116,7 +118,7 @@ def _place(
     passed: Sequence[Candidate], demand: BindingDemand, timed: Timed
 ) -> tuple[TargetCluster, ...] | SchedulingRefusal:
     with timed(Step.SELECT):
-        selected = select(rank(passed), demand)
+        selected = select_clusters(rank_candidates(passed), demand)
     if isinstance(selected, SchedulingRefusal):
         return selected
     with timed(Step.ASSIGN):
@@ -128,14 +130,14 @@ def _succeed(demand: BindingDemand, attempt: Attempt, failed: Iterable[Attempt])
         clusters=attempt.clusters,
         affinity_name=attempt.group.name,
         reason=Reason.SUCCESS,
-        message=tell_success(attempt.clusters, is_namespaced=demand.is_namespaced),
+        message=describe_success(attempt.clusters, is_namespaced=demand.is_namespaced),
         verdicts=attempt.verdicts,
         failures=_tell(demand, failed),
     )
 
 
 def _fail(demand: BindingDemand, failed: Sequence[Attempt]) -> Decision:
-    refusal, retry = judge([each.refusal for each in failed if each.refusal])
+    refusal, retry = choose_refusal([each.refusal for each in failed if each.refusal])
     return Decision(
         clusters=_keep(demand),
         affinity_name=demand.observed,

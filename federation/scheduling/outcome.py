@@ -62,7 +62,7 @@ class Decision(msgspec.Struct, frozen=True):
     unreported: tuple[str, ...] | None = None
 
 
-def judge(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRefusal, bool]:
+def choose_refusal(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRefusal, bool]:
     """Give the refusal that counts, the first, and whether time alone may help.
 
     It does not help where no cluster passes the filters: an object must change for that.
@@ -70,7 +70,7 @@ def judge(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRefusal, boo
     return refusals[0], any(each.reason is not Reason.NO_CLUSTER_FIT for each in refusals)
 
 
-def tell_success(clusters: Iterable[TargetCluster], *, is_namespaced: bool) -> str:
+def describe_success(clusters: Iterable[TargetCluster], *, is_namespaced: bool) -> str:
     """Give the text of a success."""
     result = ", ".join(f"{target.name}:{target.replicas}" for target in clusters)
     colon = ":" if is_namespaced else ""

@@ -35,12 +35,12 @@ class Candidate(msgspec.Struct, frozen=True, eq=False):
         return self.available + self.assigned
 
 
-def rank(candidates: Iterable[Candidate]) -> list[Candidate]:
+def rank_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Sort: the earlier tier, the higher score, more room, and at last the name."""
     return sorted(candidates, key=lambda each: (each.tier, -each.score, -each.room, each.name))
 
 
-def score(demand: BindingDemand, name: str) -> dict[str, int]:
+def score_cluster(demand: BindingDemand, name: str) -> dict[str, int]:
     """Favour the clusters that hold replicas already; a fresh scheduling favours none."""
     is_here = name in demand.targets and not demand.fresh and any(demand.targets.values())
     return _HERE if is_here else _ELSEWHERE

@@ -11,12 +11,14 @@ import msgspec
 from federation.api import SpreadField
 from federation.scheduling.demand import BindingDemand, Bounds, Strategy
 from federation.scheduling.outcome import Reason, SchedulingRefusal
-from federation.scheduling.ranking import Candidate, rank
+from federation.scheduling.ranking import Candidate, rank_candidates
 
 _UNIT = 1000  # so that the scores of the clusters, at most 100, only break ties
 
 
-def select(ranked: Sequence[Candidate], demand: BindingDemand) -> Sequence[Candidate] | SchedulingRefusal:
+def select_clusters(
+    ranked: Sequence[Candidate], demand: BindingDemand
+) -> Sequence[Candidate] | SchedulingRefusal:
     """Take the candidates that the spread constraints allow; fixed weights name their clusters themselves."""
     if not demand.spread or demand.strategy is Strategy.STATIC_WEIGHT:
         return ranked
@@ -95,7 +97,7 @@ def select_regions(ranked: Sequence[Candidate], demand: BindingDemand) -> list[C
         message = "the number of clusters is less than the cluster spreadConstraint.MinGroups"
         return SchedulingRefusal(Reason.SCHEDULER_ERROR, message)
     best = [members[region.name][0] for region in chosen]
-    others = rank(each for region in chosen for each in members[region.name][1:])
+    others = rank_candidates(each for region in chosen for each in members[region.name][1:])
     most = len(ranked) if of_clusters.most is None else of_clusters.most
     return best + others[: most - len(best)]
 

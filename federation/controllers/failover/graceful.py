@@ -8,7 +8,7 @@ from typing import Any
 
 from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
-from federation.failover.eviction_tasks import assess, write_assessment
+from federation.failover.eviction_tasks import review_tasks, write_assessment
 from federation.hub.hub import Hub, refer_to
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import READY
@@ -57,7 +57,7 @@ class GracefulController:
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
         clusters, now = self._hub.cache.of(resources.CLUSTERS.kind).rows(), self._hub.clock()
-        found = assess(
+        found = review_tasks(
             binding,
             ready={each.metadata.name for each in clusters if _is_ready(each)},
             calm={each.metadata.name for each in clusters if self._causes.find(binding, each) is None},

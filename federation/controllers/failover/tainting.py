@@ -9,13 +9,13 @@ from msgspec import Meta
 from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
 from federation.api.clusters import NO_EXECUTE
 from federation.failover.eviction_causes import EvictionCause, EvictionCauses
-from federation.failover.eviction_tasks import begin, write_tasks
-from federation.failover.toleration import Pace
+from federation.failover.eviction_tasks import make_task, write_tasks
+from federation.failover.toleration import EvictionPace
 from federation.hub.hub import Hub
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
-from federation.propagation.schedule_result import is_ours, rank
+from federation.propagation.schedule_result import is_scheduled_by_us, priority_rank
 from reberth.cluster.resources import Resource
 
 
@@ -30,9 +30,9 @@ class TaintingController:
     def __init__(self, hub: Hub, causes: EvictionCauses, settings: TaintingSettings) -> None:
         self._hub = hub
         self._causes = causes
-        self._pace = Pace(settings.evictions_per_second)
+        self._pace = EvictionPace(settings.evictions_per_second)
         self._queue = WorkQueue(
-            "tainting", self._reconcile, settings, rank=lambda key: rank(self._hub.find_binding(key))
+            "tainting", self._reconcile, settings, rank=lambda key: priority_rank(self._hub.find_binding(key))
         )
         self._shapes: dict[str, object] = {}
 
@@ -78,14 +78,14 @@ class TaintingController:
         self, binding: ResourceBinding | None
     ) -> Iterator[tuple[EvictionCause, GracefulEvictionTask]]:
         """Give what is to leave, now or later, and the task that has it leave."""
-        if binding is None or not is_ours(binding):
+        if binding is None or not is_scheduled_by_us(binding):
             return
         for target in binding.spec.clusters or ():
             cluster = self._hub.find(resources.CLUSTERS, "", target.name)
             drive = self._causes.find(binding, cluster) if cluster else None
             if drive is None:
                 continue
-            task = begin(binding, target.name, reason=drive.reason, message=drive.message)
+            task = make_task(binding, target.name, reason=drive.reason, message=drive.message)
             if task is not None:
                 yield drive, task
 

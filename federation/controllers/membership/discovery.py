@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from federation.hub.dynamic_mirror import follow
+from federation.hub.dynamic_mirror import mirror_learned_kinds
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.sessions import Sessions
@@ -47,7 +47,9 @@ class DiscoveryController:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run())
-            group.create_task(follow(self._hub.catalog, self._hub.api, self._hub.cache, settings=self._watch))
+            group.create_task(
+                mirror_learned_kinds(self._hub.catalog, self._hub.api, self._hub.cache, settings=self._watch)
+            )
 
     def _hear(self, api_version: str, kind: str) -> None:
         key = Key(api_version, kind, "", "")

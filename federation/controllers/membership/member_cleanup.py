@@ -29,23 +29,23 @@ class MemberCleanup:
     def __init__(self, hub: Hub, *, let_go_after: float) -> None:
         self._hub = hub
         self._let_go_after = let_go_after
-        self._set_up: set[str] = set()
+        self._have_namespace: set[str] = set()
 
     def forget(self, name: str) -> None:
-        self._set_up.discard(name)
+        self._have_namespace.discard(name)
 
-    async def keep(self, cluster: Cluster) -> None:
+    async def set_up(self, cluster: Cluster) -> None:
         """Make the namespace in which the member's Works stand, and keep the Cluster until they are gone."""
         name = cluster.metadata.name
-        if name in self._set_up:
+        if name in self._have_namespace:
             return
         namespace = namespace_of_works(name)
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await self._hub.api.apply_object(resources.NAMESPACES, namespace, body)
         await self._hold(cluster, [FINALIZER])
-        self._set_up.add(name)
+        self._have_namespace.add(name)
 
-    async def clear(self, cluster: Cluster) -> float | None:
+    async def clean_up(self, cluster: Cluster) -> float | None:
         """Wait for substitutes, but not for ever; then delete the Works, their namespace, and let go."""
         name = cluster.metadata.name
         staying = [binding for _, binding in self._hub.list_bindings() if concerns(binding, name)]

@@ -23,8 +23,8 @@ from federation.membership.cluster_status import (
     READY,
     ClusterReport,
     ProbeResult,
+    change_cluster_status,
     change_ready_condition,
-    change_status,
     list_resources,
     sum_resources,
 )
@@ -94,9 +94,9 @@ class MembersController:
             return None
         waits = [await self._tell(key, cluster)]
         if cluster.metadata.deletion_timestamp is None:
-            await self._cleanup.keep(cluster)
+            await self._cleanup.set_up(cluster)
         else:
-            waits.append(await self._cleanup.clear(cluster))
+            waits.append(await self._cleanup.clean_up(cluster))
         return min((each for each in waits if each is not None), default=None)
 
     def _forget(self, name: str) -> None:
@@ -157,7 +157,7 @@ class MembersController:
         conditions = change_ready_condition(
             cluster, known.sighting, is_lasting=is_lasting, now=self._hub.clock()
         )
-        change = change_status(cluster, known.survey, conditions)
+        change = change_cluster_status(cluster, known.survey, conditions)
         if change is None:
             return cluster
         written = await self._hub.patch(resources.CLUSTERS, cluster, change, subresource="status")

@@ -15,10 +15,10 @@ from federation.objects.names import Key
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import key_of_binding, template_of
 from federation.propagation.dependencies import (
-    change_required,
+    change_required_by,
     find_dependencies,
-    is_left_over,
-    write_attached,
+    is_unused,
+    write_attached_binding,
     write_snapshots,
 )
 from reberth.cluster.resources import Resource
@@ -99,18 +99,18 @@ class DependenciesController:
         self, key: Key, template: ResourceTemplate, snapshots: list[Object], conflict: str | None
     ) -> None:
         target = key_of_binding(key)
-        wanted = write_attached(key, template, snapshots, conflict=conflict)
+        wanted = write_attached_binding(key, template, snapshots, conflict=conflict)
         resource = resources.binding_resource(target.kind)
         await self._hub.api.create_object(resource, wanted, namespace=target.namespace)
 
     async def _change(self, attached: ResourceBinding, snapshots: list[Object]) -> float | None:
         if not snapshots and self._unknown:
             return _SOON
-        change = change_required(attached, snapshots)
+        change = change_required_by(attached, snapshots)
         if change is None or attached.metadata.deletion_timestamp is not None:
             return None
         resource = resources.BINDINGS
-        if not snapshots and is_left_over(attached):
+        if not snapshots and is_unused(attached):
             await self._hub.remove(resource, attached)
         else:
             await self._hub.patch(resource, attached, change)

@@ -64,7 +64,7 @@ class DetectorController:
         if resources.is_template(resource):
             return [self._learn(resources.key_of(resource, record), record)]
         if resource in resources.ALL_BINDINGS:
-            self._made.hear(resources.key_of(resource, record))
+            self._made.observed(resources.key_of(resource, record))
             return [template_of(record)]
         if resource in _POLICIES:
             claimed = self._claimed[permanent_id(kind_of_policy(record), record.metadata)]
@@ -122,13 +122,13 @@ class DetectorController:
         return None
 
     async def _create(self, target: Key, wanted: Object) -> float | None:
-        if wait := self._made.wait(target):
+        if wait := self._made.seconds_left(target):
             return wait
         bindings = resources.binding_resource(target.kind)
         placed = self._place(target, wanted)
         await self._hub.api.create_object(bindings, placed, namespace=target.namespace)
         if self._hub.find(bindings, target.namespace, target.name) is None:
-            self._made.note(target)
+            self._made.expect(target)
         return None
 
     async def _claim(self, key: Key) -> None:

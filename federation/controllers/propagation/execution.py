@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
-from federation.hub.member_apply import apply, delete, look
+from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member
 from federation.hub.sessions import Session, Sessions
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
@@ -14,15 +14,15 @@ from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
     AppliedManifest,
-    change_status,
+    change_work_status,
     digest,
-    explain,
+    explain_rejection,
     find_conflict,
-    fit,
     is_as_written,
-    is_ours,
+    is_managed,
     key_of_manifest,
     mark_of,
+    omit_retained_replicas,
     read_manifest,
     uid_of_template,
     work_of,
@@ -104,7 +104,7 @@ class ExecutionController:
             self._note(key, work, _Outcome(unknown, "", None, reason))
             return self._settings.try_again_every
         found, trouble = session.find(resource, target.namespace, target.name), None
-        if not is_as_written(self._written.get(key), fit(manifest, found), found):
+        if not is_as_written(self._written.get(key), omit_retained_replicas(manifest, found), found):
             found, trouble = await self._write(key, session, resource, manifest, found=found)
         self._note(key, work, _Outcome(target, resource.name, found, trouble))
         return self._settings.try_again_every if trouble else None
@@ -121,15 +121,15 @@ class ExecutionController:
         """Give the object as it is afterwards, or why it was not written."""
         target = key_of_manifest(manifest)
         if found is None:
-            found = await look(session, resource, target)
+            found = await read_from_member(session, resource, target)
         if conflict := find_conflict(manifest, found):
             return None, conflict
         try:
-            there = await apply(session, resource, manifest, found=found, hub_api=self._hub.api)
+            there = await apply_to_member(session, resource, manifest, found=found, hub_api=self._hub.api)
         except _REFUSALS as error:
-            return found, explain(error, target)
+            return found, explain_rejection(error, target)
         self._written[key] = AppliedManifest(
-            digest(fit(manifest, found)), there.metadata.uid, mark_of(there.metadata)
+            digest(omit_retained_replicas(manifest, found)), there.metadata.uid, mark_of(there.metadata)
         )
         return there, None
 
@@ -148,9 +148,9 @@ class ExecutionController:
         if target and not resource and resources.can_be_propagated(target.api_version, target.kind):
             return self._settings.look_whether_gone_every
         if target and resource and not work.spec.preserve_resources_on_deletion:
-            found = await look(session, resource, target)
-            if found is not None and is_ours(found.metadata) and work_of(found.metadata) == key[2:]:
-                await delete(session, resource, found)
+            found = await read_from_member(session, resource, target)
+            if found is not None and is_managed(found.metadata) and work_of(found.metadata) == key[2:]:
+                await delete_from_member(session, resource, found)
                 return self._settings.look_whether_gone_every
         await self._release(work)
         return None
@@ -166,7 +166,7 @@ class ExecutionController:
     def _note(self, key: Key, work: HeldWork, outcome: "_Outcome") -> None:
         """Keep what came of it; it is told when there is time."""
         self._outcomes[key] = outcome
-        if change_status(work, *outcome, now=self._hub.clock()) is not None:
+        if change_work_status(work, *outcome, now=self._hub.clock()) is not None:
             self._reports.add(key)
 
     async def _report(self, key: Key) -> None:
@@ -174,7 +174,7 @@ class ExecutionController:
         work, outcome = self._hub.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
         if work is None or outcome is None or work.metadata.deletion_timestamp is not None:
             return
-        status = change_status(work, *outcome, now=self._hub.clock())
+        status = change_work_status(work, *outcome, now=self._hub.clock())
         if status is None:
             return
         await self._hub.patch(resources.WORKS, work, status, subresource="status")

@@ -20,14 +20,14 @@ from federation.objects.names import Key
 from federation.objects.template import Object
 from federation.propagation.binding import template_of
 from federation.propagation.reservations import Reservations
-from federation.propagation.schedule_note import recall, resume
+from federation.propagation.schedule_note import apply_note, resume
 from federation.propagation.schedule_result import (
     change_clusters,
-    change_status,
+    change_schedule_status,
     describe_unreadable,
-    is_ours,
+    is_scheduled_by_us,
     list_events,
-    rank,
+    priority_rank,
 )
 from federation.scheduling import Decision, Fleet, Reason, decide
 from federation.scheduling.cause import Cause
@@ -66,7 +66,7 @@ class SchedulerController:
             "scheduler",
             self._reconcile,
             settings,
-            rank=lambda key: rank(self._hub.find_binding(key)),
+            rank=lambda key: priority_rank(self._hub.find_binding(key)),
             urgency=Urgency.SCHEDULING,
         )
         self._known: set[Key] = set()
@@ -85,7 +85,7 @@ class SchedulerController:
             for key in self._concerned(record):
                 self._add(key, metrics.CLUSTER_CHANGED)
 
-    def place(self, key: Key, wanted: Object) -> Object:
+    def place_new(self, key: Key, wanted: Object) -> Object:
         """Decide for a binding that is about to be made, so that it comes with its clusters.
 
         What cannot be decided now is made as it is, and is looked at when it is there.
@@ -95,7 +95,7 @@ class SchedulerController:
         now = self._hub.clock()
         self._reservations.observe(key, None, now=now)
         decision = self._decide(binding, now)
-        change = self._change(binding, decision) if is_ours(binding) else None
+        change = self._change(binding, decision) if is_scheduled_by_us(binding) else None
         if change is None:
             return wanted
         self._reserve(key, binding, decision)
@@ -106,14 +106,14 @@ class SchedulerController:
             "spec": {**wanted["spec"], **change.get("spec", {})},
         }
 
-    def carry_along(self, key: Key, wished: ResourceBinding) -> Object:
+    def decide_triggered(self, key: Key, wished: ResourceBinding) -> Object:
         """Decide for a binding that is about to be asked for afresh: what is to be written with the wish.
 
         What cannot be decided now is asked for alone, and is looked at when it has been.
         """
-        if not is_ours(wished):
+        if not is_scheduled_by_us(wished):
             return {}
-        decision = self._decide(recall(wished), self._hub.clock())
+        decision = self._decide(apply_note(wished), self._hub.clock())
         change = self._change(wished, decision) if decision.cause == Cause.WISH else None
         if change is None:
             return {}
@@ -128,7 +128,7 @@ class SchedulerController:
         is_new = key not in self._known
         if is_new:
             self._known.add(key)
-            self._reservations.recall(key, binding, now=self._hub.clock())
+            self._reservations.restore(key, binding, now=self._hub.clock())
         self._add(key, metrics.BINDING_ADD if is_new else metrics.BINDING_UPDATE)
 
     def _add(self, key: Key, event: str) -> None:
@@ -149,12 +149,12 @@ class SchedulerController:
         now = self._hub.clock()
         self._reservations.observe(key, binding, now=now)
         self._waiting.discard(key)
-        if binding is None or not is_ours(binding):
+        if binding is None or not is_scheduled_by_us(binding):
             if binding is None:
                 self._known.discard(key)
             return None
         started = time.monotonic()
-        known = recall(binding)
+        known = apply_note(binding)
         decision = resume(binding, known, self._decide(known, now))
         if decision.reason is not Reason.SUCCESS:
             self._waiting.add(key)
@@ -192,7 +192,7 @@ class SchedulerController:
             written = await self._hub.patch(resource, binding, change)
         was_changed = change is not None or is_untold
         self._tell(key, binding, decision, was_changed=was_changed)
-        status = change_status(written, decision, was_changed=was_changed, now=self._hub.clock())
+        status = change_schedule_status(written, decision, was_changed=was_changed, now=self._hub.clock())
         if status is not None:
             await self._hub.patch(resource, written, status, subresource="status")
 

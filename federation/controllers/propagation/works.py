@@ -43,7 +43,7 @@ class WorksController:
         elif resources.is_template(resource):
             self._queue.add(key_of_binding(resources.key_of(resource, record)))
         elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
-            self._made.hear((key, cluster_of_works(record.metadata.namespace)))
+            self._made.observed((key, cluster_of_works(record.metadata.namespace)))
             self._queue.add(key)
         elif resource is resources.CLUSTERS and record.metadata.uid not in self._clusters:
             self._clusters.add(record.metadata.uid)
@@ -78,7 +78,7 @@ class WorksController:
             await self._remove(work)
         for work, change in steps.change.values():
             await self._hub.patch(resources.WORKS, work, change)
-        awaited = {cluster: self._made.wait((key, cluster)) for cluster in steps.create}
+        awaited = {cluster: self._made.seconds_left((key, cluster)) for cluster in steps.create}
         await _all_of(
             self._create(key, cluster, wanted)
             for cluster, wanted in steps.create.items()
@@ -101,7 +101,7 @@ class WorksController:
             return
         await self._hub.api.create_object(resources.WORKS, wanted, namespace=namespace_of_works(cluster))
         if cluster not in self._index.of(key):
-            self._made.note((key, cluster))
+            self._made.expect((key, cluster))
 
     async def _sweep(self, key: Key) -> None:
         """Remove the Works of a binding that is gone, after a look whether it is not there after all."""

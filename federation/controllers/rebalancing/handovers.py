@@ -14,7 +14,7 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
 from federation.propagation.aggregation import read_copies
-from federation.rebalancing.handover import Ready, Wait, judge, kept_replicas, let_go
+from federation.rebalancing.handover import Ready, Wait, kept_replicas, review_handover, write_handover_end
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.resources import Resource
 
@@ -40,11 +40,11 @@ class HandoversController:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        verdict = judge(self._look_closely(key, binding), now=self._hub.clock())
+        verdict = review_handover(self._look_closely(key, binding), now=self._hub.clock())
         if isinstance(verdict, Wait):
             return verdict.seconds
         if isinstance(verdict, Ready):
-            await self._hub.patch(resources.binding_resource(key.kind), binding, let_go(binding))
+            await self._hub.patch(resources.binding_resource(key.kind), binding, write_handover_end(binding))
             self._tell(binding, in_time=verdict.in_time)
         return None
 

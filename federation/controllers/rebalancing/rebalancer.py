@@ -23,7 +23,7 @@ from federation.objects.merge_patch import make_merge_patch
 from federation.objects.names import Key
 from federation.objects.template import Object
 from federation.propagation.binding import key_of_binding
-from federation.rebalancing.entries import Listing, select
+from federation.rebalancing.entries import Listing, select_workloads
 from federation.rebalancing.expiry import seconds_left
 from federation.rebalancing.progress import find_waiting
 from federation.rebalancing.review import (
@@ -66,9 +66,11 @@ def decide_later(_: Key, __: ResourceBinding) -> Object:
 
 
 class RebalancerController:
-    def __init__(self, hub: Hub, settings: RebalancerSettings, carry: DecideTriggered = decide_later) -> None:
+    def __init__(
+        self, hub: Hub, settings: RebalancerSettings, decide_triggered: DecideTriggered = decide_later
+    ) -> None:
         self._hub = hub
-        self._carry = carry
+        self._decide_triggered = decide_triggered
         self._settings = settings
         self._queue = WorkQueue("rebalancer", self._reconcile, settings)
         self._sending = asyncio.Semaphore(settings.triggers_at_once)
@@ -164,7 +166,7 @@ class RebalancerController:
     def _resolve(self, rebalancer: WorkloadRebalancer) -> list[RebalancedWorkload]:
         """Find what its selectors mean at this moment."""
         try:
-            return select(rebalancer.spec.workload_selectors or (), self._list_bound)
+            return select_workloads(rebalancer.spec.workload_selectors or (), self._list_bound)
         except SelectorError as error:
             meta = rebalancer.metadata
             field = "spec.workloadSelectors"
@@ -225,7 +227,7 @@ class RebalancerController:
         self._asked[rebalancer.metadata.name].add(key)
         async with self._sending:
             patch = _write_wish(
-                binding, trigger.at, limits, self._carry(key, _wish(binding, trigger.at, limits))
+                binding, trigger.at, limits, self._decide_triggered(key, _wish(binding, trigger.at, limits))
             )
             await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._reports.tell_trigger(rebalancer, binding, trigger.at)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.admission.defaulting import complete
+from federation.admission.defaulting import set_defaults
 from federation.admission.json_patch import encode
 from tests.support.builders import Object
 from tests.support.federation.crds import EXAMPLES, name_of, patched
@@ -23,10 +23,10 @@ def completed(kind: str, spec: Any, *, namespace: str = "shop") -> Any:
     """The spec of an object of that kind once it is completed."""
     wanted: Object = {"kind": kind, "metadata": {"name": "one"}, "spec": spec}
     before = copy.deepcopy(wanted)
-    changes = list(complete(kind, wanted, namespace=namespace, now=NOW))
+    changes = list(set_defaults(kind, wanted, namespace=namespace, now=NOW))
     assert wanted == before
     made = patched(wanted, encode(changes))
-    assert not list(complete(kind, made, namespace=namespace, now=NOW + 1)), "completed twice"
+    assert not list(set_defaults(kind, made, namespace=namespace, now=NOW + 1)), "completed twice"
     return made["spec"]
 
 
@@ -205,7 +205,7 @@ def test_a_documented_object_needs_no_completion_if_it_says_all(one: Object) -> 
     wanted = copy.deepcopy(one)
     for selector in wanted["spec"].get("resourceSelectors", ()):
         selector.setdefault("namespace", "default")
-    assert not list(complete(one["kind"], wanted, namespace="default", now=NOW))
+    assert not list(set_defaults(one["kind"], wanted, namespace="default", now=NOW))
 
 
 json = st.recursive(
@@ -253,7 +253,7 @@ json = st.recursive(
 )
 def test_whatever_stands_there_is_passed_over_or_completed_once(kind: str, wanted: Object) -> None:
     before = copy.deepcopy(wanted)
-    changes: Sequence[Any] = list(complete(kind, wanted, namespace="shop", now=NOW))
+    changes: Sequence[Any] = list(set_defaults(kind, wanted, namespace="shop", now=NOW))
     assert wanted == before
     made = patched(wanted, encode(changes))
-    assert not list(complete(kind, made, namespace="shop", now=NOW))
+    assert not list(set_defaults(kind, made, namespace="shop", now=NOW))

@@ -3,7 +3,7 @@
 import pytest
 
 from federation.admission.json_patch import encode
-from federation.admission.permanent_ids import find_changed_identity, identify
+from federation.admission.permanent_ids import find_changed_identity, set_permanent_id
 from federation.api.labels import LABELS, POLICY_KINDS
 from tests.support.builders import Object
 from tests.support.federation.crds import patched
@@ -21,7 +21,7 @@ def made(kind: str, labels: object = None) -> Object:
 
 
 def id_of(kind: str, wanted: Object, before: Object | None) -> str:
-    after = patched(wanted, encode(identify(kind, wanted, before, identity=NEW)))
+    after = patched(wanted, encode(set_permanent_id(kind, wanted, before, identity=NEW)))
     found: str = after["metadata"]["labels"][LABELS[kind]]
     return found
 
@@ -30,7 +30,7 @@ def id_of(kind: str, wanted: Object, before: Object | None) -> str:
 @pytest.mark.parametrize("labels", [None, {}, {"app": "web"}])
 def test_a_new_object_gets_an_id_beside_its_other_labels(kind: str, labels: object) -> None:
     wanted = made(kind, labels)
-    after = patched(wanted, encode(identify(kind, wanted, None, identity=NEW)))
+    after = patched(wanted, encode(set_permanent_id(kind, wanted, None, identity=NEW)))
     assert after["metadata"]["labels"] == {**(labels or {}), LABELS[kind]: NEW}  # type: ignore[dict-item] # a mapping
 
 
@@ -53,7 +53,7 @@ def test_an_older_object_without_id_gets_one_with_its_next_change(kind: str) -> 
 @every_kind
 def test_an_id_that_stays_is_left_alone(kind: str) -> None:
     same = made(kind, {LABELS[kind]: OLD})
-    assert not list(identify(kind, same, same, identity=NEW))
+    assert not list(set_permanent_id(kind, same, same, identity=NEW))
     assert find_changed_identity(kind, same, same) is None
 
 
@@ -71,5 +71,5 @@ def test_a_first_id_is_not_another_one(kind: str, before: object) -> None:
 
 @pytest.mark.parametrize("kind", ["Cluster", "WorkloadRebalancer", "Pod"])
 def test_other_kinds_have_no_id(kind: str) -> None:
-    assert not list(identify(kind, made(kind), None, identity=NEW))
+    assert not list(set_permanent_id(kind, made(kind), None, identity=NEW))
     assert find_changed_identity(kind, made(kind, {"a": "b"}), made(kind, {"a": "c"})) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.admission.validation import find_idle_words, find_refusals
+from federation.admission.validation import find_ignored_fields, find_refusals
 from federation.api.labels import LABELS
 from tests.support.builders import Object
 from tests.support.federation.crds import EXAMPLES, name_of
@@ -78,7 +78,7 @@ STATIC_SPREAD = "spec.placement.spreadConstraints: not looked at where replicas 
     ],
 )
 def test_a_policy_is_told_what_it_says_in_vain(kind: str, placement: Object, said: list[str]) -> None:
-    assert list(find_idle_words(kind, {"spec": {"placement": placement}})) == said
+    assert list(find_ignored_fields(kind, {"spec": {"placement": placement}})) == said
 
 
 @pytest.mark.parametrize("kind", POLICIES)
@@ -96,7 +96,9 @@ def test_a_policy_is_told_what_it_says_in_vain(kind: str, placement: Object, sai
 def test_what_a_policy_wants_beyond_its_placement_is_told_alike(
     kind: str, spec: Object, said: list[str]
 ) -> None:
-    assert list(find_idle_words(kind, {"spec": spec})) == [f"{each}: kept, but not acted on" for each in said]
+    assert list(find_ignored_fields(kind, {"spec": spec})) == [
+        f"{each}: kept, but not acted on" for each in said
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,20 +112,20 @@ def test_what_a_policy_wants_beyond_its_placement_is_told_alike(
     ],
 )
 def test_so_is_a_cluster(spec: Object, said: list[str]) -> None:
-    assert list(find_idle_words("Cluster", {"spec": spec})) == said
+    assert list(find_ignored_fields("Cluster", {"spec": spec})) == said
 
 
 @pytest.mark.parametrize("kind", ["ResourceBinding", "Work", "Pod"])
 def test_programs_are_not_warned(kind: str) -> None:
     assert not list(
-        find_idle_words(kind, {"spec": {"syncMode": "Pull", "placement": {"workloadAffinity": {"a": 1}}}})
+        find_ignored_fields(kind, {"spec": {"syncMode": "Pull", "placement": {"workloadAffinity": {"a": 1}}}})
     )
 
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=name_of)
 def test_no_documented_object_says_anything_in_vain_but_that_of_the_proposal(one: Object) -> None:
     idle = ["spec.failover.application: kept, but not acted on"] if name_of(one) == PROPOSED else []
-    assert list(find_idle_words(one["kind"], one)) == idle
+    assert list(find_ignored_fields(one["kind"], one)) == idle
 
 
 @pytest.mark.parametrize("kind", ["PropagationPolicy", "ClusterPropagationPolicy"])
@@ -131,4 +133,4 @@ def test_a_path_that_cannot_be_followed_is_told_of(kind: str) -> None:
     rules = [{"aliasLabelName": "a", "jsonPath": path} for path in ("{.replicas}", "{.parts[*].a}")]
     wanted = {"spec": {"failover": {"cluster": {"statePreservation": {"rules": rules}}}}}
     path = "spec.failover.cluster.statePreservation.rules[1].jsonPath"
-    assert list(find_idle_words(kind, wanted)) == [f"{path}: kept, but not acted on"]
+    assert list(find_ignored_fields(kind, wanted)) == [f"{path}: kept, but not acted on"]

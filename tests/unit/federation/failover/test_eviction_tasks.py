@@ -11,10 +11,10 @@ from federation.failover.eviction_tasks import (
     PRODUCER,
     UNTOLERATED,
     Assessment,
-    assess,
-    begin,
+    add_tasks_for_leaving,
     concerns,
-    hold_dropped,
+    make_task,
+    review_tasks,
     write_assessment,
     write_tasks,
 )
@@ -49,7 +49,7 @@ def evicted(*tasks: dict[str, Any], copies: Any = (), at: Any = None, seen: int 
 
 
 def assessed(one: ResourceBinding, *, calm: Any = (), ready: Any = EVERYWHERE) -> Assessment:
-    return assess(one, ready=ready, calm=calm, timeout=TIMEOUT, now=NOW)
+    return review_tasks(one, ready=ready, calm=calm, timeout=TIMEOUT, now=NOW)
 
 
 def names(tasks: tuple[GracefulEvictionTask, ...]) -> list[str]:
@@ -58,7 +58,7 @@ def names(tasks: tuple[GracefulEvictionTask, ...]) -> list[str]:
 
 def test_a_task_says_who_leaves_where_and_why() -> None:
     one = binding(clusters=given(m1=2, m2=1))
-    found = begin(one, "m1", reason=UNTOLERATED, message="taint")
+    found = make_task(one, "m1", reason=UNTOLERATED, message="taint")
     assert msgspec.to_builtins(found) == {
         "fromCluster": "m1",
         "purgeMode": "Gracefully",
@@ -71,21 +71,21 @@ def test_a_task_says_who_leaves_where_and_why() -> None:
 
 def test_the_policy_says_how_the_copy_goes() -> None:
     failover = {"cluster": {"purgeMode": "Directly"}}
-    found = begin(binding(clusters=given(m1=2), failover=failover), "m1", reason="R", message="")
+    found = make_task(binding(clusters=given(m1=2), failover=failover), "m1", reason="R", message="")
     assert found is not None
     assert found.purge_mode == "Directly"
 
 
 def test_what_has_no_replicas_leaves_without_any() -> None:
-    found = begin(binding(clusters=[{"name": "m1"}]), "m1", reason="R", message="")
+    found = make_task(binding(clusters=[{"name": "m1"}]), "m1", reason="R", message="")
     assert found is not None
     assert found.replicas is None
 
 
 def test_nobody_leaves_twice_or_from_where_he_is_not() -> None:
     one = binding(clusters=given(m1=2), gracefulEvictionTasks=[task()])
-    assert begin(one, "m1", reason="R", message="") is None
-    assert begin(one, "m2", reason="R", message="") is None
+    assert make_task(one, "m1", reason="R", message="") is None
+    assert make_task(one, "m2", reason="R", message="") is None
 
 
 def test_f_13_the_grace_period_begins_when_the_cluster_has_been_replaced() -> None:
@@ -222,10 +222,10 @@ def test_tasks_are_written_as_they_are_read() -> None:
 def test_copies_in_clusters_that_are_deleted_are_held() -> None:
     one = binding(clusters=given(m1=2, m2=1, m3=1), gracefulEvictionTasks=[task("m0")])
     kept = [each for each in one.spec.clusters or () if each.name == "m2"]
-    found = hold_dropped(one, kept, {"m1", "m2"})
+    found = add_tasks_for_leaving(one, kept, {"m1", "m2"})
     assert found is not None
     assert [(each.from_cluster, each.reason) for each in found] == [("m0", ""), ("m1", LEAVING)]
-    assert hold_dropped(one, kept, ()) is None
+    assert add_tasks_for_leaving(one, kept, ()) is None
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from federation.api import ResourceBinding
 from federation.api.paths import read_path
-from federation.failover.eviction_tasks import begin
-from federation.failover.state_preservation import PRESERVED, read_state, take_along
+from federation.failover.eviction_tasks import make_task
+from federation.failover.state_preservation import PRESERVED, labels_for_copy, read_state
 from federation.propagation.works import plan_works
 from tests.support.federation.objects import WEB, binding, given, template, work
 
@@ -70,10 +70,10 @@ def test_where_nothing_is_known_or_wanted_nothing_is_taken() -> None:
 
 
 def test_the_task_says_what_is_taken_along_and_from_where() -> None:
-    task = begin(bound(rules(a="{.replicas}")), "m1", reason="R", message="")
+    task = make_task(bound(rules(a="{.replicas}")), "m1", reason="R", message="")
     assert task is not None
     assert (task.preserved_label_state, task.clusters_before_failover) == ({"a": "2"}, ("m1",))
-    bare = begin(bound(rules(a="{.gone}")), "m1", reason="R", message="")
+    bare = make_task(bound(rules(a="{.gone}")), "m1", reason="R", message="")
     assert bare is not None
     assert (bare.preserved_label_state, bare.clusters_before_failover) == (None, None)
 
@@ -108,7 +108,7 @@ def test_the_substitute_has_it_as_labels_and_keeps_them() -> None:
     ids=["both are there", "it is one of two", "it was there before", "there is none", "nobody left"],
 )
 def test_others_get_nothing(other: ResourceBinding) -> None:
-    assert take_along(other, "m2", None) == {}
+    assert labels_for_copy(other, "m2", None) == {}
     made = plan_works(WEB, other, template(), {}).create["m2"]
     assert PRESERVED not in made["metadata"]["annotations"]
 
@@ -116,4 +116,4 @@ def test_others_get_nothing(other: ResourceBinding) -> None:
 def test_what_somebody_else_wrote_is_no_state() -> None:
     made = plan_works(WEB, left(), template(), {}).create["m2"]
     made["metadata"]["annotations"][PRESERVED] = "odd"
-    assert take_along(left(), "m2", work(made)) == {}
+    assert labels_for_copy(left(), "m2", work(made)) == {}

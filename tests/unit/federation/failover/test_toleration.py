@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.api import ClusterToleration
-from federation.failover.toleration import Pace, find_departure, write_taint
+from federation.failover.toleration import EvictionPace, find_departure, write_taint
 from reberth.records import Taint
 
 GONE = Taint("gone", "NoExecute")
@@ -67,7 +67,7 @@ def test_a_taint_is_written_as_people_write_it() -> None:
 
 @given(st.floats(0.1, 100), st.lists(st.floats(0, 5), min_size=1, max_size=40))
 def test_turns_come_one_after_the_other_and_none_too_soon(rate: float, pauses: list[float]) -> None:
-    pace, now, turns = Pace(rate), 0.0, []
+    pace, now, turns = EvictionPace(rate), 0.0, []
     for pause in pauses:
         now += pause
         turns.append(now + pace.reserve(now))
@@ -78,5 +78,5 @@ def test_turns_come_one_after_the_other_and_none_too_soon(rate: float, pauses: l
 
 
 def test_who_comes_late_need_not_wait() -> None:
-    pace = Pace(0.5)
+    pace = EvictionPace(0.5)
     assert [pace.reserve(now) for now in (0.0, 0.0, 1.0, 20.0)] == [0.0, 2.0, 3.0, 0.0]

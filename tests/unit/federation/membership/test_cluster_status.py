@@ -7,8 +7,8 @@ from federation.api import Cluster
 from federation.membership.cluster_status import (
     ClusterReport,
     ProbeResult,
+    change_cluster_status,
     change_ready_condition,
-    change_status,
     list_resources,
     sum_resources,
 )
@@ -99,19 +99,19 @@ def test_only_what_is_new_is_written() -> None:
     survey = ClusterReport(
         "v1.36.3", [{"groupVersion": "v1", "resources": []}], sum_resources([node("n1")], [pod("a", "n1")])
     )
-    change = change_status(cluster(), survey, None)
+    change = change_cluster_status(cluster(), survey, None)
     assert change is not None
     assert set(change["status"]) == {"kubernetesVersion", "apiEnablements", "nodeSummary", "resourceSummary"}
     after = cluster(status=change["status"])
-    assert change_status(after, survey, None) is None
-    assert change_status(after, ClusterReport(), None) is None
+    assert change_cluster_status(after, survey, None) is None
+    assert change_cluster_status(after, ClusterReport(), None) is None
 
 
 def test_what_a_member_offers_no_longer_is_taken_away() -> None:
     before = ClusterReport(room=sum_resources([node("n1")], [pod("a", "n1")]))
-    change = change_status(cluster(), before, None)
+    change = change_cluster_status(cluster(), before, None)
     assert change is not None
-    after = change_status(
+    after = change_cluster_status(
         cluster(status=change["status"]), ClusterReport(room=sum_resources([node("n1")], [])), None
     )
     assert after is not None

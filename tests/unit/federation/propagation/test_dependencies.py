@@ -5,11 +5,11 @@ import pytest
 
 from federation.objects.names import Key
 from federation.propagation.dependencies import (
-    change_required,
+    change_required_by,
     find_clusters,
     find_dependencies,
-    is_left_over,
-    write_attached,
+    is_unused,
+    write_attached_binding,
     write_snapshots,
 )
 from tests.support.federation.objects import WEB, as_template, binding, given, template
@@ -100,26 +100,29 @@ def test_who_needs_it_is_told_in_an_order_of_its_own() -> None:
     assert [each["name"] for each in wanted] == ["a", "b"]
     assert write_snapshots([two, one]) == wanted
     attached = binding(requiredBy=wanted)
-    assert change_required(attached, wanted) is None
-    change = change_required(attached, [])
+    assert change_required_by(attached, wanted) is None
+    change = change_required_by(attached, [])
     assert change == {"metadata": {"resourceVersion": "7"}, "spec": {"requiredBy": None}}
 
 
 def test_an_attached_binding_goes_with_its_object_and_is_no_business_of_the_scheduler() -> None:
-    made = write_attached(SETTINGS, template("settings"), [{"name": "web"}], conflict="Overwrite")
+    made = write_attached_binding(SETTINGS, template("settings"), [{"name": "web"}], conflict="Overwrite")
     assert made["kind"] == "ResourceBinding"
     assert made["metadata"]["name"] == "settings-configmap"
     assert made["metadata"]["ownerReferences"][0]["uid"] == made["spec"]["resource"]["uid"] == "uid-settings"
     assert "labels" not in made["metadata"]
     assert made["spec"]["conflictResolution"] == "Overwrite"
-    assert write_attached(SETTINGS, template(), [], conflict=None)["spec"]["conflictResolution"] == "Abort"
+    assert (
+        write_attached_binding(SETTINGS, template(), [], conflict=None)["spec"]["conflictResolution"]
+        == "Abort"
+    )
 
 
 def test_only_what_nobody_else_wanted_is_left_over() -> None:
     claimed = binding()
-    assert not is_left_over(claimed)
+    assert not is_unused(claimed)
     bare = as_binding_without_labels()
-    assert is_left_over(bare)
+    assert is_unused(bare)
 
 
 def as_binding_without_labels() -> Any:

@@ -53,18 +53,18 @@ def test_a_binding_that_is_gone_holds_nothing() -> None:
 def test_what_another_process_has_given_is_held_as_far_as_it_is_not_there() -> None:
     left = binding(clusters=given(m1=3), **NEEDS)
     reservations = Reservations(lasting=100, reported_within=10)
-    reservations.recall(KEY, left, now=NOW)
+    reservations.restore(KEY, left, now=NOW)
     assert held(reservations, NOW + 99) == {"cpu": 1.5, "pods": 3}
     assert held(reservations, NOW + 100) == {}
     there = binding(
         clusters=given(m1=3), status={"aggregatedStatus": [{"clusterName": "m1", "applied": True}]}, **NEEDS
     )
-    reservations.recall(KEY, there, now=NOW + 200)
+    reservations.restore(KEY, there, now=NOW + 200)
     assert held(reservations, NOW + 200) == {}
 
 
 def test_what_takes_nobody_knows_how_much_is_not_held() -> None:
     odd = binding(clusters=given(m1=3), replicaRequirements={"resourceRequest": {"cpu": "much"}})
     reservations = Reservations(lasting=100, reported_within=10)
-    reservations.recall(KEY, odd, now=NOW)
+    reservations.restore(KEY, odd, now=NOW)
     assert held(reservations) == {}

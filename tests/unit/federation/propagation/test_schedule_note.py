@@ -7,8 +7,8 @@ import pytest
 
 from federation.api import ResourceBinding
 from federation.objects.template import Object
-from federation.propagation.schedule_note import recall, resume
-from federation.propagation.schedule_result import change_clusters, change_status, list_events
+from federation.propagation.schedule_note import apply_note, resume
+from federation.propagation.schedule_result import change_clusters, change_schedule_status, list_events
 from federation.scheduling import Fleet, decide
 from federation.scheduling.demand import SCHEDULE_NOTE
 from tests.support.federation.objects import NOW, binding, cluster
@@ -52,13 +52,13 @@ def half_written(**spec: Any) -> ResourceBinding:
 
 def test_what_was_not_told_is_told_and_not_decided_anew() -> None:
     left = half_written()
-    known = recall(left)
+    known = apply_note(left)
     assert (known.status.observed_affinity, known.status.last_scheduled_time) == ("far", NEW)
     fleet = clusters("m1", "m2", "m9")  # by now it could be in the first group
     decision = resume(left, known, decide(known, fleet, now=NOW + 60))
     assert decision.clusters == left.spec.clusters
     assert change_clusters(left, decision) is None
-    status = change_status(left, decision, was_changed=True, now=NOW + 60)
+    status = change_schedule_status(left, decision, was_changed=True, now=NOW + 60)
     assert status is not None
     told = status["status"]
     assert told["schedulerObservingAffinityName"] == "far"
@@ -70,19 +70,19 @@ def test_what_was_not_told_is_told_and_not_decided_anew() -> None:
     assert event.note == f"Binding has been scheduled successfully. Result: {{{shares}}}"
 
     done = merged(left, {"status": told})
-    assert recall(done) is done
-    again = decide(recall(done), fleet, now=NOW + 90)
+    assert apply_note(done) is done
+    again = decide(apply_note(done), fleet, now=NOW + 90)
     assert resume(done, done, again) is again
-    assert change_status(done, again, was_changed=False, now=NOW + 90) is None
+    assert change_schedule_status(done, again, was_changed=False, now=NOW + 90) is None
 
 
 def test_a_wish_that_was_carried_out_is_not_carried_out_again() -> None:
     done = {"lastScheduledTime": OLD, "schedulerObservedGeneration": 1}
     left = half_written(rescheduleTriggeredAt=NEW, status=done)
-    known = recall(left)
+    known = apply_note(left)
     assert decide(known, clusters("m1", "m2", "m9"), now=NOW + 60).clusters == left.spec.clusters
     later = merged(left, {"spec": {"rescheduleTriggeredAt": "2027-01-15T08:00:00.5Z"}}, generation=4)
-    assert recall(later).status.scheduler_observed_generation == 1
+    assert apply_note(later).status.scheduler_observed_generation == 1
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"time": "yesterday"}', '{"affinityName": "a"}'])
@@ -91,22 +91,22 @@ def test_a_note_that_is_none_says_nothing(note: str) -> None:
     odd = merged(
         left, {"metadata": {**msgspec.to_builtins(left.metadata), "annotations": {SCHEDULE_NOTE: note}}}
     )
-    assert recall(odd) is odd
+    assert apply_note(odd) is odd
 
 
 def test_a_note_that_is_older_than_the_status_says_nothing() -> None:
     left = half_written()
     later = merged(left, {"status": {"lastScheduledTime": "2027-01-15T08:00:01Z"}})
-    assert recall(later) is later
+    assert apply_note(later) is later
 
 
 def test_a_status_of_the_same_second_counts_where_nothing_has_changed_since() -> None:
     left = half_written()
     same = {"lastScheduledTime": NEW, "schedulerObservingAffinityName": "near"}
     told = merged(left, {"status": {**same, "schedulerObservedGeneration": 3}})
-    assert recall(told) is told
+    assert apply_note(told) is told
     changed = merged(left, {"status": {**same, "schedulerObservedGeneration": 2}})
-    assert recall(changed).status.observed_affinity == "far"
+    assert apply_note(changed).status.observed_affinity == "far"
 
 
 def test_a_failure_that_is_over_is_said_to_be_over() -> None:
@@ -115,6 +115,6 @@ def test_a_failure_that_is_over_is_said_to_be_over() -> None:
     told = {"lastScheduledTime": NEW, "schedulerObservedGeneration": 3, "conditions": [failed]}
     one = merged(half_written(), {"status": {**told, "schedulerObservingAffinityName": "far"}})
     decision = decide(one, clusters("m1", "m2"), now=NOW + 60)
-    status = change_status(one, decision, was_changed=False, now=NOW + 60)
+    status = change_schedule_status(one, decision, was_changed=False, now=NOW + 60)
     assert status is not None
     assert [each["status"] for each in status["status"]["conditions"]] == ["True"]

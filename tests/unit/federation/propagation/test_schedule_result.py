@@ -7,10 +7,10 @@ from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
 from federation.objects.template import Object
 from federation.propagation.schedule_result import (
     change_clusters,
-    change_status,
-    is_ours,
+    change_schedule_status,
+    is_scheduled_by_us,
     list_events,
-    rank,
+    priority_rank,
     write_placement,
 )
 from federation.scheduling import Decision, Fleet, decide
@@ -56,7 +56,7 @@ def test_a_success_is_written_once_and_told_once() -> None:
         "spec": {"clusters": given(m1=3, m2=3)},
     }
     placed = written(new, clusters)
-    status = change_status(placed, decision, was_changed=True, now=NOW)
+    status = change_schedule_status(placed, decision, was_changed=True, now=NOW)
     assert status is not None
     assert status["status"]["schedulerObservedGeneration"] == 2
     assert status["status"]["lastScheduledTime"] == "2027-01-15T08:00:00Z"
@@ -69,7 +69,7 @@ def test_a_success_is_written_once_and_told_once() -> None:
     after = written(placed, status)
     again = decided(after, ready("m1"), ready("m2"))
     assert change_clusters(after, again) is None
-    assert change_status(after, again, was_changed=False, now=NOW + 60) is None
+    assert change_schedule_status(after, again, was_changed=False, now=NOW + 60) is None
     assert not list(list_events(after, again, was_changed=False))
 
 
@@ -77,7 +77,7 @@ def test_a_failure_leaves_the_clusters_and_is_told_once() -> None:
     new = binding(clusters=given(m1=3))
     decision = decided(new)
     assert change_clusters(new, decision) is None
-    status = change_status(new, decision, was_changed=False, now=NOW)
+    status = change_schedule_status(new, decision, was_changed=False, now=NOW)
     assert status is not None
     assert "lastScheduledTime" not in status["status"]
     assert status["status"]["conditions"][0]["reason"] == "NoClusterFit"
@@ -93,7 +93,7 @@ def test_a_wish_that_changes_nothing_is_noted_as_carried_out() -> None:
     one = written(one, {"metadata": {"annotations": {APPLIED_PLACEMENT: "{}"}}})
     decision = decided(one, ready("m1"))
     assert change_clusters(one, decision) is None
-    status = change_status(one, decision, was_changed=False, now=NOW)
+    status = change_schedule_status(one, decision, was_changed=False, now=NOW)
     assert status is not None
     assert status["status"]["lastScheduledTime"] == "2027-01-15T08:00:00Z"
 
@@ -102,7 +102,7 @@ def test_a_suspended_binding_is_looked_at_but_not_judged() -> None:
     one = binding(suspension={"scheduling": True})
     decision = decided(one, ready("m1"))
     assert change_clusters(one, decision) is None
-    status = change_status(one, decision, was_changed=False, now=NOW)
+    status = change_schedule_status(one, decision, was_changed=False, now=NOW)
     assert status is not None
     assert status["status"] == {"schedulerObservedGeneration": 2}
 
@@ -111,7 +111,7 @@ def test_the_conditions_of_others_stay_and_times_tell_of_changes_alone() -> None
     other = {"type": "FullyApplied", "status": "True", "reason": "A", "message": "b"}
     old = {"type": "Scheduled", "status": "True", "reason": "Old", "message": "", "lastTransitionTime": "T"}
     one = binding(status={"conditions": [old, other]})
-    status = change_status(one, decided(one, ready("m1")), was_changed=True, now=NOW)
+    status = change_schedule_status(one, decided(one, ready("m1")), was_changed=True, now=NOW)
     assert status is not None
     kept, new = status["status"]["conditions"]
     assert kept == other
@@ -127,17 +127,21 @@ def test_the_conditions_of_others_stay_and_times_tell_of_changes_alone() -> None
     ],
 )
 def test_bindings_of_another_scheduler_are_left_alone(one: ResourceBinding, *, wanted: bool) -> None:
-    assert is_ours(one) is wanted
+    assert is_scheduled_by_us(one) is wanted
 
 
 @pytest.mark.parametrize("change", [{"labels": None}, {"deletion_timestamp": "2026-01-01T00:00:00Z"}])
 def test_bindings_of_nobody_or_on_their_way_out_are_left_alone(change: Any) -> None:
     meta = msgspec.structs.replace(binding().metadata, **change)
-    assert not is_ours(msgspec.structs.replace(binding(), metadata=meta))
+    assert not is_scheduled_by_us(msgspec.structs.replace(binding(), metadata=meta))
 
 
 def test_the_higher_priority_comes_first() -> None:
-    assert rank(binding(schedulePriority={"priority": 5})) < rank(binding()) == rank(None)
+    assert (
+        priority_rank(binding(schedulePriority={"priority": 5}))
+        < priority_rank(binding())
+        == priority_rank(None)
+    )
 
 
 def test_the_applied_placement_is_written_in_the_order_of_its_fields() -> None:
@@ -153,7 +157,7 @@ def test_the_group_in_use_is_noted_and_groups_tried_in_vain_are_told() -> None:
     )
     one = binding(placement={"clusterAffinities": names})
     decision = decided(one, ready("m1"))
-    status = change_status(one, decision, was_changed=True, now=NOW)
+    status = change_schedule_status(one, decision, was_changed=True, now=NOW)
     assert status is not None
     assert status["status"]["schedulerObservingAffinityName"] == "far"
     events = list(list_events(one, decision, was_changed=True))

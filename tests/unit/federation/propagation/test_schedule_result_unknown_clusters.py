@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from federation.api import Placement
-from federation.propagation.schedule_result import list_unknown
+from federation.propagation.schedule_result import list_unknown_clusters
 
 
 def names(*clusters: str) -> dict[str, Any]:
@@ -25,8 +25,8 @@ OVERFLOW = {"affinityName": "a", **names("m1"), "overflowAffinities": [{"affinit
     ],
 )
 def test_names_that_stand_for_no_cluster_are_found(wire: dict[str, Any], unknown: list[str]) -> None:
-    assert list_unknown(msgspec.convert(wire, Placement), {"m1", "m2"}) == unknown
+    assert list_unknown_clusters(msgspec.convert(wire, Placement), {"m1", "m2"}) == unknown
 
 
 def test_without_a_placement_nothing_is_named() -> None:
-    assert list_unknown(None, ()) == []
+    assert list_unknown_clusters(None, ()) == []

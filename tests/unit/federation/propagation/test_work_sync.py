@@ -7,16 +7,16 @@ from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
     AppliedManifest,
-    change_status,
+    change_work_status,
     digest,
-    explain,
+    explain_rejection,
     find_conflict,
-    fit,
     hold_replicas,
     is_as_written,
     is_missing_namespace,
     key_of_manifest,
     mark_of,
+    omit_retained_replicas,
     read_manifest,
     work_of,
 )
@@ -90,11 +90,11 @@ def test_what_has_no_generation_is_known_by_its_version() -> None:
 
 def test_replicas_that_others_set_are_not_sent() -> None:
     manifest, there = sent(made()), found(made())
-    assert fit(manifest, there) is manifest
+    assert omit_retained_replicas(manifest, there) is manifest
     assert hold_replicas(manifest, there) is None
     manifest["metadata"]["labels"][RETAIN] = "true"
-    assert fit(manifest, None)["spec"]["replicas"] == 2
-    assert "replicas" not in fit(manifest, there)["spec"]
+    assert omit_retained_replicas(manifest, None)["spec"]["replicas"] == 2
+    assert "replicas" not in omit_retained_replicas(manifest, there)["spec"]
 
 
 def test_replicas_that_are_let_go_are_held_by_somebody_first() -> None:
@@ -117,7 +117,7 @@ def test_replicas_that_are_let_go_are_held_by_somebody_first() -> None:
     ],
 )
 def test_what_a_member_refuses_is_told_with_its_cause(error: ApiError, wanted: str) -> None:
-    assert explain(error, WEB) == wanted
+    assert explain_rejection(error, WEB) == wanted
 
 
 def test_only_a_namespace_that_is_missing_is_made() -> None:
@@ -139,7 +139,7 @@ def test_a_copy_tells_of_which_generation_it_is() -> None:
             "status": {"replicas": 2},
         }
     )
-    change = change_status(made(), WEB, "deployments", there, None, now=NOW)
+    change = change_work_status(made(), WEB, "deployments", there, None, now=NOW)
     assert change is not None
     assert change["status"]["manifestStatuses"][0]["status"] == {
         "replicas": 2,
@@ -150,19 +150,19 @@ def test_a_copy_tells_of_which_generation_it_is() -> None:
 
 def test_a_status_is_written_once() -> None:
     there = found(made(), replicas=2, updatedReplicas=2, availableReplicas=2, observedGeneration=4)
-    change = change_status(made(), WEB, "deployments", there, None, now=NOW)
+    change = change_work_status(made(), WEB, "deployments", there, None, now=NOW)
     assert change is not None
     (status,) = change["status"]["manifestStatuses"]
     assert status["health"] == "Healthy"
     assert status["identifier"]["ordinal"] == 0
     assert change["status"]["conditions"][0]["reason"] == "AppliedSuccessful"
     after = made(**change["status"])
-    assert change_status(after, WEB, "deployments", there, None, now=NOW) is None
+    assert change_work_status(after, WEB, "deployments", there, None, now=NOW) is None
 
 
 def test_a_trouble_is_told_and_what_is_gone_has_no_status() -> None:
     before = made(**change_of(found(made())))
-    change = change_status(before, WEB, "deployments", None, "no such kind", now=NOW)
+    change = change_work_status(before, WEB, "deployments", None, "no such kind", now=NOW)
     assert change is not None
     assert change["status"]["manifestStatuses"] == []
     condition = change["status"]["conditions"][0]
@@ -170,6 +170,6 @@ def test_a_trouble_is_told_and_what_is_gone_has_no_status() -> None:
 
 
 def change_of(there: ResourceTemplate) -> Any:
-    change = change_status(made(), WEB, "deployments", there, None, now=NOW)
+    change = change_work_status(made(), WEB, "deployments", there, None, now=NOW)
     assert change is not None
     return change["status"]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.api import ObservedWorkload, RebalancedWorkload, ResourceSelector
-from federation.rebalancing.entries import Listing, merge, order, select
+from federation.rebalancing.entries import Listing, merge_entries, order, select_workloads
 from reberth.records import LabelSelector
 from tests.support.federation.rebalancers import entry, workload
 
@@ -15,7 +15,7 @@ def test_entries_are_sorted_by_all_their_parts_joined_with_slashes() -> None:
     """A name with a dash or a dot sorts differently if the parts are joined with spaces."""
     role = RebalancedWorkload("rbac.authorization.k8s.io/v1", "ClusterRole", "demo-role")
     spaced = [RebalancedWorkload("apps/v1", "Deployment", "a", space) for space in ("x", "x-1")]
-    found = merge([role, *spaced, workload("demo-deploy-2"), workload("demo-deploy-1")], ())
+    found = merge_entries([role, *spaced, workload("demo-deploy-2"), workload("demo-deploy-1")], ())
     assert [each.workload.name for each in found] == ["demo-deploy-1", "demo-deploy-2", "a", "a", "demo-role"]
     assert [each.workload.namespace for each in found][2:4] == ["x-1", "x"]
     assert order(found[-1]) == "rbac.authorization.k8s.io/v1/ClusterRole//demo-role"
@@ -26,7 +26,7 @@ def test_everybody_wanted_is_there_once_and_only_who_succeeded_stays_besides(
     wanted: list[str], known: list[str], done: list[str]
 ) -> None:
     entries = [entry(name, result="Successful" if name in done else None) for name in dict.fromkeys(known)]
-    found = merge(map(workload, wanted), entries)
+    found = merge_entries(map(workload, wanted), entries)
     names = [each.workload.name for each in found]
     assert len(names) == len(set(names))
     assert set(names) == set(wanted) | (set(known) & set(done))
@@ -43,7 +43,7 @@ LISTED: Listing = (
 
 def chosen(**selector: object) -> list[tuple[str, str]]:
     one = ResourceSelector("apps/v1", "Deployment", **selector)  # type: ignore[arg-type] # as the test gives them
-    return [(each.namespace, each.name) for each in select([one], lambda _: LISTED)]
+    return [(each.namespace, each.name) for each in select_workloads([one], lambda _: LISTED)]
 
 
 def test_a_selector_means_what_its_parts_say() -> None:

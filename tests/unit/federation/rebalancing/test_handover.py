@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from federation.api import ResourceBinding, TargetCluster
-from federation.rebalancing.handover import Ready, Wait, judge, keep_old, kept_replicas, let_go
+from federation.rebalancing.handover import (
+    Ready,
+    Wait,
+    kept_replicas,
+    review_handover,
+    write_handover,
+    write_handover_end,
+)
 from federation.rebalancing.replicas import count_moved, is_ready, write_replicas
 from reberth.values.object_error import ObjectError
 from tests.support.federation.clusters import binding
@@ -26,7 +33,7 @@ def kept(
     held = [{"name": name, "replicas": count} for name, count in (holding or {}).items()]
     handover = {"timeoutSeconds": 600, **({"clusters": held} if held else {})}
     one = binding(4, at=had, handover=handover, **more)
-    found = keep_old(one, clusters(wanted), now=T)
+    found = write_handover(one, clusters(wanted), now=T)
     return {each["name"]: each["replicas"] for each in found["handover"]["clusters"] or ()} if found else {}
 
 
@@ -62,8 +69,8 @@ def test_nowhere_are_fewer_replicas_than_before(
 
 
 def test_who_does_not_ask_for_it_and_who_runs_once_keeps_nothing() -> None:
-    assert not keep_old(bound({"m2": 4}), clusters({"m1": 4}), now=T)
-    assert not keep_old(bound({"m2": 4}, handover={}), clusters({"m1": 4}), now=T)
+    assert not write_handover(bound({"m2": 4}), clusters({"m1": 4}), now=T)
+    assert not write_handover(bound({"m2": 4}, handover={}), clusters({"m1": 4}), now=T)
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "once"}
     assert not kept({"m2": 4}, {"m1": 4}, resource=job)
     assert not kept_replicas(bound({}, handover={"clusters": [{"name": "m2"}]}, resource=job))
@@ -87,19 +94,19 @@ def handing_over(status: Mapping[str, Any], *, until: str = at(600), **more: Any
     ],
 )
 def test_they_go_when_the_new_are_ready_or_the_time_is_over(one: ResourceBinding, wanted: object) -> None:
-    assert judge(one, now=T) == wanted
+    assert review_handover(one, now=T) == wanted
 
 
 def test_without_an_end_they_go_at_once_and_one_that_cannot_be_read_is_named() -> None:
     one = bound({"m1": 4}, handover={"clusters": [{"name": "m2", "replicas": 4}]})
-    assert judge(one, now=T) == Ready(in_time=False)
+    assert review_handover(one, now=T) == Ready(in_time=False)
     with pytest.raises(ObjectError, match=r"spec\.handover\.until"):
-        judge(handing_over({}, until="soon"), now=T)
+        review_handover(handing_over({}, until="soon"), now=T)
 
 
 def test_what_is_let_go_leaves_how_long_the_next_may_take() -> None:
     one = handing_over({})
-    assert let_go(replace(one, metadata=replace(one.metadata, resource_version="9"))) == {
+    assert write_handover_end(replace(one, metadata=replace(one.metadata, resource_version="9"))) == {
         "metadata": {"resourceVersion": "9"},
         "spec": {"handover": {"clusters": None, "until": None}},
     }

@@ -7,9 +7,9 @@ import pytest
 
 from federation.scheduling.demand import BindingDemand, Bounds, read_binding_demand
 from federation.scheduling.fleet import Fleet
-from federation.scheduling.outcome import Reason, SchedulingRefusal, judge
-from federation.scheduling.ranking import Candidate, rank
-from federation.scheduling.selection import Region, combine, score_region, select, select_regions
+from federation.scheduling.outcome import Reason, SchedulingRefusal, choose_refusal
+from federation.scheduling.ranking import Candidate, rank_candidates
+from federation.scheduling.selection import Region, combine, score_region, select_clusters, select_regions
 from tests.support.federation.clusters import (
     AGGREGATED,
     DUPLICATED,
@@ -41,34 +41,34 @@ def names(selected: Sequence[Candidate] | SchedulingRefusal) -> list[str]:
     return [each.name for each in selected]
 
 
-FOUR = rank(
+FOUR = rank_candidates(
     [candidate("m1", 20, 40), candidate("m2", 40, 60), candidate("m3", 30, 80), candidate("m4", 60, 50)]
 )
 AT_MOST_TWO = spread(cluster=(1, 2))
 
 
 def test_s_40_the_first_by_score_are_taken_where_they_have_room() -> None:
-    assert names(select(FOUR, demanding(100, DYNAMIC, AT_MOST_TWO))) == ["m4", "m2"]
+    assert names(select_clusters(FOUR, demanding(100, DYNAMIC, AT_MOST_TWO))) == ["m4", "m2"]
 
 
 def test_s_41_the_last_taken_gives_way_to_the_roomiest() -> None:
-    assert names(select(FOUR, demanding(120, DYNAMIC, AT_MOST_TWO))) == ["m4", "m3"]
-    assert names(select(FOUR, demanding(140, DYNAMIC, AT_MOST_TWO))) == ["m2", "m3"]
+    assert names(select_clusters(FOUR, demanding(120, DYNAMIC, AT_MOST_TWO))) == ["m4", "m3"]
+    assert names(select_clusters(FOUR, demanding(140, DYNAMIC, AT_MOST_TWO))) == ["m2", "m3"]
 
 
 def test_s_41_only_a_richer_one_takes_the_place() -> None:
-    ranked = rank([candidate("m1", 100, 10), candidate("m2", 90, 100), candidate("m3", 0, 50)])
-    assert names(select(ranked, demanding(140, DYNAMIC, AT_MOST_TWO))) == ["m3", "m2"]
+    ranked = rank_candidates([candidate("m1", 100, 10), candidate("m2", 90, 100), candidate("m3", 0, 50)])
+    assert names(select_clusters(ranked, demanding(140, DYNAMIC, AT_MOST_TWO))) == ["m3", "m2"]
 
 
 def test_s_41_no_choice_may_have_room_enough() -> None:
     refusal = SchedulingRefusal(Reason.SCHEDULER_ERROR, "no enough resource when selecting 2 clusters")
-    assert select(FOUR, demanding(141, AGGREGATED, AT_MOST_TWO)) == refusal
-    assert names(select(FOUR, demanding(141, DUPLICATED, AT_MOST_TWO))) == ["m4", "m2"]
+    assert select_clusters(FOUR, demanding(141, AGGREGATED, AT_MOST_TWO)) == refusal
+    assert names(select_clusters(FOUR, demanding(141, DUPLICATED, AT_MOST_TWO))) == ["m4", "m2"]
 
 
 def test_s_43_fixed_weights_know_no_bounds() -> None:
-    assert select(FOUR, demanding(9, weighted(m1=1), AT_MOST_TWO)) == FOUR
+    assert select_clusters(FOUR, demanding(9, weighted(m1=1), AT_MOST_TWO)) == FOUR
 
 
 def test_s_44_too_few_clusters() -> None:
@@ -82,7 +82,7 @@ def test_s_45_b_no_upper_bound_is_no_limit(most: int | None) -> None:
     assert len(placed(binding(1, {**DUPLICATED, **spread(cluster=(1, most))}), *rooms(1, 1, 1))) == 3
 
 
-FIVE = rank(
+FIVE = rank_candidates(
     [
         candidate("m1", 100, 100, "R1"),
         candidate("m2", 80, 100, "R1"),
@@ -98,7 +98,7 @@ def test_s_46_one_region_is_taken_that_has_clusters_enough(
     of_clusters: tuple[int, int], expected: list[str]
 ) -> None:
     demand = demanding(10, DUPLICATED, spread(region=(1, 1), cluster=of_clusters))
-    assert names(select(FIVE, demand)) == expected
+    assert names(select_clusters(FIVE, demand)) == expected
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_s_46_one_region_is_taken_that_has_clusters_enough(
     ],
 )
 def test_s_48_too_few_regions_or_too_few_clusters_in_them(bounds: dict[str, Any], message: str) -> None:
-    assert select(FIVE, demanding(1, DUPLICATED, bounds)) == SchedulingRefusal(
+    assert select_clusters(FIVE, demanding(1, DUPLICATED, bounds)) == SchedulingRefusal(
         Reason.SCHEDULER_ERROR, message
     )
 
@@ -256,4 +256,4 @@ ERROR = SchedulingRefusal(Reason.SCHEDULER_ERROR, "...")
 def test_s_55_the_first_refusal_counts_and_only_a_misfit_waits_for_a_change(
     refusals: list[SchedulingRefusal], counts: SchedulingRefusal, *, retry: bool
 ) -> None:
-    assert judge(refusals) == (counts, retry)
+    assert choose_refusal(refusals) == (counts, retry)

@@ -182,12 +182,14 @@ async def test_a_binding_is_made_with_its_clusters() -> None:
         "metadata": {"name": "web-deployment", "labels": new["metadata"]["labels"], "annotations": {}},
         "spec": new["spec"],
     }
-    placed = hub.scheduler.place(KEY, wanted)
+    placed = hub.scheduler.place_new(KEY, wanted)
     assert placed["spec"]["clusters"] == given(m1=3)
     assert "namespace" not in placed["metadata"]
-    again = hub.scheduler.place(KEY, wanted)  # the first one was not made: it is as if it had not been asked
+    again = hub.scheduler.place_new(
+        KEY, wanted
+    )  # the first one was not made: it is as if it had not been asked
     assert again["spec"]["clusters"] == given(m1=3)
-    other = hub.scheduler.place(KEY._replace(name="other"), wanted)
+    other = hub.scheduler.place_new(KEY._replace(name="other"), wanted)
     assert "clusters" not in other["spec"]
 
     made = msgspec.convert({**new, "metadata": {**new["metadata"], **placed["metadata"]}}, ResourceBinding)
@@ -205,14 +207,14 @@ async def test_a_wish_is_written_with_the_clusters_that_it_comes_to() -> None:
     hub.put(resources.CLUSTERS, member("m2", cpu="9"))
     done = {"lastScheduledTime": "2026-11-18T12:00:01Z"}
     wished = binding(clusters=given(m1=3), rescheduleTriggeredAt="2026-11-18T12:00:02Z", status=done, **NEEDS)
-    carried = hub.scheduler.carry_along(KEY, wished)
+    carried = hub.scheduler.decide_triggered(KEY, wished)
     assert {each["name"] for each in carried["spec"]["clusters"]} == {"m1", "m2"}
     suspended = binding(
         **{**msgspec.to_builtins(wished.spec), "suspension": {"scheduling": True}}, status=done
     )
-    assert hub.scheduler.carry_along(KEY, suspended) == {}
+    assert hub.scheduler.decide_triggered(KEY, suspended) == {}
     foreign = msgspec.structs.replace(wished, metadata=msgspec.structs.replace(wished.metadata, labels={}))
-    assert hub.scheduler.carry_along(KEY, foreign) == {}
+    assert hub.scheduler.decide_triggered(KEY, foreign) == {}
 
     annotations = carried["metadata"]["annotations"]
     meta = msgspec.structs.replace(wished.metadata, annotations=annotations)
