@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,10 +24,10 @@ from tests.live.support.written_memory import (
     sign,
 )
 from tests.support.builders import deployment, pdb, pod
+from tests.support.extender.calls import captured
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-CAPTURED = Path(__file__).parents[2] / "extender" / "captured"
 NODES = [f"node-{number:05d}" for number in range(12)]
 BEST = NODES[0]
 LIKES_BEST = {
@@ -132,7 +131,7 @@ def node_of(item: Object) -> str:
     ],
 )
 async def test_what_was_captured_is_answered(extender: Extending, path: str, name: str, status: int) -> None:
-    body = (CAPTURED / f"{name}.json").read_bytes()
+    body = captured(name)
     found, text = await extender.ask(path, method="POST", data=body)
     assert found == status
     if status == 200:

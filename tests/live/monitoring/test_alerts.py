@@ -9,14 +9,15 @@ import yaml
 
 from generating.alerts import ALERTS, Alert
 from tests.live.support.prometheus import promtool
+from tests.support.repository import ALERT_RULES
 
 pytestmark = pytest.mark.live
 
-RULES = Path(__file__).parents[3] / "grafana" / "alerts.yaml"
-
 
 def test_the_rules_are_good() -> None:
-    done = subprocess.run([promtool(), "check", "rules", RULES], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [promtool(), "check", "rules", ALERT_RULES], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert f"{len(ALERTS)} rules found" in done.stdout
 
@@ -76,7 +77,7 @@ def _test_of(alert: Alert, series: dict[str, str], *, firing: bool) -> Any:
     count = f'count(ALERTS{{alertname="{alert.name}", alertstate="firing"}}) > bool 0'
     samples = [{"value": 1, "labels": "{}"}] if firing else []
     return {
-        "rule_files": [str(RULES)],
+        "rule_files": [str(ALERT_RULES)],
         "evaluation_interval": "1m",
         "tests": [
             {

@@ -1,7 +1,6 @@
 """Dashboard and alerts on a real Prometheus that has scraped the product while it moved pods."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -15,10 +14,10 @@ from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from tests.live.product.test_localproduct import run
 from tests.live.support.prometheus import Prometheus, fill_in, scraping
+from tests.support.repository import ALERT_RULES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-RULES = Path(__file__).parents[3] / "grafana" / "alerts.yaml"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/reberth-system/leases/reberth-rescheduler"
 EXTENDERS, RESCHEDULER = (0, 1), 3
 QUERIES = list(list_queries(RESCHEDULER_DASHBOARD))
@@ -38,7 +37,7 @@ async def shown() -> AsyncIterator[Shown]:
             "extender": [cluster.spare_port(number) for number in EXTENDERS],
             "rescheduler": [cluster.spare_port(RESCHEDULER)],
         }
-        async with scraping(cluster, ports, rules=RULES) as prometheus:
+        async with scraping(cluster, ports, rules=ALERT_RULES) as prometheus:
             code, said = await run("localproduct", "show", "--name", cluster.folder.name)
             assert code == 0, said
             await prometheus.until("sum(up) == 3")

@@ -1,7 +1,6 @@
 """The dashboard of the federation on a real Prometheus that has scraped it while replicas came home."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -24,10 +23,10 @@ from tests.live.support.rebalancing_members import (
     settled,
     stand,
 )
+from tests.support.repository import ALERT_RULES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-RULES = Path(__file__).parents[3] / "grafana" / "alerts.yaml"
 QUERIES = list(list_queries(FEDERATION_DASHBOARD))
 
 
@@ -36,7 +35,7 @@ async def prometheus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
     """Three replicas come home while one rebalancer waits for a workload that does not exist."""
     async with rebalancing("watched", tmp_path_factory.mktemp("federation")) as place:
         ports = {"federation": [place.cluster.spare_port()]}
-        async with scraping(place.cluster, ports, rules=RULES) as made:
+        async with scraping(place.cluster, ports, rules=ALERT_RULES) as made:
             await made.until("reberth_federation_rebalance_rescheduled_total == 0")
             await propagate(place, "web", 3, clusterAffinity=PAIR, replicaScheduling=weighted(member1=1))
             await let_a_second_pass(place, binding_of("web"))

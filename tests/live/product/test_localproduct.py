@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,10 @@ from localcluster.client import Client
 from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from tests.support.builders import container, deployment
+from tests.support.repository import ROOT
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-ROOT = Path(__file__).parents[3]
 PODS = "/api/v1/namespaces/default/pods"
 
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,10 +12,10 @@ from localcluster import state_dir
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.host import processes
+from tests.support.repository import ROOT
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-ROOT = Path(__file__).parents[3]
 PARTS = ("hub", "member1", "member2")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -19,11 +18,11 @@ from rescheduler.moves.outcome import MoveReport
 from tests.live.support import moves
 from tests.live.support.memory_objects import definitions
 from tests.live.support.moves import consistent, move, workload
+from tests.support.repository import MANIFESTS
 
 pytestmark = pytest.mark.live
 
 ACCOUNT = "system:serviceaccount:reberth-system:reberth-rescheduler"
-MANIFESTS = Path(__file__).parents[3] / "manifests" / "rescheduler"
 NAMESPACE = "/api/v1/namespaces/reberth-system"
 LEASE = {"namespace": "reberth-system", **moves.BRIEF_LEASE}
 
@@ -40,7 +39,7 @@ async def installed(cluster: Cluster) -> AsyncIterator[None]:
     """The account and its rights, in their namespace."""
     async with cluster.client() as client:
         await client.create("/api/v1/namespaces", {"metadata": {"name": "reberth-system"}})
-        paths = await manifests.apply(client, MANIFESTS)
+        paths = await manifests.apply(client, MANIFESTS / "rescheduler")
         yield
         await manifests.remove(client, paths)
         await client.delete(NAMESPACE)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +17,12 @@ from reberth.client.lease import LEASES
 from reberth.cluster.resources import NODES
 from reberth.memory.notes import ANNOTATION
 from reberth.values import errors
+from tests.support.repository import MANIFESTS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
 
 ACCOUNT = "system:serviceaccount:reberth-system:reberth-rescheduler"
 SECOND = "system:serviceaccount:reberth-system:reberth-extender"
-MANIFESTS = Path(__file__).parents[3] / "manifests" / "rescheduler"
 NAMESPACES, NAME, LEASE = "/api/v1/namespaces", "noted", "reberth-rescheduler"
 BEFORE = {"owner": "ops", "reviewed": "yes"}
 RIGHT = {
@@ -59,7 +58,7 @@ async def admin(bare: Cluster) -> AsyncIterator[Client]:
     """Everything of the manifests in force, and a node; both accounts may patch nodes and their status."""
     async with bare.client() as client:
         await client.create_if_absent(NAMESPACES, {"metadata": {"name": "reberth-system"}})
-        paths = await manifests.apply(client, MANIFESTS)
+        paths = await manifests.apply(client, MANIFESTS / "rescheduler")
         roles = "/apis/rbac.authorization.k8s.io/v1"
         await client.create(f"{roles}/clusterroles", RIGHT)
         await client.create(f"{roles}/clusterrolebindings", _bind("all-of-nodes", ACCOUNT, SECOND))

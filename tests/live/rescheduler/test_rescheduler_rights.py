@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +11,10 @@ from localcluster import manifests
 from localcluster.client import Client
 from localcluster.cluster import Cluster
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+from tests.support.repository import MANIFESTS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
 
-MANIFESTS = Path(__file__).parents[3] / "manifests"
 NAMESPACES = "/api/v1/namespaces"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 LEASES = "coordination.k8s.io/leases"

@@ -12,8 +12,9 @@ import yaml
 from localcluster.client import Client, all_of
 from localcluster.nodes import node
 from tests.support.builders import Object
+from tests.support.repository import ROOT
 
-CASES = Path(__file__).parents[2] / "cases"
+CASES = ROOT / "tests" / "cases"
 LABEL = "example.com/case"
 _PATHS = {
     "Pod": "/api/v1/namespaces/{}/pods",

@@ -23,8 +23,8 @@ from localcluster.cluster import Cluster
 from localcluster.host import processes
 from localcluster.load_balancer import Forwarder
 from localproduct.processes import EXTENDER_ACCOUNT, HOST, Replica, asking_here
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests"
 
 

@@ -20,7 +20,8 @@ from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.state_dir import running
 from localproduct.member_join import FEDERATION_ACCOUNT, MANIFESTS, open_member
 from tests.support.builders import Object
-from tests.support.federation.crds import FOLDER, ROOT
+from tests.support.federation.crds import FOLDER
+from tests.support.repository import ROOT
 
 MEMBERS = ("member1", "member2")
 _ALONE = [CONTROLLERS, SCHEDULER, KWOK]

@@ -4,7 +4,6 @@ import copy
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from localcluster import manifests
@@ -17,8 +16,8 @@ from reberth.memory.ledger import Disruption, DisruptionLimits, add_debit, mark_
 from reberth.records import EvictionHistory, MoveLedger, Outcome, Phase, Record, WorkloadIdentity
 from tests.support.builders import Object
 from tests.support.memory.objects import MINUTE, NOW, REPLICA_SET, accepted, after_move, move, score
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 RESOURCES: dict[str, Resource[Any]] = {one.kind.name: one for one in (HISTORIES, LEDGERS, SCORES)}
 # Without a uid nobody owns the history: the garbage collector lets it be.
 WEB = Signature("default", REPLICA_SET, WorkloadIdentity("apps/v1", "Deployment", "web"))

@@ -30,8 +30,8 @@ from rescheduler.settings import ReschedulerSettings
 from tests.live.support.fault_client import standing_before
 from tests.live.support.memory_objects import tidy_client
 from tests.support.builders import Object, deployment, pdb
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 # The next leader waits for as long as a killed one held it; a loaded machine needs time to renew it.
 BRIEF_LEASE = {"duration": "4s", "renewDeadline": "3500ms", "retryEvery": "300ms"}
 QUICK = {

@@ -3,7 +3,6 @@
 import base64
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,8 +10,8 @@ import yaml
 from federation import api
 from reberth.records import Record
 from tests.support.builders import Object
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "manifests" / "crds" / "federation"
 CRDS: dict[str, Object] = {
     crd["spec"]["names"]["kind"]: crd

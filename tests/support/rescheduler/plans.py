@@ -20,10 +20,10 @@ from rescheduler.planning.cycle import World
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.support import builders
+from tests.support.repository import ROOT
 
 Object = dict[str, Any]
 
-ROOT = Path(__file__).parents[3]
 WITH_EXTENDER = ROOT / "manifests" / "kube-scheduler" / "plain.yaml"
 VERSION = (1, 36)
 NOW = 1_795_003_200.0  # 2026-11-18T12:00:00Z

@@ -9,8 +9,8 @@ from federation.objects import resources
 from federation.settings import FederationSettings
 from reberth.config.settings import parse
 from tests.support.builders import Object
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "manifests" / "federation"
 NAME = "reberth-federation"
 

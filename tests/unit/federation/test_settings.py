@@ -1,13 +1,13 @@
 import re
-from pathlib import Path
 
 import pytest
 
 from federation.settings import FederationSettings
 from reberth.config.settings import parse
 from reberth.values.errors import SettingsError
+from tests.support.repository import DOCS
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "federation-running.md"
+DOCUMENT = DOCS / "federation-running.md"
 
 
 def test_the_documented_settings_are_the_defaults() -> None:

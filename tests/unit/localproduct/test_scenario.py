@@ -12,8 +12,7 @@ from localproduct.rescheduler_process import write_settings
 from reberth.config.settings import load
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
-
-ROOT = Path(__file__).parents[3]
+from tests.support.repository import ROOT
 
 
 def test_two_zones_of_thirty_nodes_are_too_full_and_all_of_them_would_do() -> None:

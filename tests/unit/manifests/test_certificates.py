@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3] / "manifests"
-SCRIPTS = [ROOT / "extender" / "certificates.sh", ROOT / "federation" / "certificates.sh"]
+from tests.support.repository import MANIFESTS
+
+SCRIPTS = [MANIFESTS / "extender" / "certificates.sh", MANIFESTS / "federation" / "certificates.sh"]
 
 pytestmark = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.parent.name)
 

@@ -3,7 +3,6 @@
 import copy
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,8 +19,8 @@ from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import LEDGER_NAME, MOST_DEBITS
 from reberth.values.timestamp import TimeError, parse_time, write_micro_time, write_time
 from tests.support.builders import Object
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 RESOURCES: tuple[Resource[Any], ...] = (HISTORIES, LEDGERS, SCORES)
 CRDS = {
     crd["spec"]["names"]["plural"]: crd

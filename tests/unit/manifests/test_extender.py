@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[3] / "manifests"
+from tests.support.repository import MANIFESTS
+
 MOST_WITHOUT_US = 1450 + 100  # the default plugins, and /scores with its weight of 1
-FILES = sorted((ROOT / "kube-scheduler").glob("*.yaml"))
+FILES = sorted((MANIFESTS / "kube-scheduler").glob("*.yaml"))
 
 
 def objects(kind: str) -> list[Any]:
     found = [
-        one for file in (ROOT / "extender").glob("*.yaml") for one in yaml.safe_load_all(file.read_text())
+        one
+        for file in (MANIFESTS / "extender").glob("*.yaml")
+        for one in yaml.safe_load_all(file.read_text())
     ]
     return [one for one in found if one["kind"] == kind]
 
@@ -40,8 +43,8 @@ def test_a_configuration_is_as_the_extender_needs_it(file: Path) -> None:
 def test_the_scheduler_calls_the_service_by_its_address_and_its_certificate(name: str) -> None:
     (service,) = objects("Service")
     meta, spec = service["metadata"], service["spec"]
-    script = (ROOT / "extender" / "certificates.sh").read_text()
-    for extender in yaml.safe_load((ROOT / "kube-scheduler" / name).read_text())["extenders"]:
+    script = (MANIFESTS / "extender" / "certificates.sh").read_text()
+    for extender in yaml.safe_load((MANIFESTS / "kube-scheduler" / name).read_text())["extenders"]:
         assert extender["urlPrefix"].startswith(f"https://{spec['clusterIP']}/")
         server = extender["tlsConfig"]["serverName"]
         assert server == f"{meta['name']}.{meta['namespace']}.svc"
@@ -50,7 +53,7 @@ def test_the_scheduler_calls_the_service_by_its_address_and_its_certificate(name
 
 def test_the_two_configurations_differ_in_the_sample_alone() -> None:
     sampled, whole = (
-        yaml.safe_load((ROOT / "kube-scheduler" / name).read_text())
+        yaml.safe_load((MANIFESTS / "kube-scheduler" / name).read_text())
         for name in ("reberth.yaml", "all-nodes.yaml")
     )
     assert whole.pop("percentageOfNodesToScore") == 100

@@ -13,9 +13,9 @@ from reberth.config.settings import parse
 from reberth.forecast.state.profile import parse_scheduler
 from reberth.memory.notes import ANNOTATION
 from rescheduler.settings import ReschedulerSettings
+from tests.support.repository import MANIFESTS
 
-ROOT = Path(__file__).parents[3] / "manifests"
-FILES = sorted((ROOT / "rescheduler").glob("*.yaml"))
+FILES = sorted((MANIFESTS / "rescheduler").glob("*.yaml"))
 READING = {"get", "list", "watch"}
 
 
@@ -43,7 +43,9 @@ def test_the_settings_are_read_by_the_daemons_own_reader_and_need_every_extender
 
 def test_the_configuration_of_the_scheduler_is_that_of_the_scheduler() -> None:
     content = held("reberth-scheduler-configuration", "configuration.yaml")
-    assert yaml.safe_load(content) == yaml.safe_load((ROOT / "kube-scheduler" / "reberth.yaml").read_text())
+    assert yaml.safe_load(content) == yaml.safe_load(
+        (MANIFESTS / "kube-scheduler" / "reberth.yaml").read_text()
+    )
     assert parse_scheduler(content.encode(), version=(1, 36), source="here").extenders
 
 
@@ -65,7 +67,7 @@ def test_every_file_of_the_settings_is_mounted() -> None:
         assert file.name in keys, file
     for file in map(Path, [tls.ca, tls.certificate, tls.key, *map(str, server.paths())]):
         assert "secret" in places[str(file.parent)]
-    document = (ROOT.parent / "docs" / "rescheduler.md").read_text()
+    document = (MANIFESTS.parent / "docs" / "rescheduler.md").read_text()
     for path in (tls.ca, tls.certificate, tls.key, *map(str, server.paths())):
         assert f"--from-file={Path(path).name}=" in document or f"/{Path(path).name}" in document
 
@@ -92,7 +94,7 @@ def test_labels_ports_and_accounts_fit() -> None:
 def test_it_may_speak_to_the_extenders_where_they_listen() -> None:
     (policy,) = objects("NetworkPolicy")
     _, to_extenders = policy["spec"]["egress"]
-    (deployment,) = yaml.safe_load_all((ROOT / "extender" / "30-deployment.yaml").read_text())
+    (deployment,) = yaml.safe_load_all((MANIFESTS / "extender" / "30-deployment.yaml").read_text())
     template = deployment["spec"]["template"]
     assert to_extenders["to"][0]["podSelector"]["matchLabels"] == template["metadata"]["labels"]
     (port,) = to_extenders["ports"]
@@ -149,7 +151,7 @@ def test_the_admission_policy_is_about_our_account_and_the_note() -> None:
 
 
 def test_the_certificates_are_good_for_the_server_that_they_name(tmp_path: Path) -> None:
-    script = ROOT / "extender" / "certificates.sh"
+    script = MANIFESTS / "extender" / "certificates.sh"
     subprocess.run([script, tmp_path], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "rescheduler-tls.crt", tmp_path / "rescheduler-tls.key")
@@ -162,7 +164,7 @@ def test_the_certificates_are_good_for_the_server_that_they_name(tmp_path: Path)
 
 
 def _keys_of(name: str) -> set[str]:
-    files = [*FILES, *sorted((ROOT / "extender").glob("*.yaml"))]
+    files = [*FILES, *sorted((MANIFESTS / "extender").glob("*.yaml"))]
     every = [one for file in files for one in yaml.safe_load_all(file.read_text())]
     (found,) = (one for one in every if (one["kind"], one["metadata"]["name"]) == ("ConfigMap", name))
     return set(found["data"])

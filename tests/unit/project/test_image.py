@@ -3,11 +3,11 @@
 import re
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).parents[3]
+from tests.support.repository import ROOT
+
 PACKAGES = set(
     tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
         "packages"

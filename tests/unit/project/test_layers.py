@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests import suites
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 PACKAGES = ("reberth", "extender", "rescheduler", "federation")
 LINT = Path(sys.executable).parent / "lint-imports"
 

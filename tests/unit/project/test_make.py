@@ -5,7 +5,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-MAKEFILE = Path(__file__).parents[3] / "Makefile"
+from tests.support.repository import ROOT
+
+MAKEFILE = ROOT / "Makefile"
 
 
 def test_an_environment_behind_a_link_is_not_made_anew(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.support.repository import ROOT
+
 PACKAGES = ("reberth", "extender", "rescheduler", "federation", "kubectl_reberth")
 
 

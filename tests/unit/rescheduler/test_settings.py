@@ -1,16 +1,16 @@
 """The rescheduler's settings: defaults, a whole file, and what is refused."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from reberth.config.settings import parse
 from reberth.values.errors import SettingsError
 from rescheduler.settings import ExtenderAccess, ReschedulerSettings
+from tests.support.repository import DOCS
 
 HEADER = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerSettings\n"
-DOCUMENT = Path(__file__).parents[3] / "docs" / "moving.md"
+DOCUMENT = DOCS / "moving.md"
 
 
 def read(text: str) -> ReschedulerSettings:

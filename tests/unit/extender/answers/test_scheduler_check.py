@@ -10,8 +10,8 @@ import yaml
 
 from extender.answers.scheduler_check import find_faults
 from reberth.forecast.state.profile import parse_scheduler
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[4]
 FILES = sorted((ROOT / "manifests" / "kube-scheduler").glob("*.yaml"))
 
 

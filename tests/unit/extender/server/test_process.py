@@ -14,8 +14,8 @@ import yaml
 from extender.server.settings import ExtenderSettings
 from reberth.config.settings import parse
 from tests.support.extender.calls import question
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[4]
 HEADER = "apiVersion: reberth.dev/v1alpha1\nkind: ExtenderSettings\n"
 NOWHERE = {
     "apiVersion": "v1",

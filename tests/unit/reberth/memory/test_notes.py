@@ -1,7 +1,6 @@
 """The notes on a node: read, matched, added, bounded, removed, written."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,8 +30,9 @@ from reberth.records import WorkloadIdentity
 from reberth.values.timestamp import write_time
 from tests.support.memory.notes import added, annotation, foreign, moves, note, readable
 from tests.support.memory.objects import DEPLOYMENT, HOUR, MINUTE, NOW, REPLICA_SET, WEB
+from tests.support.repository import DOCS
 
-DOCUMENT = Path(__file__).parents[4] / "docs" / "memory.md"
+DOCUMENT = DOCS / "memory.md"
 NEXT_SET = WorkloadIdentity("apps/v1", "ReplicaSet", "web-77aa", "uid-next-rs")
 NEXT_WEB = Signature("shop", NEXT_SET, DEPLOYMENT)
 UNMIRRORED = WorkloadIdentity("apps/v1", "Deployment", "web")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reberth.runtime import logs
 from reberth.runtime.logs import ConsoleLines, JsonLines, Log, LogSettings
+from tests.support.repository import ROOT
 
 T0 = 1_700_000_000.25
 
@@ -190,6 +191,7 @@ def test_a_warning_of_python_is_a_line_too(log_file: Path) -> None:
 
 PROGRAM = """
 from reberth.runtime import logs
+from tests.support.repository import ROOT
 logs.setup(logs.LogSettings(style="json"))
 for _ in range(1000):
     logs.Log("a").info("x" * 100)
@@ -203,7 +205,7 @@ def test_a_process_outlives_a_full_disk_and_says_so_on_the_other_stream() -> Non
             [sys.executable, "-c", PROGRAM],
             stderr=full,
             stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[4],
+            cwd=ROOT,
             check=False,
             timeout=60,
         )

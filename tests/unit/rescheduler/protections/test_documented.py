@@ -1,7 +1,6 @@
 """The page that operators read names every rule, mark and setting, and none that there is not."""
 
 import re
-from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -11,8 +10,9 @@ from rescheduler.model.guardrails import BrakeSettings, LimitSettings, Protectio
 from rescheduler.protections import RULES
 from rescheduler.protections.annotations import DELETION_COST, LOCAL_VOLUMES, MARKS
 from rescheduler.protections.ownership import GANG_KEYS
+from tests.support.repository import DOCS
 
-PAGE = (Path(__file__).parents[4] / "docs" / "protections.md").read_text()
+PAGE = (DOCS / "protections.md").read_text()
 
 
 def rows(title: str) -> list[str]:

@@ -2,15 +2,14 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
 
 from reberth.runtime.metrics import REGISTRY, bounded
 from rescheduler.telemetry import metrics
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[4]
 OURS = [family for family in REGISTRY.collect() if family.name.startswith("reberth_rescheduler")]
 # Said to a person only, or of scores; none of these reaches a metric of the rescheduler.
 ELSEWHERE = {
