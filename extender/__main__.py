@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from extender.answers.scheduler_check import find_faults
-from extender.server.process import Extender
+from extender.server.process import ExtenderProcess
 from reberth.cli.inputs import add_access_arguments, read_access
 from reberth.cluster.pods.requests import read_version
 from reberth.forecast.state.profile import parse_scheduler
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    extender = Extender(Path(arguments.settings), read_access(arguments))
+    extender = ExtenderProcess(Path(arguments.settings), read_access(arguments))
     logs.setup(extender.live.current.log)
     with taken_apart():
         await extender.run()

@@ -16,7 +16,7 @@ from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfigurati
 from reberth.memory.notes import BALANCE_LIFE
 from reberth.runtime.http_server import ServerSettings
 from reberth.runtime.logs import LogSettings
-from reberth.values.duration import Duration, Span
+from reberth.values.duration import Duration, PositiveDuration
 from rescheduler.observe.forecaster import Foreseeing
 from rescheduler.planning.drift import DriftSettings
 
@@ -41,9 +41,9 @@ class ExtenderAccess(Section, frozen=True):
     service: str = "reberth-extender"
     addresses: tuple[str, ...] = ()
     tls: ClientTls | None = None
-    wait: Span = Span(2)
+    wait: PositiveDuration = PositiveDuration(2)
     """A move is dropped if they have not all seen it after so long."""
-    try_every: Span = Span(5)
+    try_every: PositiveDuration = PositiveDuration(5)
     """So often it is tried whether they can be asked at all."""
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class ReschedulerSettings(Section, frozen=True):
     probes: ServerSettings | None = None
     """A second address for /healthz, /readyz and /metrics alone: a kubelet shows no client certificate."""
     log: LogSettings = LogSettings()
-    note_life: Span = Span(BALANCE_LIFE)
+    note_life: PositiveDuration = PositiveDuration(BALANCE_LIFE)
     doubt: Duration = Duration(30)
     """So long a pod is looked at after an eviction that was not answered, before it counts as not evicted."""
 

@@ -11,8 +11,8 @@ import gc
 import sys
 
 from bench.extender.floor import Responder
-from extender.answers.memory import Memory
-from extender.answers.wire import read_question
+from extender.answers.memory import ClusterMemory
+from extender.answers.wire import read_args
 from extender.server.process import MIRRORED, VERSION
 from reberth.client.access import Access
 from reberth.client.api import Api
@@ -23,10 +23,10 @@ from reberth.memory.addon_scores import ScoreSettings
 class Dutiful(Responder):
     """One connection, whose calls are read."""
 
-    memory = Memory(ScoreSettings(), version=VERSION)
+    memory = ClusterMemory(ScoreSettings(), version=VERSION)
 
     def look_at(self, body: bytes) -> None:
-        self.memory.locate(read_question(body).nodes)
+        self.memory.locate(read_args(body).nodes)
 
 
 async def serve(port: int, kubeconfig: str) -> None:

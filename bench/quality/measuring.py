@@ -11,7 +11,7 @@ from bench.quality import descheduling, searching
 from bench.quality.descheduling import Thresholds
 from bench.quality.refereeing import begin
 from bench.quality.shapes import Object, Shape, draw_fleet
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
 from reberth.config.settings import parse
@@ -110,7 +110,7 @@ def _cut(shape: Shape, pods: int, most: int, runs: Mapping[str, Sequence[Run]]) 
 
 
 def _read(objects: Sequence[Object]) -> Snapshot:
-    reading = from_objects(objects, now=_NOW, version=_VERSION)
+    reading = load_objects(objects, now=_NOW, version=_VERSION)
     if reading.faults:
         raise reading.faults[0]
     return reading.snapshot

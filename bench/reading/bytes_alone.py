@@ -16,9 +16,9 @@ import msgspec
 
 from bench.reading.processes import peak, resident
 from reberth.client.access import Access, Connection
-from reberth.client.body import Body
+from reberth.client.body import ResponseBody
 from reberth.cluster.resources import NODES, PODS, Resource
-from reberth.protocol.request import JSON, Request
+from reberth.protocol.request import JSON, ApiRequest
 
 _LIST = {
     "watch": "1",
@@ -77,9 +77,9 @@ async def measure(kubeconfig: str, look: Callable[[], Counted]) -> dict[str, flo
 
 
 async def _count(connection: Connection, resource: Resource[Any], lines: Counted) -> int:
-    request = Request("watch", resource.name, resource.path(), _LIST)
+    request = ApiRequest("watch", resource.name, resource.path(), _LIST)
     async with await connection.send(request.method, request.target, headers=_HEADERS) as answer:
-        body, last = Body(answer), b""
+        body, last = ResponseBody(answer), b""
         while piece := await body.piece():
             lines.take(piece)
             last = (last + piece)[-_BOOKMARK:]

@@ -7,13 +7,13 @@ it is a warning and never a reason not to be ready.
 
 from collections.abc import Iterable
 
-from extender.answers.settings import AttentionSettings
+from extender.answers.settings import CallTrackerSettings
 from reberth.cluster.rows import PodRow
 
 _MOST_EXPECTED = 10_000
 
 
-class Attention:
+class CallTracker:
     """When each part was asked last, and how many pods have been placed since that it was not asked about."""
 
     def __init__(self, parts: tuple[str, ...]) -> None:
@@ -33,7 +33,7 @@ class Attention:
         if len(expected) > _MOST_EXPECTED:
             del expected[next(iter(expected))]
 
-    def place(self, pod: PodRow, settings: AttentionSettings) -> None:
+    def place(self, pod: PodRow, settings: CallTrackerSettings) -> None:
         """Count a pod that has just got its node."""
         for part, expected in self._expected.items():
             if pod.uid in expected:
@@ -41,7 +41,7 @@ class Attention:
             elif pod.template.spec.scheduler_name in settings.schedulers:
                 self.placed_since[part] += 1
 
-    def warnings(self, settings: AttentionSettings, *, parts: Iterable[str]) -> list[str]:
+    def warnings(self, settings: CallTrackerSettings, *, parts: Iterable[str]) -> list[str]:
         """Say of which of the parts that should be asked too many pods have seen nothing."""
         counts = {part: self.placed_since[part] for part in parts}
         return [

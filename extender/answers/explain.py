@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from reberth.cluster.rows import PodRow
-from reberth.memory.advice import Opinion, Verdict, explain, grade_avoiding, grade_scores
-from reberth.memory.index import Remembered
+from reberth.memory.advice import NodeAdvice, PodAdvice, explain, grade_avoiding, grade_scores
+from reberth.memory.index import MemoryIndex
 from reberth.records import ObjectMeta
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
@@ -30,12 +30,12 @@ def metadata_of(pod: PodRow) -> ObjectMeta:
     )
 
 
-def describe(pod: ObjectMeta, opinion: Opinion) -> Mapping[str, Any]:
+def describe(pod: ObjectMeta, advice: PodAdvice) -> Mapping[str, Any]:
     """Tell who the pod is, and what is said of it as a whole."""
-    who, move, choice = opinion.who, opinion.drawn_by, opinion.choice
+    who, move, choice = advice.who, advice.drawn_by, advice.choice
     return {
         "pod": f"{pod.namespace}/{pod.name}",
-        "now": write_time(opinion.now),
+        "now": write_time(advice.now),
         "known": None if isinstance(who, Refused) else msgspec.to_builtins(who),
         "unknown": who.reason if isinstance(who, Refused) else None,
         "drawnBy": msgspec.to_builtins(move),
@@ -44,14 +44,14 @@ def describe(pod: ObjectMeta, opinion: Opinion) -> Mapping[str, Any]:
     }
 
 
-def judge(remembered: Remembered, opinion: Opinion, nodes: Sequence[str]) -> Iterator[list[Verdict]]:
+def explain_nodes(index: MemoryIndex, advice: PodAdvice, nodes: Sequence[str]) -> Iterator[list[NodeAdvice]]:
     """Give the verdicts of these nodes when all of them are asked about, some at a time."""
-    rows = remembered.locate(nodes)
-    avoid = grade_avoiding(remembered, opinion, rows).tolist()
-    scores = grade_scores(remembered, opinion, rows).tolist()
+    rows = index.locate(nodes)
+    avoid = grade_avoiding(index, advice, rows).tolist()
+    scores = grade_scores(index, advice, rows).tolist()
     for start in range(0, len(nodes), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
-        verdicts = explain(remembered, opinion, nodes[some])
+        verdicts = explain(index, advice, nodes[some])
         yield [
             msgspec.structs.replace(verdict, avoid=low, scores=worth)
             for verdict, low, worth in zip(verdicts, avoid[some], scores[some], strict=True)

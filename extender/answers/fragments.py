@@ -18,7 +18,7 @@ _TAILS = np.array([b'"Score":%2d}' % grade for grade in range(MOST_GRADE + 1)])
 _Entries = npt.NDArray[np.void]
 
 
-class Located(NamedTuple):
+class LocatedNodes(NamedTuple):
     """Nodes, each once, and the rows at which they are remembered."""
 
     names: list[str]
@@ -40,7 +40,7 @@ class Fragments:
         heads = self._entries["head"]
         heads[row] = head.ljust(heads.itemsize)
 
-    def write(self, nodes: Located, grades: Grades) -> bytes:
+    def write(self, nodes: LocatedNodes, grades: Grades) -> bytes:
         """Write one entry for every node."""
         entries = self._entries.reshape(-1).take(nodes.rows * len(_TAILS) + grades)
         if nodes.are_seen:
@@ -64,7 +64,7 @@ def _make_entries(rows: int, width: int) -> _Entries:
     return entries
 
 
-def _join_some_unseen(nodes: Located, entries: _Entries) -> bytes:
+def _join_some_unseen(nodes: LocatedNodes, entries: _Entries) -> bytes:
     heads: list[bytes] = entries["head"].tolist()
     for place in np.flatnonzero(nodes.rows < 0).tolist():
         heads[place] = _head(nodes.names[place])

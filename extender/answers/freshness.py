@@ -14,7 +14,7 @@ FAULT = "fault"
 CAUSES = (COLD, STALE, DEADLINE, FAULT)
 
 
-class Standing(NamedTuple):
+class MirrorState(NamedTuple):
     """How true the mirror of one kind is."""
 
     is_complete: bool
@@ -22,8 +22,8 @@ class Standing(NamedTuple):
     age: float  # seconds since the server last spoke of it
 
 
-def find_doubt(
-    needed: Iterable[Standing], *, stale_after: float, spent: float, deadline: float
+def find_neutral_cause(
+    needed: Iterable[MirrorState], *, stale_after: float, spent: float, deadline: float
 ) -> str | None:
     """Give the cause for which the answer must be neutral, or None; `spent` is the time since the call.
 
@@ -35,7 +35,7 @@ def find_doubt(
     return next((cause for cause in CAUSES if cause in causes), None)
 
 
-def _doubt(standing: Standing, stale_after: float) -> str | None:
+def _doubt(standing: MirrorState, stale_after: float) -> str | None:
     if not standing.is_complete:
         return COLD
     return STALE if standing.trouble is not None and standing.age > stale_after else None

@@ -10,18 +10,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.answers.fragments import Fragments, Located
-from extender.answers.tallies import Tally
+from extender.answers.fragments import Fragments, LocatedNodes
+from extender.answers.tallies import ExpiryCounts
 from reberth.cluster.cache import Cache, Listing
 from reberth.cluster.kinds import HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
 from reberth.cluster.pods.identity import find_controller
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import NodeRow, PodRow
 from reberth.cluster.tables import Rows, meta_of
-from reberth.memory.addon_scores import Reading, ScoreSettings, read_score
-from reberth.memory.advice import AdviceSettings, Opinion, form_opinion
+from reberth.memory.addon_scores import ScoreSettings, ValidScore, read_score
+from reberth.memory.advice import AdviceSettings, PodAdvice, advise_pod
 from reberth.memory.draw import Replica, replica_of
-from reberth.memory.index import Remembered
+from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.records import (
     EvictionHistory,
@@ -41,7 +41,7 @@ _ANY = Kind[Any, Any]
 _REMEMBERED: tuple[_ANY, ...] = (NODE, HISTORY, SCORE)
 
 
-class Memory(Cache):
+class ClusterMemory(Cache):
     """A cache that hands on what it takes in."""
 
     def __init__(
@@ -53,12 +53,12 @@ class Memory(Cache):
         on_bound: Callable[[PodRow], None] = lambda _: None,
     ) -> None:
         super().__init__(version=version)
-        self.remembered = Remembered(settings)
+        self.index = MemoryIndex(settings)
         self.fragments = Fragments()
-        self.notes = Tally()
-        self.scores = Tally()
+        self.notes = ExpiryCounts()
+        self.scores = ExpiryCounts()
         self.owners: dict[str, ObjectMeta] = {}
-        self._located: tuple[list[str], Located] | None = None
+        self._located: tuple[list[str], LocatedNodes] | None = None
         self._replicas: dict[str, dict[str, PodRow]] = {}
         self._on_change = on_change
         self._on_bound = on_bound
@@ -94,11 +94,11 @@ class Memory(Cache):
 
     def retune(self, settings: ScoreSettings) -> None:
         """Remember everything anew, for other scores that count."""
-        self.remembered, self.fragments, self._located = Remembered(settings), Fragments(), None
+        self.index, self.fragments, self._located = MemoryIndex(settings), Fragments(), None
         for kind in _REMEMBERED:
             for row in self.of(kind).rows():
                 self._put[kind](row)
-        self.remembered.gather_names()
+        self.index.gather_names()
 
     def version_of(self, kind: _ANY, namespace: str, name: str) -> int:
         """Give the version of an object that is known; 0 for one that is not."""
@@ -106,30 +106,28 @@ class Memory(Cache):
         row = mirror.table.named(namespace, name)
         return 0 if row is None else mirror.identify(row).version
 
-    def locate(self, nodes: list[str]) -> Located:
+    def locate(self, nodes: list[str]) -> LocatedNodes:
         """Find the rows of the nodes; quickly if it is the list that was asked about last."""
         if self._located is None or self._located[0] is not nodes:
             self._located = nodes, self._locate(nodes)
         return self._located[1]
 
-    def _locate(self, nodes: list[str]) -> Located:
-        rows = self.remembered.locate(nodes)
-        if not self.remembered.are_distinct(rows):
+    def _locate(self, nodes: list[str]) -> LocatedNodes:
+        rows = self.index.locate(nodes)
+        if not self.index.are_distinct(rows):
             nodes = list(dict.fromkeys(nodes))
-            rows = self.remembered.locate(nodes)
-        return Located(nodes, rows, are_seen=bool(rows.min(initial=0) >= 0))
+            rows = self.index.locate(nodes)
+        return LocatedNodes(nodes, rows, are_seen=bool(rows.min(initial=0) >= 0))
 
-    def form_opinion(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> Opinion:
+    def advise(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> PodAdvice:
         """Gather what is known of a pod that waits for a node."""
         replicas = self._find_replicas(pod) if settings.draw else {}
-        return form_opinion(
-            self.remembered, pod, owners=self.owners, replicas=replicas, now=now, settings=settings
-        )
+        return advise_pod(self.index, pod, owners=self.owners, replicas=replicas, now=now, settings=settings)
 
     def _find_replicas(self, pod: ObjectMeta) -> dict[str, list[Replica]]:
         """Give the replicas beside the pod where there is anything to draw them to."""
         controller = find_controller(pod)
-        if controller is None or not self.remembered.moves_of(controller.uid):
+        if controller is None or not self.index.moves_of(controller.uid):
             return {}
         return {controller.uid: list(map(replica_of, self._replicas.get(controller.uid, {}).values()))}
 
@@ -142,7 +140,7 @@ class Memory(Cache):
         for row in after:
             self._replace(kind, before.by_uid(identify(row).uid), row)
         if kind is NODE:
-            self.remembered.gather_names()
+            self.index.gather_names()
         self._on_change()
 
     def _replace(self, kind: _ANY, before: Any, after: Any) -> None:  # noqa: ANN401 - a row of any kind
@@ -158,15 +156,15 @@ class Memory(Cache):
     def _put_node(self, row: NodeRow) -> None:
         meta = row.record.metadata
         name = meta.name
-        if name not in self.remembered.rows:
+        if name not in self.index.rows:
             self._located = None
-        self.remembered.put_node(row.record)
+        self.index.put_node(row.record)
         self.notes.put(name, _ends_of_notes(meta))
-        self.fragments.seat(name, self.remembered.rows[name])
+        self.fragments.seat(name, self.index.rows[name])
 
     def _drop_node(self, row: NodeRow) -> None:
         self._located = None
-        self.remembered.drop_node(row.record.metadata.name)
+        self.index.drop_node(row.record.metadata.name)
         self.notes.drop(row.record.metadata.name)
 
     def _put_pod(self, row: PodRow) -> None:
@@ -182,17 +180,17 @@ class Memory(Cache):
                 del self._replicas[controller.uid]
 
     def _put_history(self, history: EvictionHistory) -> None:
-        self.remembered.put_history(history)
+        self.index.put_history(history)
 
     def _drop_history(self, history: EvictionHistory) -> None:
-        self.remembered.drop_history(history.metadata.namespace, history.metadata.name)
+        self.index.drop_history(history.metadata.namespace, history.metadata.name)
 
     def _put_score(self, score: NodePlacementScore) -> None:
-        self.remembered.put_score(score)
+        self.index.put_score(score)
         self.scores.put(score.metadata.name, _ends_of_scores(score))
 
     def _drop_score(self, score: NodePlacementScore) -> None:
-        self.remembered.drop_score(score.metadata.name)
+        self.index.drop_score(score.metadata.name)
         self.scores.drop(score.metadata.name)
 
     def _put_owner(self, owner: Owner) -> None:
@@ -236,4 +234,4 @@ def _ends_of_notes(node: ObjectMeta) -> tuple[float, ...]:
 
 def _ends_of_scores(score: NodePlacementScore) -> tuple[float, ...]:
     read = [read_score(one, score.status.valid_until) for one in score.status.scores or ()]
-    return tuple([one.valid_until for one in read if isinstance(one, Reading)])
+    return tuple([one.valid_until for one in read if isinstance(one, ValidScore)])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
-from extender.answers.wire import PreemptQuestion
+from extender.answers.wire import ExtenderPreemptionArgs
 from reberth.cluster.rows import PodRow
 from reberth.memory.advice import STRICTLY_NOTED
 from reberth.records import PodDisruptionBudget
@@ -26,7 +26,7 @@ BUDGET_WOULD_BREAK = Refused("BudgetWouldBreak", "a PodDisruptionBudget protects
 Limit = Callable[[Sequence[PodRow]], Refused | None]
 
 
-class Sifted(msgspec.Struct, frozen=True):
+class FilteredCandidates(msgspec.Struct, frozen=True):
     """The candidates that are left, and why the others are not."""
 
     left: dict[str, msgspec.Raw]
@@ -35,14 +35,14 @@ class Sifted(msgspec.Struct, frozen=True):
     """A limit would be broken on every node, and the settings only prefer that it is not."""
 
 
-def sift(
-    question: PreemptQuestion,
+def filter_candidates(
+    question: ExtenderPreemptionArgs,
     *,
     find_pod: Callable[[str], PodRow | None],
     refusing: Collection[str],
     limits: Sequence[Limit],
     strict: bool,
-) -> Sifted:
+) -> FilteredCandidates:
     """Take off the nodes that refuse the pod, and those where a limit would be broken."""
     dropped = {node: STRICTLY_NOTED for node in question.entries if node in refusing}
     broken: dict[str, Refused] = {}
@@ -54,7 +54,7 @@ def sift(
     if not overruled:
         dropped |= broken
     left = {node: entry for node, entry in question.entries.items() if node not in dropped}
-    return Sifted(left, dropped, overruled)
+    return FilteredCandidates(left, dropped, overruled)
 
 
 def limit_by_budgets(within: Callable[[str], Iterable[PodDisruptionBudget]]) -> Limit:

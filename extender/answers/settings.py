@@ -7,7 +7,7 @@ from msgspec import Meta
 from reberth.config.settings import Section
 from reberth.memory.addon_scores import ScoreSettings
 from reberth.memory.advice import AdviceSettings
-from reberth.values.duration import Duration, Span
+from reberth.values.duration import Duration, PositiveDuration
 
 
 class PreemptSettings(Section, frozen=True):
@@ -19,7 +19,7 @@ class PreemptSettings(Section, frozen=True):
     budgets: Literal["strict", "prefer", "off"] = "prefer"
 
 
-class AttentionSettings(Section, frozen=True):
+class CallTrackerSettings(Section, frozen=True):
     """When it is worth a warning that nobody asks: after so many pods that these schedulers have placed."""
 
     pods: Annotated[int, Meta(ge=1)] = 20
@@ -32,6 +32,6 @@ class AnswerSettings(Section, frozen=True):
     advice: AdviceSettings = AdviceSettings()
     scores: ScoreSettings = ScoreSettings()
     preempt: PreemptSettings = PreemptSettings()
-    deadline: Span = Span(0.1)
+    deadline: PositiveDuration = PositiveDuration(0.1)
     stale_after: Duration = Duration(120)
-    attention: AttentionSettings = AttentionSettings()
+    attention: CallTrackerSettings = CallTrackerSettings()

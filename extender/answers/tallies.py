@@ -1,7 +1,7 @@
 """How many of the things that have their time still count."""
 
 
-class Tally:
+class ExpiryCounts:
     """The ends of what many objects hold."""
 
     def __init__(self) -> None:

@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from extender.answers.memory import Memory
-from extender.answers.preemption import limit_by_budgets, sift
+from extender.answers.memory import ClusterMemory
+from extender.answers.preemption import filter_candidates, limit_by_budgets
 from extender.answers.settings import AnswerSettings
 from extender.answers.wire import (
-    PreemptQuestion,
-    Question,
+    ExtenderArgs,
+    ExtenderPreemptionArgs,
     pass_all,
-    read_preempt_question,
-    read_question,
+    read_args,
+    read_preemption_args,
     write_filter,
     write_preempt,
 )
 from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
 from reberth.memory.addon_scores import MOST_GRADE, Grades
-from reberth.memory.advice import Opinion, grade_avoiding, grade_scores, refuse_nodes
+from reberth.memory.advice import PodAdvice, grade_avoiding, grade_scores, refuse_nodes
 from reberth.records import ObjectMeta, OpenMove
 from reberth.values.refusal import Refused
 
@@ -59,18 +59,18 @@ class Verb(NamedTuple):
     path: str
     read: Callable[[bytes], Any]
     needs: Callable[[AnswerSettings], Kinds]
-    decide: Callable[[Memory, Any, AnswerSettings, float], Answer]
-    stay_neutral: Callable[[Memory, Any], Answer]
+    decide: Callable[[ClusterMemory, Any, AnswerSettings, float], Answer]
+    stay_neutral: Callable[[ClusterMemory, Any], Answer]
     part: str
     """The extender that it belongs to, as kube-scheduler's configuration has them."""
-    foresee: Callable[[Memory, Any], object] = lambda *_: None
+    foresee: Callable[[ClusterMemory, Any], object] = lambda *_: None
     """What need not wait for the next question about the same pod."""
 
 
-def _filter(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
-    if not memory.remembered.notes.has_strict:
+def _filter(memory: ClusterMemory, asked: ExtenderArgs, settings: AnswerSettings, now: float) -> Answer:
+    if not memory.index.notes.has_strict:
         return _pass_all(memory, asked)
-    refused = refuse_nodes(_opine(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT), asked.nodes)
+    refused = refuse_nodes(_advise(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT), asked.nodes)
     if not refused:
         return _pass_all(memory, asked)
     passed = [node for node in asked.nodes if node not in refused]
@@ -78,29 +78,29 @@ def _filter(memory: Memory, asked: Question, settings: AnswerSettings, now: floa
     return Answer(write_filter(passed, reasons), len(asked.nodes), refused=len(refused))
 
 
-def _pass_all(_: Memory, asked: Question) -> Answer:
+def _pass_all(_: ClusterMemory, asked: ExtenderArgs) -> Answer:
     return Answer(pass_all(asked), len(asked.nodes))
 
 
-def _avoid(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
-    opinion = _opine(memory, asked.pod, settings, now, without=_AVOIDS_WITHOUT)
+def _avoid(memory: ClusterMemory, asked: ExtenderArgs, settings: AnswerSettings, now: float) -> Answer:
+    advice = _advise(memory, asked.pod, settings, now, without=_AVOIDS_WITHOUT)
     nodes = memory.locate(asked.nodes)
-    grades = grade_avoiding(memory.remembered, opinion, nodes.rows)
+    grades = grade_avoiding(memory.index, advice, nodes.rows)
     body, number = memory.fragments.write(nodes, grades), len(nodes.names)
-    if opinion.drawn_by and _is_drawn(opinion.drawn_by, nodes.names, grades):
+    if advice.drawn_by and _is_drawn(advice.drawn_by, nodes.names, grades):
         return Answer(body, number, drawn=1)
     return Answer(body, number, avoided=number - int(np.count_nonzero(grades)))
 
 
-def _score(memory: Memory, asked: Question, settings: AnswerSettings, now: float) -> Answer:
+def _score(memory: ClusterMemory, asked: ExtenderArgs, settings: AnswerSettings, now: float) -> Answer:
     nodes = memory.locate(asked.nodes)
-    opinion = _opine(memory, asked.pod, settings, now, without=_SCORES_WITHOUT)
-    grades = grade_scores(memory.remembered, opinion, nodes.rows)
+    advice = _advise(memory, asked.pod, settings, now, without=_SCORES_WITHOUT)
+    grades = grade_scores(memory.index, advice, nodes.rows)
     return Answer(memory.fragments.write(nodes, grades), len(nodes.names))
 
 
-def _grade_alike(grade: int) -> Callable[[Memory, Question], Answer]:
-    def answer(memory: Memory, asked: Question) -> Answer:
+def _grade_alike(grade: int) -> Callable[[ClusterMemory, ExtenderArgs], Answer]:
+    def answer(memory: ClusterMemory, asked: ExtenderArgs) -> Answer:
         nodes = memory.locate(asked.nodes)
         grades = np.full(len(nodes.names), grade, dtype=np.uint8)
         return Answer(memory.fragments.write(nodes, grades), len(nodes.names))
@@ -108,33 +108,40 @@ def _grade_alike(grade: int) -> Callable[[Memory, Question], Answer]:
     return answer
 
 
-def _preempt(memory: Memory, asked: PreemptQuestion, settings: AnswerSettings, now: float) -> Answer:
+def _preempt(
+    memory: ClusterMemory, asked: ExtenderPreemptionArgs, settings: AnswerSettings, now: float
+) -> Answer:
     budgets = settings.preempt.budgets
-    opinion = _opine(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT)
-    sifted = sift(
+    advice = _advise(memory, asked.pod, settings, now, without=_REFUSES_WITHOUT)
+    filtered = filter_candidates(
         asked,
         find_pod=memory.of(POD).by_uid,
-        refusing=refuse_nodes(opinion, asked.entries),
+        refusing=refuse_nodes(advice, asked.entries),
         limits=[] if budgets == "off" else [limit_by_budgets(memory.of(BUDGET).rows().within)],
         strict=budgets == "strict",
     )
     return Answer(
-        write_preempt(sifted.left),
+        write_preempt(filtered.left),
         len(asked.entries),
-        refused=len(sifted.dropped),
-        exhausted=None if sifted.left else next(iter(sifted.dropped.values()), None),
-        overruled=sifted.overruled,
+        refused=len(filtered.dropped),
+        exhausted=None if filtered.left else next(iter(filtered.dropped.values()), None),
+        overruled=filtered.overruled,
     )
 
 
-def _keep_all(_: Memory, asked: PreemptQuestion) -> Answer:
+def _keep_all(_: ClusterMemory, asked: ExtenderPreemptionArgs) -> Answer:
     return Answer(write_preempt(asked.entries), len(asked.entries))
 
 
-def _opine(
-    memory: Memory, pod: ObjectMeta, settings: AnswerSettings, now: float, *, without: Mapping[str, bool]
-) -> Opinion:
-    return memory.form_opinion(pod, now=now, settings=replace(settings.advice, **without))
+def _advise(
+    memory: ClusterMemory,
+    pod: ObjectMeta,
+    settings: AnswerSettings,
+    now: float,
+    *,
+    without: Mapping[str, bool],
+) -> PodAdvice:
+    return memory.advise(pod, now=now, settings=replace(settings.advice, **without))
 
 
 def _is_drawn(move: OpenMove, nodes: list[str], grades: Grades) -> bool:
@@ -170,7 +177,7 @@ _AVOID, _SCORES = PARTS
 FILTER = Verb(
     "filter",
     "/avoid/filter",
-    read_question,
+    read_args,
     _need_for_refusing,
     _filter,
     _pass_all,
@@ -180,19 +187,19 @@ FILTER = Verb(
 PRIORITIZE = Verb(
     "prioritize",
     "/avoid/prioritize",
-    read_question,
+    read_args,
     _need_for_avoiding,
     _avoid,
     _grade_alike(_NO_AVOIDANCE),
     _AVOID,
 )
 PREEMPT = Verb(
-    "preempt", "/avoid/preempt", read_preempt_question, _need_for_preempting, _preempt, _keep_all, _AVOID
+    "preempt", "/avoid/preempt", read_preemption_args, _need_for_preempting, _preempt, _keep_all, _AVOID
 )
 SCORES = Verb(
     "scores",
     "/scores/prioritize",
-    read_question,
+    read_args,
     _need_for_scoring,
     _score,
     _grade_alike(_NO_WORTH),

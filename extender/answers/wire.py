@@ -18,7 +18,7 @@ _NULL = msgspec.Raw(_NULL_TEXT)
 NOT_CAPABLE = "nodeCacheCapable: true is needed: this extender takes names of nodes, not nodes"
 
 
-class Unreadable(ValueError):
+class UnreadableCall(ValueError):
     """The request cannot be answered; the message says why."""
 
 
@@ -28,7 +28,7 @@ class AskedPod(Record, frozen=True):
     metadata: ObjectMeta
 
 
-class Question(msgspec.Struct, frozen=True):
+class ExtenderArgs(msgspec.Struct, frozen=True):
     """One pod and the nodes that are asked about, in the scheduler's order. The list must not change."""
 
     pod: ObjectMeta
@@ -37,7 +37,7 @@ class Question(msgspec.Struct, frozen=True):
     """The list as it came."""
 
 
-class PreemptQuestion(msgspec.Struct, frozen=True):
+class ExtenderPreemptionArgs(msgspec.Struct, frozen=True):
     """A pod, and on each candidate node the uids of its victims; the entries as they came."""
 
     pod: ObjectMeta
@@ -74,7 +74,7 @@ _pod = msgspec.json.Decoder(AskedPod)
 
 
 @lru_cache(maxsize=2)
-def read_question(body: bytes) -> Question:
+def read_args(body: bytes) -> ExtenderArgs:
     """Read what filter and prioritize are asked with. Raises Unreadable.
 
     Where nothing is refused filter and both prioritizes of one cycle are asked with the very same bytes.
@@ -82,26 +82,26 @@ def read_question(body: bytes) -> Question:
     asked = _read(_arguments, body)
     names = bytes(asked.node_names)
     if names == _NULL_TEXT:
-        raise Unreadable("NodeNames is missing" if _is_null(asked.nodes) else NOT_CAPABLE)
-    return Question(asked.pod.metadata, _read_names(names), names)
+        raise UnreadableCall("NodeNames is missing" if _is_null(asked.nodes) else NOT_CAPABLE)
+    return ExtenderArgs(asked.pod.metadata, _read_names(names), names)
 
 
 def _read_names(text: bytes) -> list[str]:
     try:
         return _names.decode(text)
     except ValueError as error:
-        raise Unreadable(f"NodeNames: {error}") from None
+        raise UnreadableCall(f"NodeNames: {error}") from None
 
 
-def read_preempt_question(body: bytes) -> PreemptQuestion:
+def read_preemption_args(body: bytes) -> ExtenderPreemptionArgs:
     """Read what preempt is asked with. Raises Unreadable."""
     asked = _read(_preempt_arguments, body)
     entries = asked.node_name_to_meta_victims
     if entries is None:
         missing = "NodeNameToMetaVictims is missing"
-        raise Unreadable(missing if _is_null(asked.node_name_to_victims) else NOT_CAPABLE)
+        raise UnreadableCall(missing if _is_null(asked.node_name_to_victims) else NOT_CAPABLE)
     victims = {node: _read_victims(entry) for node, entry in entries.items()}
-    return PreemptQuestion(asked.pod.metadata, victims, entries)
+    return ExtenderPreemptionArgs(asked.pod.metadata, victims, entries)
 
 
 def read_pod(body: bytes) -> ObjectMeta:
@@ -109,7 +109,7 @@ def read_pod(body: bytes) -> ObjectMeta:
     return _read(_pod, body).metadata
 
 
-def pass_all(asked: Question) -> bytes:
+def pass_all(asked: ExtenderArgs) -> bytes:
     """Write the answer of filter where all nodes pass."""
     return b'{"NodeNames":%b,"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}' % asked.text
 
@@ -130,9 +130,9 @@ def _read(decoder: "msgspec.json.Decoder[T]", body: bytes | msgspec.Raw) -> T:
     try:
         return decoder.decode(body)
     except RecursionError:
-        raise Unreadable("the JSON is nested too deeply") from None
+        raise UnreadableCall("the JSON is nested too deeply") from None
     except ValueError as error:
-        raise Unreadable(str(error) or "no JSON") from None
+        raise UnreadableCall(str(error) or "no JSON") from None
 
 
 def _read_victims(entry: msgspec.Raw) -> tuple[str, ...]:

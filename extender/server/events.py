@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from reberth.client.events import WARNING, Recorder
+from reberth.client.events import WARNING, EventRecorder
 from reberth.records import ObjectMeta, ObjectReference
 from reberth.values.errors import SettingsError
 from reberth.values.refusal import Refused
@@ -11,7 +11,7 @@ from reberth.values.refusal import Refused
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-def announce_exhaustion(recorder: Recorder, pod: ObjectMeta, refused: Refused) -> None:
+def announce_exhaustion(recorder: EventRecorder, pod: ObjectMeta, refused: Refused) -> None:
     """Say of the pod why no node is left for its preemption."""
     recorder.record(
         ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid),
@@ -22,7 +22,9 @@ def announce_exhaustion(recorder: Recorder, pod: ObjectMeta, refused: Refused) -
     )
 
 
-def announce_refusal(recorder: Recorder, refusal: SettingsError, *, namespace: Path = _NAMESPACE) -> None:
+def announce_refusal(
+    recorder: EventRecorder, refusal: SettingsError, *, namespace: Path = _NAMESPACE
+) -> None:
     """Say of the own pod that its changed settings are not taken. Who runs in no pod has the log alone."""
     try:
         own = ObjectReference("v1", "Pod", namespace.read_text().strip(), socket.gethostname())

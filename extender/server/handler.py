@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from extender.answers import freshness
-from extender.answers.call_tracker import Attention
-from extender.answers.freshness import Standing, find_doubt
-from extender.answers.memory import Memory
+from extender.answers.call_tracker import CallTracker
+from extender.answers.freshness import MirrorState, find_neutral_cause
+from extender.answers.memory import ClusterMemory
 from extender.answers.settings import AnswerSettings
 from extender.answers.verbs import VERBS, Answer, Kinds, Verb
-from extender.answers.wire import Unreadable
+from extender.answers.wire import UnreadableCall
 from extender.server import metrics
-from extender.server.request_body import BodyRefused, Limits, receive, refuse_slow
+from extender.server.request_body import BodyLimits, BodyRefused, receive, refuse_slow
 from reberth.records import ObjectMeta
-from reberth.runtime.http_fast_path import Call, Reply
+from reberth.runtime.http_fast_path import PlainCall, Reply
 from reberth.runtime.logs import Log
 from reberth.values.refusal import Refused
 
@@ -43,21 +43,21 @@ class _Answered(NamedTuple):
     seconds: float
 
 
-class Desk:
+class CallHandler:
     """Answers from the memory, as the settings say at that moment."""
 
     def __init__(
         self,
-        memory: Memory,
-        attention: Attention,
+        memory: ClusterMemory,
+        call_tracker: CallTracker,
         *,
         settings: Callable[[], AnswerSettings],
-        standings: Callable[[Kinds], list[Standing]],
+        standings: Callable[[Kinds], list[MirrorState]],
         announce: Callable[[ObjectMeta, Refused], None],
-        limits: Limits,
+        limits: BodyLimits,
     ) -> None:
         self._memory = memory
-        self._attention = attention
+        self._call_tracker = call_tracker
         self._settings = settings
         self._standings = standings
         self._announce = announce
@@ -65,7 +65,7 @@ class Desk:
         self._last_refusal = ""
         self._needed: tuple[AnswerSettings | None, dict[str, Kinds]] = None, {}
 
-    def calls(self) -> dict[str, Call]:
+    def calls(self) -> dict[str, PlainCall]:
         """Give what answers calls that are written as kube-scheduler writes them, by path."""
         return {verb.path: self._make_call(verb) for verb in VERBS}
 
@@ -73,8 +73,8 @@ class Desk:
         """Give what answers calls that are written in any other way."""
         return [web.post(verb.path, self._make_handler(verb)) for verb in VERBS]
 
-    def _make_call(self, verb: Verb) -> Call:
-        return Call(
+    def _make_call(self, verb: Verb) -> PlainCall:
+        return PlainCall(
             partial(self._reply, verb),
             lambda started: self._refuse(verb, refuse_slow(self._limits), started),
             most_bytes=self._limits.bytes,
@@ -97,7 +97,7 @@ class Desk:
         try:
             question = verb.read(body)
             answer, cause = self._answer(verb, question, started)
-        except Unreadable as unreadable:
+        except UnreadableCall as unreadable:
             self._count_call(verb, "unreadable", _since(started))
             return self._say_no(verb, HTTPStatus.BAD_REQUEST, unreadable)
         except Exception:
@@ -110,7 +110,7 @@ class Desk:
         """Count a call, and be ready for the next one about the same pod."""
         verb, question, size, answer, cause, seconds = answered
         self._count_call(verb, "neutral" if cause else "answered", seconds)
-        self._attention.expect(verb.part, question.pod.uid)
+        self._call_tracker.expect(verb.part, question.pod.uid)
         metrics.BODY_BYTES.by_labels[verb.name,].observe(size)
         _count_answer(verb, answer)
         if cause:
@@ -122,7 +122,7 @@ class Desk:
     def _answer(self, verb: Verb, question: object, started: float) -> tuple[Answer, str | None]:
         """Answer, neutrally where there is doubt; then also give the cause."""
         settings = self._settings()
-        cause = find_doubt(
+        cause = find_neutral_cause(
             self._standings(self._list_needed(verb, settings)),
             stale_after=settings.stale_after,
             spent=_since(started),
@@ -156,7 +156,7 @@ class Desk:
         return Reply(status, f"{text}\n".encode())
 
     def _count_call(self, verb: Verb, result: str, seconds: float) -> None:
-        self._attention.hear(verb.part, time.time())
+        self._call_tracker.hear(verb.part, time.time())
         metrics.REQUESTS.by_labels[verb.name, result].value += 1
         metrics.DURATION.by_labels[verb.name,].observe(seconds)
 

@@ -5,39 +5,39 @@ A label takes few values, known beforehand. Nothing is counted per node or per p
 
 from prometheus_client import Counter, Gauge
 
-from reberth.runtime.counters import Counts, Spreads
+from reberth.runtime.counters import CounterVec, HistogramVec
 from reberth.runtime.metrics import REGISTRY
 
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 _BYTES = tuple(2.0**power for power in range(10, 25, 2))
 
-REQUESTS = Counts(
+REQUESTS = CounterVec(
     "reberth_extender_requests_total",
     "Calls of kube-scheduler by what became of them.",
     ["verb", "result"],
     registry=REGISTRY,
 )
-DURATION = Spreads(
+DURATION = HistogramVec(
     "reberth_extender_request_duration_seconds",
     "Seconds from a call's head to its answer.",
     ["verb"],
     registry=REGISTRY,
     buckets=_SECONDS,
 )
-BODY_BYTES = Spreads(
+BODY_BYTES = HistogramVec(
     "reberth_extender_request_body_bytes",
     "Sizes of the calls that could be read.",
     ["verb"],
     registry=REGISTRY,
     buckets=_BYTES,
 )
-NODES = Counts(
+NODES = CounterVec(
     "reberth_extender_nodes_total",
     "Nodes in calls: asked about, avoided, drawn to, refused.",
     ["verb", "said"],
     registry=REGISTRY,
 )
-NEUTRAL = Counts(
+NEUTRAL = CounterVec(
     "reberth_extender_neutral_answers_total",
     "Answers that leave everything to the scheduler, by why: cold, stale, deadline, fault.",
     ["verb", "cause"],

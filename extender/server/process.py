@@ -14,19 +14,19 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from extender.answers.call_tracker import Attention
-from extender.answers.memory import Memory
+from extender.answers.call_tracker import CallTracker
+from extender.answers.memory import ClusterMemory
 from extender.answers.verbs import PARTS
 from extender.server import metrics
 from extender.server.events import announce_exhaustion, announce_refusal
-from extender.server.handler import Desk
+from extender.server.handler import CallHandler
 from extender.server.readiness import Readiness
-from extender.server.request_body import Limits
-from extender.server.routes import Bell, Window
+from extender.server.request_body import BodyLimits
+from extender.server.routes import ChangeSignal, Window
 from extender.server.settings import RESTARTING_FIELDS, ExtenderSettings
 from reberth.client.access import Access
 from reberth.client.api import Api
-from reberth.client.events import Recorder, recording
+from reberth.client.events import EventRecorder, recording
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster import resources
 from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
@@ -44,7 +44,7 @@ VERSION = (1, 36)
 _LARGEST_PIECE = 2**23
 
 
-class Extender:
+class ExtenderProcess:
     """Everything of one process, wired together. Raises a SettingsError if the file is bad."""
 
     def __init__(self, path: Path, access: Access) -> None:
@@ -52,14 +52,14 @@ class Extender:
         self._first = self.live.current
         self._access = access
         self._stop = asyncio.Event()
-        self._recorder: Recorder | None = None
-        self._bell = Bell()
-        self._attention = Attention(PARTS)
-        self._memory = Memory(
+        self._recorder: EventRecorder | None = None
+        self._bell = ChangeSignal()
+        self._call_tracker = CallTracker(PARTS)
+        self._memory = ClusterMemory(
             self._first.scores,
             version=VERSION,
             on_change=self._bell.ring,
-            on_bound=lambda pod: self._attention.place(pod, self._settings().attention),
+            on_bound=lambda pod: self._call_tracker.place(pod, self._settings().attention),
         )
 
     async def run(self) -> None:
@@ -91,7 +91,7 @@ class Extender:
 
     def _take(self, fresh: ExtenderSettings) -> None:
         """Take settings that have changed, as far as that can be done without a restart."""
-        if fresh.scores != self._memory.remembered.settings:
+        if fresh.scores != self._memory.index.settings:
             self._memory.retune(fresh.scores)
         late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
         if late:
@@ -101,25 +101,25 @@ class Extender:
         if self._recorder:
             announce_refusal(self._recorder, refusal)
 
-    def _servers(self, mirror: Mirror, recorder: Recorder) -> list[Server]:
+    def _servers(self, mirror: Mirror, recorder: EventRecorder) -> list[Server]:
         """The one for probes begins first and ends last: it tells of the stop until all is answered."""
         readiness = Readiness(
             mirror,
-            self._attention,
+            self._call_tracker,
             settings=self._settings,
             find_refusal=lambda: self.live.refusal,
             is_stopping=self._stop.is_set,
         )
-        limits = Limits(self._first.server.body_limit_bytes, self._first.body_within)
-        desk = Desk(
+        limits = BodyLimits(self._first.server.body_limit_bytes, self._first.body_within)
+        desk = CallHandler(
             self._memory,
-            self._attention,
+            self._call_tracker,
             settings=self._settings,
             standings=readiness.standings,
             announce=partial(announce_exhaustion, recorder),
             limits=limits,
         )
-        window = Window(self._memory, self._attention, self._bell, settings=self._settings, limits=limits)
+        window = Window(self._memory, self._call_tracker, self._bell, settings=self._settings, limits=limits)
         serve = partial(Server, checks=readiness.checks(), remarks=readiness.remarks)
         probes = [serve(self._first.probes)] if self._first.probes else []
         return [
@@ -131,10 +131,10 @@ class Extender:
         """Gauges that are read when somebody asks."""
         for part in PARTS:
             metrics.LAST_ASKED.labels(part).set_function(
-                partial(self._attention.last_asked.__getitem__, part)
+                partial(self._call_tracker.last_asked.__getitem__, part)
             )
             metrics.PLACED_UNASKED.labels(part).set_function(
-                partial(self._attention.placed_since.__getitem__, part)
+                partial(self._call_tracker.placed_since.__getitem__, part)
             )
         for gauge, tally in ((metrics.NOTES, self._memory.notes), (metrics.SCORES, self._memory.scores)):
             gauge.labels("valid").set_function(partial(_now, tally.valid))

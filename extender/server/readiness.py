@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from extender.answers.call_tracker import Attention
-from extender.answers.freshness import Standing
+from extender.answers.call_tracker import CallTracker
+from extender.answers.freshness import MirrorState
 from extender.answers.verbs import VERBS, Kinds
 from extender.server.settings import ExtenderSettings
 from reberth.client.mirror import Mirror
@@ -17,7 +17,7 @@ class Readiness:
     def __init__(
         self,
         mirror: Mirror,
-        attention: Attention,
+        call_tracker: CallTracker,
         *,
         settings: Callable[[], ExtenderSettings],
         find_refusal: Callable[[], SettingsError | None],
@@ -25,14 +25,14 @@ class Readiness:
     ) -> None:
         self._settings = settings
         self._find_refusal = find_refusal
-        self._attention = attention
+        self._call_tracker = call_tracker
         self._is_stopping = is_stopping
         self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
 
-    def standings(self, kinds: Kinds) -> list[Standing]:
+    def standings(self, kinds: Kinds) -> list[MirrorState]:
         """Give how those mirrors stand that have a trouble; one that was never listed has that."""
         watchers = [self._watchers[kind] for kind in kinds if self._watchers[kind].trouble is not None]
-        return [Standing(watcher.is_synced, watcher.trouble, watcher.age) for watcher in watchers]
+        return [MirrorState(watcher.is_synced, watcher.trouble, watcher.age) for watcher in watchers]
 
     def checks(self) -> dict[str, Check]:
         return {"process": self._tell_stop, "mirrors": self._tell_missing}
@@ -47,7 +47,7 @@ class Readiness:
         if refusal:
             yield f"# refused, the last good one stays in force: {refusal}"
         settings = self._settings()
-        for warning in self._attention.warnings(settings.attention, parts=_expected(settings)):
+        for warning in self._call_tracker.warnings(settings.attention, parts=_expected(settings)):
             yield f"# warning: {warning}"
 
     def _tell_stop(self) -> str | None:

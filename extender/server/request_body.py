@@ -16,12 +16,12 @@ class BodyRefused(Exception):
         self.result = result
 
 
-class Limits(NamedTuple):
+class BodyLimits(NamedTuple):
     bytes: int
     seconds: float
 
 
-async def receive(request: web.Request, limits: Limits) -> bytes:
+async def receive(request: web.Request, limits: BodyLimits) -> bytes:
     """Read the whole body. Raises BodyRefused; a connection that breaks raises its own error."""
     length = _announced(request, limits)
     if request.content.is_eof():  # it came together with the head
@@ -33,13 +33,13 @@ async def receive(request: web.Request, limits: Limits) -> bytes:
         raise refuse_slow(limits) from None
 
 
-def refuse_slow(limits: Limits) -> BodyRefused:
+def refuse_slow(limits: BodyLimits) -> BodyRefused:
     return BodyRefused(
         HTTPStatus.REQUEST_TIMEOUT, "slow", f"the body did not come within {limits.seconds:g} s"
     )
 
 
-def _announced(request: web.Request, limits: Limits) -> int:
+def _announced(request: web.Request, limits: BodyLimits) -> int:
     """Give the length that the head announces; kube-scheduler always does, and never compresses."""
     if "Content-Encoding" in request.headers:
         raise BodyRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unreadable", "the body must not be compressed")

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from extender.answers.call_tracker import Attention
-from extender.answers.explain import describe, judge, metadata_of
-from extender.answers.memory import Memory
+from extender.answers.call_tracker import CallTracker
+from extender.answers.explain import describe, explain_nodes, metadata_of
+from extender.answers.memory import ClusterMemory
 from extender.answers.settings import AnswerSettings
-from extender.answers.wire import Unreadable, read_pod
-from extender.server.request_body import BodyRefused, Limits, receive
+from extender.answers.wire import UnreadableCall, read_pod
+from extender.server.request_body import BodyLimits, BodyRefused, receive
 from reberth.cluster.kinds import HISTORY, NODE, POD, Kind
 from reberth.records import ObjectMeta
 from reberth.values.duration import Duration
@@ -25,7 +25,7 @@ _VERSION = re.compile("[0-9]{1,20}")
 _SEEN: dict[str, Kind[Any, Any]] = {"nodes": NODE, "evictionhistories": HISTORY}
 
 
-class Bell:
+class ChangeSignal:
     """Wakes all who wait for the next change."""
 
     def __init__(self) -> None:
@@ -44,15 +44,15 @@ class Window:
 
     def __init__(
         self,
-        memory: Memory,
-        attention: Attention,
-        bell: Bell,
+        memory: ClusterMemory,
+        call_tracker: CallTracker,
+        bell: ChangeSignal,
         *,
         settings: Callable[[], AnswerSettings],
-        limits: Limits,
+        limits: BodyLimits,
     ) -> None:
         self._memory = memory
-        self._attention = attention
+        self._call_tracker = call_tracker
         self._bell = bell
         self._settings = settings
         self._limits = limits
@@ -76,7 +76,7 @@ class Window:
         if wait is None or wait > LONGEST_WAIT:
             return _bad(f"wait must be a duration of at most {LONGEST_WAIT:g}s")
         seen = await self._see(kind, query.get("namespace", ""), query.get("name", ""), int(version), wait)
-        asked = max(self._attention.last_asked.values())
+        asked = max(self._call_tracker.last_asked.values())
         body = {"seen": seen, "lastAskedAt": write_micro_time(asked) if asked else None}
         return _json(body, status=200 if seen >= int(version) > 0 else 504)
 
@@ -102,17 +102,17 @@ class Window:
             return await self._explain(request, read_pod(await receive(request, self._limits)))
         except BodyRefused as refused:
             return web.Response(status=refused.status, text=f"{refused}\n")
-        except Unreadable as unreadable:
+        except UnreadableCall as unreadable:
             return _bad(str(unreadable))
 
     async def _explain(self, request: web.Request, pod: ObjectMeta) -> web.Response:
-        opinion = self._memory.form_opinion(pod, now=time.time(), settings=self._settings().advice)
-        nodes = request.query.getall("node", None) or sorted(self._memory.remembered.rows)
+        advice = self._memory.advise(pod, now=time.time(), settings=self._settings().advice)
+        nodes = request.query.getall("node", None) or sorted(self._memory.index.rows)
         verdicts = []
-        for some in judge(self._memory.remembered, opinion, nodes):
+        for some in explain_nodes(self._memory.index, advice, nodes):
             verdicts += some
             await asyncio.sleep(0)  # the scheduler goes first
-        return _json({**describe(pod, opinion), "nodes": verdicts})
+        return _json({**describe(pod, advice), "nodes": verdicts})
 
 
 def _bad(text: str) -> web.Response:

@@ -6,7 +6,7 @@ from reberth.client.api import ApiSettings
 from reberth.client.watcher import WatchSettings
 from reberth.runtime.http_server import ServerSettings
 from reberth.runtime.logs import LogSettings
-from reberth.values.duration import Span
+from reberth.values.duration import PositiveDuration
 
 
 class ExtenderSettings(AnswerSettings, frozen=True):
@@ -15,7 +15,7 @@ class ExtenderSettings(AnswerSettings, frozen=True):
     server: ExtenderServerSettings = ExtenderServerSettings()
     probes: ServerSettings | None = None
     """A second address for /healthz, /readyz and /metrics alone: a kubelet shows no client certificate."""
-    body_within: Span = Span(5)
+    body_within: PositiveDuration = PositiveDuration(5)
     api: ApiSettings = ApiSettings()
     watch: WatchSettings = WatchSettings()
     log: LogSettings = LogSettings()

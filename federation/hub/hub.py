@@ -11,7 +11,7 @@ from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
 from federation.objects.template import Object
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from reberth.cluster.kinds import Kind
 from reberth.cluster.resources import Resource
 from reberth.cluster.tables import meta_of
@@ -30,7 +30,7 @@ class Hub:
 
     api: ObjectApi
     cache: NotifyingCache
-    recorder: Recorder
+    recorder: EventRecorder
     clock: Callable[[], float]
     catalog: KindCatalog = field(default_factory=KindCatalog)
 

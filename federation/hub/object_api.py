@@ -13,7 +13,7 @@ from federation.objects.template import Object, ResourceTemplate, ResourceTempla
 from reberth.client.api import Api
 from reberth.client.lease import Leadership
 from reberth.cluster.resources import Resource
-from reberth.protocol.request import APPLY, Request
+from reberth.protocol.request import APPLY, ApiRequest
 from reberth.protocol.response import Reader
 from reberth.records import Record
 
@@ -44,7 +44,7 @@ class ObjectApi(Api):
 
     async def create_object(self, resource: Resource[Any], body: Object, *, namespace: str = "") -> Object:
         path = resource.path(namespace=namespace)
-        request = Request("create", resource.name, path, body=msgspec.json.encode(body))
+        request = ApiRequest("create", resource.name, path, body=msgspec.json.encode(body))
         return _read(await self._write(request))
 
     async def apply_object(
@@ -60,7 +60,7 @@ class ObjectApi(Api):
         """Server-side apply of whole objects; what others hold of it becomes ours, or is a Conflict."""
         query = {"fieldManager": manager, "force": str(is_forced).lower()}
         path = resource.path(name, namespace=namespace)
-        request = Request("patch", resource.name, path, query, msgspec.json.encode(body), APPLY)
+        request = ApiRequest("patch", resource.name, path, query, msgspec.json.encode(body), APPLY)
         return self._reader(resource).read(str(request), await self._write(request))
 
     async def remove_object(
@@ -70,16 +70,16 @@ class ObjectApi(Api):
         preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
         path = resource.path(name, namespace=namespace)
-        await self._write(Request("delete", resource.name, path, body=msgspec.json.encode(options)))
+        await self._write(ApiRequest("delete", resource.name, path, body=msgspec.json.encode(options)))
 
     async def read_path(self, path: str, *, subject: str) -> Mapping[str, Any]:
         """Read what is no object of a kind, such as the groups of the API."""
-        return _read(await self._read(Request("get", subject, path)))
+        return _read(await self._read(ApiRequest("get", subject, path)))
 
     async def probe(self, *, within: float) -> None:
         """Ask once whether the server is ready. Raises an ApiError, or a TimeoutError."""
         async with asyncio.timeout(within):
-            await self._once(Request("get", "readyz", "/readyz"))
+            await self._once(ApiRequest("get", "readyz", "/readyz"))
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
         """Objects of any kind are read whole."""
@@ -88,14 +88,14 @@ class ObjectApi(Api):
         return super()._reader(resource)
 
     @asynccontextmanager
-    async def _deadline(self, request: Request) -> AsyncIterator[None]:
+    async def _deadline(self, request: ApiRequest) -> AsyncIterator[None]:
         priority = self._priority
         if priority is None:
             raise RuntimeError("the API is used outside of its context")
         async with priority.turn(), super()._deadline(request):
             yield
 
-    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+    async def _send(self, request: ApiRequest) -> aiohttp.ClientResponse:
         if self.leadership is not None and request.verb in WRITES:
             self.leadership.check()
         return await super()._send(request)

@@ -23,7 +23,7 @@ from federation.api import (
 )
 from federation.scheduling import name_of
 from reberth.cluster.pods.identity import group_of
-from reberth.cluster.printouts import Document, list_documents
+from reberth.cluster.printouts import JsonDocument, list_documents
 from reberth.records import ObjectMeta
 from reberth.values.object_error import ObjectError
 
@@ -79,13 +79,13 @@ class HubFile:
         """Name what there is of these kinds, each with its kind."""
         return [f"{kind} {name}" for kind in kinds for name in sorted(self._objects[kind])]
 
-    def _take(self, document: Document, above: _ObjectHead) -> None:
+    def _take(self, document: JsonDocument, above: _ObjectHead) -> None:
         try:
             self._read(document, above)
         except ObjectError as fault:
             self.faults.append(fault)
 
-    def _read(self, document: Document, above: _ObjectHead) -> None:
+    def _read(self, document: JsonDocument, above: _ObjectHead) -> None:
         """Read an object, or all objects of a list: they may leave it to the list to name their kind."""
         head = _decode(document, _ObjectHead, above.kind)
         name, version = head.kind or above.kind or "", head.api_version or above.api_version or ""
@@ -100,7 +100,7 @@ class HubFile:
             self._objects[name][name_of(record)] = record
 
 
-def _decode(document: Document, record: type[T], name: str | None) -> T:
+def _decode(document: JsonDocument, record: type[T], name: str | None) -> T:
     try:
         return msgspec.json.decode(document, type=record)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -121,7 +121,7 @@ def _complete(record: Any, name: str, version: str) -> Any:  # noqa: ANN401 - on
     return replace(record, metadata=replace(meta, namespace=namespace))
 
 
-def _read_name(document: Document) -> ObjectMeta:
+def _read_name(document: JsonDocument) -> ObjectMeta:
     """Name an object of which nothing else may be sound."""
     try:
         meta = msgspec.json.decode(document)["metadata"]

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from reberth.protocol.response import Line, Reader
+from reberth.protocol.response import Reader, WatchEvent
 from reberth.records import ObjectMeta, Record
 
 Object = dict[str, Any]
@@ -69,9 +69,9 @@ class _RawLine(Record, frozen=True):
 class _Lines:
     _decoder = msgspec.json.Decoder(_RawLine)
 
-    def decode(self, line: bytes) -> Line[ResourceTemplate]:
+    def decode(self, line: bytes) -> WatchEvent[ResourceTemplate]:
         raw = self._decoder.decode(line)
-        return Line(raw.type, read_template(raw.object))
+        return WatchEvent(raw.type, read_template(raw.object))
 
 
 def read_parts(template: ResourceTemplate) -> Object:

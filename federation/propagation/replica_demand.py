@@ -7,7 +7,7 @@ import msgspec
 from federation.api import NodeClaim, ReplicaRequirements
 from federation.objects.names import Key
 from federation.objects.template import ResourceTemplate
-from reberth.cluster.pods.requests import incoming_demand, write_amount
+from reberth.cluster.pods.requests import count_incoming_requests, write_amount
 from reberth.records import PodSpec, Quantities
 from reberth.values.object_error import ObjectError
 from reberth.values.quantity import QuantityError
@@ -62,7 +62,7 @@ def _read_requirements(key: Key, template: ResourceTemplate, pod: Any) -> Replic
 
 
 def _write(spec: PodSpec) -> Quantities:
-    amounts = incoming_demand(spec).amounts
+    amounts = count_incoming_requests(spec).amounts
     return {name: write_amount(name, amount) for name, amount in sorted(amounts.items()) if amount}
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from reberth.client.access import Access
-from reberth.cluster.object_files import Reading, from_objects
+from reberth.cluster.object_files import LoadedObjects, load_objects
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.printouts import TextError
 from reberth.config import settings
@@ -63,13 +63,13 @@ def read_scheduler(path: str | None, version: Version) -> KubeScheduler:
 
 def read_objects(
     path: str, *, now: float, version: Version, annotations: frozenset[str] = frozenset()
-) -> Reading:
+) -> LoadedObjects:
     """Read what kubectl prints; of pods these annotations are kept, too.
 
     Refuses objects of which none can be used: an answer would be about nothing.
     """
     try:
-        reading = from_objects(read_bytes(path), now=now, version=version, annotations=annotations)
+        reading = load_objects(read_bytes(path), now=now, version=version, annotations=annotations)
     except TextError as error:
         raise UsageError(f"{path}: {error}") from None
     if reading.is_useless:

@@ -15,7 +15,7 @@ from reberth.cli.inputs import (
     read_settings,
     version_argument,
 )
-from reberth.cluster.object_files import Reading
+from reberth.cluster.object_files import LoadedObjects
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import PodRow
 from reberth.forecast.extender import (
@@ -84,7 +84,7 @@ def answer(arguments: argparse.Namespace) -> str:
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
 
 
-def _warn(reading: Reading, scheduler: KubeScheduler, version: Version) -> None:
+def _warn(reading: LoadedObjects, scheduler: KubeScheduler, version: Version) -> None:
     """Say what the answer does without."""
     if version not in _PROVEN:
         proven = " and ".join(map(_write_version, _PROVEN))

@@ -19,13 +19,13 @@ import msgspec
 from aiohttp.http_exceptions import HttpProcessingError
 
 from reberth.client.access import Access, Connection
-from reberth.client.body import Body
-from reberth.client.rate_limit import Throttle
+from reberth.client.body import ResponseBody
+from reberth.client.rate_limit import RateLimiter
 from reberth.cluster.resources import PODS, Resource
 from reberth.config.settings import AtLeastOne, Positive, Section
 from reberth.protocol import response
-from reberth.protocol.request import APPLY, JSON, MERGE, Request
-from reberth.protocol.response import BadObject, Line, Page, Reader
+from reberth.protocol.request import APPLY, JSON, MERGE, ApiRequest
+from reberth.protocol.response import BadObject, Page, Reader, WatchEvent
 from reberth.records import Record
 from reberth.runtime import metrics
 from reberth.values import errors
@@ -64,13 +64,13 @@ class Api:
         self.settings = settings
         self._connection = Connection(access)
         self._readers: dict[type[Record], Reader[Any]] = {}
-        self._throttle: Throttle | None = None
+        self._throttle: RateLimiter | None = None
         self._check: Callable[[], None] = _allow
 
     async def __aenter__(self) -> Self:
         clock = asyncio.get_running_loop().time
         settings = self.settings
-        self._throttle = Throttle(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
+        self._throttle = RateLimiter(rate=settings.requests_per_second, burst=settings.burst, clock=clock)
         await self._connection.__aenter__()
         return self
 
@@ -94,7 +94,7 @@ class Api:
         return guarded
 
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
-        request = Request("get", resource.name, resource.path(name, namespace=namespace))
+        request = ApiRequest("get", resource.name, resource.path(name, namespace=namespace))
         return self._reader(resource).read(str(request), await self._read(request))
 
     async def list_pages(
@@ -103,7 +103,7 @@ class Api:
         """A consistent list, page by page; `Gone` where it took so long that the rest is lost."""
         query = {**selection, "limit": str(self.settings.page_size)}
         while True:
-            request = Request("list", resource.name, resource.path(namespace=namespace), query)
+            request = ApiRequest("list", resource.name, resource.path(namespace=namespace), query)
             page = self._reader(resource).read_page(str(request), await self._read(request))
             yield page
             if not page.continues:
@@ -119,7 +119,7 @@ class Api:
         seconds: float,
         namespace: str = "",
         **selection: str,
-    ) -> AsyncIterator[AsyncIterator[Line[T] | BadObject]]:
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[T] | BadObject]]:
         """The events after a version; with `since` None all objects first, then what happens to them.
 
         The server ends it after so many seconds. Leaving the context closes the connection.
@@ -134,7 +134,7 @@ class Api:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         else:
             query["resourceVersion"] = since
-        request = Request("watch", resource.name, resource.path(namespace=namespace), query)
+        request = ApiRequest("watch", resource.name, resource.path(namespace=namespace), query)
         async with self._deadline(request):
             answer = await self._open(request)
         async with answer:
@@ -142,7 +142,7 @@ class Api:
 
     async def create(self, resource: Resource[T], body: T, *, namespace: str = "") -> T:
         path = resource.path(namespace=namespace)
-        request = Request("create", resource.name, path, body=resource.encode(body))
+        request = ApiRequest("create", resource.name, path, body=resource.encode(body))
         return self._reader(resource).read(str(request), await self._write(request))
 
     async def merge(
@@ -156,7 +156,7 @@ class Api:
     ) -> T:
         """Merge patch; `metadata.resourceVersion` in it makes it a precondition."""
         path = resource.path(name, namespace=namespace, subresource=subresource)
-        request = Request("patch", resource.name, path, body=msgspec.json.encode(patch), content=MERGE)
+        request = ApiRequest("patch", resource.name, path, body=msgspec.json.encode(patch), content=MERGE)
         return self._reader(resource).read(str(request), await self._write(request))
 
     async def apply(
@@ -164,7 +164,7 @@ class Api:
     ) -> T:
         """Server-side apply of our fields; a field of somebody else is a `Conflict`."""
         path, query = resource.path(name, namespace=namespace), {"fieldManager": manager}
-        request = Request("patch", resource.name, path, query, resource.encode(body), APPLY)
+        request = ApiRequest("patch", resource.name, path, query, resource.encode(body), APPLY)
         return self._reader(resource).read(str(request), await self._write(request))
 
     async def replace(
@@ -172,14 +172,14 @@ class Api:
     ) -> T:
         """PUT of the whole object, or of its status; its resourceVersion is the precondition."""
         path = resource.path(name, namespace=namespace, subresource=subresource)
-        request = Request("update", resource.name, path, body=resource.encode(body))
+        request = ApiRequest("update", resource.name, path, body=resource.encode(body))
         return self._reader(resource).read(str(request), await self._write(request))
 
     async def delete(self, resource: Resource[T], name: str, *, uid: str, namespace: str = "") -> None:
         """Delete the object of this uid and no other of its name."""
         options = msgspec.json.encode({"preconditions": {"uid": uid}})
         await self._write(
-            Request("delete", resource.name, resource.path(name, namespace=namespace), body=options)
+            ApiRequest("delete", resource.name, resource.path(name, namespace=namespace), body=options)
         )
 
     async def evict(
@@ -203,14 +203,14 @@ class Api:
             "deleteOptions": options,
         }
         path = PODS.path(name, namespace=namespace, subresource="eviction")
-        await self._write(Request("evict", PODS.name, path, body=msgspec.json.encode(eviction)))
+        await self._write(ApiRequest("evict", PODS.name, path, body=msgspec.json.encode(eviction)))
 
     async def version(self) -> str:
         """The server's own, such as `1.36`."""
-        said = msgspec.json.decode(await self._read(Request("get", "version", "/version")))
+        said = msgspec.json.decode(await self._read(ApiRequest("get", "version", "/version")))
         return f"{said['major']}.{said['minor'].rstrip('+')}"
 
-    async def _read(self, request: Request) -> bytes:
+    async def _read(self, request: ApiRequest) -> bytes:
         """Send until there is an answer, tries are used up, or the deadline passes."""
         async with self._deadline(request):
             for attempt in range(1, self.settings.tries):
@@ -220,7 +220,7 @@ class Api:
                     await self._pause(request, attempt, error)
             return await self._once(request)
 
-    async def _write(self, request: Request) -> bytes:
+    async def _write(self, request: ApiRequest) -> bytes:
         """Send again only what the server has not looked at."""
         async with self._deadline(request):
             for attempt in range(1, self.settings.tries):
@@ -232,26 +232,26 @@ class Api:
                     await self._pause(request, attempt, error)
             return await self._once(request)
 
-    async def _pause(self, request: Request, attempt: int, error: ApiError) -> None:
+    async def _pause(self, request: ApiRequest, attempt: int, error: ApiError) -> None:
         metrics.API_RETRIES.labels(request.verb, request.subject).inc()
         pause = jittered_backoff(attempt, first=_FIRST_PAUSE, at_least=error.retry_after or 0.0)
         await asyncio.sleep(pause)
 
     @asynccontextmanager
-    async def _deadline(self, request: Request) -> AsyncIterator[None]:
+    async def _deadline(self, request: ApiRequest) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self.settings.deadline):
                 yield
         except TimeoutError as error:
             raise errors.Unanswered(str(request), f"no answer within {self.settings.deadline:g} s") from error
 
-    async def _once(self, request: Request) -> bytes:
+    async def _once(self, request: ApiRequest) -> bytes:
         answer = await self._open(request)
         with _breaking_off(request):
             async with answer:
-                return await Body(answer).whole()
+                return await ResponseBody(answer).whole()
 
-    async def _open(self, request: Request) -> aiohttp.ClientResponse:
+    async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
         """A successful answer, of which the body is still to be read. Credentials are renewed once."""
         seen = self._connection.renewals
         try:
@@ -260,7 +260,7 @@ class Api:
             await self._connection.renew(seen)
         return await self._send(request)
 
-    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+    async def _send(self, request: ApiRequest) -> aiohttp.ClientResponse:
         if self._throttle is None:
             raise RuntimeError("the API is used outside of its context")
         await self._throttle.take()
@@ -286,10 +286,10 @@ class Api:
         return answer
 
     async def _lines(
-        self, request: Request, reader: Reader[T], answer: aiohttp.ClientResponse
-    ) -> AsyncIterator[Line[T] | BadObject]:
+        self, request: ApiRequest, reader: Reader[T], answer: aiohttp.ClientResponse
+    ) -> AsyncIterator[WatchEvent[T] | BadObject]:
         with _breaking_off(request):
-            body, rest, named = Body(answer), b"", str(request)
+            body, rest, named = ResponseBody(answer), b"", str(request)
             while piece := await body.piece():  # a call for each line costs more than to read it
                 text, start = rest + piece, 0
                 while end := text.find(b"\n", start) + 1:  # it leaps to the end, `split` walks
@@ -312,7 +312,7 @@ def _allow() -> None:
     """Who is not guarded may write."""
 
 
-async def _failure(request: Request, answer: aiohttp.ClientResponse) -> ApiError:
+async def _failure(request: ApiRequest, answer: aiohttp.ClientResponse) -> ApiError:
     with _breaking_off(request):
         async with answer:
             body = await answer.read()
@@ -320,7 +320,7 @@ async def _failure(request: Request, answer: aiohttp.ClientResponse) -> ApiError
 
 
 @contextmanager
-def _breaking_off(request: Request) -> Iterator[None]:
+def _breaking_off(request: ApiRequest) -> Iterator[None]:
     """The faults of a connection in our words: never sent, or sent and not answered."""
     try:
         yield

@@ -18,7 +18,7 @@ _MOMENT = 0.005
 _SOON = 2 * _MOMENT  # what was held back for a moment is followed soon
 
 
-class Body:
+class ResponseBody:
     """The body of an answer. At its end the connection is as it was: the next answer may be a small one."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:

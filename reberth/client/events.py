@@ -79,7 +79,7 @@ class _Series:
         self.last = now
 
 
-class Recorder:
+class EventRecorder:
     """Takes what is to be told. One task writes it."""
 
     def __init__(self, api: Api, *, reporter: str, instance: str, clock: Callable[[], float]) -> None:
@@ -195,9 +195,9 @@ async def recording(
     instance: str,
     clock: Callable[[], float] = time.time,
     closing_time: float = _CLOSING_TIME,
-) -> AsyncIterator[Recorder]:
+) -> AsyncIterator[EventRecorder]:
     """Record while the context lasts; at its end what waits is written, as far as that goes quickly."""
-    recorder = Recorder(api, reporter=reporter, instance=instance, clock=clock)
+    recorder = EventRecorder(api, reporter=reporter, instance=instance, clock=clock)
     writing = asyncio.create_task(recorder.write_for_ever())
     try:
         yield recorder

@@ -7,7 +7,7 @@ from reberth.runtime import metrics
 from reberth.values.token_bucket import TokenBucket
 
 
-class Throttle:
+class RateLimiter:
     """So many requests a second on average, so many at once. Waiters are served in their order."""
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float]) -> None:

@@ -21,7 +21,7 @@ from reberth.cluster.resources import Resource
 from reberth.cluster.tables import meta_of
 from reberth.config.settings import NotNegative, Positive, Section
 from reberth.protocol import response
-from reberth.protocol.response import BadObject, Line
+from reberth.protocol.response import BadObject, WatchEvent
 from reberth.records import Record
 from reberth.runtime import metrics
 from reberth.runtime.logs import Log
@@ -216,7 +216,9 @@ class Watcher(Generic[T]):
             self._heard_at = now
             self._patience.reschedule(now + self._settings.silence + _TIMER_STEP)
 
-    def _take(self, line: Line[T] | BadObject, listing: Listing[T, Any] | None) -> Listing[T, Any] | None:
+    def _take(
+        self, line: WatchEvent[T] | BadObject, listing: Listing[T, Any] | None
+    ) -> Listing[T, Any] | None:
         """Take an event into the listing while there is one, else into the cache."""
         if isinstance(line, BadObject):
             self._name(line)

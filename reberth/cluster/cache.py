@@ -20,7 +20,7 @@ from typing import Any, Generic
 from reberth.cluster.kinds import NODE, POD, Kept, Kind, Wire
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim
-from reberth.cluster.tables import Identity, Rows, Table, identify, meta_of
+from reberth.cluster.tables import ObjectIdentity, Rows, Table, identify, meta_of
 from reberth.cluster.templates import Templates
 from reberth.records import ObjectMeta, Record
 from reberth.values.object_error import ObjectError
@@ -36,7 +36,9 @@ Contents = Mapping[Kind[Any, Any], Rows[Any]]
 class _Mirror(Generic[Wire, Kept]):
     """All objects of one kind, and the newest version that is known of it."""
 
-    def __init__(self, kind: str, keep: Callable[[Wire], Kept], identify: Callable[[Kept], Identity]) -> None:
+    def __init__(
+        self, kind: str, keep: Callable[[Wire], Kept], identify: Callable[[Kept], ObjectIdentity]
+    ) -> None:
         self.kind = kind
         self.keep = keep
         self.identify = identify
@@ -159,17 +161,17 @@ class Cache:
         return self._mirrors[kind]
 
 
-def _identify_pod(row: PodRow) -> Identity:
-    return Identity(row.namespace, row.name, row.uid, row.version)
+def _identify_pod(row: PodRow) -> ObjectIdentity:
+    return ObjectIdentity(row.namespace, row.name, row.uid, row.version)
 
 
-def _identify_node(row: NodeRow) -> Identity:
+def _identify_node(row: NodeRow) -> ObjectIdentity:
     return identify(row.record)
 
 
-def _read_identity(kind: str, subject: Record) -> Identity:
+def _read_identity(kind: str, subject: Record) -> ObjectIdentity:
     meta = meta_of(subject)
-    return Identity(meta.namespace, meta.name, meta.uid, _read_version(kind, meta))
+    return ObjectIdentity(meta.namespace, meta.name, meta.uid, _read_version(kind, meta))
 
 
 def _read_version(kind: str, meta: ObjectMeta) -> int:

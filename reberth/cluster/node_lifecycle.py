@@ -39,24 +39,24 @@ _KARPENTER_LABEL = "karpenter.sh/nodepool"
 _INITIALIZED_LABEL = "karpenter.sh/initialized"
 
 
-class Leaving(msgspec.Struct, frozen=True):
+class LeavingNode(msgspec.Struct, frozen=True):
     """Somebody takes the node away, or it does not work."""
 
     sign: str
 
 
-class Young(msgspec.Struct, frozen=True):
+class YoungNode(msgspec.Struct, frozen=True):
     """The node is not finished."""
 
     sign: str
 
 
-def judge_node(node: Node) -> Leaving | Young | None:
+def judge_node(node: Node) -> LeavingNode | YoungNode | None:
     """Tell what keeps the node from being a destination, by the first sign that shows it."""
     for sign in _signs_of_leaving(node):
-        return Leaving(sign)
+        return LeavingNode(sign)
     for sign in _signs_of_youth(node):
-        return Young(sign)
+        return YoungNode(sign)
     return None
 
 

@@ -17,7 +17,7 @@ from reberth.cluster.cache import ADDED, Cache, Listing
 from reberth.cluster.kinds import Kind
 from reberth.cluster.pods.identity import group_of
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.printouts import Document, list_documents
+from reberth.cluster.printouts import JsonDocument, list_documents
 from reberth.cluster.resources import Resource
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.cluster.tables import meta_of
@@ -32,7 +32,7 @@ _LIST = "List"
 _ONLY_VERSION = "1"
 
 
-class Reading(NamedTuple):
+class LoadedObjects(NamedTuple):
     """What was read, and what could not be used."""
 
     snapshot: Snapshot
@@ -41,13 +41,13 @@ class Reading(NamedTuple):
     """There was no object and no list in it, at least none that is sound."""
 
 
-def from_objects(
+def load_objects(
     objects: bytes | Mapping[str, Any] | Iterable[Any],
     *,
     now: float,
     version: Version,
     annotations: frozenset[str] = frozenset(),
-) -> Reading:
+) -> LoadedObjects:
     """Read a text, or what was decoded from one; of pods these annotations are kept, too.
 
     Raises TextError for what is neither JSON nor YAML.
@@ -55,7 +55,7 @@ def from_objects(
     reader = _Reader(Cache(version=version, annotations=annotations))
     for document in list_documents(objects):
         reader.read(document, _Head())
-    return Reading(take(reader.finish(), now=now), tuple(reader.faults), reader.is_useless)
+    return LoadedObjects(take(reader.finish(), now=now), tuple(reader.faults), reader.is_useless)
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -76,7 +76,7 @@ class _Reader:
         self._holders: dict[tuple[str, str], tuple[str, str]] = {}
         self.is_useless = True
 
-    def read(self, document: Document, above: _Head) -> None:
+    def read(self, document: JsonDocument, above: _Head) -> None:
         """Read an object, or all objects of a list: they may leave it to the list to name their kind."""
         try:
             self._read(document, above)
@@ -88,7 +88,7 @@ class _Reader:
             listing.finish(_ONLY_VERSION)
         return self._cache
 
-    def _read(self, document: Document, above: _Head) -> None:
+    def _read(self, document: JsonDocument, above: _Head) -> None:
         head = _decode(document, _Head, above.kind)
         kind, api_version = head.kind or above.kind or "", head.api_version or above.api_version or ""
         resource = _RESOURCES.get((group_of(api_version), kind))
@@ -101,7 +101,7 @@ class _Reader:
             self._add(resource, document)
         self.is_useless = False
 
-    def _add(self, resource: Resource[Any], document: Document) -> None:
+    def _add(self, resource: Resource[Any], document: JsonDocument) -> None:
         kind = resource.kind
         record = _complete(_decode(document, kind.record, kind.name), resource)
         meta = meta_of(record)
@@ -115,7 +115,7 @@ class _Reader:
         self._listings[kind].apply(ADDED, record)
 
 
-def _decode(document: Document, kind: type[T], name: str | None, *, within: str = "") -> T:
+def _decode(document: JsonDocument, kind: type[T], name: str | None, *, within: str = "") -> T:
     try:
         return msgspec.json.decode(document, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -135,7 +135,7 @@ def _complete(record: Object, resource: Resource[Object]) -> Object:
     return replace(record, metadata=replace(meta, namespace=namespace, uid=uid, resource_version=version))
 
 
-def _read_name(document: Document) -> ObjectMeta:
+def _read_name(document: JsonDocument) -> ObjectMeta:
     """Name an object of which nothing else may be sound."""
     try:
         meta = msgspec.json.decode(document)["metadata"]

@@ -18,14 +18,14 @@ _SPACE = re.compile(r"\s*")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-Document = bytes | Raw
+JsonDocument = bytes | Raw
 
 
 class TextError(ValueError):
     """The text as a whole cannot be read."""
 
 
-def list_documents(objects: bytes | Mapping[str, Any] | Iterable[Any]) -> Iterator[Document]:
+def list_documents(objects: bytes | Mapping[str, Any] | Iterable[Any]) -> Iterator[JsonDocument]:
     """Give each document as JSON: of texts, or of values that somebody has decoded from one."""
     try:
         for each in [objects] if isinstance(objects, bytes | Mapping) else objects:
@@ -34,14 +34,14 @@ def list_documents(objects: bytes | Mapping[str, Any] | Iterable[Any]) -> Iterat
         raise TextError("is nested too deeply") from error
 
 
-def _read_text(text: bytes) -> Iterator[Document]:
+def _read_text(text: bytes) -> Iterator[JsonDocument]:
     try:
         yield from _read_json(text) if text.lstrip().startswith((b"{", b"[")) else _read_yaml(text)
     except (ValueError, yaml.YAMLError) as error:
         raise TextError(" ".join(str(error).split())) from error
 
 
-def _read_json(text: bytes) -> Iterator[Document]:
+def _read_json(text: bytes) -> Iterator[JsonDocument]:
     """One value, which is the rule, goes on as it is; of an array each element."""
     try:
         whole = msgspec.json.decode(text, type=Raw)

@@ -10,9 +10,16 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from reberth.cluster.node_lifecycle import Leaving, Young, judge_node
-from reberth.cluster.pods.health import Ailment, find_ailment
-from reberth.cluster.pods.interning import Own, join_pairs, join_spec, keep_known, keep_one, split
+from reberth.cluster.node_lifecycle import LeavingNode, YoungNode, judge_node
+from reberth.cluster.pods.health import PodProblems, find_problems
+from reberth.cluster.pods.interning import (
+    PodOwnFields,
+    join_pairs,
+    join_spec,
+    keep_known,
+    keep_one,
+    split_pod,
+)
 from reberth.cluster.pods.requests import Amounts, node_amounts
 from reberth.cluster.tables import meta_of
 from reberth.cluster.templates import PriorityError, Template, Templates, pack, part_amounts
@@ -36,7 +43,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     """One pod. Times are seconds since the epoch."""
 
     template: Template
-    own: Own
+    own: PodOwnFields
     namespace: str
     name: str
     uid: str
@@ -49,7 +56,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     deleted: float | None  # the end of the grace period, not its start
     grace: int | None
     ready_changed: float | None
-    ailment: Ailment | None
+    ailment: PodProblems | None
 
     @property
     def phase(self) -> str:
@@ -89,7 +96,7 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     main: bytes  # what the node offers of RESOURCES, packed
     extended: Amounts  # and of other resources
     images: bytes  # which objects the images of the record are, packed: nodes share them
-    standing: Leaving | Young | None  # what keeps it from being a destination
+    standing: LeavingNode | YoungNode | None  # what keeps it from being a destination
 
 
 def make_pod_row(pod: Pod, templates: Templates) -> PodRow:
@@ -122,7 +129,7 @@ def trim(record: Plain) -> Plain:
 
 
 def _make_pod_row(pod: Pod, templates: Templates) -> PodRow:
-    common, own = split(pod, annotations=templates.annotations)
+    common, own = split_pod(pod, annotations=templates.annotations)
     meta, status, node = pod.metadata, pod.status, pod.spec.node_name
     conditions = {condition.type: condition for condition in status.conditions or ()}
     ready = conditions.get("Ready")
@@ -141,7 +148,7 @@ def _make_pod_row(pod: Pod, templates: Templates) -> PodRow:
         deleted=_read_time(meta.deletion_timestamp),
         grace=meta.deletion_grace_period_seconds,
         ready_changed=_read_time(ready.last_transition_time) if ready else None,
-        ailment=find_ailment(status, conditions),
+        ailment=find_problems(status, conditions),
     )
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 Read = TypeVar("Read")
 
 
-class Identity(NamedTuple):
+class ObjectIdentity(NamedTuple):
     """Who an object is, and which version of it this is."""
 
     namespace: str
@@ -32,12 +32,12 @@ def meta_of(record: Record) -> ObjectMeta:
     return meta
 
 
-def identify(record: Record) -> Identity:
+def identify(record: Record) -> ObjectIdentity:
     meta = meta_of(record)
-    return Identity(meta.namespace, meta.name, meta.uid, int(meta.resource_version))
+    return ObjectIdentity(meta.namespace, meta.name, meta.uid, int(meta.resource_version))
 
 
-class Part(Generic[T]):
+class NamespaceRows(Generic[T]):
     """The objects of one namespace by name. They stay as they are."""
 
     def __init__(self, namespace: str, rows: tuple[T, ...]) -> None:
@@ -62,7 +62,7 @@ class Rows(Generic[T]):
     A part is indexed when somebody first asks for one of its objects, and keeps its index.
     """
 
-    def __init__(self, parts: Iterable[Part[T]], identify: Callable[[T], Identity]) -> None:
+    def __init__(self, parts: Iterable[NamespaceRows[T]], identify: Callable[[T], ObjectIdentity]) -> None:
         self.parts = tuple(parts)
         self.all = tuple(chain.from_iterable(map(attrgetter("rows"), self.parts)))
         self._identify = identify
@@ -73,7 +73,7 @@ class Rows(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self.all)
 
-    def part(self, namespace: str) -> Part[T]:
+    def part(self, namespace: str) -> NamespaceRows[T]:
         """Give the objects of a namespace; those that have none are in ""."""
         return self._parts.get(namespace, _EMPTY)
 
@@ -93,7 +93,7 @@ class Rows(Generic[T]):
         return self._by_uid.get(uid) if found is None else found
 
     @cached_property
-    def _parts(self) -> dict[str, Part[T]]:
+    def _parts(self) -> dict[str, NamespaceRows[T]]:
         return {part.namespace: part for part in self.parts}
 
     @cached_property
@@ -104,17 +104,17 @@ class Rows(Generic[T]):
         return {getattr(self._identify(row), key): row for row in rows}
 
 
-_EMPTY: Part[Any] = Part("", ())
+_EMPTY: NamespaceRows[Any] = NamespaceRows("", ())
 
 
 class Table(Generic[T]):
     """Objects that come and go. A name has one object: a newer one takes the place of the older."""
 
-    def __init__(self, identify: Callable[[T], Identity]) -> None:
+    def __init__(self, identify: Callable[[T], ObjectIdentity]) -> None:
         self._identify = identify
         self._by_uid: dict[str, T] = {}
         self._by_namespace: dict[str, dict[str, T]] = {}
-        self._parts: dict[str, Part[T]] = {}
+        self._parts: dict[str, NamespaceRows[T]] = {}
         self._rows: Rows[T] | None = None
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class Table(Generic[T]):
         """Give the objects of a namespace."""
         return iter(self._by_namespace.get(namespace, {}).values())
 
-    def put(self, identity: Identity, row: T) -> None:
+    def put(self, identity: ObjectIdentity, row: T) -> None:
         namespace, name, uid, _ = identity
         before = self.named(namespace, name)
         holder = self._by_uid.get(uid)
@@ -174,8 +174,8 @@ class Table(Generic[T]):
         self._parts.pop(namespace, None)
         self._rows = None
 
-    def _part(self, namespace: str) -> Part[T]:
+    def _part(self, namespace: str) -> NamespaceRows[T]:
         if namespace not in self._parts:
             names = self._by_namespace[namespace]
-            self._parts[namespace] = Part(namespace, tuple(map(names.__getitem__, sorted(names))))
+            self._parts[namespace] = NamespaceRows(namespace, tuple(map(names.__getitem__, sorted(names))))
         return self._parts[namespace]

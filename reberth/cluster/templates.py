@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from reberth.cluster.pods.identity import find_controller
-from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts, Version, bound_demand
+from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts, Version, count_bound_requests
 from reberth.records import Labels, Pod, PodSpec, WorkloadIdentity
 
 # The resources that every node has; amounts of them stand in this order.
@@ -93,7 +93,7 @@ def _make(common: Pod, version: Version) -> Template:
     priority = common.spec.priority or 0
     if not _LOWEST <= priority <= _HIGHEST:
         raise PriorityError(f"{priority} is beyond 32 bits")
-    demand = bound_demand(common, version=version)
+    demand = count_bound_requests(common, version=version)
     main, extended = part_amounts({**demand.amounts, PODS: 1})
     return Template(
         pod=common,

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Meta
 
 from reberth.config.type_errors import find_faults
-from reberth.config.yaml_document import Node, read_document
+from reberth.config.yaml_document import YamlNode, read_document
 from reberth.records import REBERTH_API_VERSION
 from reberth.values.duration import convert
-from reberth.values.errors import Fault, SettingsError
+from reberth.values.errors import FieldFault, SettingsError
 
 # What a ConfigMap can hold.
 _MOST_BYTES = 2**20
@@ -60,19 +60,19 @@ def _content(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise SettingsError(str(path), [Fault(f"cannot be read: {error.strerror}")]) from None
+        raise SettingsError(str(path), [FieldFault(f"cannot be read: {error.strerror}")]) from None
     if len(content) > _MOST_BYTES:
-        raise SettingsError(str(path), [Fault(f"is larger than {_MOST_BYTES} bytes")])
+        raise SettingsError(str(path), [FieldFault(f"is larger than {_MOST_BYTES} bytes")])
     return content
 
 
-def _faults_of_header(root: Node, kind: type[S], api_version: str) -> list[Fault]:
+def _faults_of_header(root: YamlNode, kind: type[S], api_version: str) -> list[FieldFault]:
     """Give what is wrong with the file's own word of what it is; then nothing else in it is worth a look."""
     header = [("apiVersion", Literal[api_version]), ("kind", Literal[kind.__name__])]
     return find_faults(root, msgspec.defstruct("Header", header))
 
 
-def _without_header(root: Node) -> Node:
+def _without_header(root: YamlNode) -> YamlNode:
     if not isinstance(root.parts, dict):
         return root
     parts = {name: part for name, part in root.parts.items() if name not in ("apiVersion", "kind")}

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
-from reberth.config.yaml_document import Node, joined, quoted
-from reberth.values.duration import Measure, convert
-from reberth.values.errors import Fault
+from reberth.config.yaml_document import YamlNode, joined, quoted
+from reberth.values.duration import TextValue, convert
+from reberth.values.errors import FieldFault
 
 # An annotation, which may be anything that stands after a field's colon.
 Kind = Any
@@ -46,16 +46,16 @@ _BOUNDS = {
 }
 
 
-def find_faults(node: Node, kind: Kind, path: str = "") -> list[Fault]:
+def find_faults(node: YamlNode, kind: Kind, path: str = "") -> list[FieldFault]:
     """Give every fault of the node as this kind of value; none if it fits."""
     try:
         convert(node.value, kind)
     except msgspec.ValidationError as refusal:
-        return _faults_within(node, kind, path) or [Fault(_misfit(node, kind, refusal), path, node.line)]
+        return _faults_within(node, kind, path) or [FieldFault(_misfit(node, kind, refusal), path, node.line)]
     return []
 
 
-def _faults_within(node: Node, kind: Kind, path: str) -> list[Fault]:
+def _faults_within(node: YamlNode, kind: Kind, path: str) -> list[FieldFault]:
     origin: Any = get_origin(kind)
     arguments = get_args(kind)
     if origin is Annotated:
@@ -71,24 +71,28 @@ def _faults_within(node: Node, kind: Kind, path: str) -> list[Fault]:
     return []
 
 
-def _faults_of_parts(parts: Iterable[tuple[str | int, Node]], kind: Kind, path: str) -> list[Fault]:
+def _faults_of_parts(parts: Iterable[tuple[str | int, YamlNode]], kind: Kind, path: str) -> list[FieldFault]:
     return [fault for place, part in parts for fault in find_faults(part, kind, joined(path, place))]
 
 
-def _faults_of_fields(node: Node, parts: dict[str, Node], struct: Kind, path: str) -> Iterator[Fault]:
+def _faults_of_fields(
+    node: YamlNode, parts: dict[str, YamlNode], struct: Kind, path: str
+) -> Iterator[FieldFault]:
     fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
     config = struct.__struct_config__
     for name, part in parts.items():
         if name in fields:
             yield from find_faults(part, fields[name].type, joined(path, name))
         elif config.forbid_unknown_fields and name != config.tag_field:
-            yield Fault(f"is not known here{_suggested(_near(name, fields))}", joined(path, name), part.line)
+            yield FieldFault(
+                f"is not known here{_suggested(_near(name, fields))}", joined(path, name), part.line
+            )
     for name, field in fields.items():
         if field.required and name not in parts:
             yield _missing(field.type, joined(path, name), node.line)
 
 
-def _faults_of_variants(node: Node, kinds: list[Kind], path: str) -> list[Fault]:
+def _faults_of_variants(node: YamlNode, kinds: list[Kind], path: str) -> list[FieldFault]:
     """Look into the only variant there is, or into that of several structs which the tag names."""
     if len(kinds) == 1:
         return find_faults(node, kinds[0], path)
@@ -103,11 +107,11 @@ def _faults_of_variants(node: Node, kinds: list[Kind], path: str) -> list[Fault]
     return find_faults(tag, tags, place) or find_faults(node, variants[tag.value], path)
 
 
-def _missing(kind: Kind, path: str, line: int) -> Fault:
-    return Fault(f"is missing, expected {_expected(inspect.type_info(kind))}", path, line)
+def _missing(kind: Kind, path: str, line: int) -> FieldFault:
+    return FieldFault(f"is missing, expected {_expected(inspect.type_info(kind))}", path, line)
 
 
-def _misfit(node: Node, kind: Kind, refusal: msgspec.ValidationError) -> str:
+def _misfit(node: YamlNode, kind: Kind, refusal: msgspec.ValidationError) -> str:
     info = inspect.type_info(kind)
     if isinstance(node.parts, dict) and isinstance(info, inspect.StructType | inspect.DictType):
         # The parts fit and the whole does not: its own check has said why.
@@ -115,7 +119,7 @@ def _misfit(node: Node, kind: Kind, refusal: msgspec.ValidationError) -> str:
     return f"expected {_expected(info)}, found {_found(node)}{_suggested(_meant(node, info))}"
 
 
-def _meant(node: Node, info: inspect.Type) -> str | None:
+def _meant(node: YamlNode, info: inspect.Type) -> str | None:
     if isinstance(info, inspect.BoolType):
         return _OLD_BOOLEANS.get(str(node.value).lower())
     return _near(node.value, map(str, info.values)) if isinstance(info, inspect.LiteralType) else None
@@ -129,7 +133,7 @@ def _expected(info: inspect.Type) -> str:
             return ("one of " if len(info.values) > 1 else "") + ", ".join(map(str, info.values))
         case inspect.UnionType():
             return " or ".join(dict.fromkeys(map(_expected, info.types)))
-        case inspect.CustomType() if issubclass(info.cls, Measure):
+        case inspect.CustomType() if issubclass(info.cls, TextValue):
             return info.cls.expected
         case _:
             return f"{_NAMES.get(type(info), 'another value')} {' and '.join(_bounds(info))}".rstrip()
@@ -150,7 +154,7 @@ def _suggested(meant: str | None) -> str:
     return f", did you mean {meant}?" if meant else ""
 
 
-def _found(node: Node) -> str:
+def _found(node: YamlNode) -> str:
     if isinstance(node.parts, dict):
         return "a mapping"
     if isinstance(node.parts, list):

@@ -13,29 +13,29 @@ from typing import Any
 import msgspec
 import yaml
 
-from reberth.values.errors import Fault
+from reberth.values.errors import FieldFault
 
 _MOST_VALUES = 100_000
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*")
 
 
-class Node(msgspec.Struct, frozen=True):
+class YamlNode(msgspec.Struct, frozen=True):
     """A plain value, the line of its key or of itself, and its parts, each a node."""
 
     value: Any
     line: int
-    parts: dict[str, "Node"] | list["Node"] | None = None
+    parts: dict[str, "YamlNode"] | list["YamlNode"] | None = None
     size: int = 1
 
 
-class Document(msgspec.Struct, frozen=True):
+class YamlDocument(msgspec.Struct, frozen=True):
     """A file's root, and what is wrong whatever the file is for; without a root it cannot be read at all."""
 
-    root: Node | None
-    faults: list[Fault]
+    root: YamlNode | None
+    faults: list[FieldFault]
 
 
-def read_document(content: bytes) -> Document:
+def read_document(content: bytes) -> YamlDocument:
     """Read one document of UTF-8 text."""
     try:
         root = _compose(content.decode())
@@ -64,8 +64,8 @@ def quoted(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _unreadable(message: str, line: int = 0) -> Document:
-    return Document(None, [Fault(message, line=line)])
+def _unreadable(message: str, line: int = 0) -> YamlDocument:
+    return YamlDocument(None, [FieldFault(message, line=line)])
 
 
 def _complaint(error: yaml.MarkedYAMLError) -> str:
@@ -121,44 +121,46 @@ class _Builder:
     """Builds every node once, so that an alias costs nothing and its size is still known."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault] = []
-        self._built: dict[yaml.Node, Node] = {}
+        self._faults: list[FieldFault] = []
+        self._built: dict[yaml.Node, YamlNode] = {}
 
-    def document(self, root: yaml.Node) -> Document:
+    def document(self, root: yaml.Node) -> YamlDocument:
         built = self._node(root, "")
         if built.size > _MOST_VALUES:
             return _unreadable(f"holds more than {_MOST_VALUES} values")
-        return Document(built, self._faults)
+        return YamlDocument(built, self._faults)
 
-    def _node(self, node: yaml.Node, path: str) -> Node:
+    def _node(self, node: yaml.Node, path: str) -> YamlNode:
         if node not in self._built:
             self._built[node] = self._build(node, path)
         return self._built[node]
 
-    def _build(self, node: yaml.Node, path: str) -> Node:
+    def _build(self, node: yaml.Node, path: str) -> YamlNode:
         line = _line(node)
         if node.tag not in _TAGS:
-            self._faults.append(Fault(f"has the tag {quoted(node.tag)}, which is not known here", path, line))
+            self._faults.append(
+                FieldFault(f"has the tag {quoted(node.tag)}, which is not known here", path, line)
+            )
         if isinstance(node, yaml.MappingNode):
             entries = self._entries(node, path)
-            return Node(
+            return YamlNode(
                 {key: part.value for key, part in entries.items()}, line, entries, _size(entries.values())
             )
         if isinstance(node, yaml.SequenceNode):
             parts = [self._node(part, joined(path, place)) for place, part in enumerate(node.value)]
-            return Node([part.value for part in parts], line, parts, _size(parts))
-        return Node(_scalar(node), line)
+            return YamlNode([part.value for part in parts], line, parts, _size(parts))
+        return YamlNode(_scalar(node), line)
 
-    def _entries(self, node: yaml.MappingNode, path: str) -> dict[str, Node]:
-        entries: dict[str, Node] = {}
+    def _entries(self, node: yaml.MappingNode, path: str) -> dict[str, YamlNode]:
+        entries: dict[str, YamlNode] = {}
         for key, part in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                self._faults.append(Fault("has a key that is not text", path, _line(key)))
+                self._faults.append(FieldFault("has a key that is not text", path, _line(key)))
                 continue
             place = joined(path, key.value)
             if key.value in entries:
                 first = entries[key.value].line
-                self._faults.append(Fault(f"is given twice, first in line {first}", place, _line(key)))
+                self._faults.append(FieldFault(f"is given twice, first in line {first}", place, _line(key)))
             entries[key.value] = msgspec.structs.replace(self._node(part, place), line=_line(key))
         return entries
 
@@ -167,7 +169,7 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _size(parts: Iterable[Node]) -> int:
+def _size(parts: Iterable[YamlNode]) -> int:
     return 1 + sum(part.size for part in parts)
 
 

@@ -24,9 +24,9 @@ from reberth.memory.addon_scores import MOST_GRADE, Grades, Rows, ScoreSettings
 from reberth.memory.advice import (
     ALL_SIGNALS,
     AdviceSettings,
-    Opinion,
+    PodAdvice,
     Ranks,
-    form_opinion,
+    advise_pod,
     grade_ranks,
     grade_scores,
     rank_avoiding,
@@ -34,7 +34,7 @@ from reberth.memory.advice import (
 )
 from reberth.memory.backoff import instant
 from reberth.memory.draw import Replica, replica_of
-from reberth.memory.index import Remembered
+from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import Note
 from reberth.records import ObjectMeta, OpenMove
 from reberth.values.timestamp import write_time
@@ -64,10 +64,10 @@ class SnapshotMemory:
     facts: SnapshotFacts
     settings: ExtenderForecastSettings = DEFAULTS
 
-    def advise(self, incoming: IncomingPod) -> Opinion:
+    def advise(self, incoming: IncomingPod) -> PodAdvice:
         now = self.facts.snapshot.now
-        return form_opinion(
-            self.remembered,
+        return advise_pod(
+            self.index,
             _meta_of(incoming, now),
             owners=self._find_owner(incoming),
             replicas=self._find_replicas(incoming),
@@ -76,30 +76,30 @@ class SnapshotMemory:
         )
 
     @cached_property
-    def remembered(self) -> Remembered:
-        snapshot, remembered = self.facts.snapshot, Remembered(self.settings.scores)
-        remembered.put_first(zip(snapshot.nodes.records, self.facts.judged, strict=True))
+    def index(self) -> MemoryIndex:
+        snapshot, index = self.facts.snapshot, MemoryIndex(self.settings.scores)
+        index.put_first(zip(snapshot.nodes.records, self.facts.judged, strict=True))
         for history in snapshot.of(HISTORY):
-            remembered.put_history(history)
+            index.put_history(history)
         for score in snapshot.of(SCORE):
-            remembered.put_score(score)
-        return remembered
+            index.put_score(score)
+        return index
 
-    def rank(self, opinion: Opinion) -> Ranks:
+    def rank(self, advice: PodAdvice) -> Ranks:
         """Rank all nodes of the snapshot by what is to be avoided."""
-        find = partial(rank_avoiding, self.remembered, opinion, self._rows)
-        return find() if _is_about_nodes(opinion) else self.facts.once(("ranks", self), find)
+        find = partial(rank_avoiding, self.index, advice, self._rows)
+        return find() if _is_about_nodes(advice) else self.facts.once(("ranks", self), find)
 
-    def grade(self, opinion: Opinion) -> Grades:
+    def grade(self, advice: PodAdvice) -> Grades:
         """Grade all nodes of the snapshot by what add-ons think of them, and by what was lost there."""
-        find = partial(grade_scores, self.remembered, opinion, self._rows)
-        weights = tuple(opinion.choice.weights.items())
-        return find() if _is_about_nodes(opinion) else self.facts.once(("grades", self, weights), find)
+        find = partial(grade_scores, self.index, advice, self._rows)
+        weights = tuple(advice.choice.weights.items())
+        return find() if _is_about_nodes(advice) else self.facts.once(("grades", self, weights), find)
 
     @cached_property
     def _rows(self) -> Rows:
         """Give the row of each node of the snapshot."""
-        return self.remembered.locate(self.facts.snapshot.nodes.names)
+        return self.index.locate(self.facts.snapshot.nodes.names)
 
     def _find_owner(self, incoming: IncomingPod) -> dict[str, ObjectMeta]:
         """Give the mirrored controller of a pod if it may have an owner itself."""
@@ -113,7 +113,7 @@ class SnapshotMemory:
     def _find_replicas(self, incoming: IncomingPod) -> dict[str, list[Replica]]:
         """Give the replicas beside the pod where there is anything to draw them to."""
         controller = incoming.controller
-        if controller is None or not self.remembered.moves_of(controller.uid):
+        if controller is None or not self.index.moves_of(controller.uid):
             return {}
         rows, uid = self.facts.snapshot.pods.rows, controller.uid
         return {uid: [replica_of(rows[pod]) for pod in self.facts.pods_of(self.facts.templates_of(uid))]}
@@ -136,10 +136,10 @@ class ReberthExtender:
     def filter(self, incoming: IncomingPod, view: View, nodes: Indices) -> Sequence[Refusal]:
         if not self.refuses or self.path != AVOID:
             return ()
-        opinion, names = self._advise(incoming), view.nodes.names
-        if not opinion.strictly_noted:
+        advice, names = self._advise(incoming), view.nodes.names
+        if not advice.strictly_noted:
             return ()
-        refused = refuse_nodes(opinion, [names[node] for node in nodes.tolist()])
+        refused = refuse_nodes(advice, [names[node] for node in nodes.tolist()])
         numbers = np.arange(view.facts.size)
         return [
             Refusal(why.reason, numbers == view.nodes.index[name], final=True)
@@ -162,12 +162,12 @@ class ReberthExtender:
         ranks = self.memory.rank(self._advise(incoming)).take(nodes)
         return ranks.astype(np.int64) * MOST_GRADE * self.weight * _POINTS_OF_A_GRADE
 
-    def _advise(self, incoming: IncomingPod) -> Opinion:
-        opinion = self.memory.advise(incoming)
+    def _advise(self, incoming: IncomingPod) -> PodAdvice:
+        advice = self.memory.advise(incoming)
         if self.move is None:
-            return opinion
-        noted = {**opinion.noted, self.move.from_: (_note_of(self.move),)}
-        return msgspec.structs.replace(opinion, drawn_by=self.move, noted=noted)
+            return advice
+        noted = {**advice.noted, self.move.from_: (_note_of(self.move),)}
+        return msgspec.structs.replace(advice, drawn_by=self.move, noted=noted)
 
 
 def find_reberth_extenders(scheduler: KubeScheduler, memory: SnapshotMemory) -> tuple[ReberthExtender, ...]:
@@ -207,9 +207,9 @@ def _meta_of(incoming: IncomingPod, now: float) -> ObjectMeta:
     )
 
 
-def _is_about_nodes(opinion: Opinion) -> bool:
+def _is_about_nodes(advice: PodAdvice) -> bool:
     """Tell whether anything is remembered that is not so of every pod."""
-    return bool(opinion.drawn_by or opinion.noted or opinion.losses)
+    return bool(advice.drawn_by or advice.noted or advice.losses)
 
 
 def _note_of(move: OpenMove) -> Note:

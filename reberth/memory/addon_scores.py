@@ -42,8 +42,8 @@ FORBIDDEN_CHOICE = Refused(_BAD_WEIGHTS, "the annotation gives a weight that the
 _CHOICE = re.compile(r"\s*([^/=,\s]+)/([^=,\s]+)=(-?[0-9]{1,3})\s*")
 
 # A score's source and name.
-Coordinate = tuple[str, str]
-Weights = dict[Coordinate, int]
+ScoreKey = tuple[str, str]
+Weights = dict[ScoreKey, int]
 _Weight = Annotated[int, msgspec.Meta(ge=-10, le=10)]
 _Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
@@ -81,41 +81,41 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         if len(self.table()) < len(self.scores):
             raise ValueError("scores must not name the same source and name twice")
 
-    def table(self) -> dict[Coordinate, WeightedScore]:
+    def table(self) -> dict[ScoreKey, WeightedScore]:
         return {(score.source, score.name): score for score in self.scores}
 
 
-class Choice(NamedTuple):
+class WeightChoice(NamedTuple):
     """The weights that hold for a pod, and why those of its annotation do not."""
 
     weights: Weights
     refused: Refused | None = None
 
 
-def choose_weights(annotation: str | None, settings: ScoreSettings) -> Choice:
+def choose_weights(annotation: str | None, settings: ScoreSettings) -> WeightChoice:
     """Take what the pod chooses; if any of it is wrong, none of it holds."""
     table = settings.table()
     weights = {coordinate: score.weight for coordinate, score in table.items()}
     if not annotation:
-        return Choice(weights)
+        return WeightChoice(weights)
     chosen = _read_choice(annotation)
     if isinstance(chosen, Refused):
-        return Choice(weights, chosen)
+        return WeightChoice(weights, chosen)
     if not chosen.keys() <= table.keys():
-        return Choice(weights, UNKNOWN_CHOICE)
+        return WeightChoice(weights, UNKNOWN_CHOICE)
     if not all(table[coordinate].allows(weight) for coordinate, weight in chosen.items()):
-        return Choice(weights, FORBIDDEN_CHOICE)
-    return Choice(weights | chosen)
+        return WeightChoice(weights, FORBIDDEN_CHOICE)
+    return WeightChoice(weights | chosen)
 
 
-class Reading(NamedTuple):
+class ValidScore(NamedTuple):
     """A score that counts until a moment; the one that lasts longer is the greater one."""
 
     valid_until: float
     value: float
 
 
-def read_score(score: PlacementScore, valid_until: str | None) -> Reading | Refused:
+def read_score(score: PlacementScore, valid_until: str | None) -> ValidScore | Refused:
     """Judge one score of an object."""
     value = score.value
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -123,7 +123,7 @@ def read_score(score: PlacementScore, valid_until: str | None) -> Reading | Refu
     if not -MOST_SCORE <= value <= MOST_SCORE:
         return OUT_OF_RANGE
     try:
-        return Reading(math.inf if valid_until is None else parse_time(valid_until), float(value))
+        return ValidScore(math.inf if valid_until is None else parse_time(valid_until), float(value))
     except ValueError:
         return BAD_VALIDITY
 
@@ -138,7 +138,7 @@ class _Graded:
         self.changed: set[int] = set()
 
 
-class Scoreboard:
+class ScoreTable:
     """The scores that the settings name, for many nodes at once.
 
     A node's scores are kept by its name and stand in the table while the node has a row. The last row of the
@@ -152,7 +152,7 @@ class Scoreboard:
         self._rows: dict[str, int] = {}
         self._values: _Floats = np.zeros((1, len(self._coordinates)))
         self._valid_until: _Floats = np.full(self._values.shape, -np.inf)
-        self._graded: dict[tuple[tuple[Coordinate, int], ...], _Graded] = {}
+        self._graded: dict[tuple[tuple[ScoreKey, int], ...], _Graded] = {}
 
     def put(self, score: NodePlacementScore) -> None:
         self.drop(score.metadata.name)
@@ -210,7 +210,7 @@ class Scoreboard:
         worth: _Floats = (valid @ factors) / max(1.0, np.abs(factors).sum())
         return worth
 
-    def explain(self, node: str, now: float) -> dict[Coordinate, float | Refused]:
+    def explain(self, node: str, now: float) -> dict[ScoreKey, float | Refused]:
         """Give what counts of a node, or why it does not."""
         return {coordinate: self._judge(node, coordinate, now) for coordinate in self._coordinates}
 
@@ -236,14 +236,14 @@ class Scoreboard:
         for graded in self._graded.values():
             graded.changed.add(row)
 
-    def _judge(self, node: str, coordinate: Coordinate, now: float) -> float | Refused:
+    def _judge(self, node: str, coordinate: ScoreKey, now: float) -> float | Refused:
         readings = list(self._readings(node, coordinate))
         best = _best(readings)
         if best is None:
             return next((one for one in readings if isinstance(one, Refused)), MISSING)
         return best.value if best.valid_until > now else EXPIRED
 
-    def _readings(self, node: str, coordinate: Coordinate) -> Iterator[Reading | Refused]:
+    def _readings(self, node: str, coordinate: ScoreKey) -> Iterator[ValidScore | Refused]:
         source, name = coordinate
         for object_name in sorted(self._names.get(node, ())):
             holder = self._objects[object_name]
@@ -273,8 +273,8 @@ def _find_next(moments: _Floats, now: float) -> float:
     return float(np.min(moments, initial=np.inf, where=moments > now))
 
 
-def _best(readings: Iterable[Reading | Refused]) -> Reading | None:
-    return max((one for one in readings if isinstance(one, Reading)), default=None)
+def _best(readings: Iterable[ValidScore | Refused]) -> ValidScore | None:
+    return max((one for one in readings if isinstance(one, ValidScore)), default=None)
 
 
 def _read_choice(annotation: str) -> Weights | Refused:

@@ -20,15 +20,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from reberth.cluster.node_lifecycle import Leaving
-from reberth.cluster.pods.identity import Signature, sign_pod
-from reberth.memory.addon_scores import ANNOTATION, MOST_GRADE, Choice, Grades, Rows, choose_weights
+from reberth.cluster.node_lifecycle import LeavingNode
+from reberth.cluster.pods.identity import Signature, find_signature
+from reberth.memory.addon_scores import ANNOTATION, MOST_GRADE, Grades, Rows, WeightChoice, choose_weights
 from reberth.memory.backoff import closing_time
 from reberth.memory.draw import Replica, asking_replica, draw
-from reberth.memory.index import Remembered
+from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import NOTE_UNREADABLE, NOTHING_FOUND, Note
 from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove
-from reberth.values.duration import Span
+from reberth.values.duration import PositiveDuration
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 
@@ -46,26 +46,26 @@ class AdviceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     history: bool = True
     scores: bool = True
     loss: Annotated[float, msgspec.Meta(ge=0, le=MOST_GRADE)] = 5.0
-    loss_half_life: Span = Span(6 * 3600)
+    loss_half_life: PositiveDuration = PositiveDuration(6 * 3600)
 
 
 ALL_SIGNALS = AdviceSettings()
 
 
-class Opinion(msgspec.Struct, frozen=True):
+class PodAdvice(msgspec.Struct, frozen=True):
     """All there is to say of one pod at one moment."""
 
     now: float
     settings: AdviceSettings
     who: Signature | Refused
-    choice: Choice
+    choice: WeightChoice
     drawn_by: OpenMove | None = None
     noted: Mapping[str, tuple[Note, ...]] = NOTHING_FOUND.notes
     strictly_noted: frozenset[str] = frozenset()
     losses: dict[str, float] = {}
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class NodeAdvice(msgspec.Struct, frozen=True):
     """What is said of one node, and why."""
 
     node: str
@@ -75,51 +75,51 @@ class Verdict(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def form_opinion(
-    remembered: Remembered,
+def advise_pod(
+    index: MemoryIndex,
     pod: ObjectMeta,
     *,
     owners: Mapping[str, ObjectMeta],
     replicas: Mapping[str, Collection[Replica]],
     now: float,
     settings: AdviceSettings = ALL_SIGNALS,
-) -> Opinion:
+) -> PodAdvice:
     """Gather what is known of an unbound pod.
 
     `owners` are the mirrored ReplicaSets and Jobs by uid, `replicas` the mirrored pods by their controller's.
     """
-    who = sign_pod(pod, owners)
+    who = find_signature(pod, owners)
     chosen = (pod.annotations or {}).get(ANNOTATION)
-    choice = choose_weights(chosen, remembered.settings) if chosen else remembered.choice
+    choice = choose_weights(chosen, index.settings) if chosen else index.choice
     if isinstance(who, Refused):
-        return Opinion(now, settings, who, choice)
-    found = remembered.notes.find(who, now) if settings.notes else NOTHING_FOUND
-    return Opinion(
+        return PodAdvice(now, settings, who, choice)
+    found = index.notes.find(who, now) if settings.notes else NOTHING_FOUND
+    return PodAdvice(
         now,
         settings,
         who,
         choice,
-        drawn_by=_find_draw(remembered, pod, who, replicas, now) if settings.draw else None,
+        drawn_by=_find_draw(index, pod, who, replicas, now) if settings.draw else None,
         noted=found.notes,
         strictly_noted=found.strict,
-        losses=_find_losses(remembered.history_of(who), now, settings) if settings.history else {},
+        losses=_find_losses(index.history_of(who), now, settings) if settings.history else {},
     )
 
 
-def refuse_nodes(opinion: Opinion, nodes: Iterable[str]) -> dict[str, Refused]:
+def refuse_nodes(advice: PodAdvice, nodes: Iterable[str]) -> dict[str, Refused]:
     """Tell which of the nodes the pod must not go to."""
-    strict = opinion.strictly_noted
+    strict = advice.strictly_noted
     return {node: STRICTLY_NOTED for node in nodes if node in strict} if strict else {}
 
 
-def grade_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
+def grade_avoiding(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
     """Grade the nodes in these rows 10 or 0: where the pod is drawn to, else where nothing speaks against.
 
     A destination that is to be avoided by now draws nobody. If every node is to be avoided, none is.
     """
-    if opinion.drawn_by:
-        return grade_ranks(rank_avoiding(remembered, opinion, rows))
-    grades = _grade_welcome(remembered, opinion, rows)
+    if advice.drawn_by:
+        return grade_ranks(rank_avoiding(index, advice, rows))
+    grades = _grade_welcome(index, advice, rows)
     return grades if np.count_nonzero(grades) else np.full_like(grades, MOST_GRADE)
 
 
@@ -129,46 +129,46 @@ def grade_ranks(ranks: Ranks) -> Grades:
     return grades
 
 
-def rank_avoiding(remembered: Remembered, opinion: Opinion, rows: Rows) -> Ranks:
+def rank_avoiding(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Ranks:
     """Rank the nodes in these rows: of any part of them those of the highest rank are graded 10.
 
     A destination is above all that come after it in the list; then comes what is not to be avoided.
     """
-    welcome = _grade_welcome(remembered, opinion, rows)
-    return np.where(welcome, remembered.spread(_rank_destinations(opinion), rows) + 1, 0.0)
+    welcome = _grade_welcome(index, advice, rows)
+    return np.where(welcome, index.spread(_rank_destinations(advice), rows) + 1, 0.0)
 
 
-def grade_scores(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
+def grade_scores(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
     """Grade the nodes in these rows from 0 to 10: what add-ons think of them, less what bad landings lost."""
-    weights = opinion.choice.weights if opinion.settings.scores else {}
-    grades = remembered.scores.grade(weights, opinion.now)
-    return (_take_off(remembered, opinion.losses, grades) if opinion.losses else grades).take(rows)
+    weights = advice.choice.weights if advice.settings.scores else {}
+    grades = index.scores.grade(weights, advice.now)
+    return (_take_off(index, advice.losses, grades) if advice.losses else grades).take(rows)
 
 
-def explain(remembered: Remembered, opinion: Opinion, nodes: Sequence[str]) -> list[Verdict]:
+def explain(index: MemoryIndex, advice: PodAdvice, nodes: Sequence[str]) -> list[NodeAdvice]:
     """Put into words what is said of each node when these are asked about."""
-    rows = remembered.locate(nodes)
-    refused = refuse_nodes(opinion, nodes)
+    rows = index.locate(nodes)
+    refused = refuse_nodes(advice, nodes)
     grades = zip(
         nodes,
-        grade_avoiding(remembered, opinion, rows).tolist(),
-        grade_scores(remembered, opinion, rows).tolist(),
+        grade_avoiding(index, advice, rows).tolist(),
+        grade_scores(index, advice, rows).tolist(),
         strict=True,
     )
     return [
-        Verdict(node, avoid, scores, refused.get(node), tuple(_reasons(remembered, opinion, node)))
+        NodeAdvice(node, avoid, scores, refused.get(node), tuple(_reasons(index, advice, node)))
         for node, avoid, scores in grades
     ]
 
 
 def _find_draw(
-    remembered: Remembered,
+    index: MemoryIndex,
     pod: ObjectMeta,
     who: Signature,
     replicas: Mapping[str, Collection[Replica]],
     now: float,
 ) -> OpenMove | None:
-    moves = remembered.moves_of(who.controller.uid)
+    moves = index.moves_of(who.controller.uid)
     if not moves:
         return None
     return draw(asking_replica(pod), moves, replicas.get(who.controller.uid, ()), now=now)
@@ -190,38 +190,38 @@ def _find_bad_landing(move: PastMove) -> str | None:
     return {Outcome.WORSE: move.landed_on, Outcome.RETURNED: move.from_}.get(move.outcome)
 
 
-def _rank_destinations(opinion: Opinion) -> dict[str, float]:
+def _rank_destinations(advice: PodAdvice) -> dict[str, float]:
     """The best destination has the highest rank."""
-    destinations = (opinion.drawn_by.destinations or ()) if opinion.drawn_by else ()
+    destinations = (advice.drawn_by.destinations or ()) if advice.drawn_by else ()
     return {node: float(rank) for rank, node in enumerate(reversed(destinations), 1)}
 
 
-def _grade_welcome(remembered: Remembered, opinion: Opinion, rows: Rows) -> Grades:
-    return remembered.welcomes(opinion.noted, rows, standing=opinion.settings.standing)
+def _grade_welcome(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
+    return index.welcomes(advice.noted, rows, standing=advice.settings.standing)
 
 
-def _take_off(remembered: Remembered, losses: Mapping[str, float], grades: Grades) -> Grades:
+def _take_off(index: MemoryIndex, losses: Mapping[str, float], grades: Grades) -> Grades:
     """Take from the nodes what bad landings lost; from those that nobody has seen nothing."""
     left = grades.copy()
     for node, loss in losses.items():
-        row = remembered.rows.get(node)
+        row = index.rows.get(node)
         if row is not None:
             left[row] = math.floor(max(0.0, min(float(grades[row]) - loss + 0.5, MOST_GRADE)))
     return left
 
 
-def _reasons(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:
-    if node not in remembered.rows:
+def _reasons(index: MemoryIndex, advice: PodAdvice, node: str) -> Iterator[str]:
+    if node not in index.rows:
         yield "the node has not been seen yet"
-    if node in remembered.unreadable:
+    if node in index.unreadable:
         yield NOTE_UNREADABLE.reason
-    yield from _reasons_to_go(opinion, node)
-    yield from _reasons_to_avoid(remembered, opinion, node)
-    yield from _reasons_for_score(remembered, opinion, node)
+    yield from _reasons_to_go(advice, node)
+    yield from _reasons_to_avoid(index, advice, node)
+    yield from _reasons_for_score(index, advice, node)
 
 
-def _reasons_to_go(opinion: Opinion, node: str) -> Iterator[str]:
-    move = opinion.drawn_by
+def _reasons_to_go(advice: PodAdvice, node: str) -> Iterator[str]:
+    move = advice.drawn_by
     if move:
         destinations = move.destinations or ()
         place = (
@@ -230,24 +230,24 @@ def _reasons_to_go(opinion: Opinion, node: str) -> Iterator[str]:
         yield f"move {move.id} draws the pod to {place}"
 
 
-def _reasons_to_avoid(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:
-    for note in opinion.noted.get(node, ()):
+def _reasons_to_avoid(index: MemoryIndex, advice: PodAdvice, node: str) -> Iterator[str]:
+    for note in advice.noted.get(node, ()):
         whose = f"policy {note.mark.policy}" if note.mark else "a foreign note"
         strictly = "strictly " if note.strict else ""
         yield f"{strictly}avoided until {write_time(note.expires_at)} by {whose}: {note.reason}"
-    standing = remembered.standing.get(node) if opinion.settings.standing else None
+    standing = index.standing.get(node) if advice.settings.standing else None
     if standing:
-        state = "leaving" if isinstance(standing, Leaving) else "young"
+        state = "leaving" if isinstance(standing, LeavingNode) else "young"
         yield f"the node is {state}: {standing.sign}"
 
 
-def _reasons_for_score(remembered: Remembered, opinion: Opinion, node: str) -> Iterator[str]:
-    if opinion.choice.refused:
-        yield opinion.choice.refused.reason
-    if opinion.settings.scores:
-        for (source, name), found in remembered.scores.explain(node, opinion.now).items():
-            weight = opinion.choice.weights[source, name]
+def _reasons_for_score(index: MemoryIndex, advice: PodAdvice, node: str) -> Iterator[str]:
+    if advice.choice.refused:
+        yield advice.choice.refused.reason
+    if advice.settings.scores:
+        for (source, name), found in index.scores.explain(node, advice.now).items():
+            weight = advice.choice.weights[source, name]
             said = found.reason if isinstance(found, Refused) else f"{found:g}"
             yield f"{source}/{name} x {weight}: {said}"
-    if node in opinion.losses:
-        yield f"{opinion.losses[node]:.2f} points lost: a move of this workload landed here badly"
+    if node in advice.losses:
+        yield f"{advice.losses[node]:.2f} points lost: a move of this workload landed here badly"

@@ -11,9 +11,9 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from reberth.cluster.node_lifecycle import Leaving, Young, judge_node
+from reberth.cluster.node_lifecycle import LeavingNode, YoungNode, judge_node
 from reberth.cluster.pods.identity import Signature, name_history
-from reberth.memory.addon_scores import MOST_GRADE, Grades, Rows, Scoreboard, ScoreSettings, choose_weights
+from reberth.memory.addon_scores import MOST_GRADE, Grades, Rows, ScoreSettings, ScoreTable, choose_weights
 from reberth.memory.history import is_history_of
 from reberth.memory.notes import ANNOTATION, NoteIndex, read_notes
 from reberth.records import EvictionHistory, Node, NodePlacementScore, OpenMove
@@ -26,17 +26,17 @@ _MOST_WELCOME = 64
 _Key = tuple[str, str]
 
 
-class Remembered:
+class MemoryIndex:
     """The notes on nodes, their standing and scores, and the histories of workloads."""
 
     def __init__(self, settings: ScoreSettings) -> None:
         self.rows: dict[str, int] = {}
         self.notes = NoteIndex()
-        self.standing: dict[str, Leaving | Young] = {}
+        self.standing: dict[str, LeavingNode | YoungNode] = {}
         self.unreadable: set[str] = set()  # nodes whose annotation cannot be read
         self.settings = settings
         self.choice = choose_weights(None, settings)  # of a pod that chooses nothing
-        self.scores = Scoreboard(settings)
+        self.scores = ScoreTable(settings)
         self._free: list[int] = []
         # By the identity of the nodes, which are kept, so that nothing else gets it.
         self._welcome: dict[tuple[int, bool], tuple[Mapping[str, object], Grades]] = {}
@@ -44,7 +44,7 @@ class Remembered:
         self._histories: dict[_Key, EvictionHistory] = {}
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
 
-    def put_first(self, nodes: Iterable[tuple[Node, Leaving | Young | None]]) -> None:
+    def put_first(self, nodes: Iterable[tuple[Node, LeavingNode | YoungNode | None]]) -> None:
         """Put nodes of which it is known how they stand, before any other."""
         judged = {node.metadata.name: (node, standing) for node, standing in nodes}
         self.rows = {name: row for row, name in enumerate(judged)}
@@ -173,7 +173,7 @@ class Remembered:
         else:
             self.notes.put(name, notes)
 
-    def _put_standing(self, name: str, standing: Leaving | Young | None) -> None:
+    def _put_standing(self, name: str, standing: LeavingNode | YoungNode | None) -> None:
         row, is_shunned = self.rows[name], standing is not None
         if self._shunned[row] != is_shunned:
             self._shunned[row] = is_shunned

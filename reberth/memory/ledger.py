@@ -21,7 +21,7 @@ from typing import Self
 import msgspec
 
 from reberth.records import REBERTH_API_VERSION, Debit, DebitState, LedgerStatus, MoveLedger, ObjectMeta
-from reberth.values.duration import Duration, Measure
+from reberth.values.duration import Duration, TextValue
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import parse_time, write_micro_time
 
@@ -34,7 +34,7 @@ ALREADY_SPENT = Refused("AlreadySpent", "the disruption has happened and cannot 
 _RATE = re.compile(r"([0-9]{1,6}) per (\S+)")
 
 
-class Rate(Measure, tuple[int, float]):
+class Rate(TextValue, tuple[int, float]):
     """So many in any period of so many seconds."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class Disruption(msgspec.Struct, frozen=True):
     workload_uid: str
 
 
-class Window(msgspec.Struct, frozen=True):
+class RateWindow(msgspec.Struct, frozen=True):
     """How far a rate is used up, and when it allows one more: None if that is not a matter of time."""
 
     rule: str
@@ -98,7 +98,7 @@ def start_ledger() -> MoveLedger:
 
 def list_windows(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
-) -> list[Window]:
+) -> list[RateWindow]:
     """Give the state of every rate that a disruption would fall under."""
     debits, time = _debits(ledger), _time_of(ledger, now)
     in_namespace = [debit for debit in debits if debit.namespace == disruption.namespace]
@@ -207,12 +207,12 @@ def _counted_until(debit: Debit, period: float) -> float:
     return math.inf if time is None or debit.state == DebitState.TENTATIVE else time + period
 
 
-def _measure(rule: str, rate: Rate, debits: Iterable[Debit], time: float, clock_skew: float) -> Window:
+def _measure(rule: str, rate: Rate, debits: Iterable[Debit], time: float, clock_skew: float) -> RateWindow:
     ends = sorted(_counted_until(debit, rate.period + clock_skew) for debit in debits)
     counted = [end for end in ends if end > time]
     surplus = len(counted) - rate.limit
     opens_at = time if surplus < 0 else counted[surplus] if surplus < len(counted) else math.inf
-    return Window(rule, rate, len(counted), opens_at if math.isfinite(opens_at) else None)
+    return RateWindow(rule, rate, len(counted), opens_at if math.isfinite(opens_at) else None)
 
 
 def _longest_period(limits: DisruptionLimits) -> float:

@@ -42,7 +42,7 @@ class _PodSignature(Record, frozen=True):
     pod_controller: OwnerReference
 
 
-class Mark(Record, frozen=True):
+class NoteOrigin(Record, frozen=True):
     """The member that makes an entry ours."""
 
     id: str
@@ -57,7 +57,7 @@ class _Entry(Record, frozen=True):
     pod_signature: _PodSignature
     eviction_time: str
     reason: str | None = None
-    reberth: Mark | None = None
+    reberth: NoteOrigin | None = None
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Note(msgspec.Struct, frozen=True):
     holds_from: float
     expires_at: float
     reason: str = ""
-    mark: Mark | None = None
+    mark: NoteOrigin | None = None
 
     @property
     def strict(self) -> bool:
@@ -143,7 +143,7 @@ def compose_note(
         _PodSignature(OwnerReference(owner.api_version, owner.kind, owner.name, owner.uid, controller=True)),
         write_time(now),
         reason,
-        Mark(move, signature.namespace, write_time(now + life), policy, strict, root),
+        NoteOrigin(move, signature.namespace, write_time(now + life), policy, strict, root),
     )
     return _as_note(entry, msgspec.json.encode(entry), FOREIGN_LIFE)
 
@@ -185,7 +185,7 @@ def matches(note: Note, signature: Signature) -> bool:
     return not _keys_of_note(note).isdisjoint(_keys_of_pod(signature))
 
 
-class Found(NamedTuple):
+class FoundNotes(NamedTuple):
     """The notes that hold for a workload from one instant to another, by their nodes."""
 
     notes: Mapping[str, tuple[Note, ...]] = MappingProxyType({})
@@ -195,7 +195,7 @@ class Found(NamedTuple):
     until: float = math.inf
 
 
-NOTHING_FOUND = Found()
+NOTHING_FOUND = FoundNotes()
 
 
 class NoteIndex:
@@ -204,7 +204,7 @@ class NoteIndex:
     def __init__(self) -> None:
         self._notes: dict[str, tuple[Note, ...]] = {}
         self._held: dict[_Key, dict[str, list[Note]]] = {}
-        self._found: dict[Signature, Found] = {}
+        self._found: dict[Signature, FoundNotes] = {}
         self._strict = 0
 
     @property
@@ -233,7 +233,7 @@ class NoteIndex:
                 del self._held[key]
         self._found.clear()
 
-    def find(self, signature: Signature, now: float) -> Found:
+    def find(self, signature: Signature, now: float) -> FoundNotes:
         """Give the notes that hold for a pod by their nodes; quickly if its like was asked about of late."""
         found = self._found.get(signature)
         if found is None or not found.since <= now < found.until:
@@ -242,7 +242,7 @@ class NoteIndex:
             found = self._found[signature] = self._find(signature, now)
         return found
 
-    def _find(self, signature: Signature, now: float) -> Found:
+    def _find(self, signature: Signature, now: float) -> FoundNotes:
         found: dict[str, dict[bytes, Note]] = {}
         until = math.inf
         for key in sorted(_keys_of_pod(signature), key=str):
@@ -256,7 +256,7 @@ class NoteIndex:
         strict = frozenset(
             node for node, notes in found.items() if any(note.strict for note in notes.values())
         )
-        return Found({node: tuple(notes.values()) for node, notes in found.items()}, strict, now, until)
+        return FoundNotes({node: tuple(notes.values()) for node, notes in found.items()}, strict, now, until)
 
 
 def _read_entry(text: bytes, foreign_life: float) -> Note | bytes:

@@ -12,7 +12,7 @@ _METHODS = {"create": "POST", "evict": "POST", "update": "PUT", "patch": "PATCH"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """`verb` and `subject` are words of RBAC, except for evictions, which are counted apart."""
 
     verb: str

@@ -44,7 +44,7 @@ class _AnyLine(Record, frozen=True):
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class Line(Record, Generic[T], frozen=True):
+class WatchEvent(Record, Generic[T], frozen=True):
     """One event of a watch."""
 
     type: str
@@ -122,7 +122,7 @@ class Reader(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         self._object = msgspec.json.Decoder(kind)
-        self._line: msgspec.json.Decoder[Line[T]] = msgspec.json.Decoder(Line[kind])  # type: ignore[valid-type] # known only here
+        self._line: msgspec.json.Decoder[WatchEvent[T]] = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type] # known only here
         self._page = msgspec.json.Decoder(_Page)
         self._any_line = msgspec.json.Decoder(_AnyLine)
 
@@ -140,7 +140,7 @@ class Reader(Generic[T]):
         found = _Found(page.items or (), self._object)
         return Page(found, page.metadata.resource_version, page.metadata.continue_ or "")
 
-    def read_line(self, request: str, line: bytes) -> Line[T] | BadObject:
+    def read_line(self, request: str, line: bytes) -> WatchEvent[T] | BadObject:
         """An event of a watch. An event of type ERROR is raised as what it says."""
         if line.startswith(_ERROR_LINE):
             raise _error_of(request, line)

@@ -19,7 +19,7 @@ from prometheus_client.utils import floatToGoString
 _Values = tuple[str, ...]
 
 
-class Count:
+class FastCounter:
     """How often, or how much."""
 
     __slots__ = ("value",)
@@ -31,16 +31,16 @@ class Count:
         self.value += amount
 
 
-class Counts(Collector):
+class CounterVec(Collector):
     """One for each combination of labels."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry) -> None:
         self._family = (name, text, tuple(labels))
-        self.by_labels: defaultdict[_Values, Count] = defaultdict(Count)
+        self.by_labels: defaultdict[_Values, FastCounter] = defaultdict(FastCounter)
         """For those who count at every call: found without a call of a function."""
         registry.register(self)
 
-    def labels(self, *values: str) -> Count:
+    def labels(self, *values: str) -> FastCounter:
         return self.by_labels[values]
 
     def collect(self) -> Iterable[CounterMetricFamily]:
@@ -53,7 +53,7 @@ class Counts(Collector):
     describe = collect
 
 
-class Spread:
+class FastHistogram:
     """How many were not above each bound, and their sum."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
@@ -72,7 +72,7 @@ class Spread:
         return list(zip(bounds, accumulate(map(float, self._counts)), strict=True)), self._sum
 
 
-class Spreads(Collector):
+class HistogramVec(Collector):
     """One for each combination of labels."""
 
     def __init__(
@@ -85,11 +85,13 @@ class Spreads(Collector):
         buckets: Sequence[float],
     ) -> None:
         self._family = (name, text, tuple(labels))
-        self.by_labels: defaultdict[_Values, Spread] = defaultdict(partial(Spread, tuple(buckets)))
+        self.by_labels: defaultdict[_Values, FastHistogram] = defaultdict(
+            partial(FastHistogram, tuple(buckets))
+        )
         """As those of Counts."""
         registry.register(self)
 
-    def labels(self, *values: str) -> Spread:
+    def labels(self, *values: str) -> FastHistogram:
         return self.by_labels[values]
 
     def collect(self) -> Iterable[HistogramMetricFamily]:

@@ -37,7 +37,7 @@ class Reply(NamedTuple):
     """Is done once it is on its way, after the calls that have come meanwhile."""
 
 
-class Call(NamedTuple):
+class PlainCall(NamedTuple):
     """What is asked by a POST to a path of its own, and answered without waiting for anything."""
 
     answer: Callable[[bytes, float], Reply]
@@ -49,12 +49,12 @@ class Call(NamedTuple):
     """For which the body is waited for."""
 
 
-class Switchboard:
+class FastPath:
     """The connections of a server: a factory of their protocols, and what becomes of them at its end."""
 
     def __init__(
         self,
-        calls: Mapping[str, Call],
+        calls: Mapping[str, PlainCall],
         others: Callable[[], asyncio.Protocol],
         *,
         keep_alive: float,
@@ -66,16 +66,16 @@ class Switchboard:
         self.on_pending = on_pending
         """Told of each call that waits for its body by 1, and by -1 when it does not any more."""
         self.is_stopping = False
-        self._lines: set[Line] = set()
+        self._lines: set[PlainConnection] = set()
         self._all_gone = asyncio.Event()
 
     def __call__(self) -> asyncio.Protocol:
-        return Line(self) if self.calls else self.others()
+        return PlainConnection(self) if self.calls else self.others()
 
-    def enter(self, line: "Line") -> None:
+    def enter(self, line: "PlainConnection") -> None:
         self._lines.add(line)
 
-    def leave(self, line: "Line") -> None:
+    def leave(self, line: "PlainConnection") -> None:
         self._lines.discard(line)
         if not self._lines:
             self._all_gone.set()
@@ -101,19 +101,19 @@ class _Pending(NamedTuple):
     """A call of which the head has come."""
 
     path: str
-    call: Call
+    call: PlainCall
     begin: int
     """Where the body begins in what was received, and where it ends."""
     end: int
     since: float
 
 
-class Line(asyncio.Protocol):
+class PlainConnection(asyncio.Protocol):
     """A connection that has carried nothing but plain calls so far."""
 
     transport: asyncio.Transport
 
-    def __init__(self, board: Switchboard) -> None:
+    def __init__(self, board: FastPath) -> None:
         self._board = board
         self._loop = asyncio.get_running_loop()
         self._chunks: list[bytes] = []

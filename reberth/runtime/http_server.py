@@ -22,7 +22,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from reberth.config.settings import Section
 from reberth.runtime import live_files, logs, metrics
 from reberth.runtime.certificates import CertificateFiles, LiveCertificate
-from reberth.runtime.http_fast_path import Call, Switchboard
+from reberth.runtime.http_fast_path import FastPath, PlainCall
 from reberth.values.duration import Duration
 from reberth.values.errors import ServingError
 
@@ -75,7 +75,7 @@ class Server:
         settings: ServerSettings,
         *,
         routes: Iterable[web.RouteDef] = (),
-        calls: Mapping[str, Call] = MappingProxyType({}),
+        calls: Mapping[str, PlainCall] = MappingProxyType({}),
         checks: Mapping[str, Check] | None = None,
         remarks: Callable[[], Iterable[str]] = tuple,
         look_interval: float = live_files.LOOK_INTERVAL,
@@ -94,7 +94,7 @@ class Server:
         self._all_answered.set()
         self._runner = self._make_runner([*self._own_routes(), *routes])
         self._listener: asyncio.Server | None = None
-        self._board = Switchboard(
+        self._board = FastPath(
             calls,
             self._make_line,
             keep_alive=settings.keep_alive,

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
-from reberth.runtime.counters import Counts, Spreads
+from reberth.runtime.counters import CounterVec, HistogramVec
 
 # A `_created` series beside every counter would double the scrape and tell nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the package leaves this one without types
@@ -138,13 +138,13 @@ WATCH_SYNCED = _gauge(
     "resource",
 )
 
-HTTP_REQUESTS = Counts(
+HTTP_REQUESTS = CounterVec(
     "reberth_http_requests_total",
     "Requests answered, by route and code.",
     ["route", "code"],
     registry=REGISTRY,
 )
-HTTP_REQUEST_DURATION = Spreads(
+HTTP_REQUEST_DURATION = HistogramVec(
     "reberth_http_request_duration_seconds",
     "Seconds from a request's head to its answer.",
     ["route"],

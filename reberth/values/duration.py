@@ -17,7 +17,7 @@ _LONGEST = 87600 * 3600.0
 _PERCENTAGE = re.compile(rf"{_NUMBER}%")
 
 
-class Measure:
+class TextValue:
     """A number that is written as text."""
 
     expected: ClassVar[str]
@@ -28,7 +28,7 @@ class Measure:
         raise NotImplementedError
 
 
-class Duration(Measure, float):
+class Duration(TextValue, float):
     """A span of time, as a float of seconds."""
 
     expected = "a duration such as 30s, 1h30m or 250ms, at most 87600h"
@@ -42,7 +42,7 @@ class Duration(Measure, float):
         return cls(seconds) if seconds <= _LONGEST else None
 
 
-class Span(Duration):
+class PositiveDuration(Duration):
     """A duration that takes its time."""
 
     expected = "a duration above 0s such as 30s, 1h30m or 250ms, at most 87600h"
@@ -52,7 +52,7 @@ class Span(Duration):
         return super().from_text(text) or None
 
 
-class Percentage(Measure, float):
+class Percentage(TextValue, float):
     """A share of a whole, as a float from 0 to 1."""
 
     expected = "a percentage from 0% to 100%"
@@ -69,7 +69,7 @@ def convert(value: object, kind: Any) -> Any:  # noqa: ANN401 - any annotation m
     return msgspec.convert(value, kind, dec_hook=_read_measure)
 
 
-def _read_measure(kind: type[Measure], value: object) -> Measure:
+def _read_measure(kind: type[TextValue], value: object) -> TextValue:
     measure = kind.from_text(value) if isinstance(value, str) else None
     if measure is None:
         raise ValueError(f"expected {kind.expected}")

@@ -18,7 +18,7 @@ class ConfigurationError(ReberthError):
     """What the operator gave cannot be used; the message names the thing and says why."""
 
 
-class Fault(NamedTuple):
+class FieldFault(NamedTuple):
     """One thing that is wrong in a file; line 0 is an unknown line, no field is the file as a whole."""
 
     message: str
@@ -34,7 +34,7 @@ class Fault(NamedTuple):
 class SettingsError(ConfigurationError):
     """A settings file that cannot be used: one line that names the file and every field at fault."""
 
-    def __init__(self, source: str, faults: Sequence[Fault]) -> None:
+    def __init__(self, source: str, faults: Sequence[FieldFault]) -> None:
         super().__init__(source, faults)
         self.source = source
         self.faults = tuple(faults)

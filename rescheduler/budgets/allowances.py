@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from reberth.cluster.rows import PodRow
-from reberth.memory.ledger import Disruption, DisruptionLimits, Window, list_windows
+from reberth.memory.ledger import Disruption, DisruptionLimits, RateWindow, list_windows
 from reberth.records import WorkloadIdentity
 from reberth.values.quantity import QuantityError
 from reberth.values.refusal import Refused
@@ -154,7 +154,7 @@ def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:
     return replace(rates, **others) if kept else None
 
 
-def _as_toll(window: Window, key: Hashable, context: Context) -> Toll:
+def _as_toll(window: RateWindow, key: Hashable, context: Context) -> Toll:
     reserved = math.floor(window.rate.limit * context.limits.rate_reserve)
     kept = f", of which {reserved} are left in reserve" if reserved else ""
     closed_for = window.rate.period + context.limits.rates.clock_skew

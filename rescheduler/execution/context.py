@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Protocol
 
 from reberth.client.api import Api
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import NODE
 from reberth.cluster.resources import BUDGETS, PODS
@@ -68,7 +68,7 @@ class ClusterResources:
     api: Api
     mirror: SyncedCache
     extenders: ExtenderClient
-    recorder: Recorder
+    recorder: EventRecorder
     settings: Callable[[], ReschedulerSettings]
     policy: Callable[[], ReschedulerPolicy]
     forecast: MoveForecast | None = None

@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from reberth.cluster.pods.identity import sign_pod
+from reberth.cluster.pods.identity import find_signature
 from reberth.cluster.resources import HISTORIES, NODES
 from reberth.cluster.snapshot import Snapshot, build
 from reberth.records import Node, OpenMove, Pod
@@ -110,7 +110,7 @@ class Evictor:
 
     def _choose_usable(self, entry: OpenMove, pod: Pod, snapshot: Snapshot) -> tuple[str, ...] | Refused:
         context = self._context
-        who = sign_pod(pod.metadata, {})
+        who = find_signature(pod.metadata, {})
         if isinstance(who, Refused):
             return who
         usable = choose_usable(

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from reberth.client.api import Api
 from reberth.cluster import kinds
-from reberth.cluster.pods.identity import Signature, find_controller, sign_pod
+from reberth.cluster.pods.identity import Signature, find_controller, find_signature
 from reberth.cluster.resources import ALL
 from reberth.cluster.snapshot import build
 from reberth.records import ObjectMeta, Pod, WorkloadIdentity
@@ -31,7 +31,7 @@ async def compose_order(
     pod = await context.look_up(namespace, name)
     if pod is None:
         return replace(NO_SUCH_POD, reason=f"there is no pod {namespace}/{name}")
-    signature = sign_pod(pod.metadata, await _find_owners(context.api, pod))
+    signature = find_signature(pod.metadata, await _find_owners(context.api, pod))
     if isinstance(signature, Refused):
         return signature
     refused = refuse_pod(pod) or await _refuse_by_budgets(context, pod)
@@ -51,7 +51,7 @@ async def compose_planned(context: ExecutionContext, planned: PlannedMove) -> Mo
     tables = (context.mirror.cache.of(one.kind) for one in _OWNED.values())
     found = (table.by_uid(controller.uid) for table in tables) if controller else ()
     owner = next(filter(None, found), None)
-    signature = sign_pod(pod.metadata, {owner.metadata.uid: owner.metadata} if owner else {})
+    signature = find_signature(pod.metadata, {owner.metadata.uid: owner.metadata} if owner else {})
     if isinstance(signature, Refused):
         return signature
     destinations = tuple(each.node for each in planned.destinations)

@@ -11,7 +11,7 @@ from typing import Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from reberth.config.settings import Section
-from reberth.values.duration import Measure
+from reberth.values.duration import TextValue
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import PolicyName
 
@@ -20,7 +20,7 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
 
-class TimeOfDay(Measure, int):
+class TimeOfDay(TextValue, int):
     """A time on the wall clock, as minutes since midnight."""
 
     expected = "a time of day such as 06:30 or 22:00"

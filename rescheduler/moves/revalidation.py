@@ -15,7 +15,7 @@ from reberth.cluster.kinds import BUDGET, HISTORY, LEDGER
 from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
-from reberth.cluster.tables import Part, Rows, identify
+from reberth.cluster.tables import NamespaceRows, Rows, identify
 from reberth.memory.notes import ANNOTATION, matches, read_notes
 from reberth.records import (
     EvictionHistory,
@@ -142,7 +142,7 @@ def _as_rows(records: Iterable[Any]) -> Rows[Any]:
     found: defaultdict[str, list[Any]] = defaultdict(list)
     for record in records:
         found[record.metadata.namespace].append(record)
-    return Rows((Part(namespace, tuple(found[namespace])) for namespace in sorted(found)), identify)
+    return Rows((NamespaceRows(namespace, tuple(found[namespace])) for namespace in sorted(found)), identify)
 
 
 def _judge(node: Node | None, who: Signature, now: float) -> str | None:

@@ -27,10 +27,10 @@ from reberth.cluster.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from reberth.cluster.pods.identity import Signature, group_of, name_history, sign_pod
+from reberth.cluster.pods.identity import Signature, find_signature, group_of, name_history
 from reberth.cluster.rows import PHASES, PodRow
 from reberth.cluster.snapshot import Snapshot
-from reberth.cluster.tables import Part
+from reberth.cluster.tables import NamespaceRows
 from reberth.cluster.tabulating import read_pods, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
@@ -176,7 +176,7 @@ class Context:
     def _sign(self, template: Template) -> Signature | Refused:
         controller, meta = template.controller, template.pod.metadata
         found = self.find_owner(template.namespace, controller) if controller else None
-        return sign_pod(meta, {found.metadata.uid: found.metadata} if found else {})
+        return find_signature(meta, {found.metadata.uid: found.metadata} if found else {})
 
     def _find_root(self, signature: Signature | Refused) -> Workload | None:
         if isinstance(signature, Refused):
@@ -191,7 +191,7 @@ class Context:
         return found if found and is_history_of(found, signature.root) else None
 
 
-def _name_all(part: Part[PodRow]) -> list[Hashable]:
+def _name_all(part: NamespaceRows[PodRow]) -> list[Hashable]:
     """Give for each template of a namespace what tells its controller from others."""
     templates = part.read(read_pods).templates
     return [each.controller.uid if each.controller else each for each in templates]

@@ -6,7 +6,7 @@ go anyway, and room on it is no room. The same holds for one that its maker has 
 
 from collections.abc import Iterable
 
-from reberth.cluster.node_lifecycle import Leaving, judge_node
+from reberth.cluster.node_lifecycle import LeavingNode, judge_node
 from reberth.records import Labels, Node
 from reberth.values.refusal import Refused
 
@@ -29,7 +29,7 @@ _RIVALS = tuple(
 def may_leave(node: Node) -> Refused | None:
     """Tell why no policy moves a pod off a node."""
     standing = judge_node(node)
-    if isinstance(standing, Leaving):
+    if isinstance(standing, LeavingNode):
         return Refused("SourceLeaving", f"source is leaving ({standing.sign}): its pods go anyway")
     if standing:
         return Refused("SourceYoung", f"source is not finished ({standing.sign})")
@@ -42,7 +42,7 @@ def may_leave(node: Node) -> Refused | None:
 def may_enter(node: Node) -> Refused | None:
     """Tell why no pod is moved onto a node."""
     standing = judge_node(node)
-    if isinstance(standing, Leaving):
+    if isinstance(standing, LeavingNode):
         return Refused("DestinationLeaving", f"destination is leaving ({standing.sign})")
     if standing:
         return Refused("DestinationYoung", f"destination is not finished ({standing.sign})")

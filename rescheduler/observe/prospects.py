@@ -21,7 +21,7 @@ from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.verdict import Rejected, Unforeseeable
 from reberth.forecast.state.view import View
-from reberth.memory.advice import Opinion
+from reberth.memory.advice import PodAdvice
 from reberth.values.refusal import Refused
 
 NO_FEASIBLE_NODE = "NoFeasibleNode"
@@ -44,9 +44,9 @@ class Outlook:
 class OpinionOnce(SnapshotMemory):
     """Forms the opinion of one pod once, however many ask for it one after another."""
 
-    _last: dict[IncomingPod, Opinion] = field(default_factory=dict, repr=False)
+    _last: dict[IncomingPod, PodAdvice] = field(default_factory=dict, repr=False)
 
-    def advise(self, incoming: IncomingPod) -> Opinion:
+    def advise(self, incoming: IncomingPod) -> PodAdvice:
         if incoming not in self._last:
             self._last.clear()
             self._last[incoming] = super().advise(incoming)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.cluster.node_lifecycle import Leaving
+from reberth.cluster.node_lifecycle import LeavingNode
 from reberth.cluster.pods.requests import CPU, MEMORY
 from reberth.cluster.tabulating import seal
 from reberth.forecast.plugins.node_resources import resource_column
@@ -128,7 +128,7 @@ def count_on_leaving(seen: View) -> int:
 
 def _judge(facts: SnapshotFacts) -> Standing:
     usable = np.array([verdict is None for verdict in facts.judged], np.bool_)
-    leaving = np.array([isinstance(verdict, Leaving) for verdict in facts.judged], np.bool_)
+    leaving = np.array([isinstance(verdict, LeavingNode) for verdict in facts.judged], np.bool_)
     return Standing(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
 
 

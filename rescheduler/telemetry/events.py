@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from reberth.client.events import NORMAL, WARNING, Recorder
+from reberth.client.events import NORMAL, WARNING, EventRecorder
 from reberth.records import ObjectReference, OpenMove, WorkloadIdentity
 from rescheduler.moves.outcome import MoveReport
 
@@ -19,7 +19,7 @@ class MoveReporter:
         workload: WorkloadIdentity,
         *,
         tell: Callable[[str], None],
-        recorder: Recorder,
+        recorder: EventRecorder,
     ) -> None:
         self.tell = tell
         self._recorder = recorder

@@ -11,7 +11,7 @@ from reberth.values.timestamp import parse_time
 _RUNNING = ContainerState()
 
 
-class Ailment(msgspec.Struct, frozen=True, gc=False):
+class PodProblems(msgspec.Struct, frozen=True, gc=False):
     """The reasons that a pod's status gives, and how often and why its containers were started again."""
 
     reason: str | None = None
@@ -26,7 +26,7 @@ class Ailment(msgspec.Struct, frozen=True, gc=False):
     last_ended: float | None = None
 
 
-def find_ailment(status: PodStatus, conditions: Mapping[str, PodCondition]) -> Ailment | None:
+def find_problems(status: PodStatus, conditions: Mapping[str, PodCondition]) -> PodProblems | None:
     """Tell what a pod suffers from; `conditions` are those of the status by type."""
     main, init = status.container_statuses or (), status.init_container_statuses or ()
     unwell = [each for each in (*main, *init) if not _is_well(each)]
@@ -35,7 +35,7 @@ def find_ailment(status: PodStatus, conditions: Mapping[str, PodCondition]) -> A
     if not unwell and status.reason is None and unscheduled is None and disruption is None:
         return None
     last = max(_find_ends(unwell), key=_ended, default=Terminated())
-    return Ailment(
+    return PodProblems(
         reason=_shared(status.reason),
         unscheduled=unscheduled,
         disruption=disruption,

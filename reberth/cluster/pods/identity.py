@@ -35,7 +35,7 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
     root: WorkloadIdentity  # without uid: known by name alone
 
 
-def sign_pod(pod: ObjectMeta, owners: Mapping[str, ObjectMeta]) -> Signature | Refused:
+def find_signature(pod: ObjectMeta, owners: Mapping[str, ObjectMeta]) -> Signature | Refused:
     """Tell who a pod is; `owners` are the mirrored ReplicaSets and Jobs by uid.
 
     Refused are the pods that are never noted and never moved.

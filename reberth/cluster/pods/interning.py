@@ -64,7 +64,7 @@ OWN_LABELS = (
 OWN_ANNOTATIONS = ("controller.kubernetes.io/pod-deletion-cost",)
 
 
-class Own(NamedTuple):
+class PodOwnFields(NamedTuple):
     """What a pod does not share with its siblings."""
 
     labels: Pairs = ()
@@ -73,7 +73,7 @@ class Own(NamedTuple):
     pinned_to: str | None = None
 
 
-def split(pod: Pod, *, annotations: frozenset[str] = frozenset()) -> tuple[Pod, Own]:
+def split_pod(pod: Pod, *, annotations: frozenset[str] = frozenset()) -> tuple[Pod, PodOwnFields]:
     """Part what a pod shares with its siblings from its own; these annotations are kept, too."""
     meta, spec = pod.metadata, pod.spec
     labels, own_labels = _set_apart(meta.labels, OWN_LABELS)
@@ -90,7 +90,7 @@ def split(pod: Pod, *, annotations: frozenset[str] = frozenset()) -> tuple[Pod, 
         replace(spec, node_name=None, affinity=affinity, volumes=volumes),
         keep_differing(pod),
     )
-    return common, Own(own_labels, own_annotations, claims, pinned_to)
+    return common, PodOwnFields(own_labels, own_annotations, claims, pinned_to)
 
 
 def join_pairs(common: Labels | None, own: Pairs) -> Labels:
@@ -98,7 +98,7 @@ def join_pairs(common: Labels | None, own: Pairs) -> Labels:
     return {**(common or {}), **dict(own)}
 
 
-def join_spec(common: PodSpec, own: Own, *, node: str | None) -> PodSpec:
+def join_spec(common: PodSpec, own: PodOwnFields, *, node: str | None) -> PodSpec:
     """Give the spec of a pod as it was, except for volumes that nobody reads."""
     return replace(
         common,

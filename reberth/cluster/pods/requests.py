@@ -30,7 +30,7 @@ _Nanos = dict[str, int]
 _ASSUMED = {CPU: 100 * MILLI, MEMORY: 200 * 1024**2 * UNIT}
 
 
-class Demand(NamedTuple):
+class PodRequests(NamedTuple):
     """What a pod counts for: cpu in millis, everything else in units.
 
     The load is what LeastAllocated weighs: with something assumed for containers that request nothing.
@@ -85,10 +85,10 @@ def read_version(text: str) -> Version:
     return int(major), int(minor)
 
 
-def bound_demand(pod: Pod, *, version: Version) -> Demand:
+def count_bound_requests(pod: Pod, *, version: Version) -> PodRequests:
     """Count a pod that has its node, as this version of kube-scheduler does."""
     if pod.spec.resources is None and _says_nothing(pod.status):
-        return incoming_demand(pod.spec)  # the same, for most pods, in two thirds of the time
+        return count_incoming_requests(pod.spec)  # the same, for most pods, in two thirds of the time
     resize = _find_resize(pod.status)
     views, sums = _view_maxima(pod, resize) if version < (1, 37) else _view_sums(pod, resize)
     bill = _Bill(views, sums, _find_whole(pod, resize, version), _read(pod.spec.overhead))
@@ -99,7 +99,7 @@ def bound_demand(pod: Pod, *, version: Version) -> Demand:
     return _settle(total, _sum_up(bill, assumed))
 
 
-def incoming_demand(spec: PodSpec) -> Demand:
+def count_incoming_requests(spec: PodSpec) -> PodRequests:
     """Count a pod that asks for a node. LeastAllocated overlooks what it requests as a whole."""
     views = [list(_read_parts(spec, _asked, _asked))]
     bill = _Bill(views, [], _read_whole(spec.resources), _read(spec.overhead))
@@ -223,10 +223,10 @@ def _maximum(choices: Iterable[_Nanos]) -> _Nanos:
     return largest
 
 
-def _settle(total: _Nanos, load: _Nanos) -> Demand:
+def _settle(total: _Nanos, load: _Nanos) -> PodRequests:
     """Round once, after everything is added."""
     counted = _count(total)
-    return Demand(counted, counted if load is total else _count(load))
+    return PodRequests(counted, counted if load is total else _count(load))
 
 
 def _count(total: _Nanos) -> Amounts:

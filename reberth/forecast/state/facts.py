@@ -15,7 +15,7 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices
 from reberth.cluster.kinds import NODE
-from reberth.cluster.node_lifecycle import Leaving, Young
+from reberth.cluster.node_lifecycle import LeavingNode, YoungNode
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tabulating import seal
@@ -67,7 +67,7 @@ class SnapshotFacts:
         return _remember(self._latest, _MOST_LATEST, key, find)
 
     @cached_property
-    def judged(self) -> tuple[Leaving | Young | None, ...]:
+    def judged(self) -> tuple[LeavingNode | YoungNode | None, ...]:
         """Tell of each node what keeps it from being a destination."""
         return tuple(row.standing for row in self.snapshot.of(NODE))
 

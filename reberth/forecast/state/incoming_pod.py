@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from reberth.cluster.pods.interning import Own, join_pairs, join_spec
-from reberth.cluster.pods.requests import Demand, incoming_demand
+from reberth.cluster.pods.interning import PodOwnFields, join_pairs, join_spec
+from reberth.cluster.pods.requests import PodRequests, count_incoming_requests
 from reberth.cluster.rows import PodRow
 from reberth.cluster.templates import Template
 from reberth.forecast.state.facts import SnapshotFacts
@@ -20,8 +20,8 @@ class IncomingPod:
 
     place: int
     row: PodRow
-    own: Own
-    demand: Demand
+    own: PodOwnFields
+    demand: PodRequests
     is_next: bool
     nominated: str | None = None
 
@@ -75,10 +75,15 @@ def predict_replacement(facts: SnapshotFacts, place: int) -> IncomingPod:
 
 
 def _ask(
-    facts: SnapshotFacts, place: int, *, own: Own, is_next: bool = False, nominated: str | None = None
+    facts: SnapshotFacts,
+    place: int,
+    *,
+    own: PodOwnFields,
+    is_next: bool = False,
+    nominated: str | None = None,
 ) -> IncomingPod:
     row = facts.snapshot.pods.rows[place]
-    demand = facts.once(("demand", row.template), lambda: incoming_demand(row.template.spec))
+    demand = facts.once(("demand", row.template), lambda: count_incoming_requests(row.template.spec))
     return IncomingPod(place, row, own, demand, is_next, nominated)
 
 

@@ -28,7 +28,7 @@ from localcluster.state_dir import running as cluster_running
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.config.settings import parse
-from reberth.protocol.request import Request
+from reberth.protocol.request import ApiRequest
 from reberth.protocol.response import BadObject
 from reberth.values.errors import ApiError
 from reberth.values.timestamp import write_time
@@ -53,7 +53,7 @@ class Mortal(ObjectApi):
     when = "before"
     died: asyncio.Event
 
-    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+    async def _send(self, request: ApiRequest) -> aiohttp.ClientResponse:
         if request.verb not in _WRITES or request.subject.startswith(("events", "leases")):
             return await super()._send(request)
         number = next(type(self).writes)

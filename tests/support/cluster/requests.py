@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reberth.cluster.pods.requests import Demand, Version, bound_demand, incoming_demand
+from reberth.cluster.pods.requests import PodRequests, Version, count_bound_requests, count_incoming_requests
 from reberth.records import Pod, PodSpec
 from tests.support import builders
 
@@ -38,14 +38,14 @@ def pending(reason: str, *, status: str = "True") -> Object:
     return {"type": "PodResizePending", "reason": reason, "status": status}
 
 
-def bound(asked: Object, version: Version = (1, 36), **status: Any) -> Demand:
+def bound(asked: Object, version: Version = (1, 36), **status: Any) -> PodRequests:
     built = {"metadata": {"name": "web"}, "spec": asked, "status": status}
-    return bound_demand(builders.as_record(Pod, built), version=version)
+    return count_bound_requests(builders.as_record(Pod, built), version=version)
 
 
-def incoming(asked: Object) -> Demand:
-    return incoming_demand(builders.as_record(PodSpec, asked))
+def incoming(asked: Object) -> PodRequests:
+    return count_incoming_requests(builders.as_record(PodSpec, asked))
 
 
-def load(demand: Demand) -> tuple[int, int]:
+def load(demand: PodRequests) -> tuple[int, int]:
     return demand.load_cpu, demand.load_memory

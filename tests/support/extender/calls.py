@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from extender.answers.memory import Memory
+from extender.answers.memory import ClusterMemory
 from reberth.cluster.kinds import BUDGET, HISTORY, NODE, POD, REPLICA_SET, SCORE, Kind
 from reberth.memory.addon_scores import ScoreSettings
 from reberth.records import EvictionHistory, Node, NodePlacementScore, Owner, Pod, PodDisruptionBudget
@@ -55,7 +55,7 @@ class Known:
     """A memory that is fed as a watch would do it."""
 
     def __init__(self, settings: ScoreSettings = LOAD, **hooks: Any) -> None:
-        self.memory = Memory(settings, version=(1, 36), **hooks)
+        self.memory = ClusterMemory(settings, version=(1, 36), **hooks)
         self.version = 0
 
     def put(self, *records: Any, event: str = "ADDED") -> "Known":
@@ -93,7 +93,7 @@ KINDS: dict[type, Kind[Any, Any]] = {
 }
 
 
-def knowing(*records: msgspec.Struct, settings: ScoreSettings = LOAD) -> Memory:
+def knowing(*records: msgspec.Struct, settings: ScoreSettings = LOAD) -> ClusterMemory:
     """Know these objects, the owners of the asked pod, and those of NODES that are not among them."""
     given = {record.metadata.name for record in records if isinstance(record, Node)}
     others = [node(name) for name in NODES if name not in given]

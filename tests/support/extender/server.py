@@ -7,13 +7,13 @@ from typing import Any
 
 import aiohttp
 
-from extender.answers.call_tracker import Attention
-from extender.answers.freshness import Standing
+from extender.answers.call_tracker import CallTracker
+from extender.answers.freshness import MirrorState
 from extender.answers.settings import AnswerSettings
 from extender.answers.verbs import PARTS
-from extender.server.handler import Desk
-from extender.server.request_body import Limits
-from extender.server.routes import Bell, Window
+from extender.server.handler import CallHandler
+from extender.server.request_body import BodyLimits
+from extender.server.routes import ChangeSignal, Window
 from reberth.records import ObjectMeta
 from reberth.runtime.http_server import Server, ServerSettings
 from reberth.runtime.metrics import REGISTRY
@@ -21,16 +21,16 @@ from reberth.values.refusal import Refused
 from tests.support.extender.calls import Known
 from tests.support.memory.advice import LOAD, NODES, node
 
-TRUE = Standing(is_complete=True, trouble=None, age=1.0)
+TRUE = MirrorState(is_complete=True, trouble=None, age=1.0)
 
 
 class Served:
     """What a test may turn while it asks."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.bell = Bell()
+    def __init__(self, limits: BodyLimits) -> None:
+        self.bell = ChangeSignal()
         self.known = Known(on_change=self.bell.ring).put(*map(node, NODES))
-        self.attention = Attention(PARTS)
+        self.call_tracker = CallTracker(PARTS)
         self.settings = AnswerSettings(scores=LOAD)
         self.standings = [TRUE]
         self.announced: list[tuple[ObjectMeta, Refused]] = []
@@ -39,9 +39,9 @@ class Served:
         self._limits = limits
 
     def server(self) -> Server:
-        desk = Desk(
+        desk = CallHandler(
             self.known.memory,
-            self.attention,
+            self.call_tracker,
             settings=lambda: self.settings,
             standings=lambda _: self.standings,
             announce=lambda pod, refused: self.announced.append((pod, refused)),
@@ -49,7 +49,7 @@ class Served:
         )
         window = Window(
             self.known.memory,
-            self.attention,
+            self.call_tracker,
             self.bell,
             settings=lambda: self.settings,
             limits=self._limits,
@@ -66,7 +66,7 @@ class Served:
 
 @asynccontextmanager
 async def served(*, most_bytes: int = 2**20, seconds: float = 5.0) -> AsyncIterator[Served]:
-    asked = Served(Limits(most_bytes, seconds))
+    asked = Served(BodyLimits(most_bytes, seconds))
     async with asked.server() as server:
         asked.port = server.port
         async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as asked.session:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from reberth.cluster.columns import Indices
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.requests import Version
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement, read_pending_pod
@@ -17,7 +17,7 @@ NEWEST: Version = (1, 36)
 
 
 def world(*objects: dict[str, Any], version: Version = NEWEST) -> View:
-    reading = from_objects(objects, now=0.0, version=version)
+    reading = load_objects(objects, now=0.0, version=version)
     assert not reading.faults, reading.faults
     return view_snapshot(SnapshotFacts(reading.snapshot, version))
 

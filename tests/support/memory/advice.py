@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from reberth.memory.addon_scores import ScoreSettings, WeightedScore
-from reberth.memory.advice import AdviceSettings, Opinion, form_opinion, grade_avoiding, grade_scores
+from reberth.memory.advice import AdviceSettings, PodAdvice, advise_pod, grade_avoiding, grade_scores
 from reberth.memory.draw import Replica
 from reberth.memory.history import start_history
-from reberth.memory.index import Remembered
+from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import ANNOTATION, Notes, compose_note, render_notes
 from reberth.records import EvictionHistory, HistoryStatus, Node, NodePlacementScore, Pod
 from tests.support import builders
@@ -28,39 +28,39 @@ def node(name: str, *, notes: Iterable[dict[str, Any]] = (), **fields: Any) -> N
     return builders.as_record(Node, builders.node(name, **fields))
 
 
-def remembering(
+def make_index(
     *nodes: Node,
     histories: Iterable[EvictionHistory] = (),
     scores: Iterable[NodePlacementScore] = (),
     settings: ScoreSettings = LOAD,
-) -> Remembered:
+) -> MemoryIndex:
     """The nodes given, and those of NODES that are not among them."""
-    remembered = Remembered(settings)
+    index = MemoryIndex(settings)
     given = {one.metadata.name for one in nodes}
     for one in [*nodes, *(node(name) for name in NODES if name not in given)]:
-        remembered.put_node(one)
+        index.put_node(one)
     for history in histories:
-        remembered.put_history(history)
+        index.put_history(history)
     for score in scores:
-        remembered.put_score(score)
-    return remembered
+        index.put_score(score)
+    return index
 
 
 def history(**status: Any) -> EvictionHistory:
     return msgspec.structs.replace(start_history(WEB), status=HistoryStatus(**status))
 
 
-def opinion(
-    remembered: Remembered,
+def advise(
+    index: MemoryIndex,
     pod: Pod | None = None,
     *,
     replicas: Collection[Replica] = (),
     now: float = NOW,
     **settings: Any,
-) -> Opinion:
+) -> PodAdvice:
     asked = (pod or web_pod()).metadata
-    return form_opinion(
-        remembered,
+    return advise_pod(
+        index,
         asked,
         owners=OWNERS,
         replicas={"uid-rs": replicas},
@@ -69,17 +69,13 @@ def opinion(
     )
 
 
-def avoid(remembered: Remembered, formed: Opinion | None = None, nodes: Iterable[str] = NODES) -> list[int]:
-    found: list[int] = grade_avoiding(
-        remembered, formed or opinion(remembered), remembered.locate(list(nodes))
-    ).tolist()
+def avoid(index: MemoryIndex, formed: PodAdvice | None = None, nodes: Iterable[str] = NODES) -> list[int]:
+    found: list[int] = grade_avoiding(index, formed or advise(index), index.locate(list(nodes))).tolist()
     return found
 
 
-def scored(remembered: Remembered, formed: Opinion | None = None, nodes: Iterable[str] = NODES) -> list[int]:
-    found: list[int] = grade_scores(
-        remembered, formed or opinion(remembered), remembered.locate(list(nodes))
-    ).tolist()
+def scored(index: MemoryIndex, formed: PodAdvice | None = None, nodes: Iterable[str] = NODES) -> list[int]:
+    found: list[int] = grade_scores(index, formed or advise(index), index.locate(list(nodes))).tolist()
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from reberth.client.api import Api
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from reberth.client.lease import Leadership
 from reberth.cluster.cache import Cache
 from reberth.cluster.resources import ALL, HISTORIES, LEDGERS, NODES, PODS, Resource
@@ -259,7 +259,7 @@ def make_context(world: World, api: FakeApi) -> ExecutionContext:
         store=MoveStore(client, Leadership("me", deadline=float("inf"), clock=loop.time)),
         mirror=FakeMirror(world),
         extenders=cast("ExtenderClient", None),
-        recorder=Recorder(client, reporter="reberth.dev/test", instance="me", clock=world.now),
+        recorder=EventRecorder(client, reporter="reberth.dev/test", instance="me", clock=world.now),
         settings=lambda: ReschedulerSettings(extender="none"),
         policy=ReschedulerPolicy,
         clock=world.now,

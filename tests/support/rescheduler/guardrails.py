@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.identity import name_history
 from reberth.records import WorkloadIdentity
 from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings
@@ -26,7 +26,7 @@ def context_of(
 ) -> Context:
     """A cluster with these objects, and the node n1 at least."""
     protecting = protections or ProtectionSettings()
-    reading = from_objects(
+    reading = load_objects(
         [node("n1"), *objects], now=now, version=(1, 36), annotations=protecting.annotation_keys
     )
     assert not reading.faults

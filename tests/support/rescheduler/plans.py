@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.config.settings import parse
 from reberth.forecast.state.profile import KubeScheduler, default_scheduler, parse_scheduler
 from reberth.values.timestamp import write_time
@@ -55,7 +55,7 @@ def make_plan(
     world: World = WORLD,
 ) -> tuple[Plan, PlanMemory]:
     """The plan of some objects, all of which can be read."""
-    reading = from_objects(list(objects), now=now, version=VERSION)
+    reading = load_objects(list(objects), now=now, version=VERSION)
     assert not reading.faults
     return plan(reading.snapshot, settings or policy(), memory, world=world)
 

@@ -10,7 +10,7 @@ from bench.extender.asking import VERBS, Connection, Question, measure, refuse_d
 from bench.extender.dutiful import Dutiful
 from bench.extender.floor import Responder, respond
 from bench.reading.arms import Failed
-from extender.answers.wire import Unreadable, read_question
+from extender.answers.wire import UnreadableCall, read_args
 
 NAMES = [f"node-{number:05d}" for number in range(3_000)]
 POD = {"metadata": {"name": "web", "labels": {"a]": '"NodeNames":["x"]'}}}
@@ -33,8 +33,8 @@ def test_every_node_gets_the_same_grade(verb: str, score: int, names: list[str])
 def test_what_is_done_in_any_case_is_to_read_the_call_and_to_find_its_nodes() -> None:
     dutiful = Dutiful()
     dutiful.look_at(Question(POD, NAMES).write())
-    assert dutiful.memory.locate(read_question(Question(POD, NAMES).write()).nodes).names == NAMES
-    with pytest.raises(Unreadable):
+    assert dutiful.memory.locate(read_args(Question(POD, NAMES).write()).nodes).names == NAMES
+    with pytest.raises(UnreadableCall):
         dutiful.look_at(b'{"Pod":{"metadata":{}},"NodeNames":[1]}')
 
 

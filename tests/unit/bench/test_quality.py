@@ -10,7 +10,7 @@ from bench.quality import descheduling, reporting
 from bench.quality.descheduling import Thresholds
 from bench.quality.measuring import BLIND, DESCHEDULER, OURS, SINGLE, Grid, Measured, Run, race
 from bench.quality.shapes import SHAPES, Shape, draw_fleet
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import view_snapshot
 from tests.support import builders
@@ -24,7 +24,7 @@ SHARES = (0.02, 0.05)
 def test_a_fleet_is_drawn_from_its_number_and_within_what_nodes_offer(shape: Shape) -> None:
     objects = draw_fleet(shape, 24, 1)
     assert objects == draw_fleet(shape, 24, 1) != draw_fleet(shape, 24, 2)
-    reading = from_objects(objects, now=NOW, version=VERSION)
+    reading = load_objects(objects, now=NOW, version=VERSION)
     assert not reading.faults
     snapshot = reading.snapshot
     assert len(snapshot.pods.rows) > 5 * 24
@@ -36,7 +36,7 @@ def test_the_descheduler_looks_at_means_of_nodes_and_sources_by_bytes() -> None:
     asked = {"a": ("7", "8Gi"), "b": ("6", "9Gi"), "c": ("1", "8Gi")}
     pods = [replica(f"{name}-1", name, name, cpu=cpu, memory=size) for name, (cpu, size) in asked.items()]
     objects = [*map(builders.node, "abcd"), *pods]
-    seen = view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    seen = view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     sight = descheduling.look(seen, Thresholds(0, 10, None))
     assert (sight.under.tolist(), sight.sources) == ([False, False, False, True], [1, 0])
     assert sight.budget[0] == pytest.approx(0.5375 * 8000)
@@ -51,7 +51,7 @@ def test_nobody_is_evicted_where_no_node_is_under_utilised() -> None:
         replica("a-1", "a", "a", cpu="4"),
         replica("b-1", "b", "b", cpu="4"),
     ]
-    seen = view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    seen = view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     assert descheduling.look(seen, Thresholds(5, 0, None)).sources == []
 
 

@@ -12,7 +12,7 @@ from federation.objects.cache import NotifyingCache
 from federation.process import Federation
 from federation.settings import FederationSettings, Switches
 from reberth.client.access import Access
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 
 SWITCHES = [field.name for field in msgspec.structs.fields(Switches)]
 ALWAYS = {"Sessions", "DiscoveryController"}
@@ -21,7 +21,7 @@ ALWAYS = {"Sessions", "DiscoveryController"}
 def make(**switches: bool) -> list[str]:
     """Name what is made; nothing of it runs."""
     cache = NotifyingCache(lambda _kind, _record: None, version=(1, 36))
-    hub = Hub(cast("ObjectApi", None), cache, cast("Recorder", None), lambda: 0.0)
+    hub = Hub(cast("ObjectApi", None), cache, cast("EventRecorder", None), lambda: 0.0)
     settings = FederationSettings(controllers=Switches(**switches))
     made = Federation(Access(None), settings)._make(hub, WorkIndex(hub))
     return [type(each).__name__ for each in made]

@@ -7,7 +7,7 @@ import pytest
 
 from localproduct.move_view import Berth, Moved, Sight, draw, look, summarize, tell, tell_news
 from localproduct.terminal import Screen
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.snapshot import Snapshot
 from reberth.records import Outcome
 from tests.support import builders
@@ -58,7 +58,7 @@ def snapshot(*objects: dict[str, Any]) -> Snapshot:
     nodes = [builders.node("a", labels={zone: "z1"}), builders.node("b", labels={zone: "z0"})]
     pods = [replica("a-1", "a", "a", cpu="4"), replica("a-2", "a", "a", cpu="2")]
     pods[0]["metadata"]["deletionTimestamp"] = "2026-11-18T12:00:30Z"
-    return from_objects([*nodes, *pods, *objects], now=NOW, version=(1, 36)).snapshot
+    return load_objects([*nodes, *pods, *objects], now=NOW, version=(1, 36)).snapshot
 
 
 def test_nodes_stand_by_zone_and_what_is_on_its_way_is_told_apart() -> None:

@@ -8,7 +8,7 @@ import pytest
 from reberth.client.access import Access
 from reberth.client.api import Api, ApiSettings
 from reberth.client.lease import Leadership, LeaseLost
-from reberth.client.rate_limit import Throttle
+from reberth.client.rate_limit import RateLimiter
 from reberth.cluster.resources import NODES, PODS
 
 pytestmark = pytest.mark.looptime
@@ -58,7 +58,7 @@ def client(connection: Connection, *, rate: float = 1.0) -> tuple[Api, Leadershi
     clock = asyncio.get_running_loop().time
     api: Any = Api(Access(), ApiSettings(deadline=60.0))
     api._connection = connection
-    api._throttle = Throttle(rate=rate, burst=1, clock=clock)
+    api._throttle = RateLimiter(rate=rate, burst=1, clock=clock)
     leadership = Leadership("me", deadline=clock() + 2, clock=clock)
     return api.guarded(leadership.check), leadership
 
@@ -101,7 +101,7 @@ async def test_the_client_that_it_was_made_from_is_not_guarded() -> None:
     api, leadership = client(connection)
     leadership.deadline = 0.0
     free: Any = Api(Access(), ApiSettings())
-    free._connection, free._throttle = connection, Throttle(rate=1.0, burst=9, clock=lambda: 0.0)
+    free._connection, free._throttle = connection, RateLimiter(rate=1.0, burst=9, clock=lambda: 0.0)
     free.guarded(leadership.check)
     await evict(free)
     assert connection.sent == ["POST"]

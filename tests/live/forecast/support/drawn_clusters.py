@@ -19,7 +19,7 @@ from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.host.ports import HOST
 from localcluster.state_dir import running
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.identity import name_history
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.snapshot import Snapshot
@@ -86,7 +86,7 @@ class Draws:
         """Foretell where the pod would land if it were moved: to these nodes, else to the planner's."""
         scheduler = self._scheduler(percentage)
         objects = (await Stage(self._client, for_extender=True).capture())["items"]
-        snapshot = from_objects(objects, now=time.time(), version=self._version).snapshot
+        snapshot = load_objects(objects, now=time.time(), version=self._version).snapshot
         old = next(one for one in objects if one["kind"] == "Pod")
         chosen = destinations or self._plan(snapshot, old, scheduler)
         found = self._forecast(snapshot, self._open_move(chosen, old), scheduler)

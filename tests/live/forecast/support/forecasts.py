@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from reberth.cluster.columns import Indices, Ints
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.config import settings
 from reberth.forecast.extender import (
@@ -51,7 +51,7 @@ class Drawing:
 def foretell(recorded: Recorded, now: float) -> dict[str, Any]:
     """Tell where a pod that waits would land, and what our extender will grade the nodes with."""
     version = read_version(recorded.kubernetes)
-    reading = from_objects(objects_of(recorded), now=now, version=version)
+    reading = load_objects(objects_of(recorded), now=now, version=version)
     if reading.faults:
         raise AssertionError(f"not read: {reading.faults}")
     namespace, _, name = recorded.pod.partition("/")

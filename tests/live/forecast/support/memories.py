@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from reberth.cluster.pods.identity import Signature, name_history, sign_pod
+from reberth.cluster.pods.identity import Signature, find_signature, name_history
 from reberth.memory.notes import FOREIGN_LIFE, compose_note
 from reberth.records import REBERTH_API_VERSION, ObjectMeta, Outcome, Phase, WorkloadIdentity
 from reberth.values.refusal import Refused
@@ -38,7 +38,7 @@ def sign_all(objects: Sequence[Object]) -> dict[str, Signature | Refused]:
     """Tell of every pod, by namespace and name, who it is."""
     owners = {uid_of(one): _meta_of(one) for one in objects if one["kind"] in {"ReplicaSet", "Job"}}
     pods = [_meta_of(one) for one in objects if one["kind"] == "Pod"]
-    return {f"{pod.namespace}/{pod.name}": sign_pod(pod, owners) for pod in pods}
+    return {f"{pod.namespace}/{pod.name}": find_signature(pod, owners) for pod in pods}
 
 
 def uid_of(one: Object) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from localcluster.client import Client
 from localcluster.state_dir import running
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.forecast import forecast_replacement, forecast_with_stale_cache
 from reberth.forecast.output import NEXT, RARE_SHARE, describe
 from reberth.forecast.state.facts import SnapshotFacts
@@ -106,7 +106,7 @@ async def evictions(name: str) -> AsyncIterator[Evictions]:
 
 
 def _foretell(objects: Any, name: str) -> dict[str, Any]:
-    snapshot = from_objects(objects, now=0.0, version=_VERSION).snapshot
+    snapshot = load_objects(objects, now=0.0, version=_VERSION).snapshot
     place = snapshot.pods.named("default", name)
     assert place is not None
     seen, scheduler = view_snapshot(SnapshotFacts(snapshot, _VERSION)), default_scheduler(_VERSION)

@@ -15,7 +15,7 @@ from localcluster.client import Client
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.state_dir import running
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.requests import Version
 from reberth.forecast.forecast import forecast
 from reberth.forecast.output import PENDING, describe
@@ -63,7 +63,7 @@ class Starts:
     async def _foretell(self, configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
         version = _version_of(self._cluster.design.kubernetes)
         objects = [*(await self._list("/api/v1/nodes", "Node")), *(await self._list(_PODS, "Pod"))]
-        snapshot = from_objects(objects, now=0.0, version=version).snapshot
+        snapshot = load_objects(objects, now=0.0, version=version).snapshot
         seen = view_snapshot(SnapshotFacts(snapshot, version))
         scheduler = parse_scheduler(msgspec.json.encode(configuration), version=version)
         found = {

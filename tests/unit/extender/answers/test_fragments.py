@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.answers.fragments import Fragments, Located
+from extender.answers.fragments import Fragments, LocatedNodes
 
 GRADES = st.integers(0, 10)
 NAMES = st.text(min_size=1, max_size=40)  # also such as no API server lets in
@@ -25,7 +25,7 @@ def test_every_node_is_named_with_its_grade_seated_or_not(
     shuffler.shuffle(nodes)
     rows = np.array([seats.get(node, -1) for node in nodes], dtype=np.intp)
     given_grades = np.array([grades.get(node, 10) for node in nodes], dtype=np.uint8)
-    located = Located(nodes, rows, are_seen=grades.keys() >= set(nodes))
+    located = LocatedNodes(nodes, rows, are_seen=grades.keys() >= set(nodes))
     written = json.loads(fragments.write(located, given_grades))
     assert written == [{"Host": node, "Score": grades.get(node, 10)} for node in nodes]
 
@@ -34,6 +34,6 @@ def test_a_row_that_is_given_to_another_node_names_that_one() -> None:
     fragments = Fragments()
     for node in ("a-long-name", "b"):
         fragments.seat(node, 3)
-    located = Located(["b"], np.array([3]), are_seen=True)
+    located = LocatedNodes(["b"], np.array([3]), are_seen=True)
     written = fragments.write(located, np.array([7], dtype=np.uint8))
     assert json.loads(written) == [{"Host": "b", "Score": 7}]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from extender.answers.freshness import Standing, find_doubt
+from extender.answers.freshness import MirrorState, find_neutral_cause
 
-TRUE = Standing(is_complete=True, trouble=None, age=59.0)
+TRUE = MirrorState(is_complete=True, trouble=None, age=59.0)
 
 
 @pytest.mark.parametrize(
@@ -13,13 +13,13 @@ TRUE = Standing(is_complete=True, trouble=None, age=59.0)
         ([], 0.0, None),
         ([TRUE], 0.1, None),
         ([TRUE], 0.101, "deadline"),
-        ([TRUE, Standing(False, "not listed yet", float("inf"))], 0.0, "cold"),
-        ([Standing(True, None, 1e6)], 0.0, None),
-        ([Standing(True, "the server was silent", 120.0)], 0.0, None),
-        ([Standing(True, "the server was silent", 120.1)], 0.0, "stale"),
-        ([Standing(True, "refused", 500.0), Standing(False, None, 0.0)], 9.0, "cold"),
-        ([Standing(True, "refused", 500.0)], 9.0, "stale"),
+        ([TRUE, MirrorState(False, "not listed yet", float("inf"))], 0.0, "cold"),
+        ([MirrorState(True, None, 1e6)], 0.0, None),
+        ([MirrorState(True, "the server was silent", 120.0)], 0.0, None),
+        ([MirrorState(True, "the server was silent", 120.1)], 0.0, "stale"),
+        ([MirrorState(True, "refused", 500.0), MirrorState(False, None, 0.0)], 9.0, "cold"),
+        ([MirrorState(True, "refused", 500.0)], 9.0, "stale"),
     ],
 )
-def test_doubt_has_one_cause(standings: list[Standing], spent: float, cause: str | None) -> None:
-    assert find_doubt(standings, stale_after=120, spent=spent, deadline=0.1) == cause
+def test_doubt_has_one_cause(standings: list[MirrorState], spent: float, cause: str | None) -> None:
+    assert find_neutral_cause(standings, stale_after=120, spent=spent, deadline=0.1) == cause

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.answers.memory import Memory
+from extender.answers.memory import ClusterMemory
 from extender.answers.settings import AnswerSettings
 from extender.answers.verbs import PRIORITIZE, SCORES
 from reberth.cluster.kinds import HISTORY, NODE, POD, REPLICA_SET, SCORE
@@ -20,7 +20,7 @@ SETTINGS = AnswerSettings(scores=LOAD)
 NOTED = [{"life": HOUR}]
 
 
-def answers(memory: Memory, settings: AnswerSettings = SETTINGS) -> list[Any]:
+def answers(memory: ClusterMemory, settings: AnswerSettings = SETTINGS) -> list[Any]:
     asked = question([*NODES, "unseen"])
     return [
         json.loads(verb.decide(memory, verb.read(asked), settings, NOW).body) for verb in (PRIORITIZE, SCORES)

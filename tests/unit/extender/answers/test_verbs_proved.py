@@ -9,7 +9,7 @@ import pytest
 
 from extender.answers.settings import AnswerSettings, PreemptSettings
 from extender.answers.verbs import FILTER, PREEMPT, VERBS, Verb
-from extender.answers.wire import Unreadable
+from extender.answers.wire import UnreadableCall
 from reberth.memory.addon_scores import ScoreSettings, WeightedScore
 from reberth.memory.advice import STRICTLY_NOTED, AdviceSettings
 from reberth.memory.notes import ANNOTATION
@@ -115,7 +115,7 @@ def prove(seed: int) -> bool:
     body = any_question(chance, verb)
     try:
         asked = verb.read(body)
-    except Unreadable:
+    except UnreadableCall:
         return False
     decided = verb.decide(memory, asked, settings, NOW).body
     for answer in (decided, verb.stay_neutral(memory, asked).body):

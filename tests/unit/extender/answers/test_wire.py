@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from extender.answers.wire import Unreadable, read_pod, read_preempt_question, read_question
+from extender.answers.wire import UnreadableCall, read_args, read_pod, read_preemption_args
 from tests.support.extender.calls import candidates, captured, question
 
 POD = {"metadata": {"name": "web"}}
@@ -17,7 +17,7 @@ def body(**members: Any) -> bytes:
 
 @pytest.mark.parametrize("name", ["filter-cache", "prioritize-cache"])
 def test_what_a_real_scheduler_asks_is_read(name: str) -> None:
-    asked = read_question(captured(name))
+    asked = read_args(captured(name))
     assert asked.pod.name == "web-c5f64c47f-bc5zs"
     assert asked.pod.creation_timestamp == "2026-11-18T09:14:36Z"
     assert [owner.kind for owner in asked.pod.owner_references or ()] == ["ReplicaSet"]
@@ -25,20 +25,20 @@ def test_what_a_real_scheduler_asks_is_read(name: str) -> None:
 
 
 def test_the_candidates_of_a_real_scheduler_are_read() -> None:
-    asked = read_preempt_question(captured("preempt-cache"))
+    asked = read_preemption_args(captured("preempt-cache"))
     assert asked.victims["n-00000"] == ("4db8281e-2019-4f74-819d-ee477c4acef0",)
     assert len(asked.entries) == 50
 
 
 @pytest.mark.parametrize("name", ["filter-nocache", "prioritize-nocache"])
 def test_whole_nodes_are_not_taken(name: str) -> None:
-    with pytest.raises(Unreadable, match="nodeCacheCapable: true is needed"):
-        read_question(captured(name))
+    with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is needed"):
+        read_args(captured(name))
 
 
 def test_whole_victims_are_not_taken() -> None:
-    with pytest.raises(Unreadable, match="nodeCacheCapable: true is needed"):
-        read_preempt_question(captured("preempt-nocache"))
+    with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is needed"):
+        read_preemption_args(captured("preempt-nocache"))
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_whole_victims_are_not_taken() -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_reason(sent: bytes, reason: str) -> None:
-    with pytest.raises(Unreadable, match=reason):
-        read_question(sent)
+    with pytest.raises(UnreadableCall, match=reason):
+        read_args(sent)
 
 
 @pytest.mark.parametrize(
@@ -80,27 +80,27 @@ def test_what_cannot_be_read_is_refused_with_the_reason(sent: bytes, reason: str
 )
 def test_wrong_candidates_are_refused_with_the_reason(entries: Any, reason: str) -> None:
     sent = json.dumps({"Pod": POD, "NodeNameToVictims": None, "NodeNameToMetaVictims": entries})
-    with pytest.raises(Unreadable, match=reason):
-        read_preempt_question(sent.encode())
+    with pytest.raises(UnreadableCall, match=reason):
+        read_preemption_args(sent.encode())
 
 
 def test_a_candidate_without_victims_is_read() -> None:
     sent = b'{"Pod":{"metadata":{}},"NodeNameToMetaVictims":{"n1":{"Pods":null},"n2":{"Pods":[]}}}'
-    assert read_preempt_question(sent).victims == {"n1": (), "n2": ()}
-    assert read_preempt_question(candidates({"n1": []})).victims == {"n1": ()}
+    assert read_preemption_args(sent).victims == {"n1": (), "n2": ()}
+    assert read_preemption_args(candidates({"n1": []})).victims == {"n1": ()}
 
 
 def test_unknown_fields_are_ignored() -> None:
-    asked = read_question(body(NodeNames=["b", "a", "b"], New={"x": [1]}))
+    asked = read_args(body(NodeNames=["b", "a", "b"], New={"x": [1]}))
     assert asked.nodes == ["b", "a", "b"]
 
 
 def test_a_hundred_thousand_names_are_read() -> None:
     names = [f"node-{number}" for number in range(100_000)]
-    assert read_question(question(names)).nodes == names
+    assert read_args(question(names)).nodes == names
 
 
 def test_a_pod_as_kubectl_prints_it_is_read() -> None:
     assert read_pod(b'{"kind":"Pod","metadata":{"name":"web","namespace":"shop"},"spec":{}}').name == "web"
-    with pytest.raises(Unreadable, match="metadata"):
+    with pytest.raises(UnreadableCall, match="metadata"):
         read_pod(b"{}")

@@ -6,10 +6,10 @@ from typing import Any
 
 from extender.server.events import announce_exhaustion, announce_refusal
 from reberth.records import ObjectMeta, ObjectReference
-from reberth.values.errors import Fault, SettingsError
+from reberth.values.errors import FieldFault, SettingsError
 from reberth.values.refusal import Refused
 
-REFUSAL = SettingsError("settings.yaml", [Fault("is not known here", "deadlin", 3)])
+REFUSAL = SettingsError("settings.yaml", [FieldFault("is not known here", "deadlin", 3)])
 
 
 class Recorder:

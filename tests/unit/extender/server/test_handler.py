@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from extender.answers.freshness import Standing
+from extender.answers.freshness import MirrorState
 from extender.answers.settings import AnswerSettings, PreemptSettings
 from extender.answers.verbs import FILTER
 from extender.server import handler
@@ -77,8 +77,8 @@ async def test_calls_are_counted_by_what_became_of_them() -> None:
         after = [counted("requests_total", verb="filter", result=result) for result in results]
         assert [late - early for late, early in zip(after, before, strict=True)] == [2, 1, 1]
         assert counted("nodes_total", verb="filter", said="asked") - nodes == 8
-        assert asked.attention.last_asked["avoid"] > 0
-        assert asked.attention.last_asked["scores"] == 0
+        assert asked.call_tracker.last_asked["avoid"] > 0
+        assert asked.call_tracker.last_asked["scores"] == 0
 
 
 async def test_a_body_without_a_length_or_compressed_is_refused() -> None:
@@ -158,7 +158,7 @@ async def test_a_client_that_breaks_off_harms_nobody() -> None:
 
 @pytest.mark.parametrize(
     ("standing", "cause"),
-    [(Standing(False, None, 0.0), "cold"), (Standing(True, "the server was silent", 500.0), "stale")],
+    [(MirrorState(False, None, 0.0), "cold"), (MirrorState(True, "the server was silent", 500.0), "stale")],
 )
 @pytest.mark.parametrize(
     ("verb", "path", "body", "answer"),
@@ -170,7 +170,7 @@ async def test_a_client_that_breaks_off_harms_nobody() -> None:
     ],
 )
 async def test_doubt_is_answered_neutrally_and_counted(  # noqa: PLR0917 - a table of two
-    standing: Standing, cause: str, verb: str, path: str, body: bytes, answer: Any
+    standing: MirrorState, cause: str, verb: str, path: str, body: bytes, answer: Any
 ) -> None:
     async with served() as asked:
         asked.standings = [TRUE, standing]

@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-from extender.answers.call_tracker import Attention
-from extender.answers.freshness import Standing
-from extender.answers.settings import AttentionSettings
+from extender.answers.call_tracker import CallTracker
+from extender.answers.freshness import MirrorState
+from extender.answers.settings import CallTrackerSettings
 from extender.server.readiness import Readiness
 from extender.server.settings import ExtenderSettings
 from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
 from reberth.cluster.resources import ALL, Resource
 from reberth.memory.advice import AdviceSettings
 from reberth.runtime.http_server import Server, ServerSettings
-from reberth.values.errors import Fault, SettingsError
+from reberth.values.errors import FieldFault, SettingsError
 from tests.support.memory.advice import LOAD
 
 ABSENT = "not installed in this cluster"
@@ -37,13 +37,13 @@ class Told:
     def __init__(self, settings: ExtenderSettings) -> None:
         found = [resource for resource in ALL if resource.kind in KINDS]
         self.watchers = {resource.name: Watcher(resource) for resource in found}
-        self.attention = Attention(("avoid", "scores"))
+        self.call_tracker = CallTracker(("avoid", "scores"))
         self.is_stopping = False
         self.refusal: SettingsError | None = None
         mirror: Any = Mirror(self.watchers)
         self.readiness = Readiness(
             mirror,
-            self.attention,
+            self.call_tracker,
             settings=lambda: settings,
             find_refusal=lambda: self.refusal,
             is_stopping=lambda: self.is_stopping,
@@ -108,14 +108,14 @@ def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
     assert told.readiness.standings(KINDS) == []
     told.lose("nodes")
     told.watchers["pods"].trouble = "the server was silent for 90 s"
-    silent, lost = Standing(True, "the server was silent for 90 s", 1.25), Standing(False, ABSENT, 1.25)
+    silent, lost = MirrorState(True, "the server was silent for 90 s", 1.25), MirrorState(False, ABSENT, 1.25)
     assert told.readiness.standings({POD, HISTORY}) == [silent]
     assert told.readiness.standings({NODE}) == [lost]
 
 
 async def test_settings_that_are_refused_are_told_and_are_no_reason_not_to_be_ready() -> None:
     told = Told(ExtenderSettings())
-    told.refusal = SettingsError("settings.yaml", [Fault("is not known here", "deadlin", 3)])
+    told.refusal = SettingsError("settings.yaml", [FieldFault("is not known here", "deadlin", 3)])
     status, lines = await told.ask()
     assert status == 200
     assert (
@@ -136,8 +136,8 @@ async def test_a_process_that_stops_is_not_ready() -> None:
 )
 async def test_a_scheduler_that_does_not_ask_is_a_warning(settings: ExtenderSettings, warnings: int) -> None:
     told = Told(settings)
-    told.attention.placed_since |= {"avoid": 99, "scores": 99}
+    told.call_tracker.placed_since |= {"avoid": 99, "scores": 99}
     status, lines = await told.ask()
     assert status == 200
     assert len([line for line in lines if line.startswith("# warning: 99 pods")]) == warnings
-    assert settings.attention == AttentionSettings()
+    assert settings.attention == CallTrackerSettings()

@@ -39,7 +39,7 @@ async def test_what_is_known_has_been_seen() -> None:
 )
 async def test_what_is_not_known_has_not_been_seen(query: str) -> None:
     async with served() as asked:
-        asked.attention.hear("avoid", 1_795_003_200.0)
+        asked.call_tracker.hear("avoid", 1_795_003_200.0)
         status, body = await seen(asked, query)
         assert status == 504
         assert body["lastAskedAt"] == "2026-11-18T12:00:00.000000Z"

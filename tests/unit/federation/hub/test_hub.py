@@ -7,7 +7,7 @@ from federation.hub.object_api import ObjectApi
 from federation.objects.cache import NotifyingCache
 from federation.objects.resources import BINDINGS
 from federation.objects.template import Object
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from tests.support.federation.objects import NOW, binding
 
 
@@ -28,7 +28,7 @@ def versioned(version: int, *, uid: str = "u", **spec: Any) -> Any:
 
 def make() -> tuple[Hub, NotifyingCache, list[float]]:
     cache, now = NotifyingCache(lambda _, __: None, version=(1, 36)), [NOW]
-    return Hub(cast("ObjectApi", FakeHub()), cache, cast("Recorder", None), lambda: now[0]), cache, now
+    return Hub(cast("ObjectApi", FakeHub()), cache, cast("EventRecorder", None), lambda: now[0]), cache, now
 
 
 def found(hub: Hub) -> int | None:

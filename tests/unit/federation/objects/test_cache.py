@@ -8,7 +8,7 @@ from federation.objects.names import Key, binding_of
 from federation.objects.resources import TEMPLATES, WORKS
 from federation.objects.template import ResourceTemplate
 from federation.propagation.works import write_work
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED
 from reberth.cluster.kinds import NODE
 from reberth.records import Node, ObjectMeta
@@ -67,7 +67,7 @@ def test_nodes_are_counted_not_told() -> None:
 
 def test_the_works_of_a_binding_are_found_by_what_they_say() -> None:
     made = NotifyingCache(lambda _, record: index.on_change(WORKS, record), version=(1, 36))
-    index = WorkIndex(Hub(cast("ObjectApi", None), made, cast("Recorder", None), lambda: NOW))
+    index = WorkIndex(Hub(cast("ObjectApi", None), made, cast("EventRecorder", None), lambda: NOW))
     held = work(write_work(WEB, binding(), template(), "m1", 1))
     assert index.of(KEY) == {}
     made.apply(WORKS.kind, ADDED, held)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from federation.objects.template import ResourceTemplate, ResourceTemplateReader, read_parts, read_template
-from reberth.protocol.response import BadObject, Line
+from reberth.protocol.response import BadObject, WatchEvent
 from reberth.values.errors import Unreadable
 
 WIRE = {
@@ -33,7 +33,7 @@ def test_objects_pages_and_lines_are_read_alike() -> None:
     assert page.objects == [read_template(whole)]
     assert [type(each) for each in page.found] == [ResourceTemplate, BadObject]
     line = reader.read_line("watch", json.dumps({"type": "ADDED", "object": WIRE}).encode())
-    assert line == Line("ADDED", read_template(whole))
+    assert line == WatchEvent("ADDED", read_template(whole))
 
 
 def test_what_cannot_be_read_is_named_and_spoils_nothing_else() -> None:

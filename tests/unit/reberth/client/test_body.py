@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from localcluster.credentials import Authority
-from reberth.client.body import _MOMENT, Body
+from reberth.client.body import _MOMENT, ResponseBody
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 UNENDED = HEAD + b"\r\n"
@@ -104,13 +104,13 @@ async def test_after_a_silence_the_first_piece_comes_at_once(
     peer: Peer, session: aiohttp.ClientSession
 ) -> None:
     async with await peer.ask(session, UNENDED) as answer:
-        body = Body(answer)
+        body = ResponseBody(answer)
         assert wakes_at(way_in(answer)) == 1
         await peer.say(b"one")
         assert await body.piece() == b"one"
 
 
-async def hear_two(peer: Peer, body: Body) -> None:
+async def hear_two(peer: Peer, body: ResponseBody) -> None:
     """Two pieces, the second of which comes soon after the first."""
     for word in (b"one", b"two"):
         await peer.say(word)
@@ -122,7 +122,7 @@ async def test_what_follows_within_a_moment_comes_together(
     peer: Peer, session: aiohttp.ClientSession
 ) -> None:
     async with await peer.ask(session, UNENDED) as answer:
-        body = Body(answer)
+        body = ResponseBody(answer)
         await hear_two(peer, body)
         reading = asyncio.create_task(body.piece())
         await peer.say(b"three")
@@ -137,7 +137,7 @@ async def test_what_comes_now_and_then_is_not_held_back(
 ) -> None:
     monkeypatch.setattr("reberth.client.body._SOON", NEVER)
     async with await peer.ask(session, UNENDED) as answer:
-        await hear_two(peer, Body(answer))
+        await hear_two(peer, ResponseBody(answer))
         assert wakes_at(way_in(answer)) == 1
 
 
@@ -145,7 +145,7 @@ async def test_little_that_follows_waits_for_a_moment_only(
     peer: Peer, session: aiohttp.ClientSession
 ) -> None:
     async with await peer.ask(session, UNENDED) as answer:
-        body = Body(answer)
+        body = ResponseBody(answer)
         for word in (b"one", b"two", b"three"):
             await peer.say(word)
             assert await body.piece() == word
@@ -156,7 +156,7 @@ async def test_a_moment_later_the_connection_is_as_it_was(
 ) -> None:
     monkeypatch.setattr("reberth.client.body._SOON", LONG)
     async with await peer.ask(session, UNENDED) as answer:
-        body, way = Body(answer), way_in(answer)
+        body, way = ResponseBody(answer), way_in(answer)
         await hear_two(peer, body)
         assert wakes_at(way) > 1
         while wakes_at(way) > 1:
@@ -166,7 +166,7 @@ async def test_a_moment_later_the_connection_is_as_it_was(
 @pytest.mark.usefixtures("patient")
 async def test_so_it_is_at_once_where_all_has_come(peer: Peer, session: aiohttp.ClientSession) -> None:
     async with await peer.ask(session, HEAD + b"Content-Length: 6\r\n\r\n") as answer:
-        body, way = Body(answer), way_in(answer)
+        body, way = ResponseBody(answer), way_in(answer)
         await hear_two(peer, body)
         assert wakes_at(way) > 1
         assert await body.piece() == b""
@@ -176,7 +176,7 @@ async def test_so_it_is_at_once_where_all_has_come(peer: Peer, session: aiohttp.
 @pytest.mark.usefixtures("patient")
 async def test_an_end_is_not_waited_for(peer: Peer, session: aiohttp.ClientSession) -> None:
     async with await peer.ask(session, UNENDED) as answer:
-        body = Body(answer)
+        body = ResponseBody(answer)
         await hear_two(peer, body)
         peer.end()
         assert await body.piece() == b""
@@ -189,7 +189,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_left_alone(
     troubles: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, trouble: troubles.append(trouble))
     async with await peer.ask(session, UNENDED) as answer:
-        await hear_two(peer, Body(answer))
+        await hear_two(peer, ResponseBody(answer))
     await asyncio.sleep(2 * _MOMENT)  # what is due earlier is done earlier
     assert troubles == []
 
@@ -200,7 +200,7 @@ async def test_a_whole_body_is_all_of_its_pieces(
 ) -> None:
     length = sum(map(len, pieces))
     async with await peer.ask(session, HEAD + b"Content-Length: %d\r\n\r\n" % length) as answer:
-        reading = asyncio.create_task(Body(answer).whole())
+        reading = asyncio.create_task(ResponseBody(answer).whole())
         for piece in pieces:
             await peer.say(piece)
             await turn()
@@ -212,4 +212,4 @@ async def test_a_body_that_breaks_off_is_a_fault(peer: Peer, session: aiohttp.Cl
         await peer.say(b"one")
         peer.end()
         with pytest.raises(aiohttp.ClientPayloadError):
-            await Body(answer).whole()
+            await ResponseBody(answer).whole()

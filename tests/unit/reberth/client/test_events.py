@@ -8,7 +8,7 @@ import pytest
 
 from reberth.client import events
 from reberth.client.api import Api
-from reberth.client.events import Recorder, WrittenEvent, recording
+from reberth.client.events import EventRecorder, WrittenEvent, recording
 from reberth.records import ObjectReference
 from reberth.values import errors
 from reberth.values.errors import ApiError
@@ -49,7 +49,7 @@ def record_on(server: Server) -> Any:
     return recording(cast("Api", server), reporter="reberth.dev/test", instance="i", clock=loop.time)
 
 
-def say(recorder: Recorder, note: str = "hello", about: ObjectReference = POD) -> None:
+def say(recorder: EventRecorder, note: str = "hello", about: ObjectReference = POD) -> None:
     recorder.record(about, reason="Moving", note=note, action="Move", related=NODE)
 
 

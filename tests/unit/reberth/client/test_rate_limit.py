@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from reberth.client.rate_limit import Throttle
+from reberth.client.rate_limit import RateLimiter
 
 
 @pytest.mark.looptime
 async def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
     loop = asyncio.get_running_loop()
-    throttle = Throttle(rate=10, burst=5, clock=loop.time)
+    throttle = RateLimiter(rate=10, burst=5, clock=loop.time)
     began = loop.time()
     times = []
     for _ in range(8):
@@ -22,7 +22,7 @@ async def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
 @pytest.mark.looptime
 async def test_tokens_come_back_with_time_but_never_more_than_a_burst() -> None:
     loop = asyncio.get_running_loop()
-    throttle = Throttle(rate=10, burst=2, clock=loop.time)
+    throttle = RateLimiter(rate=10, burst=2, clock=loop.time)
     await asyncio.sleep(100)
     began = loop.time()
     await asyncio.gather(*(throttle.take() for _ in range(4)))
@@ -32,7 +32,7 @@ async def test_tokens_come_back_with_time_but_never_more_than_a_burst() -> None:
 @pytest.mark.looptime
 async def test_never_more_than_rate_and_burst_in_any_window() -> None:
     loop = asyncio.get_running_loop()
-    throttle = Throttle(rate=50, burst=100, clock=loop.time)
+    throttle = RateLimiter(rate=50, burst=100, clock=loop.time)
     taken = []
 
     async def take() -> None:

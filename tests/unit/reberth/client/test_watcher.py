@@ -13,7 +13,7 @@ from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
 from reberth.cluster.kinds import POD
 from reberth.cluster.resources import PODS
-from reberth.protocol.response import Line
+from reberth.protocol.response import WatchEvent
 from reberth.records import ObjectMeta, Pod
 from reberth.values.errors import NotFound
 from tests.support.builders import pod
@@ -26,27 +26,29 @@ class FakeApi:
     """Its watches bring what is put into the queue; each notes from where it was to go on."""
 
     def __init__(self) -> None:
-        self.lines: asyncio.Queue[Line[Pod]] = asyncio.Queue()
+        self.lines: asyncio.Queue[WatchEvent[Pod]] = asyncio.Queue()
         self.since: list[str | None] = []
         self.is_installed = True
 
     @asynccontextmanager
-    async def watch(self, *_: Any, since: str | None, **__: Any) -> AsyncIterator[AsyncIterator[Line[Pod]]]:
+    async def watch(
+        self, *_: Any, since: str | None, **__: Any
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[Pod]]]:
         self.since.append(since)
         if not self.is_installed:
             raise NotFound("watch /pods", "the server could not find the requested resource", status=404)
         yield self._read()
 
-    async def _read(self) -> AsyncIterator[Line[Pod]]:
+    async def _read(self) -> AsyncIterator[WatchEvent[Pod]]:
         while self.is_installed:
             yield await self.lines.get()
 
     def bring(self, kind: str, version: int) -> None:
-        self.lines.put_nowait(Line(kind, pod_record(pod("a"), version, uid="uid-a")))
+        self.lines.put_nowait(WatchEvent(kind, pod_record(pod("a"), version, uid="uid-a")))
 
     def end_list(self, version: int) -> None:
         meta = ObjectMeta("", resource_version=str(version), annotations=END)
-        self.lines.put_nowait(Line(BOOKMARK, Pod(metadata=meta)))
+        self.lines.put_nowait(WatchEvent(BOOKMARK, Pod(metadata=meta)))
 
 
 @pytest.mark.looptime

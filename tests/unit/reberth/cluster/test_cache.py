@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED, Cache, Listing
 from reberth.cluster.kinds import NODE, POD, SERVICE
-from reberth.cluster.pods.interning import split
+from reberth.cluster.pods.interning import split_pod
 from reberth.cluster.rows import PodRow
 from reberth.cluster.templates import pack
 from reberth.records import Labels, ObjectMeta, Pod, Service
@@ -142,7 +142,7 @@ def assert_shows(row: PodRow, record: Pod) -> None:
     assert row.labels == (meta.labels or {})
     assert row.phase == record.status.phase
     assert row.is_terminating == (meta.deletion_timestamp is not None)
-    assert row.template.pod == split(record)[0]
+    assert row.template.pod == split_pod(record)[0]
 
 
 TestWorld = World.TestCase

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from reberth.cluster.node_lifecycle import Leaving, Young, judge_node
+from reberth.cluster.node_lifecycle import LeavingNode, YoungNode, judge_node
 from reberth.records import Node
 from tests.support import builders
 
@@ -37,7 +37,7 @@ def tainted(key: str, effect: str = "NoSchedule") -> Node:
 )
 @pytest.mark.parametrize("effect", ["NoSchedule", "PreferNoSchedule"])
 def test_a_taint_tells_that_a_node_is_leaving(key: str, effect: str) -> None:
-    assert judge_node(tainted(key, effect)) == Leaving(key)
+    assert judge_node(tainted(key, effect)) == LeavingNode(key)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_taint_tells_that_a_node_is_leaving(key: str, effect: str) -> None:
     ],
 )
 def test_a_startup_taint_tells_that_a_node_is_young(key: str) -> None:
-    assert judge_node(tainted(key)) == Young(key)
+    assert judge_node(tainted(key)) == YoungNode(key)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_startup_taint_tells_that_a_node_is_young(key: str) -> None:
     ],
 )
 def test_a_condition_tells_that_a_node_is_leaving(condition: str) -> None:
-    assert judge_node(node(conditions={condition: "True"})) == Leaving(condition)
+    assert judge_node(node(conditions={condition: "True"})) == LeavingNode(condition)
     assert judge_node(node(conditions={condition: "False"})) is None
 
 
@@ -77,7 +77,7 @@ def test_a_condition_tells_that_a_node_is_leaving(condition: str) -> None:
     ],
 )
 def test_a_node_that_takes_no_pods_is_leaving(found: Node, sign: str) -> None:
-    assert judge_node(found) == Leaving(sign)
+    assert judge_node(found) == LeavingNode(sign)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_node_that_takes_no_pods_is_leaving(found: Node, sign: str) -> None:
     ],
 )
 def test_a_node_of_karpenter_is_young_until_it_is_initialized(labels: dict[str, str], *, young: bool) -> None:
-    expected = Young("karpenter.sh/initialized is missing") if young else None
+    expected = YoungNode("karpenter.sh/initialized is missing") if young else None
 
     assert judge_node(node(labels=labels)) == expected
 
@@ -112,4 +112,4 @@ def test_other_nodes_stand_firm_whatever_their_age(found: Node) -> None:
 def test_a_young_node_that_is_leaving_is_leaving() -> None:
     found = node(taints=[{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}], unschedulable=True)
 
-    assert judge_node(found) == Leaving("unschedulable")
+    assert judge_node(found) == LeavingNode("unschedulable")

@@ -6,15 +6,15 @@ import pytest
 import yaml
 
 from reberth.cluster.kinds import BUDGET, DEPLOYMENT, NAMESPACE, VOLUME
-from reberth.cluster.object_files import Reading, from_objects
+from reberth.cluster.object_files import LoadedObjects, load_objects
 from reberth.cluster.printouts import TextError
 from tests.support.builders import Object, deployment, node, pdb, pod
 
 NOW = 1_800_000_000.0
 
 
-def read(objects: Any) -> Reading:
-    return from_objects(objects, now=NOW, version=(1, 36))
+def read(objects: Any) -> LoadedObjects:
+    return load_objects(objects, now=NOW, version=(1, 36))
 
 
 def faults_of(objects: Any) -> list[str]:

@@ -4,7 +4,7 @@ import json
 
 from reberth.cluster import kinds, resources
 from reberth.cluster.resources import HISTORIES, NODES, PODS, Resource
-from reberth.protocol.request import MERGE, Request
+from reberth.protocol.request import MERGE, ApiRequest
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 
 
@@ -36,11 +36,11 @@ def test_an_object_is_sent_with_its_kind_and_without_what_is_empty() -> None:
 
 
 def test_a_request_knows_its_method_its_target_and_its_name() -> None:
-    request = Request("patch", "pods", "/api/v1/pods", {"a": "b c"}, b"{}", MERGE)
+    request = ApiRequest("patch", "pods", "/api/v1/pods", {"a": "b c"}, b"{}", MERGE)
     assert (request.method, request.target, str(request)) == (
         "PATCH",
         "/api/v1/pods?a=b+c",
         "patch /api/v1/pods",
     )
-    assert Request("evict", "pods", "/p").method == "POST"
-    assert Request("watch", "pods", "/p").target == "/p"
+    assert ApiRequest("evict", "pods", "/p").method == "POST"
+    assert ApiRequest("watch", "pods", "/p").target == "/p"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from reberth.cluster.pods.health import find_ailment
+from reberth.cluster.pods.health import find_problems
 from reberth.cluster.rows import PHASES, PodRow, make_node_row, make_pod_row, trim
 from reberth.cluster.templates import Templates, pack
 from reberth.records import Node, ObjectMeta, Pod
@@ -51,7 +51,7 @@ def test_a_row_says_what_the_pod_says(built: Object) -> None:
     ready = conditions.get("Ready")
     assert row.is_ready == (ready is not None and ready.status == "True")
     assert row.ready_changed == (time_of(ready.last_transition_time) if ready else None)
-    assert row.ailment == find_ailment(status, conditions)
+    assert row.ailment == find_problems(status, conditions)
     assert row.spec.containers == record.spec.containers
     assert row.spec.affinity == record.spec.affinity
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reberth.cluster.cache import ADDED, DELETED, MODIFIED, Cache
 from reberth.cluster.kinds import CLAIM, NAMESPACE, NODE, POD, SERVICE
-from reberth.cluster.pods.requests import bound_demand
+from reberth.cluster.pods.requests import count_bound_requests
 from reberth.cluster.rows import PHASES
 from reberth.cluster.snapshot import Snapshot, build, take
 from reberth.cluster.tabulating import read_pods
@@ -76,7 +76,7 @@ def test_the_sums_of_a_node_are_those_of_its_pods(nodes: list[Object], pods: lis
     snapshot = snapshot_of(nodes, pods)
     for place, name in enumerate(snapshot.nodes.names):
         demands = [
-            bound_demand(record, version=KUBERNETES)
+            count_bound_requests(record, version=KUBERNETES)
             for record in records
             if record.spec.node_name == name and counts(record, [name])
         ]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reberth.cluster.pods.identity import find_controller
-from reberth.cluster.pods.interning import split
+from reberth.cluster.pods.interning import split_pod
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.templates import PriorityError, Template, Templates, pack
 from tests.support.builders import Object, owner, pod
@@ -13,13 +13,13 @@ from tests.support.cluster.strategies import pod_record, pods
 
 
 def share(templates: Templates, built: Object) -> Template:
-    return templates.share(split(pod_record(built))[0])
+    return templates.share(split_pod(pod_record(built))[0])
 
 
 @given(st.lists(pods(), min_size=2, max_size=6))
 def test_what_is_equal_is_one_object_and_what_is_not_is_not(built: list[Object]) -> None:
     templates = Templates(version=(1, 36))
-    commons = [split(pod_record(each))[0] for each in built]
+    commons = [split_pod(pod_record(each))[0] for each in built]
     shared = [templates.share(common) for common in commons]
     for common, template in zip(commons, shared, strict=True):
         assert template.pod == common

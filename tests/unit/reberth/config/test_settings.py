@@ -7,7 +7,7 @@ import pytest
 
 from reberth.config.settings import Section, load, parse
 from reberth.values.duration import Duration
-from reberth.values.errors import ConfigurationError, Fault, SettingsError
+from reberth.values.errors import ConfigurationError, FieldFault, SettingsError
 
 HEADER = "apiVersion: reberth.dev/v1alpha1\nkind: DemoSettings\n"
 
@@ -110,20 +110,20 @@ def test_a_file_that_may_not_be_read_says_so() -> None:
 
 
 def test_a_settings_error_is_a_fault_of_the_configuration() -> None:
-    error = SettingsError("a.yaml", [Fault("is empty")])
+    error = SettingsError("a.yaml", [FieldFault("is empty")])
     assert isinstance(error, ConfigurationError)
     assert error.source == "a.yaml"
-    assert error.faults == (Fault("is empty"),)
+    assert error.faults == (FieldFault("is empty"),)
 
 
 @pytest.mark.parametrize(
     ("fault", "text"),
     [
-        (Fault("is bad"), "is bad"),
-        (Fault("is bad", line=3), "line 3: is bad"),
-        (Fault("is bad", "a.b"), "a.b: is bad"),
-        (Fault("is bad", "a.b", 3), "a.b (line 3): is bad"),
+        (FieldFault("is bad"), "is bad"),
+        (FieldFault("is bad", line=3), "line 3: is bad"),
+        (FieldFault("is bad", "a.b"), "a.b: is bad"),
+        (FieldFault("is bad", "a.b", 3), "a.b (line 3): is bad"),
     ],
 )
-def test_a_fault_says_what_it_knows_of_its_place(fault: Fault, text: str) -> None:
+def test_a_fault_says_what_it_knows_of_its_place(fault: FieldFault, text: str) -> None:
     assert str(fault) == text

@@ -22,10 +22,10 @@ from reberth.memory.addon_scores import (
     REPEATED_CHOICE,
     UNKNOWN_CHOICE,
     UNREADABLE_CHOICE,
-    Choice,
-    Reading,
-    Scoreboard,
     ScoreSettings,
+    ScoreTable,
+    ValidScore,
+    WeightChoice,
     WeightedScore,
     choose_weights,
     read_score,
@@ -41,8 +41,8 @@ SETTINGS = ScoreSettings(
 )
 
 
-def board(*scores: NodePlacementScore, settings: ScoreSettings = SETTINGS, nodes: int = 3) -> Scoreboard:
-    made = Scoreboard(settings)
+def board(*scores: NodePlacementScore, settings: ScoreSettings = SETTINGS, nodes: int = 3) -> ScoreTable:
+    made = ScoreTable(settings)
     for row in range(nodes):
         made.seat(f"n{row}", row)
     for one in scores:
@@ -50,7 +50,7 @@ def board(*scores: NodePlacementScore, settings: ScoreSettings = SETTINGS, nodes
     return made
 
 
-def worth(made: Scoreboard, weights: dict[Any, int], *rows: int, now: float = NOW) -> list[float]:
+def worth(made: ScoreTable, weights: dict[Any, int], *rows: int, now: float = NOW) -> list[float]:
     found: list[float] = made.combine(weights, np.array(rows), now).tolist()
     return found
 
@@ -58,10 +58,10 @@ def worth(made: Scoreboard, weights: dict[Any, int], *rows: int, now: float = NO
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (0, Reading(math.inf, 0.0)),
-        (-100, Reading(math.inf, -100.0)),
-        (100, Reading(math.inf, 100.0)),
-        (12.5, Reading(math.inf, 12.5)),
+        (0, ValidScore(math.inf, 0.0)),
+        (-100, ValidScore(math.inf, -100.0)),
+        (100, ValidScore(math.inf, 100.0)),
+        (12.5, ValidScore(math.inf, 12.5)),
         (101, OUT_OF_RANGE),
         (-100.5, OUT_OF_RANGE),
         (1e300, OUT_OF_RANGE),
@@ -80,8 +80,8 @@ def test_a_score_is_a_number_from_minus_100_to_100(value: object, expected: obje
 @pytest.mark.parametrize(
     ("valid_until", "expected"),
     [
-        (None, Reading(math.inf, 5.0)),
-        ("2026-11-18T12:00:00Z", Reading(NOW, 5.0)),
+        (None, ValidScore(math.inf, 5.0)),
+        ("2026-11-18T12:00:00Z", ValidScore(NOW, 5.0)),
         ("tomorrow", BAD_VALIDITY),
         ("", BAD_VALIDITY),
     ],
@@ -179,7 +179,7 @@ def test_the_next_expiry_is_the_first_to_come() -> None:
     assert made.next_expiry(NOW) == NOW + 30
     assert made.next_expiry(NOW + 30) == NOW + 60
     assert made.next_expiry(NOW + 60) is None
-    assert Scoreboard(ScoreSettings()).next_expiry(NOW) is None
+    assert ScoreTable(ScoreSettings()).next_expiry(NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_the_next_expiry_is_the_first_to_come() -> None:
     ],
 )
 def test_a_pod_may_choose_within_bounds(annotation: str | None, weights: dict[Any, int]) -> None:
-    assert choose_weights(annotation, SETTINGS) == Choice(weights)
+    assert choose_weights(annotation, SETTINGS) == WeightChoice(weights)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_pod_may_choose_within_bounds(annotation: str | None, weights: dict[An
     ],
 )
 def test_a_bad_choice_is_refused_and_the_defaults_hold(annotation: str, refused: Refused) -> None:
-    assert choose_weights(annotation, SETTINGS) == Choice({CPU: 2, GREEN: -1}, refused)
+    assert choose_weights(annotation, SETTINGS) == WeightChoice({CPU: 2, GREEN: -1}, refused)
 
 
 def test_settings_are_read_from_yaml() -> None:
@@ -229,7 +229,7 @@ def test_settings_are_read_from_yaml() -> None:
 
 
 def test_a_score_weighs_1_unless_said_otherwise() -> None:
-    assert choose_weights(None, ScoreSettings((WeightedScore("load", "cpu"),))) == Choice({CPU: 1})
+    assert choose_weights(None, ScoreSettings((WeightedScore("load", "cpu"),))) == WeightChoice({CPU: 1})
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_the_order_of_the_objects_does_not_matter(
 ) -> None:
     last = {one.metadata.name: one for one in objects}
     shuffled = data.draw(st.permutations(list(last.values())))
-    other = Scoreboard(SETTINGS)
+    other = ScoreTable(SETTINGS)
     for one in shuffled:
         other.put(one)
     for row, node in enumerate(["n2", "n0", "n1"]):
@@ -311,7 +311,7 @@ happenings = (
     steps=st.lists(st.tuples(happenings, st.sampled_from([-2.0, 0.0, 1.0, 2.5])), max_size=9), weights=weights
 )
 def test_grades_are_those_of_what_is_known_and_valid_at_that_moment(
-    steps: list[tuple[Callable[[Scoreboard], object], float]], weights: dict[Any, int]
+    steps: list[tuple[Callable[[ScoreTable], object], float]], weights: dict[Any, int]
 ) -> None:
     made = board()
     for change, later in steps:
@@ -320,7 +320,7 @@ def test_grades_are_those_of_what_is_known_and_valid_at_that_moment(
         assert made.grade(weights, NOW + later).tolist() == grade_plainly(made, weights, NOW + later)
 
 
-def grade_plainly(made: Scoreboard, weights: dict[Any, int], now: float) -> list[int]:
+def grade_plainly(made: ScoreTable, weights: dict[Any, int], now: float) -> list[int]:
     rows = range(len(made._values))
     return [math.floor((100 + each) / 20 + 0.5) for each in worth(made, weights, *rows, now=now)]
 

@@ -17,7 +17,7 @@ from reberth.memory.advice import (
     refuse_nodes,
 )
 from reberth.memory.draw import Replica
-from reberth.memory.index import Remembered
+from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import ANNOTATION
 from reberth.records import Node, Outcome, Pod
 from reberth.values.errors import SettingsError
@@ -26,11 +26,11 @@ from tests.support.memory.advice import (
     DRAWN,
     NODES,
     NOTED,
+    advise,
     avoid,
     history,
+    make_index,
     node,
-    opinion,
-    remembering,
     scored,
 )
 from tests.support.memory.objects import HOUR, MINUTE, NOW, move, past, score, web_pod
@@ -52,7 +52,7 @@ from tests.support.memory.objects import HOUR, MINUTE, NOW, move, past, score, w
 def test_noted_and_leaving_nodes_get_0_unless_all_would(
     nodes: list[Node], asked: list[str], grades: list[int]
 ) -> None:
-    assert avoid(remembering(*nodes), nodes=asked) == grades
+    assert avoid(make_index(*nodes), nodes=asked) == grades
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_noted_and_leaving_nodes_get_0_unless_all_would(
 def test_a_soft_sign_of_leaving_or_youth_is_enough(taint: str, labels: dict[str, str]) -> None:
     soft = node("n1", taints=[{"key": taint, "effect": "PreferNoSchedule"}], labels=labels)
 
-    assert avoid(remembering(soft)) == [10, 0, 10, 10]
+    assert avoid(make_index(soft)) == [10, 0, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_soft_sign_of_leaving_or_youth_is_enough(taint: str, labels: dict[str,
 def test_the_best_destination_among_the_nodes_asked_gets_10_and_all_others_0(
     asked: list[str], grades: list[int]
 ) -> None:
-    assert avoid(remembering(histories=[DRAWN]), nodes=asked) == grades
+    assert avoid(make_index(histories=[DRAWN]), nodes=asked) == grades
 
 
 @pytest.mark.parametrize(
@@ -96,56 +96,56 @@ def test_the_best_destination_among_the_nodes_asked_gets_10_and_all_others_0(
 def test_a_destination_that_is_to_be_avoided_by_now_draws_nobody(
     nodes: list[Node], grades: list[int]
 ) -> None:
-    assert avoid(remembering(*nodes, histories=[DRAWN])) == grades
+    assert avoid(make_index(*nodes, histories=[DRAWN])) == grades
 
 
 def test_a_destination_nobody_has_seen_draws_nobody() -> None:
     unseen = history(open=(move("m1", destinations=("unseen",)),))
 
-    assert avoid(remembering(histories=[unseen]), nodes=["n0", "unseen"]) == [10, 10]
+    assert avoid(make_index(histories=[unseen]), nodes=["n0", "unseen"]) == [10, 10]
 
 
 def test_a_pod_beyond_the_open_moves_is_only_kept_from_noted_nodes() -> None:
-    remembered = remembering(node("n0", notes=[NOTED]), histories=[DRAWN])
+    index = make_index(node("n0", notes=[NOTED]), histories=[DRAWN])
     older = Replica(NOW - 1, "older", waiting=True)
 
-    assert avoid(remembered, opinion(remembered, replicas=[older])) == [0, 10, 10, 10]
+    assert avoid(index, advise(index, replicas=[older])) == [0, 10, 10, 10]
 
 
 def test_a_bound_replacement_ends_the_draw() -> None:
-    remembered = remembering(histories=[DRAWN])
+    index = make_index(histories=[DRAWN])
     replacement = Replica(NOW - 2, "replacement", bound=True)
 
-    assert avoid(remembered, opinion(remembered, replicas=[replacement])) == [10, 10, 10, 10]
+    assert avoid(index, advise(index, replicas=[replacement])) == [10, 10, 10, 10]
 
 
 def test_pods_of_other_controllers_are_not_drawn() -> None:
     other = web_pod(owned_by=builders.owner("ReplicaSet", "web-77aa", uid="uid-next-rs"))
-    remembered = remembering(histories=[DRAWN])
+    index = make_index(histories=[DRAWN])
 
-    assert avoid(remembered, opinion(remembered, other)) == [10, 10, 10, 10]
+    assert avoid(index, advise(index, other)) == [10, 10, 10, 10]
 
 
 def test_a_note_holds_for_the_service_or_for_the_template() -> None:
-    remembered = remembering(node("n0", notes=[{"for_service": True}]), node("n1", notes=[{}]))
+    index = make_index(node("n0", notes=[{"for_service": True}]), node("n1", notes=[{}]))
     labels = {"pod-template-hash": "77aa"}
     next_one = web_pod(owned_by=builders.owner("ReplicaSet", "web-77aa", uid="uid-next-rs"), labels=labels)
 
-    assert avoid(remembered) == [0, 0, 10, 10]
-    assert avoid(remembered, opinion(remembered, next_one)) == [0, 10, 10, 10]
+    assert avoid(index) == [0, 0, 10, 10]
+    assert avoid(index, advise(index, next_one)) == [0, 10, 10, 10]
 
 
 def test_a_strict_note_refuses_with_one_constant_reason() -> None:
-    remembered = remembering(
+    index = make_index(
         node("n0", notes=[{"strict": True}]),
         node("n1", notes=[{}, {"strict": True, "life": MINUTE}]),
         node("n2", notes=[{}]),
     )
 
-    assert refuse_nodes(opinion(remembered), NODES) == {"n0": STRICTLY_NOTED, "n1": STRICTLY_NOTED}
-    assert refuse_nodes(opinion(remembered, now=NOW + MINUTE), NODES) == {"n0": STRICTLY_NOTED}
-    assert refuse_nodes(opinion(remembered), ["n1", "n3", "unseen"]) == {"n1": STRICTLY_NOTED}
-    assert refuse_nodes(opinion(remembered, now=NOW + HOUR), NODES) == {}
+    assert refuse_nodes(advise(index), NODES) == {"n0": STRICTLY_NOTED, "n1": STRICTLY_NOTED}
+    assert refuse_nodes(advise(index, now=NOW + MINUTE), NODES) == {"n0": STRICTLY_NOTED}
+    assert refuse_nodes(advise(index), ["n1", "n3", "unseen"]) == {"n1": STRICTLY_NOTED}
+    assert refuse_nodes(advise(index, now=NOW + HOUR), NODES) == {}
 
 
 def test_history_alone_refuses_nothing() -> None:
@@ -153,10 +153,10 @@ def test_history_alone_refuses_nothing() -> None:
         past=tuple(past(Outcome.WORSE, ago=n, landed_on="n1") for n in range(20)),
         given_up_until="2027-01-01T00:00:00Z",
     )
-    remembered = remembering(histories=[given_up])
+    index = make_index(histories=[given_up])
 
-    assert refuse_nodes(opinion(remembered), NODES) == {}
-    assert avoid(remembered) == [10, 10, 10, 10]
+    assert refuse_nodes(advise(index), NODES) == {}
+    assert avoid(index) == [10, 10, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_history_alone_refuses_nothing() -> None:
     ],
 )
 def test_a_score_is_graded_to_the_nearest_tenth(cpu: int, grade: int) -> None:
-    assert scored(remembering(scores=[score("n0", cpu=cpu)])) == [grade, 5, 5, 5]
+    assert scored(make_index(scores=[score("n0", cpu=cpu)])) == [grade, 5, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -193,46 +193,46 @@ def test_a_score_is_graded_to_the_nearest_tenth(cpu: int, grade: int) -> None:
 def test_a_bad_landing_costs_half_after_six_hours(
     age: float, loss: float, outcome: Outcome, fields: dict[str, Any], loser: int
 ) -> None:
-    remembered = remembering(
+    index = make_index(
         histories=[history(past=(past(outcome, ago=age, **fields),))],
         scores=[score(name, cpu=60) for name in NODES],
     )
 
     expected = [8, 8, 8, 8]
     expected[loser] = math.floor(8 - loss + 0.5)
-    assert scored(remembered) == expected
+    assert scored(index) == expected
 
 
 @pytest.mark.parametrize("outcome", sorted(set(Outcome) - {Outcome.WORSE, Outcome.RETURNED}))
 def test_no_other_outcome_costs_points(outcome: Outcome) -> None:
-    remembered = remembering(histories=[history(past=(past(outcome, landed_on="n1"),))])
+    index = make_index(histories=[history(past=(past(outcome, landed_on="n1"),))])
 
-    assert scored(remembered) == [5, 5, 5, 5]
+    assert scored(index) == [5, 5, 5, 5]
 
 
 def test_a_move_that_landed_nowhere_costs_no_node_points() -> None:
-    assert scored(remembering(histories=[history(past=(past(Outcome.WORSE),))])) == [5, 5, 5, 5]
+    assert scored(make_index(histories=[history(past=(past(Outcome.WORSE),))])) == [5, 5, 5, 5]
 
 
 def test_losses_add_up_and_no_grade_is_below_0() -> None:
     bad = tuple(past(Outcome.WORSE, ago=n, landed_on="n1") for n in range(4))
-    remembered = remembering(histories=[history(past=bad)], scores=[score("n1", cpu=100)])
+    index = make_index(histories=[history(past=bad)], scores=[score("n1", cpu=100)])
 
-    assert opinion(remembered).losses["n1"] == pytest.approx(20, rel=1e-3)
-    assert scored(remembered) == [5, 0, 5, 5]
+    assert advise(index).losses["n1"] == pytest.approx(20, rel=1e-3)
+    assert scored(index) == [5, 0, 5, 5]
 
 
 def test_a_pod_may_choose_its_weights() -> None:
-    remembered = remembering(scores=[score("n0", cpu=100)])
+    index = make_index(scores=[score("n0", cpu=100)])
     upside_down = web_pod(annotations={WEIGHTS: "load/cpu=-10"})
     bad = web_pod(annotations={WEIGHTS: "load/cpu=11"})
 
-    assert scored(remembered, opinion(remembered, upside_down)) == [0, 5, 5, 5]
-    assert scored(remembered, opinion(remembered, bad)) == [10, 5, 5, 5]
+    assert scored(index, advise(index, upside_down)) == [0, 5, 5, 5]
+    assert scored(index, advise(index, bad)) == [10, 5, 5, 5]
 
 
-def everything() -> Remembered:
-    return remembering(
+def everything() -> MemoryIndex:
+    return make_index(
         node("n0", notes=[{"strict": True}]),
         node("n3", unschedulable=True),
         histories=[
@@ -260,11 +260,11 @@ def everything() -> Remembered:
 def test_each_signal_can_be_switched_off(
     off: list[str], avoided: list[int], grades: list[int], refused: list[str]
 ) -> None:
-    remembered = everything()
-    formed = opinion(remembered, **dict.fromkeys(off, False))
+    index = everything()
+    formed = advise(index, **dict.fromkeys(off, False))
 
-    assert avoid(remembered, formed) == avoided
-    assert scored(remembered, formed) == grades
+    assert avoid(index, formed) == avoided
+    assert scored(index, formed) == grades
     assert list(refuse_nodes(formed, NODES)) == refused
 
 
@@ -283,17 +283,17 @@ def test_an_unknown_signal_is_refused() -> None:
 
 def test_a_pod_without_a_signature_is_only_kept_from_nodes_that_leave() -> None:
     bare = builders.as_record(Pod, builders.pod("bare", namespace="shop"))
-    remembered = everything()
-    formed = opinion(remembered, bare)
+    index = everything()
+    formed = advise(index, bare)
 
     assert formed.who == BARE_POD
-    assert avoid(remembered, formed) == [10, 10, 10, 0]
-    assert scored(remembered, formed) == [10, 5, 5, 5]
+    assert avoid(index, formed) == [10, 10, 10, 0]
+    assert scored(index, formed) == [10, 5, 5, 5]
     assert refuse_nodes(formed, NODES) == {}
 
 
 def test_the_reasons_are_put_into_words() -> None:
-    remembered = everything()
+    index = everything()
     foreign = json.dumps(
         {
             "preferAvoidPods": [
@@ -305,14 +305,14 @@ def test_the_reasons_are_put_into_words() -> None:
             ]
         }
     )
-    remembered.put_node(node("n4", annotations={ANNOTATION: foreign}))
-    remembered.put_node(node("n5", annotations={ANNOTATION: "?"}))
-    remembered.put_node(node("n6", labels={"karpenter.sh/nodepool": "default"}))
-    remembered.put_score(score("n5", cpu=500))
+    index.put_node(node("n4", annotations={ANNOTATION: foreign}))
+    index.put_node(node("n5", annotations={ANNOTATION: "?"}))
+    index.put_node(node("n6", labels={"karpenter.sh/nodepool": "default"}))
+    index.put_score(score("n5", cpu=500))
     asked = [*NODES, "n4", "n5", "n6", "unseen"]
     bad_choice = web_pod(annotations={WEIGHTS: "?"})
 
-    verdicts = explain(remembered, opinion(remembered, bad_choice), asked)
+    verdicts = explain(index, advise(index, bad_choice), asked)
 
     choice = "the annotation is not of the form source/name=weight, ..."
     elsewhere = "move m1 draws the pod to other destinations"
@@ -370,7 +370,7 @@ def test_the_reasons_are_put_into_words() -> None:
 
 
 def test_an_explanation_is_silent_where_nothing_is_said() -> None:
-    remembered = remembering(settings=ScoreSettings())
-    formed = opinion(remembered, scores=False, standing=False)
+    index = make_index(settings=ScoreSettings())
+    formed = advise(index, scores=False, standing=False)
 
-    assert [one.reasons for one in explain(remembered, formed, NODES)] == [(), (), (), ()]
+    assert [one.reasons for one in explain(index, formed, NODES)] == [(), (), (), ()]

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reberth.memory.advice import explain, grade_avoiding, grade_scores, rank_avoiding, refuse_nodes
-from reberth.memory.index import Remembered
+from reberth.memory.index import MemoryIndex
 from reberth.records import EvictionHistory, Node, NodePlacementScore, Outcome
 from tests.support.memory.advice import (
     DRAWN,
     LOAD,
     NODES,
     NOTED,
+    advise,
     avoid,
     history,
+    make_index,
     node,
-    opinion,
-    remembering,
     scored,
 )
 from tests.support.memory.objects import HOUR, NOW, move, past, score
@@ -98,16 +98,16 @@ def scores_as_defined(world: dict[str, Any], asked: list[str]) -> list[int]:
 @given(world=worlds, asked=st.lists(st.sampled_from([*NODES, "unseen"]), unique=True))
 def test_the_grades_are_those_of_the_definition(world: dict[str, Any], asked: list[str]) -> None:
     nodes, told, scores = objects_of(world)
-    remembered = remembering(*nodes, histories=[told], scores=scores)
+    index = make_index(*nodes, histories=[told], scores=scores)
 
-    assert avoid(remembered, nodes=asked) == avoiding_as_defined(world, asked)
-    assert scored(remembered, nodes=asked) == scores_as_defined(world, asked)
+    assert avoid(index, nodes=asked) == avoiding_as_defined(world, asked)
+    assert scored(index, nodes=asked) == scores_as_defined(world, asked)
     strict = {
         name
         for name, state in world["nodes"].items()
         if any(note["strict"] and note["life"] > 0 for note in state["notes"])
     }
-    assert refuse_nodes(opinion(remembered), asked).keys() == strict & set(asked)
+    assert refuse_nodes(advise(index), asked).keys() == strict & set(asked)
 
 
 @given(world=worlds, asked=st.sets(st.sampled_from(NODES), min_size=1))
@@ -115,12 +115,12 @@ def test_the_nodes_of_the_highest_rank_win_whichever_are_asked_about(
     world: dict[str, Any], asked: set[str]
 ) -> None:
     nodes, told, _ = objects_of(world)
-    remembered = remembering(*nodes, histories=[told])
-    ranks = rank_avoiding(remembered, opinion(remembered), remembered.locate(NODES))
+    index = make_index(*nodes, histories=[told])
+    ranks = rank_avoiding(index, advise(index), index.locate(NODES))
     rank_of = dict(zip(NODES, ranks.tolist(), strict=True))
     highest = max(rank_of[name] for name in asked)
     some = sorted(asked)
-    assert avoid(remembered, nodes=some) == [10 * (rank_of[name] == highest) for name in some]
+    assert avoid(index, nodes=some) == [10 * (rank_of[name] == highest) for name in some]
 
 
 @given(world=worlds, data=st.data())
@@ -128,29 +128,29 @@ def test_the_same_objects_in_any_order_give_the_same_answer(
     world: dict[str, Any], data: st.DataObject
 ) -> None:
     nodes, told, scores = objects_of(world)
-    feeds: list[Callable[[Remembered], None]] = [
-        lambda remembered: remembered.put_history(told),
-        *(lambda remembered, one=one: remembered.put_node(one) for one in nodes),
-        *(lambda remembered, one=one: remembered.put_score(one) for one in scores),
+    feeds: list[Callable[[MemoryIndex], None]] = [
+        lambda index: index.put_history(told),
+        *(lambda index, one=one: index.put_node(one) for one in nodes),
+        *(lambda index, one=one: index.put_score(one) for one in scores),
     ]
-    first, second = Remembered(LOAD), Remembered(LOAD)
+    first, second = MemoryIndex(LOAD), MemoryIndex(LOAD)
     for feed in feeds:
         feed(first)
     for feed in [*data.draw(st.permutations(feeds)), *data.draw(st.permutations(feeds))]:
         feed(second)
 
-    assert explain(first, opinion(first), NODES) == explain(second, opinion(second), NODES)
-    assert opinion(first) == opinion(second)
+    assert explain(first, advise(first), NODES) == explain(second, advise(second), NODES)
+    assert advise(first) == advise(second)
 
 
 @given(worlds)
 def test_forming_an_opinion_changes_nothing(world: dict[str, Any]) -> None:
     nodes, told, scores = objects_of(world)
-    remembered = remembering(*nodes, histories=[told], scores=scores)
+    index = make_index(*nodes, histories=[told], scores=scores)
 
-    first = (avoid(remembered), scored(remembered), opinion(remembered))
+    first = (avoid(index), scored(index), advise(index))
 
-    assert (avoid(remembered), scored(remembered), opinion(remembered)) == first
+    assert (avoid(index), scored(index), advise(index)) == first
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -167,22 +167,22 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def test_five_thousand_nodes_cost_about_as_much_as_one_look_at_each() -> None:
     """Grades of both kinds, from forming the opinion on, beside the cheapest loop over the names."""
     names = [f"n{number}" for number in range(5000)]
-    remembered = remembering(
+    index = make_index(
         *(node(name, notes=[NOTED], unschedulable=name.endswith("77")) for name in names[::50]),
         *(node(name) for name in names if not name.endswith("0")),
         histories=[DRAWN],
         scores=[score(name, cpu=number % 100) for number, name in enumerate(names)],
     )
-    rows = remembered.locate(names)
+    rows = index.locate(names)
     worths = {name: {"grade": 5, "noted": False} for name in names}
 
     def answer() -> None:
-        formed = opinion(remembered)
-        grade_avoiding(remembered, formed, rows)
-        grade_scores(remembered, formed, rows)
+        formed = advise(index)
+        grade_avoiding(index, formed, rows)
+        grade_scores(index, formed, rows)
 
     def look_at_each() -> list[int]:
         return [0 if worths[name]["noted"] else worths[name]["grade"] for name in names]
 
     assert cpu_seconds(answer) < 2 * cpu_seconds(look_at_each)
-    assert np.isin(grade_avoiding(remembered, opinion(remembered), rows), (0, 10)).all()
+    assert np.isin(grade_avoiding(index, advise(index), rows), (0, 10)).all()

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.cluster.node_lifecycle import Leaving, judge_node
+from reberth.cluster.node_lifecycle import LeavingNode, judge_node
 from reberth.cluster.pods.identity import Signature
 from reberth.memory.addon_scores import ScoreSettings, WeightedScore
 from reberth.memory.history import start_history
-from reberth.memory.index import UNSEEN, Remembered
+from reberth.memory.index import UNSEEN, MemoryIndex
 from reberth.memory.notes import ANNOTATION, compose_note, read_notes, render_notes
 from reberth.records import EvictionHistory, HistoryStatus, Node, Outcome, WorkloadIdentity
 from tests.support import builders
@@ -40,82 +40,82 @@ def history(who: Signature = WEB, **status: Any) -> EvictionHistory:
     return msgspec.structs.replace(start_history(who), status=HistoryStatus(**status))
 
 
-def remembering(*nodes: Node) -> Remembered:
-    remembered = Remembered(ScoreSettings())
+def make_index(*nodes: Node) -> MemoryIndex:
+    index = MemoryIndex(ScoreSettings())
     for one in nodes:
-        remembered.put_node(one)
-    return remembered
+        index.put_node(one)
+    return index
 
 
 def avoids(
-    remembered: Remembered,
+    index: MemoryIndex,
     *names: str,
     noted: Mapping[str, object] = MappingProxyType({}),
     standing: bool = True,
 ) -> list[bool]:
-    grades = remembered.welcomes(noted, remembered.locate(names), standing=standing)
+    grades = index.welcomes(noted, index.locate(names), standing=standing)
     assert set(grades.tolist()) <= {0, 10}
     found: list[bool] = (grades == 0).tolist()
     return found
 
 
 def test_nodes_get_rows_and_give_them_back() -> None:
-    remembered = remembering(node("n0"), node("n1"), node("n2"))
-    remembered.drop_node("n1")
-    remembered.put_node(node("n3"))
-    remembered.drop_node("unknown")
+    index = make_index(node("n0"), node("n1"), node("n2"))
+    index.drop_node("n1")
+    index.put_node(node("n3"))
+    index.drop_node("unknown")
 
-    assert sorted(remembered.rows.values()) == [0, 1, 2]
-    assert remembered.locate(["n0", "n1", "n3"]).tolist() == [0, UNSEEN, remembered.rows["n3"]]
+    assert sorted(index.rows.values()) == [0, 1, 2]
+    assert index.locate(["n0", "n1", "n3"]).tolist() == [0, UNSEEN, index.rows["n3"]]
 
 
 def test_a_row_forgets_the_node_that_had_it() -> None:
-    remembered = remembering(node("gone", noted=True, unschedulable=True))
-    remembered.drop_node("gone")
-    remembered.put_node(node("new"))
+    index = make_index(node("gone", noted=True, unschedulable=True))
+    index.drop_node("gone")
+    index.put_node(node("new"))
 
-    assert avoids(remembered, "gone", "new") == [False, False]
-    assert remembered.notes.find(WEB, NOW).notes == {}
-    assert remembered.standing == {}
+    assert avoids(index, "gone", "new") == [False, False]
+    assert index.notes.find(WEB, NOW).notes == {}
+    assert index.standing == {}
 
 
 def test_a_node_is_seen_as_it_last_was() -> None:
-    remembered = remembering(node("n0", noted=True, unschedulable=True))
-    assert remembered.standing == {"n0": Leaving("unschedulable")}
-    assert remembered.notes.find(WEB, NOW).notes.keys() == {"n0"}
+    index = make_index(node("n0", noted=True, unschedulable=True))
+    assert index.standing == {"n0": LeavingNode("unschedulable")}
+    assert index.notes.find(WEB, NOW).notes.keys() == {"n0"}
 
-    remembered.put_node(node("n0"))
-    assert remembered.standing == {}
-    assert remembered.notes.find(WEB, NOW).notes == {}
+    index.put_node(node("n0"))
+    assert index.standing == {}
+    assert index.notes.find(WEB, NOW).notes == {}
 
 
 def test_an_unreadable_annotation_is_said_and_holds_nothing() -> None:
-    remembered = remembering(node("n0", noted=True))
-    remembered.put_node(node("n0", annotation="{nope"))
-    assert remembered.unreadable == {"n0"}
-    assert remembered.notes.find(WEB, NOW).notes == {}
+    index = make_index(node("n0", noted=True))
+    index.put_node(node("n0", annotation="{nope"))
+    assert index.unreadable == {"n0"}
+    assert index.notes.find(WEB, NOW).notes == {}
 
-    remembered.put_node(node("n0", noted=True))
-    assert remembered.unreadable == set()
-    assert remembered.notes.find(WEB, NOW).notes.keys() == {"n0"}
+    index.put_node(node("n0", noted=True))
+    assert index.unreadable == set()
+    assert index.notes.find(WEB, NOW).notes.keys() == {"n0"}
 
 
 def test_many_nodes_have_room() -> None:
     names = [f"n{number}" for number in range(300)]
-    remembered = remembering(*(node(name, unschedulable=name.endswith("7")) for name in names))
+    index = make_index(*(node(name, unschedulable=name.endswith("7")) for name in names))
 
-    shunned = avoids(remembered, *names, "unseen")
+    shunned = avoids(index, *names, "unseen")
 
     assert [name for name, is_shunned in zip(names, shunned, strict=False) if is_shunned] == names[7::10]
     assert not shunned[-1]
 
 
 def test_nodes_that_are_leaving_are_avoided_where_that_counts() -> None:
-    remembered = remembering(node("n0", unschedulable=True), node("n1"))
+    index = make_index(node("n0", unschedulable=True), node("n1"))
 
-    assert avoids(remembered, "n0", "n1") == [True, False]
-    assert avoids(remembered, "n0", "n1", standing=False) == [False, False]
-    assert avoids(remembered, "n0", "n1", noted={"n1": None}, standing=False) == [False, True]
+    assert avoids(index, "n0", "n1") == [True, False]
+    assert avoids(index, "n0", "n1", standing=False) == [False, False]
+    assert avoids(index, "n0", "n1", noted={"n1": None}, standing=False) == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -125,65 +125,65 @@ def test_nodes_that_are_leaving_are_avoided_where_that_counts() -> None:
 def test_rows_are_distinct_where_no_node_and_no_stranger_is_named_twice(
     names: list[str], *, are_distinct: bool
 ) -> None:
-    remembered = remembering(node("n0"), node("n1"))
-    assert remembered.are_distinct(remembered.locate(names)) is are_distinct
+    index = make_index(node("n0"), node("n1"))
+    assert index.are_distinct(index.locate(names)) is are_distinct
 
 
 def test_names_that_were_gathered_are_those_that_were_there() -> None:
     names = [f"n{number}" for number in range(300)]
-    remembered = remembering(*map(node, names))
-    before = remembered.rows
-    remembered.gather_names()
-    assert remembered.rows == before
-    assert all(gathered is not known for gathered, known in zip(remembered.rows, before, strict=True))
-    remembered.drop_node("n7")
-    remembered.put_node(node("later"))
-    assert remembered.rows["later"] == before["n7"]
+    index = make_index(*map(node, names))
+    before = index.rows
+    index.gather_names()
+    assert index.rows == before
+    assert all(gathered is not known for gathered, known in zip(index.rows, before, strict=True))
+    index.drop_node("n7")
+    index.put_node(node("later"))
+    assert index.rows["later"] == before["n7"]
 
 
 def test_values_are_spread_over_the_nodes_that_have_them() -> None:
-    remembered = remembering(node("n0"), node("n1"))
-    rows = remembered.locate(["n1", "unseen", "n0"])
+    index = make_index(node("n0"), node("n1"))
+    rows = index.locate(["n1", "unseen", "n0"])
 
-    assert remembered.spread({"n0": 2.5, "other": 9.0}, rows).tolist() == [0.0, 0.0, 2.5]
-    assert remembered.spread({}, rows).tolist() == [0.0, 0.0, 0.0]
-    assert remembered.spread({"n0": 1.0}, np.array([], dtype=np.intp)).tolist() == []
+    assert index.spread({"n0": 2.5, "other": 9.0}, rows).tolist() == [0.0, 0.0, 2.5]
+    assert index.spread({}, rows).tolist() == [0.0, 0.0, 0.0]
+    assert index.spread({"n0": 1.0}, np.array([], dtype=np.intp)).tolist() == []
 
 
 def test_a_history_is_found_by_its_workload() -> None:
-    remembered = Remembered(ScoreSettings())
-    remembered.put_history(history(past=(past(Outcome.WORSE),)))
+    index = MemoryIndex(ScoreSettings())
+    index.put_history(history(past=(past(Outcome.WORSE),)))
 
-    assert remembered.history_of(WEB) == history(past=(past(Outcome.WORSE),))
-    assert remembered.history_of(API) is None
-    assert remembered.history_of(Signature("other", REPLICA_SET, DEPLOYMENT)) is None
+    assert index.history_of(WEB) == history(past=(past(Outcome.WORSE),))
+    assert index.history_of(API) is None
+    assert index.history_of(Signature("other", REPLICA_SET, DEPLOYMENT)) is None
     born_again = msgspec.structs.replace(DEPLOYMENT, uid="uid-born-again")
-    assert remembered.history_of(Signature("shop", REPLICA_SET, born_again)) is None
+    assert index.history_of(Signature("shop", REPLICA_SET, born_again)) is None
 
 
 def test_open_moves_are_found_by_their_controller() -> None:
-    remembered = Remembered(ScoreSettings())
-    remembered.put_history(history(open=(move("m1"), move("m2", controller_uid="uid-other"), move("m3"))))
-    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m1", "m3"]
-    assert [one.id for one in remembered.moves_of("uid-other")] == ["m2"]
+    index = MemoryIndex(ScoreSettings())
+    index.put_history(history(open=(move("m1"), move("m2", controller_uid="uid-other"), move("m3"))))
+    assert [one.id for one in index.moves_of("uid-rs")] == ["m1", "m3"]
+    assert [one.id for one in index.moves_of("uid-other")] == ["m2"]
 
-    remembered.put_history(history(open=(move("m3"),)))
-    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m3"]
-    assert remembered.moves_of("uid-other") == []
+    index.put_history(history(open=(move("m3"),)))
+    assert [one.id for one in index.moves_of("uid-rs")] == ["m3"]
+    assert index.moves_of("uid-other") == []
 
-    remembered.drop_history("shop", history().metadata.name)
-    remembered.drop_history("shop", "unknown")
-    assert remembered.moves_of("uid-rs") == []
-    assert remembered.history_of(WEB) is None
+    index.drop_history("shop", history().metadata.name)
+    index.drop_history("shop", "unknown")
+    assert index.moves_of("uid-rs") == []
+    assert index.history_of(WEB) is None
 
 
 def test_two_histories_may_know_moves_of_one_controller() -> None:
-    remembered = Remembered(ScoreSettings())
-    remembered.put_history(history(open=(move("m1"),)))
-    remembered.put_history(history(API, open=(move("m2"),)))
-    remembered.drop_history("shop", history().metadata.name)
+    index = MemoryIndex(ScoreSettings())
+    index.put_history(history(open=(move("m1"),)))
+    index.put_history(history(API, open=(move("m2"),)))
+    index.drop_history("shop", history().metadata.name)
 
-    assert [one.id for one in remembered.moves_of("uid-rs")] == ["m2"]
+    assert [one.id for one in index.moves_of("uid-rs")] == ["m2"]
 
 
 changes = st.lists(
@@ -200,64 +200,64 @@ STATES: dict[str, dict[str, Any]] = {
 }
 
 
-def summary(remembered: Remembered) -> Any:
-    names = sorted(remembered.rows)
+def summary(index: MemoryIndex) -> Any:
+    names = sorted(index.rows)
     return (
         names,
-        avoids(remembered, *names),
-        remembered.standing,
-        remembered.unreadable,
-        remembered.notes.find(WEB, NOW).notes,
+        avoids(index, *names),
+        index.standing,
+        index.unreadable,
+        index.notes.find(WEB, NOW).notes,
     )
 
 
 @given(changes)
 def test_only_the_last_state_of_each_node_counts(changes: list[tuple[str, str]]) -> None:
-    remembered = Remembered(ScoreSettings())
+    index = MemoryIndex(ScoreSettings())
     for name, change in changes:
         if change == "drop":
-            remembered.drop_node(name)
+            index.drop_node(name)
         else:
-            remembered.put_node(node(name, **STATES[change]))
+            index.put_node(node(name, **STATES[change]))
 
     last = dict(changes)
-    fresh = remembering(
+    fresh = make_index(
         *(node(name, **STATES[change]) for name, change in sorted(last.items()) if change != "drop")
     )
 
-    assert summary(remembered) == summary(fresh)
-    assert sorted(remembered.rows.values()) == sorted(set(remembered.rows.values()))
+    assert summary(index) == summary(fresh)
+    assert sorted(index.rows.values()) == sorted(set(index.rows.values()))
 
 
 def test_scores_come_and_go() -> None:
-    remembered = Remembered(ScoreSettings((WeightedScore("load", "cpu"),)))
-    remembered.put_score(score("n0", cpu=40))
-    remembered.put_node(node("n0"))
-    rows = remembered.locate(["n0"])
-    assert remembered.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [40.0]
+    index = MemoryIndex(ScoreSettings((WeightedScore("load", "cpu"),)))
+    index.put_score(score("n0", cpu=40))
+    index.put_node(node("n0"))
+    rows = index.locate(["n0"])
+    assert index.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [40.0]
 
-    remembered.drop_score("load-n0")
-    assert remembered.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [0.0]
+    index.drop_score("load-n0")
+    assert index.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [0.0]
 
 
 def test_nodes_are_marked_where_they_stand_by_now() -> None:
     marked = {"n1": None, "n3": None}
-    remembered = remembering(node("n0"), node("n1"))
+    index = make_index(node("n0"), node("n1"))
 
     def find_marked() -> set[str]:
         names = ["n0", "n1", "n2", "n3"]
-        marks = avoids(remembered, *names, noted=marked)
+        marks = avoids(index, *names, noted=marked)
         return {name for name, is_marked in zip(names, marks, strict=True) if is_marked}
 
     assert find_marked() == {"n1"}
-    remembered.put_node(node("n0", unschedulable=True))
+    index.put_node(node("n0", unschedulable=True))
     assert find_marked() == {"n0", "n1"}
-    remembered.put_node(node("n0"))
+    index.put_node(node("n0"))
     assert find_marked() == {"n1"}
-    remembered.put_node(node("n3"))
+    index.put_node(node("n3"))
     assert find_marked() == {"n1", "n3"}
-    remembered.drop_node("n1")
-    remembered.put_node(node("n2"))
+    index.drop_node("n1")
+    index.put_node(node("n2"))
     assert find_marked() == {"n3"}
 
 
@@ -268,11 +268,11 @@ def test_nodes_that_are_put_together_are_remembered_as_one_by_one() -> None:
         node("leaving", unschedulable=True),
         node("x", annotation="{"),
     ]
-    together, one_by_one = Remembered(ScoreSettings()), remembering(*nodes)
+    together, one_by_one = MemoryIndex(ScoreSettings()), make_index(*nodes)
     together.put_first((each, judge_node(each)) for each in nodes)
     nobody: dict[str, object] = {}
-    for remembered in (together, one_by_one):
-        remembered.put_node(node("later", unschedulable=True))
+    for index in (together, one_by_one):
+        index.put_node(node("later", unschedulable=True))
     names = [*one_by_one.rows, "unseen"]
     assert together.rows == one_by_one.rows
     assert (

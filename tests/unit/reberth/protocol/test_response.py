@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reberth.protocol import response
-from reberth.protocol.response import BadObject, Line, Reader
+from reberth.protocol.response import BadObject, Reader, WatchEvent
 from reberth.records import ObjectMeta, Pod
 from reberth.values import errors
 
@@ -113,7 +113,7 @@ def test_an_object_is_read_or_named_as_unreadable() -> None:
 
 def test_lines_of_a_watch_are_events() -> None:
     line = Reader(Pod).read_line("watch", json.dumps({"type": "ADDED", "object": POD}).encode())
-    assert isinstance(line, Line)
+    assert isinstance(line, WatchEvent)
     assert (line.type, line.object.metadata.name) == ("ADDED", "a")
 
 

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from reberth.runtime.counters import Counts, Spreads
+from reberth.runtime.counters import CounterVec, HistogramVec
 
 BOUNDS = (0.5, 1.0, 2.5)
 
@@ -14,9 +14,9 @@ def scrape(registry: CollectorRegistry) -> list[str]:
 
 def test_counts_and_spreads_are_scraped_as_those_of_prometheus_client() -> None:
     ours, theirs = CollectorRegistry(), CollectorRegistry()
-    counts = Counts("calls_total", "Calls.", ["verb", "result"], registry=ours)
+    counts = CounterVec("calls_total", "Calls.", ["verb", "result"], registry=ours)
     counter = Counter("calls_total", "Calls.", ["verb", "result"], registry=theirs)
-    spreads = Spreads("seconds", "Seconds.", ["verb"], registry=ours, buckets=BOUNDS)
+    spreads = HistogramVec("seconds", "Seconds.", ["verb"], registry=ours, buckets=BOUNDS)
     histogram = Histogram("seconds", "Seconds.", ["verb"], registry=theirs, buckets=BOUNDS)
     for one in (counts, counter):
         one.labels("filter", "answered").inc()
@@ -31,8 +31,8 @@ def test_counts_and_spreads_are_scraped_as_those_of_prometheus_client() -> None:
 
 def test_what_was_never_counted_is_scraped_without_samples() -> None:
     registry = CollectorRegistry()
-    Counts("calls_total", "Calls.", ["verb"], registry=registry)
-    Spreads("seconds", "Seconds.", ["verb"], registry=registry, buckets=BOUNDS)
+    CounterVec("calls_total", "Calls.", ["verb"], registry=registry)
+    HistogramVec("seconds", "Seconds.", ["verb"], registry=registry, buckets=BOUNDS)
     assert [
         line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")
     ] == []
@@ -40,6 +40,6 @@ def test_what_was_never_counted_is_scraped_without_samples() -> None:
 
 def test_a_name_is_registered_once() -> None:
     registry = CollectorRegistry()
-    Counts("calls_total", "Calls.", ["verb"], registry=registry)
+    CounterVec("calls_total", "Calls.", ["verb"], registry=registry)
     with pytest.raises(ValueError, match="Duplicated timeseries"):
         Counter("calls_total", "Calls.", registry=registry)

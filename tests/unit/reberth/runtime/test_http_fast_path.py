@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from reberth.runtime import metrics
-from reberth.runtime.http_fast_path import Call, Reply, Switchboard
+from reberth.runtime.http_fast_path import FastPath, PlainCall, Reply
 from reberth.runtime.http_server import Server, ServerSettings
 
 HARMLESS = "User-Agent: Go-http-client/1.1\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n"
@@ -42,8 +42,8 @@ async def answer_later(request: web.Request) -> web.Response:
     return web.Response(text=f"aiohttp: {len(await request.read())}")
 
 
-def call(*, seconds: float = 5.0) -> Call:
-    return Call(answer, give_up, most_bytes=MOST, seconds=seconds)
+def call(*, seconds: float = 5.0) -> PlainCall:
+    return PlainCall(answer, give_up, most_bytes=MOST, seconds=seconds)
 
 
 class Client:
@@ -231,8 +231,8 @@ class Wire(asyncio.Transport):
         self.done.append("resume")
 
 
-def connect(*, keep_alive: float = 100.0) -> tuple[Switchboard, asyncio.Protocol, Wire]:
-    board = Switchboard({"/call": call()}, asyncio.Protocol, keep_alive=keep_alive, on_pending=lambda _: None)
+def connect(*, keep_alive: float = 100.0) -> tuple[FastPath, asyncio.Protocol, Wire]:
+    board = FastPath({"/call": call()}, asyncio.Protocol, keep_alive=keep_alive, on_pending=lambda _: None)
     line, wire = board(), Wire()
     line.connection_made(wire)
     return board, line, wire
@@ -267,4 +267,4 @@ async def test_a_connection_that_does_not_close_is_aborted() -> None:
 
 async def test_a_server_without_calls_is_all_of_aiohttp() -> None:
     theirs = asyncio.Protocol()
-    assert Switchboard({}, lambda: theirs, keep_alive=1, on_pending=lambda _: None)() is theirs
+    assert FastPath({}, lambda: theirs, keep_alive=1, on_pending=lambda _: None)() is theirs

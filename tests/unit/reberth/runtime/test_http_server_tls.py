@@ -15,7 +15,7 @@ from cryptography import x509
 from localcluster.credentials import Authority, KeyPair
 from reberth.runtime import metrics
 from reberth.runtime.certificates import CertificateFiles
-from reberth.runtime.http_fast_path import Call, Reply
+from reberth.runtime.http_fast_path import PlainCall, Reply
 from reberth.runtime.http_server import Server, ServerSettings
 
 LOOK = 0.01
@@ -286,7 +286,7 @@ async def test_a_replaced_client_ca_is_in_force_for_new_connections(
 
 async def test_calls_are_answered_at_once_over_tls_too(mount: Mount, authority: Authority) -> None:
     """And what is not plain is answered by aiohttp, on the same connection."""
-    echo = Call(lambda body, _: Reply(HTTPStatus.OK, body), _never, most_bytes=2**20, seconds=5)
+    echo = PlainCall(lambda body, _: Reply(HTTPStatus.OK, body), _never, most_bytes=2**20, seconds=5)
     async with Server(mount.settings(), calls={"/echo": echo}) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=client(authority))
         for body in (b"short", b"long" * 100_000):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.values.duration import Duration, Measure, Percentage, Span, convert
+from reberth.values.duration import Duration, Percentage, PositiveDuration, TextValue, convert
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_a_measure_converts_to_its_own_type() -> None:
 
 
 @pytest.mark.parametrize(("kind", "value"), [(Duration, "soon"), (Duration, 30), (Percentage, None)])
-def test_a_refusal_says_what_was_expected(kind: type[Measure], value: object) -> None:
+def test_a_refusal_says_what_was_expected(kind: type[TextValue], value: object) -> None:
     with pytest.raises(msgspec.ValidationError, match=f"expected {kind.expected}"):
         convert(value, kind)
 
 
 def test_a_measure_must_know_its_text() -> None:
     with pytest.raises(NotImplementedError):
-        Measure.from_text("1")
+        TextValue.from_text("1")
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("1ms", 0.001), ("2h", 7200.0), ("0s", None), ("0h0m", None), ("", None)]
 )
 def test_a_span_takes_its_time(text: str, seconds: float | None) -> None:
-    assert Span.from_text(text) == seconds
+    assert PositiveDuration.from_text(text) == seconds

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import HISTORY
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.records import EvictionHistory
 from rescheduler.daemon.http import StatusRoutes, list_moves
 from rescheduler.daemon.loop import Made
@@ -35,7 +35,7 @@ def read(found: list[dict[str, Any]]) -> list[EvictionHistory]:
 
 
 def make() -> Made:
-    reading = from_objects([node("n1"), node("n2"), replica()], now=NOW, version=VERSION)
+    reading = load_objects([node("n1"), node("n2"), replica()], now=NOW, version=VERSION)
     cycle = begin_cycle(reading.snapshot, policy(), None, WORLD)
     return Made(cycle, *write_plan(cycle), WORLD, (0.0, 0.0))
 

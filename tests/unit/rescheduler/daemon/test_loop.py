@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from reberth.client.lease import LeaseLost
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.runtime.metrics import REGISTRY
 from reberth.values import errors
 from reberth.values.refusal import Refused
@@ -64,7 +64,7 @@ class FakeDispatcher:
 def cycle_loop(*, stop_reason: Callable[[], Refused | None] = lambda: None, mode: str = "apply") -> CycleLoop:
     full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
     peers = [replica(f"peer-{n}", f"web-{n}", "n3", cpu="10m") for n in range(7)]
-    reading = from_objects([node("n1"), node("n2"), node("n3"), *full, *peers], now=NOW, version=VERSION)
+    reading = load_objects([node("n1"), node("n2"), node("n3"), *full, *peers], now=NOW, version=VERSION)
     assert not reading.faults
     inputs = CycleInputs(
         contents=lambda: cast("Any", dict(reading.snapshot.contents)),

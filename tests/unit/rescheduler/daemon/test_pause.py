@@ -10,7 +10,7 @@ import pytest
 from reberth.client.api import Api
 from reberth.client.lease import LeaseSettings
 from reberth.cluster.cache import DELETED, MODIFIED
-from reberth.protocol.response import Line, Page
+from reberth.protocol.response import Page, WatchEvent
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.values import errors
 from rescheduler.daemon.pause import ANNOTATION, PAUSED, PauseWatch
@@ -28,7 +28,7 @@ class Server:
 
     def __init__(self, first: Lease | None) -> None:
         self.listed = first
-        self.events: asyncio.Queue[Line[Lease] | errors.ApiError] = asyncio.Queue()
+        self.events: asyncio.Queue[WatchEvent[Lease] | errors.ApiError] = asyncio.Queue()
         self.asked: list[dict[str, Any]] = []
         self.forbidden: errors.Forbidden | None = None
 
@@ -41,10 +41,10 @@ class Server:
     @asynccontextmanager
     async def watch(
         self, _resource: Any, *, since: str, seconds: float, **where: Any
-    ) -> AsyncIterator[AsyncIterator[Line[Lease]]]:
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[Lease]]]:
         assert (since, seconds > 0, where) == ("7", True, self.asked[-1])
 
-        async def lines() -> AsyncIterator[Line[Lease]]:
+        async def lines() -> AsyncIterator[WatchEvent[Lease]]:
             while True:
                 event = await self.events.get()
                 if isinstance(event, errors.ApiError):
@@ -69,7 +69,7 @@ async def test_the_annotation_pauses_and_lets_go() -> None:
     async with pausing(lease(None)) as (server, pause, ends):
         steps = [("true", True), ("yes", False), ("true", True), (None, False)]
         for word, paused in steps:
-            server.events.put_nowait(Line(MODIFIED, lease(word)))
+            server.events.put_nowait(WatchEvent(MODIFIED, lease(word)))
             await asyncio.sleep(0.01)
             assert pause.refused == (PAUSED if paused else None)
         assert len(ends) == 2
@@ -89,9 +89,9 @@ async def test_a_pause_holds_while_the_lease_cannot_be_read_and_ends_with_it() -
         server.listed = None
         await asyncio.sleep(1)
         assert pause.refused is None
-        server.events.put_nowait(Line(MODIFIED, lease("true")))
+        server.events.put_nowait(WatchEvent(MODIFIED, lease("true")))
         await asyncio.sleep(0.01)
-        server.events.put_nowait(Line(DELETED, lease("true")))
+        server.events.put_nowait(WatchEvent(DELETED, lease("true")))
         await asyncio.sleep(0.01)
         assert pause.refused is None
         assert len(ends) == 2
@@ -114,8 +114,8 @@ async def test_who_may_not_watch_the_lease_says_so_until_he_may() -> None:
 async def test_a_lease_that_is_gone_is_missed_and_one_that_never_was_is_not() -> None:
     async with pausing(None) as (server, pause, _):
         assert list(pause.list_warnings()) == []
-        server.events.put_nowait(Line(MODIFIED, lease("true")))
-        server.events.put_nowait(Line(DELETED, lease("true")))
+        server.events.put_nowait(WatchEvent(MODIFIED, lease("true")))
+        server.events.put_nowait(WatchEvent(DELETED, lease("true")))
         await asyncio.sleep(0.01)
         assert list(pause.list_warnings()) == [
             "the lease reberth-system/reberth-rescheduler is not watched: it is gone"

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.values.refusal import Refused
 from rescheduler.model.refusing import Refusals, Word
 from tests.support.rescheduler.plans import NOW, VERSION, replica
 
 FULL, LATE = Refused("Full", "it is full"), Refused("Late", "it is late")
-ROWS = from_objects(
+ROWS = load_objects(
     [replica(f"p-{number}", "p", "n") for number in range(4)], now=NOW, version=VERSION
 ).snapshot.pods.rows
 ALL_STAY = np.ones(4, np.bool_)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.cycle import NodeScores, run_scores
 from reberth.forecast.extender import ExtenderForecastSettings, find_reberth_extenders
 from reberth.forecast.forecast import profile_of
@@ -30,7 +30,7 @@ def look(objects: list[Object], *, weight: int = 20, **advice: Any) -> tuple[Pro
     """The prospect of web-1, as a scheduler sees it that asks our extender with this weight."""
     content = WITH_EXTENDER.read_text().replace("weight: 20", f"weight: {weight}")
     scheduler = parse_scheduler(content.encode(), version=VERSION)
-    facts = SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION)
+    facts = SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION)
     settings = ExtenderForecastSettings()
     settings = type(settings)(advice=type(settings.advice)(**advice))
     outlook = Outlook(scheduler, find_reberth_extenders(scheduler, OpinionOnce(facts, settings)))
@@ -117,7 +117,7 @@ def test_the_source_is_scored_even_where_it_is_not_feasible() -> None:
 
 def test_what_nobody_can_forecast_is_refused() -> None:
     facts = SnapshotFacts(
-        from_objects([builders.node("a"), builders.pod("x", node="a")], now=NOW, version=VERSION).snapshot,
+        load_objects([builders.node("a"), builders.pod("x", node="a")], now=NOW, version=VERSION).snapshot,
         VERSION,
     )
     scheduler = parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View, view_snapshot
 from rescheduler.observe.utilisation import (
@@ -24,7 +24,7 @@ GPU = "example.com/gpu"
 
 def see(*objects: Object) -> View:
     return view_snapshot(
-        SnapshotFacts(from_objects(list(objects), now=NOW, version=VERSION).snapshot, VERSION)
+        SnapshotFacts(load_objects(list(objects), now=NOW, version=VERSION).snapshot, VERSION)
     )
 
 

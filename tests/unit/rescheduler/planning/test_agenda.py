@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reberth.cluster.columns import Indices
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View, view_snapshot
 from rescheduler.planning import agenda
@@ -48,7 +48,7 @@ def see() -> View:
     pods = [replica(f"p-{number:03}", "p", "a", cpu="1m") for number in range(PODS)]
     node = builders.node("a", pods=PODS)
     return view_snapshot(
-        SnapshotFacts(from_objects([node, *pods], now=NOW, version=VERSION).snapshot, VERSION)
+        SnapshotFacts(load_objects([node, *pods], now=NOW, version=VERSION).snapshot, VERSION)
     )
 
 

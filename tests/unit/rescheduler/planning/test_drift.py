@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.state.profile import parse_scheduler
 from rescheduler.planning.cycle import World
@@ -29,7 +29,7 @@ def snapshot(**asked: Any) -> Snapshot:
     """An empty node, a half full one, and a pod that waits."""
     full = pod("full", node="n2", cpu="4", owned_by=owner("ReplicaSet", "full"))
     waiting = pod("web", uid="uid-web", cpu="100m", owned_by=owner("ReplicaSet", "web"), **asked)
-    return from_objects([node("n1"), node("n2"), full, waiting], now=NOW, version=VERSION).snapshot
+    return load_objects([node("n1"), node("n2"), full, waiting], now=NOW, version=VERSION).snapshot
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_binding_agrees_where_the_forecast_gives_its_node_a_chance(
 
 
 def test_what_tells_nothing_is_not_judged() -> None:
-    alike = from_objects(
+    alike = load_objects(
         [node("n1"), node("n2"), pod("web", uid="uid-web", cpu="1")], now=NOW, version=VERSION
     ).snapshot
     foreign = snapshot(schedulerName="theirs")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from rescheduler.planning.explain import explain_pod
 from tests.support import builders
 from tests.support.rescheduler.fleets import draw_objects, draw_policy
@@ -85,7 +85,7 @@ def test_a_move_that_was_only_recommended_is_not_remembered() -> None:
     ("mode", "said"), [("apply", "is moved to new"), ("recommend", "is recommended to be moved to new")]
 )
 def test_why_tells_whether_a_move_is_made(mode: str, said: str) -> None:
-    snapshot = from_objects(two_workloads(), now=NOW, version=VERSION).snapshot
+    snapshot = load_objects(two_workloads(), now=NOW, version=VERSION).snapshot
     place = snapshot.pods.named("default", "api-1")
     assert place is not None
     told = explain_pod(place, snapshot, policy(mode=mode), None, world=WORLD)
@@ -148,7 +148,7 @@ def test_a_policy_that_is_off_leaves_the_others_alone() -> None:
 
 
 def test_why_tells_that_all_is_off() -> None:
-    snapshot = from_objects(two_workloads(), now=NOW, version=VERSION).snapshot
+    snapshot = load_objects(two_workloads(), now=NOW, version=VERSION).snapshot
     place = snapshot.pods.named("default", "api-1")
     assert place is not None
     told = explain_pod(place, snapshot, policy(mode="off"), None, world=WORLD)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.forecast import Forecast, forecast_replacement
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View, view_snapshot
@@ -29,7 +29,7 @@ MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(Hea
 
 
 def see(objects: list[Object]) -> View:
-    return view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    return view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
 
 
 def judge_sound(seed: int) -> int:

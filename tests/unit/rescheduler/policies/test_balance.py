@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View, view_snapshot
 from rescheduler.observe.utilisation import Bounds, measure_spread, set_bounds
@@ -21,7 +21,7 @@ BOTH = {"cpu": 0.5, "memory": 0.5}
 
 
 def see(objects: list[Object]) -> tuple[View, Bounds]:
-    seen = view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    seen = view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     return seen, set_bounds(seen, BOTH, BOTH, around_mean=False)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import view_snapshot
 from rescheduler.observe.utilisation import set_bounds
@@ -21,7 +21,7 @@ HIGH = {"cpu": 0.5, "memory": 0.5}
 
 def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound() -> None:
     objects = [*map(builders.node, "ab"), replica("p-1", "p", "a", cpu="2", memory="4Gi")]
-    seen = view_snapshot(SnapshotFacts(from_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    seen = view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     sizes = np.array([[1_000, 3_000], [0, 0]])  # one core, three cores
     fitting = Fitting(
         set_bounds(seen, HIGH, HIGH, around_mean=False), seen, np.array([0, 1], np.int32), sizes
@@ -33,7 +33,7 @@ def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound()
 @given(st.integers(0, 2**32))
 def test_after_moves_it_tells_what_it_would_if_it_began_there(seed: int) -> None:
     dice = Random(seed)
-    snapshot = from_objects(draw_objects(dice), now=NOW, version=VERSION).snapshot
+    snapshot = load_objects(draw_objects(dice), now=NOW, version=VERSION).snapshot
     begun = seen = view_snapshot(SnapshotFacts(snapshot, VERSION))
     bounds, nodes = (
         set_bounds(begun, HIGH, HIGH, around_mean=False),

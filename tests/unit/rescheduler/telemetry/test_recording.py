@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from reberth.cluster.object_files import from_objects
+from reberth.cluster.object_files import load_objects
 from reberth.memory.history import Ending
 from reberth.records import Outcome
 from reberth.runtime.metrics import REGISTRY
@@ -82,7 +82,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
         limits={"rates": {"cluster": ["7 per 10m"]}},
         policies={POLICY: {"hotAfter": 1, "low": {"cpu": "30%"}, "high": {"cpu": "50%"}}},
     )
-    reading = from_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
+    reading = load_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
     cycle = begin_cycle(reading.snapshot, settings, None, WORLD)
     plan, _ = write_plan(cycle)
     before = said("proposals_total", policy=POLICY, result="refused")
@@ -103,7 +103,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
 
 
 def test_the_mode_of_every_policy_is_shown() -> None:
-    snapshot = from_objects([node("n1")], now=NOW, version=VERSION).snapshot
+    snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
     asked = policy(mode="recommend", policies={POLICY: {"mode": "apply"}, "brokenRules": {"mode": "off"}})
     show_state(begin_cycle(snapshot, asked, None, WORLD), [])
     assert said("mode", policy=POLICY, mode="apply") == 1
@@ -115,7 +115,7 @@ def test_the_mode_of_every_policy_is_shown() -> None:
 
 
 def test_who_leads_no_more_shows_no_brake_of_then() -> None:
-    snapshot = from_objects([node("n1")], now=NOW, version=VERSION).snapshot
+    snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
     world = dataclasses.replace(WORLD, brakes=(Refused("ExtendersAway", "they are away"),))
     show_state(begin_cycle(snapshot, policy(), None, world), ["one"])
     assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 1

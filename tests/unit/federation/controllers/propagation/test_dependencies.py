@@ -14,7 +14,7 @@ from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from tests.support.federation.objects import NOW, as_template, binding, given, meta, template
 
 pytestmark = pytest.mark.looptime
@@ -29,7 +29,7 @@ class FakeHub:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
         self.cache = NotifyingCache(self._tell, version=(1, 36))
-        hub = Hub(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
+        hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", None), lambda: NOW)
         self.dependencies = DependenciesController(hub, QueueSettings())
 
     def _tell(self, kind: Any, record: Any) -> None:

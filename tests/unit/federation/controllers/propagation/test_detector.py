@@ -14,7 +14,7 @@ from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
 from federation.propagation.binding import write_binding
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from tests.support.federation.objects import NOW, WEB, meta, policy, template
 
 pytestmark = pytest.mark.looptime
@@ -27,7 +27,7 @@ class FakeHub:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
         self.cache = NotifyingCache(self._tell, version=(1, 36))
-        self.hub = Hub(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
+        self.hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", None), lambda: NOW)
         self.detector = DetectorController(self.hub, QueueSettings())
 
     def _tell(self, kind: Any, record: Any) -> None:

@@ -14,7 +14,7 @@ from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
 from federation.objects.template import Object
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from tests.support.federation.objects import NOW, binding, cluster, given, patched
 
 pytestmark = pytest.mark.looptime
@@ -42,7 +42,7 @@ class FakeHub:
         hub = Hub(
             cast("ObjectApi", self),
             self.cache,
-            cast("Recorder", self),
+            cast("EventRecorder", self),
             lambda: NOW + asyncio.get_running_loop().time(),
         )
         self.scheduler = SchedulerController(hub, SchedulerSettings())

@@ -14,7 +14,7 @@ from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.names import cluster_of_works
 from federation.objects.template import Object
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from tests.support.federation.objects import NOW, binding, cluster, given, template
 
 pytestmark = pytest.mark.looptime
@@ -30,7 +30,7 @@ class FakeHub:
         self.made: list[str | None] = []
         self.version = 10
         self.cache = NotifyingCache(self._tell, version=(1, 36))
-        hub = Hub(cast("ObjectApi", self), self.cache, cast("Recorder", None), lambda: NOW)
+        hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", None), lambda: NOW)
         self.works = WorksController(hub, WorkIndex(hub), WorkSettings())
 
     def _tell(self, kind: Any, record: Any) -> None:

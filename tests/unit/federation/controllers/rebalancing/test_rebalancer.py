@@ -13,7 +13,7 @@ from federation.hub.object_api import ObjectApi
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
-from reberth.client.events import Recorder
+from reberth.client.events import EventRecorder
 from reberth.values.timestamp import write_time
 from tests.support.federation.objects import NOW, binding, given, patched
 
@@ -33,7 +33,7 @@ class FakeHub:
         hub = Hub(
             cast("ObjectApi", self),
             self.cache,
-            cast("Recorder", self),
+            cast("EventRecorder", self),
             lambda: NOW + asyncio.get_running_loop().time(),
         )
         self.rebalancer = RebalancerController(hub, RebalancerSettings(), lambda _key, _wished: carried or {})

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from reberth.cluster.pods.health import Ailment, find_ailment
+from reberth.cluster.pods.health import PodProblems, find_problems
 from reberth.records import PodStatus
 from reberth.values.timestamp import parse_time
 from tests.support.builders import Object
@@ -13,9 +13,9 @@ DONE: Object = {"terminated": {"reason": "Completed", "exitCode": 0, "finishedAt
 CRASHING: Object = {"waiting": {"reason": "CrashLoopBackOff"}}
 
 
-def ailment_of(status: Object) -> Ailment | None:
+def ailment_of(status: Object) -> PodProblems | None:
     record = msgspec.convert(status, PodStatus)
-    return find_ailment(record, {condition.type: condition for condition in record.conditions or ()})
+    return find_problems(record, {condition.type: condition for condition in record.conditions or ()})
 
 
 def container(name: str = "main", **fields: Object | int) -> Object:
@@ -43,7 +43,7 @@ def test_restarts_are_counted_apart_for_init_containers() -> None:
         "containerStatuses": [container(restartCount=2), container("other", restartCount=3)],
         "initContainerStatuses": [container("init", restartCount=4)],
     }
-    assert ailment_of(status) == Ailment(restarts=5, init_restarts=4)
+    assert ailment_of(status) == PodProblems(restarts=5, init_restarts=4)
 
 
 def test_the_last_end_is_told() -> None:
@@ -53,7 +53,7 @@ def test_the_last_end_is_told() -> None:
             container("other", restartCount=1, lastState=KILLED),
         ]
     }
-    assert ailment_of(status) == Ailment(
+    assert ailment_of(status) == PodProblems(
         restarts=2, last_reason="OOMKilled", last_exit_code=137, last_ended=parse_time(LATE)
     )
 
@@ -72,20 +72,20 @@ def test_containers_that_failed_for_good_say_why() -> None:
 
 def test_an_end_without_a_time_or_a_reason_is_still_an_end() -> None:
     found = ailment_of({"containerStatuses": [container(state={"terminated": {"exitCode": 1}})]})
-    assert found == Ailment(failed=("",), last_exit_code=1)
+    assert found == PodProblems(failed=("",), last_exit_code=1)
 
 
 def test_a_waiting_container_may_have_no_reason() -> None:
-    assert ailment_of({"containerStatuses": [container(state={"waiting": {}})]}) == Ailment(waiting=("",))
+    assert ailment_of({"containerStatuses": [container(state={"waiting": {}})]}) == PodProblems(waiting=("",))
 
 
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        ({"reason": "Evicted"}, Ailment(reason="Evicted")),
+        ({"reason": "Evicted"}, PodProblems(reason="Evicted")),
         (
             {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
-            Ailment(unscheduled="Unschedulable"),
+            PodProblems(unscheduled="Unschedulable"),
         ),
         (
             {
@@ -93,13 +93,13 @@ def test_a_waiting_container_may_have_no_reason() -> None:
                     {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
                 ]
             },
-            Ailment(disruption="PreemptionByScheduler"),
+            PodProblems(disruption="PreemptionByScheduler"),
         ),
         (
             {"conditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            Ailment(disruption=""),
+            PodProblems(disruption=""),
         ),
     ],
 )
-def test_the_reasons_of_the_pod_itself_are_told(status: Object, expected: Ailment) -> None:
+def test_the_reasons_of_the_pod_itself_are_told(status: Object, expected: PodProblems) -> None:
     assert ailment_of(status) == expected

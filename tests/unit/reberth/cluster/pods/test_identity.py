@@ -12,9 +12,9 @@ from reberth.cluster.pods.identity import (
     DAEMON_SET_POD,
     MIRROR_POD,
     Signature,
+    find_signature,
     group_of,
     name_history,
-    sign_pod,
 )
 from reberth.records import ObjectMeta, OwnerReference, WorkloadIdentity
 
@@ -81,7 +81,7 @@ HASHED = {"pod-template-hash": "5d4f"}
 def test_the_root_is_one_step_above_a_replica_set_or_job(
     meta: ObjectMeta, owners: dict[str, ObjectMeta], root: WorkloadIdentity
 ) -> None:
-    signature = sign_pod(meta, owners)
+    signature = find_signature(meta, owners)
 
     assert isinstance(signature, Signature)
     assert signature.root == root
@@ -89,7 +89,7 @@ def test_the_root_is_one_step_above_a_replica_set_or_job(
 
 
 def test_the_controller_is_the_one_owner_that_controls() -> None:
-    signature = sign_pod(
+    signature = find_signature(
         pod(reference("Thing", "t", "u", controls=False), reference("Other", "o", "v", controls=None), SET),
         {},
     )
@@ -112,7 +112,7 @@ def test_the_controller_is_the_one_owner_that_controls() -> None:
     ],
 )
 def test_pods_that_nothing_moves_have_no_signature(meta: ObjectMeta, refused: object) -> None:
-    assert sign_pod(meta, {}) == refused
+    assert find_signature(meta, {}) == refused
 
 
 def test_a_history_is_called_after_its_owner_and_a_digest() -> None:

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from reberth.cluster.pods.interning import Own, join_pairs, join_spec, keep_known, keep_one, split
-from reberth.cluster.pods.requests import Version, bound_demand
+from reberth.cluster.pods.interning import (
+    PodOwnFields,
+    join_pairs,
+    join_spec,
+    keep_known,
+    keep_one,
+    split_pod,
+)
+from reberth.cluster.pods.requests import Version, count_bound_requests
 from reberth.records import Pod, PodSpec
 from tests.support.builders import Object, owner, pod
 from tests.support.cluster.strategies import pinned_to, pod_record, pods
@@ -28,13 +35,13 @@ def replica(name: str, **fields: Any) -> Pod:
 
 @given(pods())
 def test_no_label_of_a_pod_is_lost(built: Object) -> None:
-    common, own = split(pod_record(built))
+    common, own = split_pod(pod_record(built))
     assert join_pairs(common.metadata.labels, own.labels) == built["metadata"].get("labels", {})
 
 
 @given(pods())
 def test_no_known_annotation_of_a_pod_is_lost(built: Object) -> None:
-    common, own = split(pod_record(built))
+    common, own = split_pod(pod_record(built))
     given_ = built["metadata"].get("annotations", {})
     known = {key: text for key, text in given_.items() if "unknown" not in key}
     assert join_pairs(common.metadata.annotations, own.annotations) == known
@@ -43,7 +50,7 @@ def test_no_known_annotation_of_a_pod_is_lost(built: Object) -> None:
 @given(pods())
 def test_the_spec_of_a_pod_comes_back_as_it_was(built: Object) -> None:
     record = pod_record(built)
-    common, own = split(record)
+    common, own = split_pod(record)
     assert join_spec(common.spec, own, node=record.spec.node_name) == without_idle_volumes(record.spec)
 
 
@@ -52,7 +59,9 @@ def test_the_common_part_requests_what_the_pod_requests(version: Version) -> Non
     @given(pods())
     def check(built: Object) -> None:
         record = pod_record(built)
-        assert bound_demand(split(record)[0], version=version) == bound_demand(record, version=version)
+        assert count_bound_requests(split_pod(record)[0], version=version) == count_bound_requests(
+            record, version=version
+        )
 
     check()
 
@@ -141,12 +150,12 @@ UNLIKE: list[tuple[str, Pod, Pod]] = [
 
 @pytest.mark.parametrize(("what", "one", "other"), ALIKE, ids=[what for what, *_ in ALIKE])
 def test_siblings_share_although_they_differ_in(what: str, one: Pod, other: Pod) -> None:
-    assert split(one)[0] == split(other)[0], what
+    assert split_pod(one)[0] == split_pod(other)[0], what
 
 
 @pytest.mark.parametrize(("what", "one", "other"), UNLIKE, ids=[what for what, *_ in UNLIKE])
 def test_pods_do_not_share_when_they_differ_in(what: str, one: Pod, other: Pod) -> None:
-    assert split(one)[0] != split(other)[0], what
+    assert split_pod(one)[0] != split_pod(other)[0], what
 
 
 def test_what_a_pod_has_of_its_own_is_told_apart() -> None:
@@ -157,11 +166,11 @@ def test_what_a_pod_has_of_its_own_is_told_apart() -> None:
         affinity=pinned_to("n1"),
         volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}],
     )
-    assert split(record)[1] == Own((("topology.kubernetes.io/zone", "a"),), (), ("mine",), "n1")
+    assert split_pod(record)[1] == PodOwnFields((("topology.kubernetes.io/zone", "a"),), (), ("mine",), "n1")
 
 
 def test_a_pod_without_anything_of_its_own_has_nothing() -> None:
-    assert split(replica("web-1"))[1] == Own()
+    assert split_pod(replica("web-1"))[1] == PodOwnFields()
 
 
 def test_annotations_that_nobody_reads_leave_nothing() -> None:

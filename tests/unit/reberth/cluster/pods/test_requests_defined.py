@@ -11,7 +11,7 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.cluster.pods.requests import Version, bound_demand
+from reberth.cluster.pods.requests import Version, count_bound_requests
 from reberth.records import Pod
 from tests.support import builders
 from tests.support.cluster.requests import VERSIONS, Object, bound, incoming, load, pending
@@ -158,7 +158,7 @@ class Definition:
 
 @given(pods, versions)
 def test_bound_pods_count_what_the_definition_says(pod: Object, version: Version) -> None:
-    demand = bound_demand(builders.as_record(Pod, pod), version=version)
+    demand = count_bound_requests(builders.as_record(Pod, pod), version=version)
     for name in NAMES:
         meant = Definition(pod, name, version).total()
         units = 1000 if name == "cpu" else 1
