@@ -49,7 +49,11 @@ class StatusesController:
         await self._queue.run()
 
     def _wait(self, key: Key, binding: ResourceBinding, works: Mapping[str, HeldWork]) -> float:
-        """Tell how long it is too early to say how the copies are: they were decided on just now."""
+        """Return how long to wait for members that have not reported a copy yet.
+
+        Without the wait, FullyApplied would turn False and back to True each time a cluster is added. Until
+        then the status still describes the clusters before, FullyApplied and aggregatedStatus alike.
+        """
         targets = {each.name for each in binding.spec.clusters or ()}
         heard = {name for name, work in works.items() if find_condition(work.status.conditions, APPLIED)}
         if targets <= heard:

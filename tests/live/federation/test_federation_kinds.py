@@ -103,9 +103,16 @@ async def test_every_kind_is_carried_into_the_members_and_told_to_be_well(place:
 
 
 def is_well(binding: Any) -> bool:
+    """Tell whether each cluster of the binding has a healthy copy, and the status says so.
+
+    The status follows the clusters a moment later: right after a member was added, which happens when it
+    reported its API resources later than the other one, FullyApplied still tells of the clusters before.
+    """
     status = (binding or {}).get("status", {})
     applied = {each["type"]: each["status"] for each in status.get("conditions", ())}.get("FullyApplied")
-    return applied == "True" and {each["health"] for each in status["aggregatedStatus"]} == {"Healthy"}
+    copies = {each["clusterName"]: each["health"] for each in status.get("aggregatedStatus", ())}
+    wanted = {each["name"] for each in (binding or {}).get("spec", {}).get("clusters", ())}
+    return applied == "True" and bool(wanted) and copies == dict.fromkeys(wanted, "Healthy")
 
 
 @pytest.mark.parametrize(

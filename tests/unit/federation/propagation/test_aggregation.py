@@ -48,6 +48,22 @@ def test_all_copies_applied_is_fully_applied() -> None:
     assert change["status"]["conditions"][0]["status"] == "True"
 
 
+def test_a_binding_is_not_fully_applied_before_its_status_covers_every_cluster() -> None:
+    """Both are written at once, so that a reader never finds the one without the other."""
+    one = binding(clusters=given(m1=1))
+    first = change_binding_status(one, {"m1": copy(2)}, now=NOW)
+    grown = msgspec.structs.replace(
+        after(one, first),
+        spec=msgspec.structs.replace(one.spec, clusters=binding(clusters=given(m1=1, m2=1)).spec.clusters),
+    )
+    change = change_binding_status(grown, {"m1": copy(2)}, now=NOW)
+    assert change is not None
+    assert change["status"]["conditions"][0]["status"] == "False"
+    change = change_binding_status(grown, {"m1": copy(2), "m2": copy(2)}, now=NOW)
+    assert change is not None
+    assert [each["clusterName"] for each in change["status"]["aggregatedStatus"]] == ["m1", "m2"]
+
+
 def test_a_copy_of_which_nothing_is_known_is_said_to_be_unknown() -> None:
     change = change_binding_status(binding(), {"m1": work({"metadata": {"name": "w"}})}, now=NOW)
     assert change is not None
