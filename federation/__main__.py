@@ -36,26 +36,28 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m federation")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    text = "say where bindings would be scheduled, and why"
+    text = "show where bindings would be scheduled, and why"
     schedule = commands.add_parser("schedule", help=text, description=text)
     schedule.add_argument(
         "--hub",
         required=True,
         action="append",
         metavar="OBJECTS",
-        help="what kubectl prints of the hub, JSON or YAML; - is standard input; may be given again",
+        help="objects of the hub as kubectl prints them, JSON or YAML; - reads standard input; repeatable",
     )
     schedule.add_argument(
         "binding", nargs="?", metavar="BINDING", help="namespace/name, or name; default: all"
     )
-    schedule.add_argument("--now", metavar="TIME", help="like 2026-01-02T03:04:05Z; default: the clock")
+    schedule.add_argument(
+        "--now", metavar="TIME", help="such as 2026-01-02T03:04:05Z; default: the current time"
+    )
     schedule.add_argument("-o", dest="form", choices=["json", "wide"], default="wide", help="default: wide")
     schedule.set_defaults(run=_schedule)
-    text = "complete and check what is written to the hub's API server"
+    text = "serve the admission webhook of the hub: defaults and validation"
     served = commands.add_parser("webhook", help=text, description=text)
     webhook.add_arguments(served)
     served.set_defaults(run=webhook.serve)
-    text = "bring what policies select into the member clusters, and keep it there"
+    text = "run the controllers that propagate workloads to the member clusters"
     run = commands.add_parser("run", help=text, description=text)
     process.add_arguments(run)
     run.set_defaults(run=process.serve)
@@ -99,7 +101,7 @@ def _find(hub: HubFile, asked: str | None) -> Iterable[str]:
     found = [name for name in (asked, f"default/{asked}") if name in hub.bindings]
     if not found:
         there = ", ".join(sorted(hub.bindings)) or "none"
-        raise ConfigurationError(f"there is no binding {asked}; there are: {there}")
+        raise ConfigurationError(f"binding {asked} not found; available: {there}")
     return found[:1]
 
 
@@ -107,11 +109,11 @@ def _note(hub: HubFile) -> Iterator[str]:
     """Say what the objects hold that leads to no decision."""
     policies = hub.names("PropagationPolicy", "ClusterPropagationPolicy")
     if not hub.bindings:
-        yield "there is no ResourceBinding and no ClusterResourceBinding, so nothing to schedule"
+        yield "no ResourceBinding or ClusterResourceBinding in the input: nothing to schedule"
     if policies and not hub.bindings:
-        yield f"a policy alone is not scheduled, but the bindings made from it: {', '.join(policies)}"
+        yield f"policies are not scheduled, only the bindings made from them: {', '.join(policies)}"
     for name in hub.names("WorkloadRebalancer"):
-        yield f"{name} is not carried out here: a binding is fresh by its spec.rescheduleTriggeredAt"
+        yield f"{name} is ignored: set spec.rescheduleTriggeredAt of a binding instead"
 
 
 if __name__ == "__main__":

@@ -112,10 +112,10 @@ class Federation:
         for resource in resources.TEMPLATES:
             await mirror.watchers[resource.name].answered()
         self._role = "waiting"
-        log.info("mirrored, waiting for the lease")
+        log.info("caches synced, waiting for the lease")
         async with lease as leadership:
             if isinstance(leadership, Leadership):
-                log.info("leading")
+                log.info("became leader")
                 self._role = "leading"
                 hub.api.leadership = leadership
                 await self._work(hub)
@@ -171,7 +171,7 @@ class Federation:
 
     def _tell_readiness(self) -> str | None:
         """One that waits for the lease is as ready as the one that leads."""
-        return None if self._role != "starting" else "the hub has not been listed yet"
+        return None if self._role != "starting" else "the caches of the hub are not synced yet"
 
 
 async def _unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine
@@ -189,7 +189,9 @@ async def _unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 -
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="kind FederationSettings")
+    parser.add_argument(
+        "--settings", type=Path, metavar="FILE", help="settings file of kind FederationSettings"
+    )
     add_access_arguments(parser)
 
 

@@ -86,7 +86,7 @@ def read(body: bytes) -> AdmissionRequest:
     except RecursionError:
         raise ReviewError("the body is nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise ReviewError(f"the body is no {KIND} of {API_VERSION}: {error}") from None
+        raise ReviewError(f"the body is not an {KIND} of {API_VERSION}: {error}") from None
 
 
 def write(answer: AdmissionResponse) -> bytes:

@@ -48,7 +48,7 @@ def _in_policies(policy: Object) -> Iterator[str]:
         yield _kept("spec.activationPreference: Lazy")
     placement = mapping(policy, "spec", "placement")
     if placement.get("spreadConstraints") and _has_static_weights(placement):
-        yield "spec.placement.spreadConstraints: not looked at where replicas are divided by static weights"
+        yield "spec.placement.spreadConstraints: ignored when replicas are divided by static weights"
     for path, constraint in entries(placement, "spreadConstraints"):
         if constraint.get("spreadByLabel"):
             yield _kept(f"spec.placement.spreadConstraints[{path[-1]}].spreadByLabel")
@@ -85,4 +85,4 @@ def _find_set(wanted: Object, paths: Iterable[tuple[str, ...]]) -> Iterator[str]
 
 
 def _kept(place: str) -> str:
-    return f"{place}: kept, but not acted on"
+    return f"{place}: stored, but has no effect"

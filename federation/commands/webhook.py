@@ -44,7 +44,7 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 REVIEWS = Counter(
     "reberth_admission_reviews_total",
-    "Objects that the API server asked about, by what was answered.",
+    "Admission reviews answered, by route, kind and answer.",
     ("route", "kind", "answer"),
     registry=metrics.REGISTRY,
 )
@@ -110,7 +110,10 @@ async def run(settings: WebhookSettings, stopping: asyncio.Event) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--settings", type=Path, metavar="FILE", help="kind WebhookSettings; default: plain HTTP on loopback"
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="settings file of kind WebhookSettings; default: plain HTTP on loopback",
     )
 
 

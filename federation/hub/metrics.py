@@ -14,25 +14,25 @@ _SECONDS = tuple(0.001 * 2**power for power in range(15))
 
 QUEUE_DEPTH = Gauge(
     "reberth_federation_queue_depth",
-    "Objects that wait for a controller or are being settled by it.",
+    "Objects that wait for a controller or are being reconciled by it.",
     ("controller",),
     registry=REGISTRY,
 )
 RECONCILED = Counter(
     "reberth_federation_reconcile_total",
-    "Objects that a controller has looked at, by what came of it.",
+    "Reconciliations of objects, by controller and result.",
     ("controller", "result"),
     registry=REGISTRY,
 )
 SCHEDULE_ATTEMPTS = Counter(
     "karmada_scheduler_schedule_attempts_total",
-    "Attempts to schedule a binding, by their result.",
+    "Attempts to schedule a binding, by result.",
     ("result", "schedule_type"),
     registry=REGISTRY,
 )
 SCHEDULING_DURATION = Histogram(
     "karmada_scheduler_e2e_scheduling_duration_seconds",
-    "Seconds from looking at a binding to its written decision.",
+    "Seconds from taking a binding off the queue to writing its decision.",
     ("result", "schedule_type"),
     registry=REGISTRY,
     buckets=_SECONDS,
@@ -46,7 +46,7 @@ ALGORITHM_DURATION = Histogram(
 )
 QUEUE_INCOMING = Counter(
     "karmada_scheduler_queue_incoming_bindings_total",
-    "Bindings that the scheduler is to look at, by what has happened.",
+    "Bindings added to the scheduling queue, by event.",
     ("event",),
     registry=REGISTRY,
 )

@@ -160,7 +160,7 @@ class Sessions:
         except ConfigurationError as error:
             self._report(name, str(error))
         except Exception:
-            log.exception("member lost", cluster=name)
+            log.exception("member session failed", cluster=name)
             self._report(name, "internal error")
 
     async def _mirror(self, name: str, path: str) -> None:
@@ -174,7 +174,7 @@ class Sessions:
                 for watcher in mirror.watchers.values():
                     await watcher.answered()
                 session.listed.set()
-                log.info("member mirrored", cluster=name)
+                log.info("member caches synced", cluster=name)
                 self._announce(name, None)
                 await mirror_learned_kinds(
                     self._hub.catalog,
@@ -194,7 +194,7 @@ class Sessions:
 
     def _report(self, name: str, trouble: str) -> None:
         if self.troubles.get(name) != trouble:
-            log.warning("member cannot be reached", cluster=name, reason=trouble)
+            log.warning("cannot connect to member", cluster=name, reason=trouble)
         self.troubles[name] = trouble
 
 

@@ -25,7 +25,7 @@ from reberth.values.object_error import ObjectError
 
 log = Log(__name__)
 
-_LATER, _DONE = "later", "done"
+_REQUEUED, _SUCCESS = "requeued", "success"
 
 
 class QueueSettings(Section, frozen=True):
@@ -130,16 +130,16 @@ class WorkQueue:
         except LeaseLost:
             raise
         except ObjectError as error:
-            log.warning("object cannot be used", controller=self._name, key=str(key), reason=str(error))
-            metrics.RECONCILED.labels(self._name, "unusable").inc()
+            log.warning("object is invalid", controller=self._name, key=str(key), reason=str(error))
+            metrics.RECONCILED.labels(self._name, "invalid").inc()
             return None
         except ReberthError as error:
             return self._fail(key, error)
         except Exception as error:
-            log.exception("not settled", controller=self._name, key=str(key))
+            log.exception("reconcile failed", controller=self._name, key=str(key))
             return self._fail(key, error)
         self._failures.pop(key, None)
-        metrics.RECONCILED.labels(self._name, _DONE if wait is None else _LATER).inc()
+        metrics.RECONCILED.labels(self._name, _SUCCESS if wait is None else _REQUEUED).inc()
         return wait
 
     def _fail(self, key: Key, error: Exception) -> float:
@@ -148,7 +148,7 @@ class WorkQueue:
         is_conflict = isinstance(error, Conflict)
         metrics.RECONCILED.labels(self._name, "conflict" if is_conflict else "failed").inc()
         if isinstance(error, ReberthError) and not is_conflict:
-            log.warning("not settled yet", controller=self._name, key=str(key), reason=str(error))
+            log.warning("reconcile failed, retrying", controller=self._name, key=str(key), reason=str(error))
         return jittered_backoff(
             failures,
             first=self._settings.first_pause,

@@ -17,7 +17,9 @@ def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
     """Give the kubeconfig by which a member is reached. Raises ConfigurationError."""
     spec, place = cluster.spec, f"Secret {login.metadata.namespace}/{login.metadata.name}"
     if not spec.api_endpoint.startswith("https://"):
-        raise ConfigurationError(f"Cluster {cluster.metadata.name}: spec.apiEndpoint: is no https address")
+        raise ConfigurationError(
+            f"Cluster {cluster.metadata.name}: spec.apiEndpoint: must be an https:// URL"
+        )
     token = _read(login, _TOKEN, place)
     way: dict[str, object] = {"server": spec.api_endpoint.rstrip("/")}
     if spec.insecure_skip_tls_verification:
@@ -44,4 +46,4 @@ def _read(login: Login, name: str, place: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode().strip()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{place}: data.{name}: is not readable") from error
+        raise ConfigurationError(f"{place}: data.{name}: is not base64-encoded text") from error

@@ -113,7 +113,7 @@ def _complete(record: Any, name: str, version: str) -> Any:  # noqa: ANN401 - on
     """Check what decoding does not, and add the namespace that nobody writes by hand."""
     kind, meta = KINDS[name], record.metadata
     if version != kind.api_version:
-        reason = f"is {version}; only {kind.api_version} is read"
+        reason = f"is {version}, expected {kind.api_version}"
         raise ObjectError(name, meta, field="apiVersion", reason=reason)
     if not meta.name:
         raise ObjectError(name, meta, field="metadata.name", reason="is missing")

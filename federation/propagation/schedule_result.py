@@ -95,9 +95,9 @@ def change_clusters(
 
 def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | None) -> Object:
     """Keep old copies of what is scheduled afresh: as it was wished, or because a cluster has come."""
-    if decision.scheduled_at is None or decision.cause not in {Cause.WISH, Cause.KINDS}:
+    if decision.scheduled_at is None or decision.cause not in {Cause.REQUESTED, Cause.CLUSTER_REPORTED}:
         return {}
-    if decision.cause == Cause.WISH:
+    if decision.cause == Cause.REQUESTED:
         return write_handover(binding, decision.clusters, now=decision.scheduled_at)
     timed = replace(binding.spec.handover or Handover(), timeout_seconds=handover)
     asked = replace(binding, spec=replace(binding.spec, handover=timed))
@@ -166,7 +166,7 @@ def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bo
 def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[BindingEvent]:
     unknown = list_unknown_clusters(binding.spec.placement, decision.verdicts)
     if unknown and decision.cause:
-        note = f"The placement names clusters that are not there: {', '.join(unknown)}"
+        note = f"The placement names clusters that do not exist: {', '.join(unknown)}"
         yield BindingEvent(UNKNOWN, note, is_failure=True)
 
 

@@ -95,8 +95,8 @@ def find_conflict(manifest: Object, found: ResourceTemplate | None) -> str | Non
     if policy == _OVERWRITE:
         return None
     return (
-        f"{manifest.get('kind')} {found.metadata.name} is there and not managed by the federation; "
-        "conflictResolution: Overwrite takes it over"
+        f"{manifest.get('kind')} {found.metadata.name} already exists and is not managed by the federation; "
+        "set conflictResolution: Overwrite to take it over"
     )
 
 

@@ -34,10 +34,10 @@ class WaitingFor(StrEnum):
 
 
 _TEXTS = {
-    WaitingFor.BINDING: "It has no binding; it is rebalanced as soon as it has one.",
-    WaitingFor.BUDGET: "It waits until fewer replicas are on their way.",
-    WaitingFor.SUSPENDED: "Its scheduling is suspended.",
-    WaitingFor.SCHEDULER: "It waits for the scheduler.",
+    WaitingFor.BINDING: "No binding found; the workload is rebalanced as soon as it has one.",
+    WaitingFor.BUDGET: "Waiting until fewer replicas are moving.",
+    WaitingFor.SUSPENDED: "Scheduling is suspended.",
+    WaitingFor.SCHEDULER: "Waiting for the scheduler.",
 }
 
 
@@ -137,7 +137,7 @@ def _find_obstacle(binding: ResourceBinding) -> tuple[WaitingFor, str]:
         return WaitingFor.SUSPENDED, ""
     scheduler = spec.scheduler_name or DEFAULT_SCHEDULER
     if scheduler != DEFAULT_SCHEDULER:
-        return WaitingFor.OTHER_SCHEDULER, f"It waits for the scheduler {scheduler}."
+        return WaitingFor.OTHER_SCHEDULER, f"Waiting for the scheduler {scheduler}."
     for each in binding.status.conditions or ():
         if each.type == SCHEDULED and each.status == "False":
             return WaitingFor.CLUSTERS, each.message or ""

@@ -110,6 +110,6 @@ def _compile_fields(selector: FieldSelector | None, path: str) -> Iterator[Field
 
 def _refuse_unknown(rule: NodeSelectorRequirement, path: str) -> None:
     if rule.key not in _FIELDS:
-        raise FieldError(f"{path}.key", f"{rule.key!r} is none of {', '.join(_FIELDS)}")
+        raise FieldError(f"{path}.key", f"{rule.key!r} is not one of {', '.join(_FIELDS)}")
     if rule.operator not in _OPERATORS:
-        raise FieldError(f"{path}.operator", f"{rule.operator!r} is none of {', '.join(_OPERATORS)}")
+        raise FieldError(f"{path}.operator", f"{rule.operator!r} is not one of {', '.join(_OPERATORS)}")

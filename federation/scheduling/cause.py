@@ -13,22 +13,22 @@ from federation.scheduling.unreported_clusters import has_reported
 class Cause(StrEnum):
     """What makes a scheduling necessary, the first that is true."""
 
-    WISH = "somebody wishes it"
+    REQUESTED = "a fresh scheduling was requested"
     NEW = "no placement has been applied to it yet"
     PLACEMENT = "its placement has changed"
-    REPLICAS = "its clusters have not as many replicas as it wants"
-    ALWAYS = "what is not divided is always looked at"
+    REPLICAS = "the replicas of its clusters do not add up to spec.replicas"
+    ALWAYS = "a workload that is not divided is rescheduled every time"
     EVICTED = "it is being evicted from one of its clusters"
     LEAVING = "one of its clusters is being deleted"
-    KINDS = "a cluster says only now what it serves"
+    CLUSTER_REPORTED = "a cluster has reported its API resources since it was scheduled"
 
 
 class Rest(StrEnum):
     """What makes a scheduling unnecessary."""
 
-    SUSPENDED = "Its scheduling is suspended."
-    FOLLOWS = "It goes where the bindings that require it go."
-    UNCHANGED = "Placement, replicas and clusters are as they were when it was scheduled."
+    SUSPENDED = "Scheduling is suspended."
+    FOLLOWS = "It follows the bindings that require it."
+    UNCHANGED = "Placement, replicas and clusters have not changed since it was scheduled."
 
 
 def find_cause(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | Rest:
@@ -43,14 +43,14 @@ def find_cause(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) ->
 
 def _find_change(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | None:
     causes = {
-        Cause.WISH: demand.fresh,
+        Cause.REQUESTED: demand.fresh,
         Cause.NEW: APPLIED_PLACEMENT not in (binding.metadata.annotations or {}),
         Cause.PLACEMENT: has_new_placement(binding),
         Cause.ALWAYS: demand.strategy is Strategy.DUPLICATED or not demand.is_workload,
         Cause.REPLICAS: sum(demand.targets.values()) != demand.replicas,
         Cause.EVICTED: not demand.evicting.isdisjoint(demand.targets),
         Cause.LEAVING: any(map(fleet.is_leaving, demand.targets)),
-        Cause.KINDS: has_reported(binding, fleet),
+        Cause.CLUSTER_REPORTED: has_reported(binding, fleet),
     }
     return next((cause for cause, holds in causes.items() if holds), None)
 

@@ -49,7 +49,7 @@ def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed =
     cause = find_cause(binding, demand, fleet)
     if isinstance(cause, Rest):
         return _rest(demand, cause, fleet)
-    if cause is not Cause.KINDS:
+    if cause is not Cause.CLUSTER_REPORTED:
         return _schedule(demand, cause, fleet, now=now, timed=timed)
     anew = _schedule(replace(demand, fresh=True), cause, fleet, now=now, timed=timed)
     return anew if anew.reason is Reason.SUCCESS else _rest(demand, Rest.UNCHANGED, fleet)

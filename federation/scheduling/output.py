@@ -6,7 +6,7 @@ import msgspec
 
 from federation.scheduling import ClusterVerdict, Decision
 
-_HEADINGS = ("CLUSTER", "REPLICAS", "AVAILABLE", "SCORE", "AGAINST IT")
+_HEADINGS = ("CLUSTER", "REPLICAS", "AVAILABLE", "SCORE", "REASONS")
 _INDENT = "  "
 
 

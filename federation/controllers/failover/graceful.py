@@ -84,4 +84,4 @@ def _is_ready(cluster: Cluster) -> bool:
 
 
 def _explain(task: GracefulEvictionTask) -> str:
-    return f"Nothing drives it from cluster {task.from_cluster} any more, and it is still there."
+    return f"The cause to evict from cluster {task.from_cluster} is gone; the eviction is withdrawn."

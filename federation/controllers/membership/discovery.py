@@ -60,12 +60,12 @@ class DiscoveryController:
         for api in self._apis():
             resource = await _look_up(api, key)
             if resource is not None:
-                log.info("kind found", kind=key.kind, version=key.api_version)
+                log.info("resource kind discovered", kind=key.kind, version=key.api_version)
                 self._hub.catalog.learn(resource)
                 self._missed.discard(key)
                 return None
         if key not in self._missed:
-            log.warning("kind not served", kind=key.kind, version=key.api_version)
+            log.warning("resource kind not served by any cluster", kind=key.kind, version=key.api_version)
         self._missed.add(key)
         return self._settings.look_again_every
 

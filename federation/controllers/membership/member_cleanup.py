@@ -86,4 +86,4 @@ def _name_some(bindings: Sequence[ResourceBinding]) -> str:
     """Say which workloads are still there, but not all of many."""
     names = [name_of(binding) for binding in bindings[:_SOME]]
     more = f" and {len(bindings) - _SOME} more" if len(bindings) > _SOME else ""
-    return f"these have no healthy substitute elsewhere yet: {', '.join(names)}{more}"
+    return f"waiting for healthy replacements in other clusters: {', '.join(names)}{more}"

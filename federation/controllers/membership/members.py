@@ -179,7 +179,7 @@ class MembersController:
     def _say(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
         kind = NORMAL if reason == HEALTHY else WARNING
         regarding = refer_to(key, cluster.metadata)
-        self._hub.recorder.record(regarding, reason=reason, note=note, action="LookAtMember", kind=kind)
+        self._hub.recorder.record(regarding, reason=reason, note=note, action="ProbeMember", kind=kind)
 
     def _count(self) -> None:
         clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()

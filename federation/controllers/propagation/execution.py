@@ -100,7 +100,7 @@ class ExecutionController:
         resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
         if manifest is None or target is None or resource is None:
             unknown = target or key
-            reason = f"{unknown.kind}: no kind that can be propagated"
+            reason = f"{unknown.kind}: this kind cannot be propagated"
             self._note(key, work, _Outcome(unknown, "", None, reason))
             return self._settings.try_again_every
         found, trouble = session.find(resource, target.namespace, target.name), None

@@ -114,7 +114,7 @@ class SchedulerController:
         if not is_scheduled_by_us(wished):
             return {}
         decision = self._decide(apply_note(wished), self._hub.clock())
-        change = self._change(wished, decision) if decision.cause == Cause.WISH else None
+        change = self._change(wished, decision) if decision.cause == Cause.REQUESTED else None
         if change is None:
             return {}
         self._reserve(key, wished, decision)

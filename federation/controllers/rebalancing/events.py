@@ -39,7 +39,7 @@ class RebalanceEvents:
 
     def tell_trigger(self, rebalancer: WorkloadRebalancer, binding: ResourceBinding, at: str) -> None:
         metrics.TRIGGERED.labels(metrics.BY_REBALANCER).inc()
-        note = f"WorkloadRebalancer {rebalancer.metadata.name} asks for a fresh scheduling at {at}."
+        note = f"WorkloadRebalancer {rebalancer.metadata.name} requested a fresh scheduling at {at}."
         record_on_both(self._hub, binding, reason="RescheduleTriggered", note=note)
 
     def tell(
@@ -63,7 +63,7 @@ class RebalanceEvents:
         metrics.MOVED.inc(count_moved(origin, to))
         metrics.DURATION.observe(max(0.0, self._hub.clock() - (trigger_of(entry) or 0.0)))
         path = f"from {write_replicas(origin)} to {write_replicas(to)}"
-        note = f"WorkloadRebalancer {rebalancer.metadata.name} had it scheduled afresh, {path}."
+        note = f"Rescheduled by WorkloadRebalancer {rebalancer.metadata.name} {path}."
         record_on_both(self._hub, binding, reason="WorkloadRebalanced", note=note)
 
     def count_waiting(self, name: str, waiting: Counter[WaitingFor]) -> None:

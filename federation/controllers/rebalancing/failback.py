@@ -101,7 +101,7 @@ class FailbackController:
         await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._asked[key] = trigger
         metrics.TRIGGERED.labels(metrics.BY_FAILBACK).inc()
-        note = f"Group {step.to} has recovered and has room; a fresh scheduling is asked for."
+        note = f"Cluster group {step.to} has room for all replicas again; requested a fresh scheduling."
         record_on_both(self._hub, binding, reason="FailbackTriggered", note=note)
         return None
 

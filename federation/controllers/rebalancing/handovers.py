@@ -59,9 +59,15 @@ class HandoversController:
     def _tell(self, binding: ResourceBinding, *, in_time: bool) -> None:
         clusters = ", ".join(sorted(kept_replicas(binding)))
         if in_time:
-            reason, note, kind = "HandedOver", f"New copies are ready, old ones in {clusters} go.", NORMAL
+            reason, note, kind = (
+                "HandedOver",
+                f"The new copies are ready; the old replicas in {clusters} are removed.",
+                NORMAL,
+            )
         else:
-            note = f"New copies were not ready in time, old ones in {clusters} go all the same."
+            note = (
+                f"The new copies were not ready in time; the old replicas in {clusters} are removed anyway."
+            )
             reason, kind = "HandoverTimedOut", WARNING
         metrics.HANDED_OVER.labels(metrics.READY if in_time else metrics.TIMEOUT).inc()
         record_on_both(self._hub, binding, reason=reason, note=note, kind=kind)

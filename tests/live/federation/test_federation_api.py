@@ -337,7 +337,7 @@ async def test_a_warning_reaches_whoever_applies(client: Client) -> None:
     assert session is not None
     async with session.post(collection_of(cluster), json=cluster) as answer:
         assert answer.status == 201
-        assert "spec.syncMode: Pull: kept, but not acted on" in answer.headers["Warning"]
+        assert "spec.syncMode: Pull: stored, but has no effect" in answer.headers["Warning"]
 
 
 async def apply(client: Client, path: str, own: Object) -> None:

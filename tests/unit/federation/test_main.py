@@ -105,7 +105,7 @@ def test_the_table_is_the_default(run: Any) -> None:
         "default/web: Success\n"
         "  It is scheduled because no placement has been applied to it yet.\n"
         "  Binding has been scheduled successfully. Result: {m1:2}\n"
-        "  CLUSTER  REPLICAS  AVAILABLE  SCORE  AGAINST IT\n"
+        "  CLUSTER  REPLICAS  AVAILABLE  SCORE  REASONS\n"
         "  m1              2          9      0\n"
         "  m2              -          0      -  APIEnablement: cluster(s) did not have the API resource; "
         "ClusterAffinity: cluster(s) did not match the placement cluster affinity constraint\n"
@@ -121,13 +121,13 @@ def test_one_binding_is_found_by_its_name(run: Any, asked: str, found: str) -> N
 
 def test_the_table_says_when_nothing_is_to_be_decided(run: Any) -> None:
     answer = run(HUB.replace("replicas: 2", "replicas: 2\n  suspension: {scheduling: true}"), "web")
-    assert answer.out.startswith("default/web: Success\n  Its scheduling is suspended.\n  CLUSTER")
+    assert answer.out.startswith("default/web: Success\n  Scheduling is suspended.\n  CLUSTER")
 
 
 def test_policies_without_bindings_are_nothing_to_schedule_and_that_is_said(run: Any) -> None:
     answer = run(POLICY, "-o", "json")
     assert (answer.code, json.loads(answer.out)) == (0, {"bindings": {}})
-    assert "there is no ResourceBinding and no ClusterResourceBinding" in answer.err
+    assert "no ResourceBinding or ClusterResourceBinding" in answer.err
     assert "PropagationPolicy default/foo" in answer.err
     assert run(POLICY).out == ""
 
@@ -139,7 +139,7 @@ def test_a_rebalancer_is_named_as_not_carried_out(run: Any) -> None:
     )
     answer = run(HUB + rebalancer)
     assert answer.code == 0
-    assert "WorkloadRebalancer demo is not carried out here" in answer.err
+    assert "WorkloadRebalancer demo is ignored" in answer.err
 
 
 SELECTOR = "{labelSelector: {matchExpressions: [{key: a, operator: Near}]}}"
@@ -170,12 +170,12 @@ FIELDS = "{fieldSelector: {matchExpressions: [{key: KEY, operator: OPERATOR, val
         (
             "{clusterNames: [m1]}",
             FIELDS.replace("KEY", "planet").replace("OPERATOR", "In"),
-            "clusterAffinity.fieldSelector.matchExpressions[0].key: 'planet' is none of provider, region",
+            "clusterAffinity.fieldSelector.matchExpressions[0].key: 'planet' is not one of provider, region",
         ),
         (
             "{clusterNames: [m1]}",
             FIELDS.replace("KEY", "zone").replace("OPERATOR", "Gt"),
-            "clusterAffinity.fieldSelector.matchExpressions[0].operator: 'Gt' is none of In, NotIn",
+            "clusterAffinity.fieldSelector.matchExpressions[0].operator: 'Gt' is not one of In, NotIn",
         ),
         (
             "kind: Cluster\nmetadata: {name: m1}",
@@ -201,7 +201,7 @@ def test_a_time_a_file_or_a_binding_that_is_none_is_refused(run: Any) -> None:
     answer = run(HUB, "other")
     assert (answer.code, answer.err) == (
         2,
-        "federation: there is no binding other; there are: default/web, role\n",
+        "federation: binding other not found; available: default/web, role\n",
     )
 
 

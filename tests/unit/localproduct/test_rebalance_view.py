@@ -44,8 +44,8 @@ def test_in_the_middle_old_copies_are_kept_and_the_status_says_from_where_to_whe
 
 
 def test_what_is_waited_for_is_said() -> None:
-    status = {"observedWorkloads": [{"message": "It waits for the scheduler.", "from": clusters(member2=9)}]}
-    assert seen({}, status, {}).said == "WorkloadRebalancer home: It waits for the scheduler."
+    status = {"observedWorkloads": [{"message": "Waiting for the scheduler.", "from": clusters(member2=9)}]}
+    assert seen({}, status, {}).said == "WorkloadRebalancer home: Waiting for the scheduler."
 
 
 @pytest.mark.parametrize(

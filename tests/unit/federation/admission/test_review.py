@@ -70,7 +70,7 @@ def test_a_warning_does_not_refuse() -> None:
     assert look(review(cluster)) == {
         "uid": UID,
         "allowed": True,
-        "warnings": ["spec.syncMode: Pull: kept, but not acted on"],
+        "warnings": ["spec.syncMode: Pull: stored, but has no effect"],
     }
 
 

@@ -51,7 +51,7 @@ def test_all_reasons_are_given() -> None:
 STATIC = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
 DYNAMIC = STATIC | {"weightPreference": {"dynamicWeight": "AvailableReplicas"}}
 SPREAD = [{"spreadByField": "cluster", "minGroups": 1}]
-STATIC_SPREAD = "spec.placement.spreadConstraints: not looked at where replicas are divided by static weights"
+STATIC_SPREAD = "spec.placement.spreadConstraints: ignored when replicas are divided by static weights"
 
 
 @pytest.mark.parametrize("kind", POLICIES)
@@ -72,9 +72,12 @@ STATIC_SPREAD = "spec.placement.spreadConstraints: not looked at where replicas 
         ({"spreadConstraints": [], "replicaScheduling": STATIC}, []),
         (
             {"spreadConstraints": [*SPREAD, {"spreadByLabel": "rack"}]},
-            ["spec.placement.spreadConstraints[1].spreadByLabel: kept, but not acted on"],
+            ["spec.placement.spreadConstraints[1].spreadByLabel: stored, but has no effect"],
         ),
-        ({"workloadAffinity": {"affinity": {}}}, ["spec.placement.workloadAffinity: kept, but not acted on"]),
+        (
+            {"workloadAffinity": {"affinity": {}}},
+            ["spec.placement.workloadAffinity: stored, but has no effect"],
+        ),
     ],
 )
 def test_a_policy_is_told_what_it_says_in_vain(kind: str, placement: Object, said: list[str]) -> None:
@@ -97,7 +100,7 @@ def test_what_a_policy_wants_beyond_its_placement_is_told_alike(
     kind: str, spec: Object, said: list[str]
 ) -> None:
     assert list(find_ignored_fields(kind, {"spec": spec})) == [
-        f"{each}: kept, but not acted on" for each in said
+        f"{each}: stored, but has no effect" for each in said
     ]
 
 
@@ -105,10 +108,10 @@ def test_what_a_policy_wants_beyond_its_placement_is_told_alike(
     ("spec", "said"),
     [
         ({"syncMode": "Push"}, []),
-        ({"syncMode": "Pull"}, ["spec.syncMode: Pull: kept, but not acted on"]),
-        ({"resourceModels": [{}]}, ["spec.resourceModels: kept, but not acted on"]),
+        ({"syncMode": "Pull"}, ["spec.syncMode: Pull: stored, but has no effect"]),
+        ({"resourceModels": [{}]}, ["spec.resourceModels: stored, but has no effect"]),
         ({"resourceModels": []}, []),
-        ({"proxyHeader": {"a": "b"}}, ["spec.proxyHeader: kept, but not acted on"]),
+        ({"proxyHeader": {"a": "b"}}, ["spec.proxyHeader: stored, but has no effect"]),
     ],
 )
 def test_so_is_a_cluster(spec: Object, said: list[str]) -> None:
@@ -124,7 +127,7 @@ def test_programs_are_not_warned(kind: str) -> None:
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=name_of)
 def test_no_documented_object_says_anything_in_vain_but_that_of_the_proposal(one: Object) -> None:
-    idle = ["spec.failover.application: kept, but not acted on"] if name_of(one) == PROPOSED else []
+    idle = ["spec.failover.application: stored, but has no effect"] if name_of(one) == PROPOSED else []
     assert list(find_ignored_fields(one["kind"], one)) == idle
 
 
@@ -133,4 +136,4 @@ def test_a_path_that_cannot_be_followed_is_told_of(kind: str) -> None:
     rules = [{"aliasLabelName": "a", "jsonPath": path} for path in ("{.replicas}", "{.parts[*].a}")]
     wanted = {"spec": {"failover": {"cluster": {"statePreservation": {"rules": rules}}}}}
     path = "spec.failover.cluster.statePreservation.rules[1].jsonPath"
-    assert list(find_ignored_fields(kind, wanted)) == [f"{path}: kept, but not acted on"]
+    assert list(find_ignored_fields(kind, wanted)) == [f"{path}: stored, but has no effect"]

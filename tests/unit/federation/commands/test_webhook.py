@@ -81,7 +81,7 @@ async def test_kinds_that_are_not_ours_share_one_label(base: str) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        (b"", 400, "the body is no AdmissionReview of admission.k8s.io/v1"),
+        (b"", 400, "the body is not an AdmissionReview of admission.k8s.io/v1"),
         (b"{}", 400, "missing required field `apiVersion`"),
         (b'{"a":' * 10_000, 400, "nested too deeply"),
         (b"x" * (2**17 + 1), 413, "Maximum request body size 131072 exceeded"),

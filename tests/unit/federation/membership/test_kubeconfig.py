@@ -43,9 +43,9 @@ def test_a_certificate_is_looked_at_unless_somebody_says_not_to() -> None:
     ("data", "endpoint", "message"),
     [
         (None, ADDRESS, "Secret b/a: data.token: is missing"),
-        ({"token": "%"}, ADDRESS, "Secret b/a: data.token: is not readable"),
-        ({"token": "dA=="}, "http://member", "Cluster m1: spec.apiEndpoint: is no https address"),
-        ({"token": "dA=="}, "", "Cluster m1: spec.apiEndpoint: is no https address"),
+        ({"token": "%"}, ADDRESS, "Secret b/a: data.token: is not base64-encoded text"),
+        ({"token": "dA=="}, "http://member", "Cluster m1: spec.apiEndpoint: must be an https:// URL"),
+        ({"token": "dA=="}, "", "Cluster m1: spec.apiEndpoint: must be an https:// URL"),
     ],
 )
 def test_what_is_missing_is_named_and_no_secret_is_told(data: Any, endpoint: str, message: str) -> None:

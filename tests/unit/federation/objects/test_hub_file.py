@@ -55,8 +55,8 @@ def test_a_cluster_scoped_binding_has_its_name_alone() -> None:
         (
             {**BINDING, "apiVersion": "work.karmada.io/v1alpha1"},
             (
-                "ResourceBinding web: apiVersion: is work.karmada.io/v1alpha1; "
-                "only work.karmada.io/v1alpha2 is read"
+                "ResourceBinding web: apiVersion: is work.karmada.io/v1alpha1, "
+                "expected work.karmada.io/v1alpha2"
             ),
         ),
         ({"metadata": {"name": "x"}}, "object x: kind: is missing"),

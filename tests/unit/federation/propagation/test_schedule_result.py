@@ -162,4 +162,4 @@ def test_the_group_in_use_is_noted_and_groups_tried_in_vain_are_told() -> None:
     assert status["status"]["schedulerObservingAffinityName"] == "far"
     events = list(list_events(one, decision, was_changed=True))
     assert [told.is_failure for told in events] == [True, True, False]
-    assert events[1].note == "The placement names clusters that are not there: m9"
+    assert events[1].note == "The placement names clusters that do not exist: m9"

@@ -103,16 +103,16 @@ def test_what_has_not_changed_stays_as_it_is(
     assert (decision.scheduled_at is not None) is scheduled
     if not scheduled:
         assert {target.name: target.replicas for target in decision.clusters} == at
-        assert decision.message.startswith("Placement, replicas and clusters are as they were")
+        assert decision.message.startswith("Placement, replicas and clusters have not changed")
 
 
 def test_a_suspended_binding_stays() -> None:
     decision = decided(binding(3, DUPLICATED, at={"m1": 1}, suspension={"scheduling": True}), *rooms(9))
-    assert decision.message == "Its scheduling is suspended."
+    assert decision.message == "Scheduling is suspended."
     assert [target.replicas for target in decision.clusters] == [1]
 
 
 def test_a_binding_that_others_require_goes_with_them() -> None:
     asked = binding(0, requiredBy=[{"name": "web"}])
     attached = replace(asked, spec=replace(asked.spec, placement=None))
-    assert decided(attached, *rooms(9)).message == "It goes where the bindings that require it go."
+    assert decided(attached, *rooms(9)).message == "It follows the bindings that require it."

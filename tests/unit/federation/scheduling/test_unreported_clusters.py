@@ -79,7 +79,7 @@ def test_a_cluster_that_has_spoken_gets_its_share(placement: dict[str, Any]) -> 
     assert decided(waiting, M1, silent("m2")).message == Rest.UNCHANGED
     assert decided(waiting, M1, cluster("m2", 20, taints=[LOST])).message == Rest.UNCHANGED
     decision = decided(waiting, M1, M2)
-    assert (decision.cause, decision.unreported) == (Cause.KINDS, ())
+    assert (decision.cause, decision.unreported) == (Cause.CLUSTER_REPORTED, ())
     assert placed(waiting, M1, M2) == {"m1": 2, "m2": 2}
 
 

@@ -59,7 +59,7 @@ def test_a_success_is_told_once_of_the_binding_and_of_its_object() -> None:
     seconds = count(f"{_OF}duration_seconds_sum")
     reports.tell(before, after, lambda _: bound({"m1": 2}))
     reports.tell(after, after, lambda _: bound({"m1": 2}))
-    note = "WorkloadRebalancer demo had it scheduled afresh, from {m2:2} to {m1:2}."
+    note = "Rescheduled by WorkloadRebalancer demo from {m2:2} to {m1:2}."
     assert told == [(kind, "WorkloadRebalanced", note) for kind in ("ResourceBinding", "Deployment")]
     assert count(f"{_OF}moved_replicas_total") == moved + 2
     assert count(f"{_OF}rescheduled_total") == done + 1
