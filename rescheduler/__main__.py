@@ -30,7 +30,7 @@ from rescheduler.execution.store import MoveStore
 from rescheduler.moves.handover_request import LONGEST_REASON
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
-from rescheduler.settings import ReschedulerSettings, foreseeing
+from rescheduler.settings import ReschedulerSettings, read_forecaster
 
 DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -97,8 +97,10 @@ async def _move(arguments: argparse.Namespace) -> int:
     policy = load(arguments.policy, ReschedulerPolicy) if arguments.policy else ReschedulerPolicy()
     asked = (read_access(arguments), settings, _read_pod(arguments))
     wish = _Wish(to=tuple(dict.fromkeys(arguments.to)), reason=_read_reason(arguments.reason), tell=_tell)
-    foresee = foreseeing(settings.scheduler)
-    came: MoveReport | Ending | Refused = await perform_move(*asked, policy=policy, foresee=foresee, **wish)
+    make_forecast = read_forecaster(settings.scheduler)
+    came: MoveReport | Ending | Refused = await perform_move(
+        *asked, policy=policy, make_forecast=make_forecast, **wish
+    )
     if isinstance(came, Refused) and came.rule == LEASE_HELD:
         came = await hand_over(*asked, held=came, **wish)
     if isinstance(came, Refused):

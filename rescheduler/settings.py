@@ -17,7 +17,8 @@ from reberth.memory.notes import BALANCE_LIFE
 from reberth.runtime.http_server import ServerSettings
 from reberth.runtime.logs import LogSettings
 from reberth.values.duration import Duration, PositiveDuration
-from rescheduler.observe.forecaster import Foreseeing
+from rescheduler.observe.forecaster import Forecaster
+from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.drift import DriftSettings
 
 _LONGEST_WAIT = 10.0
@@ -106,16 +107,16 @@ class ReschedulerSettings(Section, frozen=True):
 RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "probes", "log")
 
 
-def foreseeing(given: SchedulerSettings) -> Callable[[Version], Foreseeing]:
-    """Read the files at once. Raises SettingsError; the API server's version may come later."""
+def read_forecaster(given: SchedulerSettings) -> Callable[[Version], Forecaster]:
+    """Read the files at once; the API server's version may come later. Raises SettingsError."""
     configuration = KubeSchedulerConfiguration()
     if given.configuration:
         file = Path(given.configuration)
         configuration = settings.load(file, KubeSchedulerConfiguration, api_version=API_VERSION)
     extender = settings.load(Path(given.extender), ExtenderForecastSettings) if given.extender else DEFAULTS
 
-    def foresee(version: Version) -> Foreseeing:
+    def make_forecaster(version: Version) -> Forecaster:
         known = read_version(given.kubernetes) if given.kubernetes else version
-        return Foreseeing(known, arrange(configuration, version=known), extender)
+        return Forecaster(SchedulerModel(known, arrange(configuration, version=known), extender))
 
-    return foresee
+    return make_forecaster

@@ -18,7 +18,7 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.config.settings import parse
 from reberth.forecast.state.profile import parse_scheduler
 from rescheduler.model.plan import Plan
-from rescheduler.planning.cycle import World
+from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 
@@ -40,11 +40,11 @@ def main() -> None:
 
 
 def measure(snapshot: Snapshot, settings: ReschedulerPolicy) -> dict[str, float]:
-    world = World(VERSION, parse_scheduler(_SCHEDULER.read_bytes(), version=VERSION))
+    model = SchedulerModel(VERSION, parse_scheduler(_SCHEDULER.read_bytes(), version=VERSION))
     before = resident()
     costs = []
     for _ in range(_PLANS):
-        cost, made = _cost(snapshot, settings, world)
+        cost, made = _cost(snapshot, settings, model)
         costs.append(cost)
     return {
         "nodes": len(snapshot.nodes.names),
@@ -60,9 +60,9 @@ def measure(snapshot: Snapshot, settings: ReschedulerPolicy) -> dict[str, float]
     }
 
 
-def _cost(snapshot: Snapshot, settings: ReschedulerPolicy, world: World) -> tuple[float, Plan]:
+def _cost(snapshot: Snapshot, settings: ReschedulerPolicy, model: SchedulerModel) -> tuple[float, Plan]:
     begun = time.process_time()
-    made, _ = plan(snapshot, settings, None, world=world)
+    made, _ = plan(snapshot, settings, None, model=model)
     made.refused.count()
     return time.process_time() - begun, made
 

@@ -16,7 +16,8 @@ from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
 from reberth.config.settings import parse
 from reberth.forecast.state.profile import parse_scheduler
-from rescheduler.planning.cycle import Cycle, World, begin_cycle
+from rescheduler.observe.scheduler_model import SchedulerModel
+from rescheduler.planning.cycle import Cycle, begin_cycle
 from rescheduler.planning.planner import write_plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.planning.worth import SAME
@@ -118,7 +119,7 @@ def _read(objects: Sequence[Object]) -> Snapshot:
 
 def _set_up(snapshot: Snapshot, most: int, low: int, high: int) -> Cycle:
     scheduler = parse_scheduler(_SCHEDULER, version=_VERSION)
-    return begin_cycle(snapshot, _write_policy(most, low, high), None, World(_VERSION, scheduler))
+    return begin_cycle(snapshot, _write_policy(most, low, high), None, SchedulerModel(_VERSION, scheduler))
 
 
 def _plan(snapshot: Snapshot, most: int, low: int, high: int) -> Run:

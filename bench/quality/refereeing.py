@@ -39,7 +39,7 @@ class Course:
 
     def look_ahead(self, pod: int) -> Prospect | None:
         """Give the forecast of a pod that has somewhere to go."""
-        found = look_ahead(pod, self.seen, self.cycle.outlook)
+        found = look_ahead(pod, self.seen, self.cycle.advised)
         return None if isinstance(found, Refused) else found
 
     def move(self, pod: int, node: int) -> bool:

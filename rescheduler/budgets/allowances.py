@@ -16,7 +16,7 @@ from reberth.memory.ledger import Disruption, DisruptionLimits, RateWindow, list
 from reberth.records import WorkloadIdentity
 from reberth.values.quantity import QuantityError
 from reberth.values.refusal import Refused
-from rescheduler.observe.cluster import Budget, Context
+from rescheduler.observe.rule_context import Budget, RuleContext
 from rescheduler.protections.workloads import Need, list_needs
 
 _SPARING = "AlwaysAllow"
@@ -50,7 +50,7 @@ class Toll(NamedTuple):
     amount: int = 1
 
 
-def ask_budgets(place: int, context: Context) -> Refused | Toll | None:
+def ask_budgets(place: int, context: RuleContext) -> Refused | Toll | None:
     """Tell what an eviction takes of the pod's PodDisruptionBudget, or why it would be refused."""
     row = context.row(place)
     budgets = () if row.phase in _UNBUDGETED else context.budgets_of(row)
@@ -60,7 +60,7 @@ def ask_budgets(place: int, context: Context) -> Refused | Toll | None:
     return _ask_budget(row, budgets[0], context) if budgets else None
 
 
-def list_in_flight(flight: Flight, context: Context) -> Iterator[Toll]:
+def list_in_flight(flight: Flight, context: RuleContext) -> Iterator[Toll]:
     """Give what a move takes for as long as it is under way."""
     limits, workload = context.limits, flight.workload
     whose = (flight.namespace, workload.kind, workload.name)
@@ -80,12 +80,12 @@ def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
     return [node for way, node in found if way == _ONTO]
 
 
-def list_of_cycle(context: Context) -> Iterator[Toll]:
+def list_of_cycle(context: RuleContext) -> Iterator[Toll]:
     """Give what each move of a plan takes, whatever it is."""
     yield from _count("Limit", "perCycle", context.limits.per_cycle, "cycle")
 
 
-def list_ready(place: int, context: Context) -> Iterator[Toll]:
+def list_ready(place: int, context: RuleContext) -> Iterator[Toll]:
     """Give what a move takes of its workload's Ready replicas: one of them is to stay."""
     if context.protections.last_ready and context.row(place).is_ready:
         workload = int(context.workload_of[context.template_of(place)])
@@ -93,14 +93,14 @@ def list_ready(place: int, context: Context) -> Iterator[Toll]:
         yield Toll("LastReady", ("LastReady", workload), left, "no other replica would be Ready")
 
 
-def list_rates(place: int, context: Context) -> Iterator[Toll]:
+def list_rates(place: int, context: RuleContext) -> Iterator[Toll]:
     """Give what a disruption takes of the rates of the cluster, of its namespace and of its workload."""
     scopes = ("", context.row(place).namespace, context.identify(place).uid)
     for rule, scope in zip(_RATES, scopes, strict=True):
         yield from context.once((rule, scope), partial(_find_rates, rule, scope, context))
 
 
-def list_quotas(place: int, context: Context) -> Iterator[Toll]:
+def list_quotas(place: int, context: RuleContext) -> Iterator[Toll]:
     """Give what a replacement takes of quotas."""
     template = context.template_of(place)
     namespace = context.template(template).namespace
@@ -110,7 +110,7 @@ def list_quotas(place: int, context: Context) -> Iterator[Toll]:
         yield Toll("Quota", key, need.room, reason, amount=need.amount)
 
 
-def _ask_budget(row: PodRow, budget: Budget, context: Context) -> Refused | Toll | None:
+def _ask_budget(row: PodRow, budget: Budget, context: RuleContext) -> Refused | Toll | None:
     meta, spec, status = budget.record.metadata, budget.record.spec, budget.record.status
     policy = spec.unhealthy_pod_eviction_policy
     if policy not in _BUDGET_POLICIES:
@@ -139,7 +139,7 @@ def _count(rule: str, setting: str, most: int | None, key: Hashable) -> Iterator
         yield Toll(rule, (rule, key), most, f"no more than {setting} {most}")
 
 
-def _find_rates(rule: str, scope: str, context: Context) -> tuple[Toll, ...]:
+def _find_rates(rule: str, scope: str, context: RuleContext) -> tuple[Toll, ...]:
     """Measure the rates of one scope."""
     alone = _narrow(context.limits.rates, rule)
     disruption = Disruption("", namespace=scope, workload_uid=scope)
@@ -154,7 +154,7 @@ def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:
     return replace(rates, **others) if kept else None
 
 
-def _as_toll(window: RateWindow, key: Hashable, context: Context) -> Toll:
+def _as_toll(window: RateWindow, key: Hashable, context: RuleContext) -> Toll:
     reserved = math.floor(window.rate.limit * context.limits.rate_reserve)
     kept = f", of which {reserved} are left in reserve" if reserved else ""
     closed_for = window.rate.period + context.limits.rates.clock_skew
@@ -162,7 +162,7 @@ def _as_toll(window: RateWindow, key: Hashable, context: Context) -> Toll:
     return Toll(window.rule, key, window.left - reserved, f"no more than {window.rate}{kept}", until)
 
 
-def _find_needs(template: int, context: Context) -> tuple[Need, ...]:
+def _find_needs(template: int, context: RuleContext) -> tuple[Need, ...]:
     """What cannot be read is refused by the protection that asks it first."""
     try:
         return tuple(list_needs(template, context)) if context.protections.quotas else ()

@@ -6,6 +6,8 @@ stops those that only balance, while repairs go on.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -15,10 +17,7 @@ from reberth.memory.draw import Replica, list_untaken, replica_of
 from reberth.records import EvictionHistory, Node, Outcome, PastMove, Phase
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import TimeError, parse_time
-from rescheduler.model.guardrails import BrakeSettings
-from rescheduler.observe.cluster import Context
-
-__all__ = ["BrakeSettings", "find_brakes", "find_pauses"]
+from rescheduler.observe.rule_context import RuleContext
 
 _DRAINING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 # Landings as forecast, and others; any other outcome tells nothing of the forecast.
@@ -30,31 +29,44 @@ _AS_FORECAST = {
 }
 
 
-def find_brakes(
-    context: Context, *, ages: Mapping[str, float] | None = None, landings: Sequence[bool] | None = None
-) -> tuple[Refused, ...]:
-    """Give all brakes that are on.
+@dataclass(frozen=True, eq=False)
+class ClusterHealth:
+    """What only a process that watches the cluster knows: the brakes need it beside the snapshot.
 
-    `ages` tells by kind how many seconds old the mirror is. `landings` tells of the last landings, oldest
-    first, whether they were inside the forecast; without it, their outcomes tell.
+    `cache_ages` gives by kind how many seconds old the cached objects are. `landings` tells of the last
+    landings, oldest first, whether each was as forecast; without it, the eviction histories tell. `brakes`
+    are those that the process itself has put on.
     """
-    known = _read_landings(context) if landings is None else landings
+
+    cache_ages: Mapping[str, float] = field(default_factory=dict)
+    landings: Sequence[bool] | None = None
+    brakes: tuple[Refused, ...] = ()
+
+
+NOT_WATCHED: Final = ClusterHealth()
+"""For a snapshot that was read once, such as one from files."""
+
+
+def find_brakes(context: RuleContext, health: ClusterHealth = NOT_WATCHED) -> tuple[Refused, ...]:
+    """Give all brakes that are on."""
+    known = _read_landings(context) if health.landings is None else health.landings
     found = (
+        *health.brakes,
         _find_not_ready(context),
-        _find_stale(ages or {}, context),
+        _find_stale(health.cache_ages, context),
         _find_pending(context),
         _find_astray(known, context),
     )
     return tuple(refused for refused in found if refused)
 
 
-def find_pauses(context: Context) -> tuple[Refused, ...]:
+def find_pauses(context: RuleContext) -> tuple[Refused, ...]:
     """Give all reasons to balance nothing for now."""
     found = _find_draining(context), _find_scale_up(context)
     return tuple(refused for refused in found if refused)
 
 
-def _find_not_ready(context: Context) -> Refused | None:
+def _find_not_ready(context: RuleContext) -> Refused | None:
     nodes, most = context.snapshot.nodes.records, context.brakes.not_ready_nodes
     count = sum(_is_not_ready(node) for node in nodes)
     if count <= most * len(nodes):
@@ -62,7 +74,7 @@ def _find_not_ready(context: Context) -> Refused | None:
     return Refused("NodesNotReady", f"{count} of {len(nodes)} nodes are not Ready, more than {most:.0%}")
 
 
-def _find_stale(ages: Mapping[str, float], context: Context) -> Refused | None:
+def _find_stale(ages: Mapping[str, float], context: RuleContext) -> Refused | None:
     most = context.brakes.mirror_age
     old = {kind: age for kind, age in ages.items() if age > most}
     if not old:
@@ -71,7 +83,7 @@ def _find_stale(ages: Mapping[str, float], context: Context) -> Refused | None:
     return Refused("StaleMirror", f"the mirror of {kind} is {old[kind]:.0f} s old, more than {most:g} s")
 
 
-def _find_pending(context: Context) -> Refused | None:
+def _find_pending(context: RuleContext) -> Refused | None:
     """Look for a replacement of ours that has been waiting for too long, until it is bound or gone."""
     pods, most = context.snapshot.pods, context.brakes.pending_replacement
     waiting = (pods.node < 0) & ~pods.terminating & ~context.finished & (pods.created < context.now - most)
@@ -84,7 +96,7 @@ def _find_pending(context: Context) -> Refused | None:
     return None
 
 
-def _find_astray(landings: Sequence[bool], context: Context) -> Refused | None:
+def _find_astray(landings: Sequence[bool], context: RuleContext) -> Refused | None:
     settings = context.brakes
     last = landings[-settings.landings :]
     count = sum(last)
@@ -94,7 +106,7 @@ def _find_astray(landings: Sequence[bool], context: Context) -> Refused | None:
     return Refused("ForecastAstray", f"{count} of the last {len(last)} landings were as forecast, {least}")
 
 
-def _find_draining(context: Context) -> Refused | None:
+def _find_draining(context: RuleContext) -> Refused | None:
     names = sorted(node.metadata.name for node in context.snapshot.nodes.records if _is_drained(node))
     if not names or not context.brakes.pause_while_draining:
         return None
@@ -102,7 +114,7 @@ def _find_draining(context: Context) -> Refused | None:
     return Refused("AutoscalerDrains", f"an autoscaler takes node {names[0]}{more} away")
 
 
-def _find_scale_up(context: Context) -> Refused | None:
+def _find_scale_up(context: RuleContext) -> Refused | None:
     """Look for young nodes among old ones: where all are young, the cluster is."""
     settling = context.brakes.settling
     births = [_read_birth(node) for node in context.snapshot.nodes.records]
@@ -129,7 +141,7 @@ def _read_birth(node: Node) -> float:
         return -math.inf
 
 
-def _is_replacement(place: int, history: EvictionHistory, context: Context) -> bool:
+def _is_replacement(place: int, history: EvictionHistory, context: RuleContext) -> bool:
     """Tell whether a pod waits in the place of one that we have thrown out."""
     created = context.row(place).created
     controller = context.row(place).template.controller
@@ -143,7 +155,7 @@ def _is_replacement(place: int, history: EvictionHistory, context: Context) -> b
     return any(move.phase == Phase.EVICTED and instant(move.planned_at) - 1 < created for move in untaken)
 
 
-def _list_replicas(place: int, context: Context) -> list[Replica]:
+def _list_replicas(place: int, context: RuleContext) -> list[Replica]:
     """Give all pods of a pod's controller."""
     pods = context.snapshot.pods
     workloads = context.workload_of[pods.template]
@@ -151,7 +163,7 @@ def _list_replicas(place: int, context: Context) -> list[Replica]:
     return [replica_of(pods.rows[other]) for other in alike]
 
 
-def _read_landings(context: Context) -> list[bool]:
+def _read_landings(context: RuleContext) -> list[bool]:
     """Tell of all landings that are not too old whether they were as forecast, oldest first."""
     since = context.now - context.brakes.landings_within
     past = (move for history in context.snapshot.of(HISTORY) for move in history.status.past or ())

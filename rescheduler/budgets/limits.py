@@ -31,8 +31,8 @@ from rescheduler.budgets.allowances import (
 )
 from rescheduler.model.guardrails import LimitSettings
 from rescheduler.model.quiet_hours import find_quiet, find_zone
-from rescheduler.observe.cluster import Context
 from rescheduler.observe.node_eligibility import may_enter, may_leave
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.annotations import EVICTION_IN_PROGRESS
 
 __all__ = ["LimitSettings", "Limits", "Spending", "begin_limits"]
@@ -53,7 +53,7 @@ class Spending(NamedTuple):
 class Limits:
     """What was taken so far, under the key of each limit."""
 
-    context: Context
+    context: RuleContext
     taken: _Taken
 
     def refuse(self, move: Spending) -> Refused | None:
@@ -90,7 +90,7 @@ class Limits:
         return None
 
 
-def begin_limits(context: Context) -> Limits:
+def begin_limits(context: RuleContext) -> Limits:
     """Give what a plan may spend, before its first move."""
     return Limits(context, _take({}, _list_under_way(context)))
 
@@ -102,7 +102,7 @@ def _take(taken: _Taken, tolls: Iterable[Toll]) -> _Taken:
     return more
 
 
-def _refuse_nodes(move: Spending, context: Context) -> Refused | None:
+def _refuse_nodes(move: Spending, context: RuleContext) -> Refused | None:
     records = context.snapshot.nodes.records
     refused = context.once(("leave", move.source), partial(may_leave, records[move.source]))
     if refused or move.destination is None:
@@ -110,7 +110,7 @@ def _refuse_nodes(move: Spending, context: Context) -> Refused | None:
     return context.once(("enter", move.destination), partial(may_enter, records[move.destination]))
 
 
-def _refuse_now(move: Spending, context: Context) -> Refused | None:
+def _refuse_now(move: Spending, context: RuleContext) -> Refused | None:
     """Tell what time alone forbids: the policy rests, or the workload is left alone."""
     limits, now = context.limits, context.now
     quiet = find_quiet(limits.quiet_hours, move.policy, zone=find_zone(limits.time_zone), now=now)
@@ -121,7 +121,7 @@ def _refuse_now(move: Spending, context: Context) -> Refused | None:
     return find_block(history.status, now, node=node, back_off=limits.back_off)
 
 
-def _list_tolls(move: Spending, context: Context) -> Iterator[Toll]:
+def _list_tolls(move: Spending, context: RuleContext) -> Iterator[Toll]:
     row = context.row(move.place)
     flight = Flight(row.namespace, context.identify(move.place), move.source, move.destination)
     yield from list_in_flight(flight, context)
@@ -130,7 +130,7 @@ def _list_tolls(move: Spending, context: Context) -> Iterator[Toll]:
     yield from list_quotas(move.place, context)
 
 
-def _list_under_way(context: Context) -> Iterator[Toll]:
+def _list_under_way(context: RuleContext) -> Iterator[Toll]:
     for history in context.snapshot.of(HISTORY):
         for move in history.status.open or ():
             yield from _list_of_open(history, move, context)
@@ -141,7 +141,7 @@ def _list_under_way(context: Context) -> Iterator[Toll]:
         yield from _list_of_living(place, context)
 
 
-def _list_of_open(history: EvictionHistory, move: OpenMove, context: Context) -> Iterator[Toll]:
+def _list_of_open(history: EvictionHistory, move: OpenMove, context: RuleContext) -> Iterator[Toll]:
     """Give what one of our own moves takes; its debit stands in the ledger."""
     namespace, index = history.metadata.namespace, context.snapshot.nodes.index
     destination = index.get(move.destinations[0]) if move.destinations else None
@@ -152,7 +152,7 @@ def _list_of_open(history: EvictionHistory, move: OpenMove, context: Context) ->
         yield from _list_of_living(place, context)
 
 
-def _list_of_living(place: int, context: Context) -> Iterator[Toll]:
+def _list_of_living(place: int, context: RuleContext) -> Iterator[Toll]:
     """Give what the eviction of a pod that is to go will take; it has not gone yet."""
     if context.row(place).is_terminating:
         return
@@ -163,7 +163,7 @@ def _list_of_living(place: int, context: Context) -> Iterator[Toll]:
     yield from list_quotas(place, context)
 
 
-def _find_evacuated(context: Context) -> list[int]:
+def _find_evacuated(context: RuleContext) -> list[int]:
     """Find the pods that somebody else is evicting, step by step."""
     marked = context.snapshot.templates_where(_is_evacuated)
     places: list[int] = np.flatnonzero(context.spread(marked) & ~context.finished).tolist()

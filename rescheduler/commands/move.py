@@ -35,7 +35,7 @@ from rescheduler.telemetry.events import REPORTER
 SYNCING_TIME = 30.0
 
 # Makes the forecast for the version of Kubernetes that the API server says.
-Foresee = Callable[[Version], MoveForecast]
+MakeForecast = Callable[[Version], MoveForecast]
 
 
 class CachesNotSynced(ReberthError):
@@ -51,7 +51,7 @@ async def perform_move(
     to: tuple[str, ...] = (),
     reason: str = "asked for by hand",
     tell: Callable[[str], None],
-    foresee: Foresee | None = None,
+    make_forecast: MakeForecast | None = None,
 ) -> MoveReport | Refused:
     """Move a pod (namespace, name) and give what came of it.
 
@@ -62,7 +62,7 @@ async def perform_move(
         if isinstance(leadership, Refused):
             return leadership
         async with open_execution_context(
-            api, settings, leadership, policy=policy, tell=tell, foresee=foresee
+            api, settings, leadership, policy=policy, tell=tell, make_forecast=make_forecast
         ) as context:
             return await _perform(context, *pod, to=to, reason=reason)
 
@@ -82,12 +82,12 @@ async def open_execution_context(
     *,
     policy: ReschedulerPolicy,
     tell: Callable[[str], None],
-    foresee: Foresee | None,
+    make_forecast: MakeForecast | None,
 ) -> AsyncIterator[ExecutionContext]:
     """Mirror what a move needs to see, and have all else at hand."""
     version = read_version(await api.version())
     cache = Cache(version=version, annotations=policy.protections.annotation_keys)
-    forecast = foresee(version) if foresee else None
+    forecast = make_forecast(version) if make_forecast else None
     needed = [one for one in ALL if forecast or one.name in FOR_A_MOVE]
     identity = leadership.identity
     try:

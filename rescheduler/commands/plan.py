@@ -33,7 +33,7 @@ from reberth.values.errors import ReberthError
 from rescheduler.commands.spinner import show_progress
 from rescheduler.execution.needed_kinds import FOR_A_PLAN
 from rescheduler.model.plan_memory import PlanMemory
-from rescheduler.planning.cycle import World
+from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.explain import Why, explain_pod
 from rescheduler.planning.output import write_json, write_table, write_text, write_words, write_yaml
 from rescheduler.planning.planner import plan
@@ -51,7 +51,7 @@ class PlanInputs(NamedTuple):
     snapshot: Snapshot
     policy: ReschedulerPolicy
     memory: PlanMemory | None
-    world: World
+    model: SchedulerModel
 
     def describe(self) -> str:
         pods, nodes = self.snapshot.pods.rows, self.snapshot.nodes.names
@@ -87,10 +87,10 @@ async def answer(arguments: argparse.Namespace) -> str:
     if arguments.why:
         place = _find_pod(asked.snapshot, arguments.why)
         with show_progress(asked.describe):
-            why = explain_pod(place, asked.snapshot, asked.policy, asked.memory, world=asked.world)
+            why = explain_pod(place, asked.snapshot, asked.policy, asked.memory, model=asked.model)
         return _write_why(why, arguments.output, width)
     with show_progress(asked.describe):
-        made, memory = plan(asked.snapshot, asked.policy, asked.memory, world=asked.world)
+        made, memory = plan(asked.snapshot, asked.policy, asked.memory, model=asked.model)
     if arguments.remember:
         _write(arguments.remember, msgspec.json.encode(memory, order="deterministic"))
     if arguments.output == "table":
@@ -104,8 +104,8 @@ async def _ask(arguments: argparse.Namespace) -> PlanInputs:
     memory = None if arguments.memory is None else _read_memory(arguments.memory)
     now = read_now(arguments.now)
     snapshot, version = await _read_cluster(arguments, now, policy.protections.annotation_keys)
-    world = World(version, read_scheduler(arguments.scheduler_config, version), extender)
-    return PlanInputs(snapshot, policy, memory, world)
+    model = SchedulerModel(version, read_scheduler(arguments.scheduler_config, version), extender)
+    return PlanInputs(snapshot, policy, memory, model)
 
 
 async def _read_cluster(

@@ -11,7 +11,7 @@ from reberth.cluster.snapshot import build
 from reberth.runtime.logs import Log
 from reberth.values.refusal import Refused
 from rescheduler.execution.worker_thread import Offload
-from rescheduler.planning.cycle import World
+from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.drift import Agreement, Binding, DriftSettings, Sampler, judge_binding
 from rescheduler.telemetry import metrics
 
@@ -24,13 +24,13 @@ class DriftMonitor:
     """Judges one binding after the other; those that come while too many wait are passed over."""
 
     def __init__(
-        self, cache: Cache, *, world: Callable[[], World], settings: Callable[[], DriftSettings],
+        self, cache: Cache, *, model: SchedulerModel, settings: Callable[[], DriftSettings],
         clock: Callable[[], float],
         offload: Offload,
     ) -> None:  # fmt: skip
         self.agreement = Agreement()
         self._cache = cache
-        self._world = world
+        self._model = model
         self._settings = settings
         self._clock = clock
         self._offload = offload
@@ -56,9 +56,9 @@ class DriftMonitor:
                 self._tell(self.find_drift())
 
     async def _judge(self, binding: Binding, contents: Contents) -> bool | None:
-        world, now = self._world(), self._clock()
+        now = self._clock()
         try:
-            return await self._offload(partial(_judge, binding, contents, world, now))
+            return await self._offload(partial(_judge, binding, contents, self._model, now))
         except Exception:
             log.exception("binding not compared", uid=binding.uid)
             return None
@@ -77,5 +77,5 @@ class DriftMonitor:
             log.info("the scheduler does as forecast again")
 
 
-def _judge(binding: Binding, contents: Contents, world: World, now: float) -> bool | None:
-    return judge_binding(binding, build(contents, now=now), world)
+def _judge(binding: Binding, contents: Contents, model: SchedulerModel, now: float) -> bool | None:
+    return judge_binding(binding, build(contents, now=now), model)

@@ -10,7 +10,7 @@ from aiohttp import web
 from reberth.cluster.tables import Table
 from reberth.memory.backoff import closing_time
 from reberth.records import EvictionHistory
-from rescheduler.daemon.loop import Made
+from rescheduler.daemon.loop import CycleResult
 from rescheduler.execution.worker_thread import run_in_thread
 from rescheduler.planning.explain import Why, explain_pod
 from rescheduler.planning.output import write_json
@@ -23,7 +23,7 @@ class StatusRoutes:
     """Lets others look at what is known here."""
 
     def __init__(
-        self, *, last: Callable[[], Made | None], histories: Callable[[], Table[EvictionHistory]]
+        self, *, last: Callable[[], CycleResult | None], histories: Callable[[], Table[EvictionHistory]]
     ) -> None:
         self._last = last
         self._histories = histories
@@ -80,9 +80,10 @@ def _place(history: EvictionHistory, move: msgspec.Struct) -> dict[str, Any]:
     return {**whose, **msgspec.to_builtins(move)}
 
 
-def _ask(made: Made, place: int) -> Why:
+def _ask(made: CycleResult, place: int) -> Why:
     cycle = made.cycle
-    return explain_pod(place, cycle.context.snapshot, cycle.settings, cycle.memory, world=made.world)
+    snapshot = cycle.context.snapshot
+    return explain_pod(place, snapshot, cycle.settings, cycle.memory, model=cycle.model, health=cycle.health)
 
 
 def _json(body: object) -> web.Response:

@@ -9,6 +9,7 @@ from reberth.client.lease import Leadership
 from reberth.cluster.rows import PodRow
 from reberth.runtime.logs import Log
 from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.drift_monitor import DriftMonitor
 from rescheduler.daemon.handover import HandoverReceiver
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
@@ -22,7 +23,6 @@ from rescheduler.execution.worker_thread import WorkerThread
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.moves.lifecycle import MANUAL
-from rescheduler.planning.cycle import World
 from rescheduler.telemetry import metrics
 
 log = Log(__name__)
@@ -39,7 +39,7 @@ class Leader:
         self.trigger = Trigger(lambda: resources.settings().cycle)
         self.drift_monitor = DriftMonitor(
             resources.cache,
-            world=resources.describe_world,
+            model=resources.forecast.model,
             settings=lambda: resources.settings().drift,
             clock=time.time,
             offload=self._worker,
@@ -114,16 +114,17 @@ class Leader:
         return CycleInputs(
             contents=resources.cache.contents,
             policy=resources.policy,
-            world=self._describe_world,
+            model=resources.forecast.model,
+            health=self._describe_health,
             clock=time.time,
             warnings=self.list_warnings,
             offload=self._worker,
             stop_reason=self._stop_reason,
         )
 
-    def _describe_world(self) -> World:
+    def _describe_health(self) -> ClusterHealth:
         landings = tuple(self._dispatcher.landings) if self._dispatcher else ()
-        return self._resources.describe_world(landings=landings, brakes=self._list_brakes())
+        return ClusterHealth(self._resources.find_ages(), landings, self._list_brakes())
 
     def _list_brakes(self) -> tuple[Refused, ...]:
         """Where landings are promised, what breaks the promise stops all moves."""

@@ -12,12 +12,14 @@ from reberth.cluster.snapshot import build
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.triggers import Trigger
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.worker_thread import Offload
 from rescheduler.model.plan import APPLY, Plan, PlannedMove
 from rescheduler.model.plan_memory import Moved, PlanMemory
-from rescheduler.planning.cycle import Cycle, World, begin_cycle
+from rescheduler.observe.scheduler_model import SchedulerModel
+from rescheduler.planning.cycle import Cycle, begin_cycle
 from rescheduler.planning.planner import write_plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.telemetry import metrics
@@ -29,13 +31,12 @@ log = Log(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class CycleResult:
     """A plan, what it was made from, and what the next one should know."""
 
     cycle: Cycle
     plan: Plan
     memory: PlanMemory
-    world: World
     seconds: tuple[float, float]  # for the snapshot and for the plan
 
 
@@ -45,7 +46,8 @@ class CycleInputs:
 
     contents: Callable[[], Contents]
     policy: Callable[[], ReschedulerPolicy]
-    world: Callable[[], World]
+    model: SchedulerModel
+    health: Callable[[], ClusterHealth]
     clock: Callable[[], float]
     warnings: Callable[[], Iterable[str]]
     offload: Offload
@@ -56,7 +58,7 @@ class CycleLoop:
     """Keeps the last plan, and what it remembers; both may be lost."""
 
     def __init__(self, inputs: CycleInputs, memory: PlanMemory | None) -> None:
-        self.last: Made | None = None
+        self.last: CycleResult | None = None
         self._inputs = inputs
         self._memory = memory
         self._begun: dict[str, Moved] = {}
@@ -97,10 +99,10 @@ class CycleLoop:
         """Hear that a move has taken place."""
         self._begun.pop(planned.uid, None)
 
-    async def _plan(self) -> Made:
+    async def _plan(self) -> CycleResult:
         inputs, memory = self._inputs, self._memory
-        contents, policy, world, now = inputs.contents(), inputs.policy(), inputs.world(), inputs.clock()
-        made = await inputs.offload(lambda: _make(contents, policy, memory, world, now))
+        contents, policy, health, now = inputs.contents(), inputs.policy(), inputs.health(), inputs.clock()
+        made = await inputs.offload(lambda: _make(contents, policy, memory, inputs.model, health, now=now))
         with metrics.PHASE_DURATION.labels("publish").time():
             warnings = tuple(dict.fromkeys((*inputs.warnings(), *made.plan.warnings)))
             made = replace(made, plan=msgspec.structs.replace(made.plan, warnings=warnings))
@@ -112,7 +114,7 @@ class CycleLoop:
         metrics.LAST_CYCLE.set(now)
         return made
 
-    def _begin(self, made: Made, dispatcher: MoveDispatcher) -> None:
+    def _begin(self, made: CycleResult, dispatcher: MoveDispatcher) -> None:
         """Begin the moves that are to be made; only of these something is remembered."""
         applied = [move for move in made.plan.moves if move.mode == APPLY]
         known = made.memory.moved[: len(made.memory.moved) - len(applied)]
@@ -139,11 +141,17 @@ class CycleLoop:
 
 
 def _make(
-    contents: Contents, policy: ReschedulerPolicy, memory: PlanMemory | None, world: World, now: float
-) -> Made:
+    contents: Contents,
+    policy: ReschedulerPolicy,
+    memory: PlanMemory | None,
+    model: SchedulerModel,
+    health: ClusterHealth,
+    *,
+    now: float,
+) -> CycleResult:
     started = time.perf_counter()
     snapshot = build(contents, now=now)
     looked = time.perf_counter()
-    cycle = begin_cycle(snapshot, policy, memory, world)
+    cycle = begin_cycle(snapshot, policy, memory, model, health)
     plan, remembered = write_plan(cycle)
-    return Made(cycle, plan, remembered, world, (looked - started, time.perf_counter() - looked))
+    return CycleResult(cycle, plan, remembered, (looked - started, time.perf_counter() - looked))

@@ -23,11 +23,11 @@ from reberth.values.errors import ReberthError, SettingsError
 from reberth.values.refusal import Refused
 from rescheduler.daemon.http import StatusRoutes
 from rescheduler.daemon.leader import Leader
-from rescheduler.daemon.loop import Made
+from rescheduler.daemon.loop import CycleResult
 from rescheduler.daemon.resources import DaemonResources, open_daemon_resources
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.planning.policy_file import ReschedulerPolicy
-from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings, foreseeing
+from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings, read_forecaster
 from rescheduler.telemetry import metrics
 from rescheduler.telemetry.recording import forget_state
 
@@ -49,7 +49,7 @@ class Daemon:
             policy, ReschedulerPolicy, on_change=self._take_policy, on_refusal=self._refuse
         )
         self._first = self.settings.current
-        self._foresee = foreseeing(self._first.scheduler)
+        self._make_forecaster = read_forecaster(self._first.scheduler)
         self._access = access
         self._stop = asyncio.Event()
         self._resources: DaemonResources | None = None
@@ -98,7 +98,7 @@ class Daemon:
             self._access,
             lambda: self.settings.current,
             lambda: self.policy.current,
-            self._foresee,
+            self._make_forecaster,
             wake=self._wake,
         ) as resources:
             self._resources = resources
@@ -169,7 +169,7 @@ class Daemon:
         if self._leader:
             self._leader.trigger.fire(cause)
 
-    def _find_last(self) -> Made | None:
+    def _find_last(self) -> CycleResult | None:
         return self._leader.cycle_loop.last if self._leader else None
 
     def _tell_stop(self) -> str | None:

@@ -21,8 +21,7 @@ from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
 from rescheduler.model.promises import list_promises_missing
 from rescheduler.observe.cache import NoticingCache
-from rescheduler.observe.forecaster import Foreseeing
-from rescheduler.planning.cycle import World
+from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import REPORTER
@@ -39,7 +38,7 @@ class DaemonResources(ClusterResources):
     mirror: Mirror
     pause: PauseWatch
     extender_health: ExtenderHealth
-    forecast: Foreseeing
+    forecast: Forecaster
     identity: str
 
     async def mirrored(self) -> None:
@@ -74,17 +73,6 @@ class DaemonResources(ClusterResources):
         if self.cache.keep_annotations(self.policy().protections.annotation_keys):
             self.mirror.watchers["pods"].resync()
 
-    def describe_world(self, *, landings: tuple[bool, ...] = (), brakes: tuple[Refused, ...] = ()) -> World:
-        known = self.forecast
-        return World(
-            known.version,
-            known.scheduler,
-            known.extender,
-            ages=self.find_ages(),
-            landings=landings,
-            brakes=brakes,
-        )
-
     def list_warnings(self) -> Iterator[str]:
         """Say what cannot be promised, and what is planned without."""
         yield from list_promises_missing(self.settings().extender)
@@ -107,7 +95,7 @@ async def open_daemon_resources(
     access: Access,
     settings: Callable[[], ReschedulerSettings],
     policy: Callable[[], ReschedulerPolicy],
-    foresee: Callable[[Version], Foreseeing],
+    make_forecaster: Callable[[Version], Forecaster],
     *,
     wake: Callable[[str], None],
 ) -> AsyncIterator[DaemonResources]:
@@ -132,7 +120,7 @@ async def open_daemon_resources(
             ),
             mirror=await enter(mirroring(api, cache, ALL, settings=first.watch)),
             recorder=recorder,
-            forecast=foresee(version),
+            forecast=make_forecaster(version),
             identity=identity,
             settings=settings,
             policy=policy,

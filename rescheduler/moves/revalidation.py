@@ -31,7 +31,7 @@ from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Toll, ask_budgets
 from rescheduler.budgets.brakes import find_brakes
 from rescheduler.budgets.limits import Spending, begin_limits
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.protections import protect
 
@@ -65,7 +65,7 @@ def refuse_by_budgets(
     place = snapshot.pods.by_uid(uid)
     if place is None:
         return NOT_MIRRORED
-    asked = ask_budgets(place, Context(_freshen(snapshot, FreshState(budgets), without="")))
+    asked = ask_budgets(place, RuleContext(_freshen(snapshot, FreshState(budgets), without="")))
     return _close(asked) if isinstance(asked, Toll) else asked
 
 
@@ -83,7 +83,7 @@ def refuse_by_rules(
     if place is None or move.from_ not in nodes or destination not in nodes:
         return NOT_MIRRORED
     limits, seen = policy.limits_with_buffer(), _freshen(snapshot, fresh, without=move.id)
-    context = Context(seen, policy.protections, limits, policy.brakes, schedulers)
+    context = RuleContext(seen, policy.protections, limits, policy.brakes, schedulers)
     spending = Spending(place, nodes[move.from_], move.policy, nodes[destination])
     return (
         next(iter(find_brakes(context)), None)

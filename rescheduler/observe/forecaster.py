@@ -5,40 +5,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from reberth.cluster.node_lifecycle import judge_node
-from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.cycle import run_scores
-from reberth.forecast.extender import (
-    DEFAULTS,
-    ExtenderForecastSettings,
-    SnapshotMemory,
-    find_reberth_extenders,
-)
+from reberth.forecast.extender import SnapshotMemory
 from reberth.forecast.forecast import profile_of
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import predict_replacement
-from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.verdict import Rejected, Unforeseeable
-from reberth.forecast.state.view import View, view_snapshot
+from reberth.forecast.state.view import View
 from reberth.records import OpenMove, Pod
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import BROKEN_RULES, LandingScores
-from rescheduler.observe.prospects import Outlook, Prospect, list_destinations, look_ahead
+from rescheduler.observe.prospects import Prospect, list_destinations, look_ahead
+from rescheduler.observe.scheduler_model import AdvisedScheduler, SchedulerModel
 
 NO_FEASIBLE_DESTINATION = "NoFeasibleDestination"
 
 
 @dataclass(frozen=True)
-class Foreseeing:
-    """The forecast for this version of Kubernetes, this scheduler and our extender's settings."""
+class Forecaster:
+    """Answers the executor's questions about one pod from a model of the scheduler."""
 
-    version: Version
-    scheduler: KubeScheduler
-    extender: ExtenderForecastSettings = DEFAULTS
+    model: SchedulerModel
 
     @property
     def schedulers(self) -> frozenset[str]:
-        return frozenset(self.scheduler.profiles)
+        return self.model.scheduler_names
 
     def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
         """Give the nodes that the pod may go to, but for its own, the best first."""
@@ -69,16 +61,16 @@ class Foreseeing:
 
     def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
         """Score the node that was left and the one where the pod is now, in one list without the pod."""
-        seen = self._see(snapshot)
+        seen = self.model.look_at(snapshot)
         place, nodes = _find_replacement(snapshot, move, landed_on), snapshot.nodes.index
         if place is None or move.from_ not in nodes or landed_on not in nodes:
             return None
         incoming = predict_replacement(seen.facts, place)
-        profile = profile_of(incoming, self.scheduler)
+        profile = profile_of(incoming, self.model.scheduler)
         if isinstance(profile, Unforeseeable):
             return None
         both = np.array(sorted({nodes[move.from_], nodes[landed_on]}), np.int32)
-        prospect = look_ahead(place, seen, self._outlook(seen))
+        prospect = look_ahead(place, seen, self._advise(seen))
         listed = both if isinstance(prospect, Refused) else np.union1d(prospect.nodes, both).astype(np.int32)
         found = run_scores(incoming, seen.without(place), profile, listed)
         if isinstance(found, Rejected):
@@ -91,18 +83,15 @@ class Foreseeing:
         place = snapshot.pods.by_uid(pod.metadata.uid)
         if place is None:
             return Refused(NO_FEASIBLE_DESTINATION, "the pod has not been seen yet")
-        seen = self._see(snapshot)
-        found = look_ahead(place, seen, self._outlook(seen))
+        seen = self.model.look_at(snapshot)
+        found = look_ahead(place, seen, self._advise(seen))
         return Refused(NO_FEASIBLE_DESTINATION, found.reason) if isinstance(found, Refused) else found
 
-    def _see(self, snapshot: Snapshot) -> View:
-        return view_snapshot(SnapshotFacts(snapshot, self.version))
-
-    def _outlook(self, seen: View) -> Outlook:
-        return Outlook(self.scheduler, find_reberth_extenders(self.scheduler, self._remember(seen.facts)))
+    def _advise(self, seen: View) -> AdvisedScheduler:
+        return self.model.advise(self._remember(seen.facts))
 
     def _remember(self, facts: SnapshotFacts) -> SnapshotMemory:
-        return facts.once("memory", lambda: SnapshotMemory(facts, self.extender))
+        return facts.once("memory", lambda: SnapshotMemory(facts, self.model.extender))
 
 
 def _may_return(prospect: Prospect | Refused, source: int) -> bool:

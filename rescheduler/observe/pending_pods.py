@@ -12,13 +12,13 @@ from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import read_pending_pod
 from reberth.forecast.state.verdict import Unforeseeable
 from reberth.forecast.state.view import View
-from rescheduler.observe.prospects import Outlook
+from rescheduler.observe.scheduler_model import AdvisedScheduler
 
 # More are rarely about to land at once, and each costs a forecast.
 _MOST = 100
 
 
-def place_waiting(seen: View, outlook: Outlook) -> View:
+def place_waiting(seen: View, advised: AdvisedScheduler) -> View:
     """See the pods that wait where they will land, in the order in which kube-scheduler takes them."""
     rows, hopeless, forecasts = seen.facts.snapshot.pods.rows, set(), 0
     for place in _list_waiting(seen.facts).tolist():
@@ -28,7 +28,7 @@ def place_waiting(seen: View, outlook: Outlook) -> View:
         if forecasts == _MOST:
             break
         forecasts += 1
-        node = _find_landing(place, seen, outlook)
+        node = _find_landing(place, seen, advised)
         if node is None:
             hopeless.add(alike)
         else:
@@ -50,10 +50,10 @@ def _is_queued(facts: SnapshotFacts, place: int) -> bool:
     return row.node is None and not row.is_finished and not row.template.spec.scheduling_gates
 
 
-def _find_landing(place: int, seen: View, outlook: Outlook) -> int | None:
+def _find_landing(place: int, seen: View, advised: AdvisedScheduler) -> int | None:
     """Tell where a pod lands; a node that it is nominated for stands already in all forecasts."""
     found = forecast(
-        read_pending_pod(seen.facts, place), seen, outlook.scheduler, extenders=outlook.extenders
+        read_pending_pod(seen.facts, place), seen, advised.scheduler, extenders=advised.extenders
     )
     if isinstance(found, Unforeseeable) or not len(found.feasible):
         return None

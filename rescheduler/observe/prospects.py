@@ -6,7 +6,7 @@ cluster: the old pod leaving or gone, our extender drawing the new one to the de
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.forecast.chances import Chances, count_wanted, find_chances
 from reberth.forecast.cycle import NodeScores, PluginScorer, rerun_scores, run_scores
-from reberth.forecast.extender import AVOID, ReberthExtender, SnapshotMemory
+from reberth.forecast.extender import AVOID, ReberthExtender
 from reberth.forecast.forecast import Forecast, forecast_replacement, profile_of
-from reberth.forecast.state.incoming_pod import IncomingPod
-from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.verdict import Rejected, Unforeseeable
 from reberth.forecast.state.view import View
-from reberth.memory.advice import PodAdvice
 from reberth.values.refusal import Refused
+from rescheduler.observe.scheduler_model import AdvisedScheduler
 
 NO_FEASIBLE_NODE = "NoFeasibleNode"
 CANNOT_FORECAST = "CannotForecast"
@@ -30,27 +28,6 @@ CANNOT_FORECAST = "CannotForecast"
 # One of the destinations is among the nodes that kube-scheduler finds with this chance, if there are so many.
 _SURE = 0.999
 _FEWEST, _MOST = 3, 64
-
-
-@dataclass(frozen=True, eq=False)
-class Outlook:
-    """The scheduler that decides, and our extender as far as it is asked."""
-
-    scheduler: KubeScheduler
-    extenders: tuple[ReberthExtender, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class OpinionOnce(SnapshotMemory):
-    """Forms the opinion of one pod once, however many ask for it one after another."""
-
-    _last: dict[IncomingPod, PodAdvice] = field(default_factory=dict, repr=False)
-
-    def advise(self, incoming: IncomingPod) -> PodAdvice:
-        if incoming not in self._last:
-            self._last.clear()
-            self._last[incoming] = super().advise(incoming)
-        return self._last[incoming]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +74,12 @@ class Prospect:
         return float((gains[self.feasible] * self.chances).sum())
 
 
-def look_ahead(place: int, seen: View, outlook: Outlook) -> Prospect | Refused:
+def look_ahead(place: int, seen: View, advised: AdvisedScheduler) -> Prospect | Refused:
     """See what would follow if a pod were moved, while nobody draws its replacement."""
-    found = forecast_replacement(place, seen, outlook.scheduler, extenders=outlook.extenders)
+    found = forecast_replacement(place, seen, advised.scheduler, extenders=advised.extenders)
     if isinstance(found, Unforeseeable):
         return Refused(CANNOT_FORECAST, found.reason)
-    profile = profile_of(found.incoming, outlook.scheduler)
+    profile = profile_of(found.incoming, advised.scheduler)
     if isinstance(profile, Unforeseeable):
         return Refused(CANNOT_FORECAST, profile.reason)
     if not len(found.feasible):

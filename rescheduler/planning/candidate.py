@@ -49,7 +49,7 @@ def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: Draft) -> 
     if draft.has_looked_enough(cycle):
         return Refused(_OVER_LIMIT, f"no more than {cycle.settings.forecasts} forecasts in a cycle")
     draft.forecast.append(cycle.context.row(proposal.pod).uid)
-    prospect = look_ahead(proposal.pod, draft.seen, cycle.outlook)
+    prospect = look_ahead(proposal.pod, draft.seen, cycle.advised)
     if isinstance(prospect, Refused):
         return prospect
     chosen = _choose(proposal, policy, prospect, cycle, draft)
@@ -116,7 +116,7 @@ def _choose(
 def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tuple[Bools, Refused]]:
     """Tell which nodes may be moved onto, rule by rule, and what is said where a rule leaves none."""
     yield cycle.may_enter[prospect.nodes], ONLY_LEAVING
-    avoided = find_avoided(prospect, cycle.outlook.extenders)
+    avoided = find_avoided(prospect, cycle.advised.extenders)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
     left = _find_left(prospect, cycle, draft)
     yield ~left, Refused("Undoes", "a pod of the same owner was moved off every node that fits")
@@ -144,7 +144,7 @@ def _appraise(
     preferred: Promises | None,
 ) -> Accepted | Refused:
     destinations = list_destinations(prospect, chosen, preferred=preferred)
-    drawn = draw(prospect, destinations, cycle.outlook.extenders)
+    drawn = draw(prospect, destinations, cycle.advised.extenders)
     chance = drawn.chance_among(prospect.nodes[chosen])
     refused = _refuse_landing(drawn, chance)
     if refused:

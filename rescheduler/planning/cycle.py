@@ -1,30 +1,22 @@
 """What one plan is made from: the snapshot and all that is known of it, the settings, what is remembered."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from reberth.cluster.columns import Bools
-from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
-from reberth.forecast.extender import (
-    DEFAULTS,
-    ExtenderForecastSettings,
-    find_reberth_extenders,
-    list_other_extenders,
-)
-from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.state.profile import KubeScheduler
-from reberth.forecast.state.view import View, view_snapshot
+from reberth.forecast.extender import list_other_extenders
+from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
-from rescheduler.budgets.brakes import find_brakes, find_pauses
+from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes, find_pauses
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.model.plan_memory import PlanMemory
-from rescheduler.observe.cluster import Context
 from rescheduler.observe.node_eligibility import find_rivals
 from rescheduler.observe.pending_pods import place_waiting
-from rescheduler.observe.prospects import OpinionOnce, Outlook
+from rescheduler.observe.rule_context import RuleContext
+from rescheduler.observe.scheduler_model import AdvisedScheduler, CachedAdvice, SchedulerModel
 from rescheduler.observe.utilisation import standing
 from rescheduler.planning.agenda import Agenda
 from rescheduler.planning.cluster_score import Judge
@@ -37,22 +29,6 @@ from rescheduler.protections import Automation, list_marked
 
 
 @dataclass(frozen=True, eq=False)
-class World:
-    """Who decides about landings: a version of Kubernetes, its scheduler, and our extender's settings.
-
-    And what only who watches a cluster knows: how many seconds old its mirrors are, whether the last moves
-    landed as forecast, and other brakes.
-    """
-
-    version: Version
-    scheduler: KubeScheduler
-    extender: ExtenderForecastSettings = DEFAULTS
-    ages: Mapping[str, float] = field(default_factory=dict)
-    landings: tuple[bool, ...] | None = None
-    brakes: tuple[Refused, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
 class Cycle:
     """Everything that stays as it is while a plan is made; `memory` is what the next one begins with.
 
@@ -60,9 +36,11 @@ class Cycle:
     """
 
     settings: ReschedulerPolicy
-    context: Context
+    context: RuleContext
+    model: SchedulerModel
+    health: ClusterHealth
     seen: View
-    outlook: Outlook
+    advised: AdvisedScheduler
     judge: Judge
     policies: tuple[Policy, ...]
     made: Mapping[str, Bools]  # by policy: the moves of which templates' pods are made
@@ -104,14 +82,14 @@ class Cycle:
         """Say what people should know who read the plan."""
         stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
         rival = find_rivals(self.seen.nodes.records)
-        scheduler = self.outlook.scheduler
+        scheduler = self.model.scheduler
         foreign = [
             f"extender {each} is not known here: taken to have no say"
             for each in list_other_extenders(scheduler)
         ]
         if rival:
             stopped.append(f"another rescheduler is active: taint {rival}")
-        if not self.outlook.extenders:
+        if not self.advised.extenders:
             stopped.append(
                 "the scheduler does not ask Reberth's extender: nothing draws pods to their destinations"
             )
@@ -119,26 +97,28 @@ class Cycle:
 
 
 def begin_cycle(
-    snapshot: Snapshot, settings: ReschedulerPolicy, memory: PlanMemory | None, world: World
+    snapshot: Snapshot,
+    settings: ReschedulerPolicy,
+    memory: PlanMemory | None,
+    model: SchedulerModel,
+    health: ClusterHealth = NOT_WATCHED,
 ) -> Cycle:
     """Set everything up for one plan."""
-    facts = SnapshotFacts(snapshot, world.version)
-    outlook = Outlook(
-        world.scheduler, find_reberth_extenders(world.scheduler, OpinionOnce(facts, world.extender))
-    )
-    seen, policies = place_waiting(view_snapshot(facts), outlook), settings.policies
-    rules = set_rules(policies.broken_rules, world.scheduler)
+    as_read = model.look_at(snapshot)
+    advised = model.advise(CachedAdvice(as_read.facts, model.extender))
+    seen, policies = place_waiting(as_read, advised), settings.policies
+    rules = set_rules(policies.broken_rules, model.scheduler)
     utilisation, hot = under_utilised_nodes.begin(seen, policies.under_utilised_nodes, memory)
-    context = Context(
+    context = RuleContext(
         snapshot,
         settings.protections,
         settings.limits_with_buffer(),
         settings.brakes,
-        frozenset(world.scheduler.profiles),
+        model.scheduler_names,
     )
     known: tuple[Policy, ...] = (
         BrokenRules(policies.broken_rules, rules),
-        BetterPreferences(policies.better_preferences, world.scheduler),
+        BetterPreferences(policies.better_preferences, model.scheduler),
         utilisation,
     )
     modes = settings.modes()
@@ -147,20 +127,22 @@ def begin_cycle(
     return Cycle(
         settings=settings,
         context=context,
+        model=model,
+        health=health,
         seen=seen,
-        outlook=outlook,
+        advised=advised,
         judge=Judge(rules, utilisation.bounds),
         policies=asked,
         made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
         memory=PlanMemory(hot, before.moved),
         looked_at=before.looked_at,
-        may_enter=standing(facts).usable,
-        brakes=(*world.brakes, *find_brakes(context, ages=world.ages, landings=world.landings)),
+        may_enter=standing(as_read.facts).usable,
+        brakes=find_brakes(context, health),
         pauses=find_pauses(context),
     )
 
 
-def _find_made(mode: WantedMode, context: Context) -> Bools:
+def _find_made(mode: WantedMode, context: RuleContext) -> Bools:
     """Tell of which templates' pods the moves are made: their own mark says it, else the mode."""
     made = np.full(len(context.snapshot.templates.all), mode == APPLY)
     for template, said in list_marked(context).items():

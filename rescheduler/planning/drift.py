@@ -11,16 +11,14 @@ from msgspec import Meta
 
 from reberth.cluster.snapshot import Snapshot
 from reberth.config.settings import Section
-from reberth.forecast.extender import SnapshotMemory, find_reberth_extenders
+from reberth.forecast.extender import SnapshotMemory
 from reberth.forecast.forecast import forecast
-from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import read_pending_pod
 from reberth.forecast.state.verdict import Unforeseeable
-from reberth.forecast.state.view import view_snapshot
 from reberth.values.duration import Percentage
 from reberth.values.refusal import Refused
 from reberth.values.token_bucket import TokenBucket
-from rescheduler.planning.cycle import World
+from rescheduler.observe.scheduler_model import SchedulerModel
 
 RULE = "SchedulerDrift"
 
@@ -45,7 +43,7 @@ class Binding(NamedTuple):
     node: str
 
 
-def judge_binding(binding: Binding, snapshot: Snapshot, world: World) -> bool | None:
+def judge_binding(binding: Binding, snapshot: Snapshot, model: SchedulerModel) -> bool | None:
     """Tell whether the pod lands where the forecast sees it; None: that tells nothing.
 
     It tells nothing if there is no forecast, or one that gives every node a chance.
@@ -53,10 +51,10 @@ def judge_binding(binding: Binding, snapshot: Snapshot, world: World) -> bool | 
     place, node = snapshot.pods.by_uid(binding.uid), snapshot.nodes.index.get(binding.node)
     if place is None or node is None:
         return None
-    facts = SnapshotFacts(snapshot, world.version)
-    extenders = find_reberth_extenders(world.scheduler, SnapshotMemory(facts, world.extender))
+    seen = model.look_at(snapshot)
+    advised = model.advise(SnapshotMemory(seen.facts, model.extender))
     found = forecast(
-        read_pending_pod(facts, place), view_snapshot(facts), world.scheduler, extenders=extenders
+        read_pending_pod(seen.facts, place), seen, advised.scheduler, extenders=advised.extenders
     )
     if isinstance(found, Unforeseeable):
         return None

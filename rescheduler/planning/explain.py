@@ -7,10 +7,12 @@ import numpy as np
 
 from reberth.cluster.snapshot import Snapshot
 from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth
 from rescheduler.budgets.limits import Spending, begin_limits
 from rescheduler.model.plan import APPLY, RECOMMEND, Plan
 from rescheduler.model.plan_memory import PlanMemory
-from rescheduler.planning.cycle import Cycle, World, begin_cycle
+from rescheduler.observe.scheduler_model import SchedulerModel
+from rescheduler.planning.cycle import Cycle, begin_cycle
 from rescheduler.planning.planner import write_plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies.proposal import Policy, Proposal
@@ -44,10 +46,11 @@ def explain_pod(
     settings: ReschedulerPolicy,
     memory: PlanMemory | None,
     *,
-    world: World,
+    model: SchedulerModel,
+    health: ClusterHealth = NOT_WATCHED,
 ) -> Why:
     """Ask everybody about a pod, and look up what becomes of it in the plan of all pods."""
-    cycle = begin_cycle(snapshot, settings, memory, world)
+    cycle = begin_cycle(snapshot, settings, memory, model, health)
     made, _ = write_plan(cycle)
     row = snapshot.pods.rows[place]
     name = f"{row.namespace}/{row.name}"

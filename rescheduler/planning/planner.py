@@ -16,13 +16,15 @@ import numpy as np
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.state.view import View
 from reberth.values.timestamp import write_time
+from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth
 from rescheduler.budgets.limits import begin_limits
 from rescheduler.model.plan import BeforeAndAfter, ClusterScore, Mode, Plan, Scores
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.observe.utilisation import list_shares
 from rescheduler.planning.agenda import Agenda
 from rescheduler.planning.candidate import refuse_over_limit, try_move
-from rescheduler.planning.cycle import Cycle, World, begin_cycle
+from rescheduler.planning.cycle import Cycle, begin_cycle
 from rescheduler.planning.draft import Accepted, Draft
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies.proposal import Policy, Proposal
@@ -32,13 +34,18 @@ _MOST_ROUNDS = 3
 
 
 def plan(
-    snapshot: Snapshot, settings: ReschedulerPolicy, memory: PlanMemory | None, *, world: World
+    snapshot: Snapshot,
+    settings: ReschedulerPolicy,
+    memory: PlanMemory | None,
+    *,
+    model: SchedulerModel,
+    health: ClusterHealth = NOT_WATCHED,
 ) -> tuple[Plan, PlanMemory]:
     """Plan the moves of one cycle.
 
     Without a memory every over-utilised node counts as one that has been so for long enough.
     """
-    return write_plan(begin_cycle(snapshot, settings, memory, world))
+    return write_plan(begin_cycle(snapshot, settings, memory, model, health))
 
 
 def write_plan(cycle: Cycle) -> tuple[Plan, PlanMemory]:

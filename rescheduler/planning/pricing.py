@@ -6,7 +6,7 @@ from reberth.cluster.pods.requests import CPU, MEMORY
 from reberth.cluster.templates import RESOURCES
 from reberth.forecast.state.view import View
 from reberth.memory.history import learn_cost
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.worth import Facts
 from rescheduler.protections import read_prices
 
@@ -14,7 +14,7 @@ from rescheduler.protections import read_prices
 _UNWELCOME = 2**31 - 1
 
 
-def gather_facts(place: int, seen: View, context: Context, *, chance: float) -> Facts:
+def gather_facts(place: int, seen: View, context: RuleContext, *, chance: float) -> Facts:
     """Look up what is known of a pod; `chance` is that of a good landing."""
     row, template = context.row(place), context.template_of(place)
     history, prices = context.history(template), read_prices(place, context)

@@ -15,7 +15,7 @@ from reberth.cluster.columns import Bools
 from reberth.cluster.tabulating import seal
 from reberth.values.refusal import Refused
 from rescheduler.model.guardrails import ProtectionSettings
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections import annotations, ownership, pod_state, selection, volumes, workloads
 from rescheduler.protections.annotations import Prices, read_prices
 from rescheduler.protections.selection import Automation, find_automation, list_marked
@@ -38,15 +38,15 @@ class TemplateRule(NamedTuple):
     """A rule about what pods have in common."""
 
     name: str
-    refuse: Callable[[int, Context], Refused | None]
+    refuse: Callable[[int, RuleContext], Refused | None]
 
 
 class PodRule(NamedTuple):
     """A rule about each pod: it finds all whom it concerns, and says of one of them why."""
 
     name: str
-    find: Callable[[Context], Bools]
-    refuse: Callable[[int, Context], Refused]
+    find: Callable[[RuleContext], Bools]
+    refuse: Callable[[int, RuleContext], Refused]
 
 
 RULES: tuple[TemplateRule | PodRule, ...] = (
@@ -86,7 +86,7 @@ _POD_RULES = tuple((rank, rule) for rank, rule in enumerate(RULES) if isinstance
 _Flags = NDArray[np.uint64]
 
 
-def protect(place: int, context: Context) -> Refused | None:
+def protect(place: int, context: RuleContext) -> Refused | None:
     """Tell which rule protects a pod: the first in the table."""
     rank, refused = _ask_template(context.template_of(place), context)
     flags = int(_flag(context)[place])
@@ -97,31 +97,31 @@ def protect(place: int, context: Context) -> Refused | None:
     return refused
 
 
-def explain(place: int, context: Context) -> tuple[tuple[str, Refused | None], ...]:
+def explain(place: int, context: RuleContext) -> tuple[tuple[str, Refused | None], ...]:
     """Give every rule's word on a pod."""
     return tuple((rule.name, _ask(rank, rule, place, context)) for rank, rule in enumerate(RULES))
 
 
-def find_protected(context: Context) -> Bools:
+def find_protected(context: RuleContext) -> Bools:
     """Tell of all pods whether some rule protects them."""
     count = len(context.snapshot.templates.all)
     templates = np.array([_ask_template(number, context)[1] is not None for number in range(count)], np.bool_)
     return seal((_flag(context) != 0) | templates[context.snapshot.pods.template])
 
 
-def _ask(rank: int, rule: TemplateRule | PodRule, place: int, context: Context) -> Refused | None:
+def _ask(rank: int, rule: TemplateRule | PodRule, place: int, context: RuleContext) -> Refused | None:
     if isinstance(rule, TemplateRule):
         return rule.refuse(context.template_of(place), context)
     concerned = int(_flag(context)[place]) >> rank & 1
     return rule.refuse(place, context) if concerned else None
 
 
-def _ask_template(template: int, context: Context) -> tuple[int, Refused | None]:
+def _ask_template(template: int, context: RuleContext) -> tuple[int, Refused | None]:
     """Give the first rule's "no" and its rank in the table."""
     return context.once(("protected", template), partial(_find_first, template, context))
 
 
-def _find_first(template: int, context: Context) -> tuple[int, Refused | None]:
+def _find_first(template: int, context: RuleContext) -> tuple[int, Refused | None]:
     for rank, rule in _TEMPLATE_RULES:
         refused = rule.refuse(template, context)
         if refused:
@@ -129,11 +129,11 @@ def _find_first(template: int, context: Context) -> tuple[int, Refused | None]:
     return len(RULES), None
 
 
-def _flag(context: Context) -> _Flags:
+def _flag(context: RuleContext) -> _Flags:
     return context.once("flags", partial(_collect_flags, context))
 
 
-def _collect_flags(context: Context) -> _Flags:
+def _collect_flags(context: RuleContext) -> _Flags:
     flags = np.zeros(len(context.snapshot.pods.rows), np.uint64)
     for rank, rule in _POD_RULES:
         flags |= rule.find(context).astype(np.uint64) << np.uint64(rank)

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from reberth.records import Labels
 from reberth.values.refusal import Refused
 from rescheduler.model.guardrails import ProtectionSettings
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 
 FOR_A_WHILE = "karpenter.sh/do-not-disrupt"
 EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
@@ -96,22 +96,22 @@ MARKS = (
 _KEYS = frozenset(mark.key for mark in MARKS)
 
 
-def refuse_marked(template: int, context: Context) -> Refused | None:
+def refuse_marked(template: int, context: RuleContext) -> Refused | None:
     said = _hear(template, context).get(Word.NO)
     return Refused("MarkedNo", said) if said else None
 
 
-def refuse_busy(template: int, context: Context) -> Refused | None:
+def refuse_busy(template: int, context: RuleContext) -> Refused | None:
     said = _hear(template, context).get(Word.WAIT)
     return Refused("MarkedWait", f"{said}: somebody is at it already") if said else None
 
 
-def is_lifted(template: int, context: Context) -> bool:
+def is_lifted(template: int, context: RuleContext) -> bool:
     """Tell whether a mark lifts the protections of bare pods, of the system, and of local data."""
     return Word.YES in _hear(template, context)
 
 
-def read_prices(place: int, context: Context) -> Prices:
+def read_prices(place: int, context: RuleContext) -> Prices:
     """Tell what the marks of a pod add to the cost of its move."""
     annotations = context.row(place).annotations
     is_price = context.protections.prefer_no_eviction == "price"
@@ -132,7 +132,7 @@ def read_go_duration(text: str) -> float | None:
     return -seconds if found[1] == "-" else seconds
 
 
-def _hear(template: int, context: Context) -> dict[Word, str]:
+def _hear(template: int, context: RuleContext) -> dict[Word, str]:
     """Give the first mark of the template's pods that says no, wait and yes."""
     pod, own = context.template(template).pod.metadata, context.protections.protected_pod_annotations
     if _KEYS.isdisjoint(pod.labels or ()) and not (

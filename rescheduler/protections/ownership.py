@@ -3,7 +3,7 @@
 from reberth.cluster.pods.identity import BARE_POD, DAEMON_SET_POD
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
 from reberth.values.refusal import Refused
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.annotations import is_lifted
 
 # From here on priorities are those of the system.
@@ -25,23 +25,23 @@ GANG_KEYS = (
 )
 
 
-def refuse_mirror(template: int, context: Context) -> Refused | None:
+def refuse_mirror(template: int, context: RuleContext) -> Refused | None:
     return _refuse_signature(template, context, "MirrorPod")
 
 
-def refuse_daemon(template: int, context: Context) -> Refused | None:
+def refuse_daemon(template: int, context: RuleContext) -> Refused | None:
     annotations = context.template(template).pod.metadata.annotations or {}
     if annotations.get(_AS_DAEMON_SET) == "true":
         return Refused(DAEMON_SET_POD.rule, f"annotation {_AS_DAEMON_SET}=true")
     return _refuse_signature(template, context, DAEMON_SET_POD.rule)
 
 
-def refuse_bare(template: int, context: Context) -> Refused | None:
+def refuse_bare(template: int, context: RuleContext) -> Refused | None:
     refused = _refuse_signature(template, context, BARE_POD.rule)
     return None if refused and is_lifted(template, context) else refused
 
 
-def refuse_critical(template: int, context: Context) -> Refused | None:
+def refuse_critical(template: int, context: RuleContext) -> Refused | None:
     if not context.protections.critical:
         return None
     pod = context.template(template)
@@ -52,26 +52,26 @@ def refuse_critical(template: int, context: Context) -> Refused | None:
     return Refused("CriticalPod", f"priority {pod.priority}") if is_critical else None
 
 
-def refuse_job(template: int, context: Context) -> Refused | None:
+def refuse_job(template: int, context: RuleContext) -> Refused | None:
     controller = context.template(template).controller
     if not context.protections.job_pods or controller is None or controller.kind != "Job":
         return None
     return Refused("JobPod", f"Job {controller.name} counts an eviction as a failure")
 
 
-def refuse_resource_claims(template: int, context: Context) -> Refused | None:
+def refuse_resource_claims(template: int, context: RuleContext) -> Refused | None:
     claims = context.template(template).spec.resource_claims
     if not claims or not context.protections.resource_claims:
         return None
     return Refused("ResourceClaims", f"resourceClaims: {', '.join(claim.name for claim in claims)}")
 
 
-def refuse_gang(template: int, context: Context) -> Refused | None:
+def refuse_gang(template: int, context: RuleContext) -> Refused | None:
     sign = _find_gang(template, context) if context.protections.gangs else None
     return Refused("Gang", f"{sign}: scheduled together with others") if sign else None
 
 
-def refuse_responders(template: int, context: Context) -> Refused | None:
+def refuse_responders(template: int, context: RuleContext) -> Refused | None:
     responders = context.template(template).spec.eviction_responders or ()
     names = [each.name for each in responders if each.name != _DEFAULT_RESPONDER]
     if not names or not context.protections.eviction_responders:
@@ -79,19 +79,19 @@ def refuse_responders(template: int, context: Context) -> Refused | None:
     return Refused("EvictionResponders", f"evictionResponders: {', '.join(names)}")
 
 
-def refuse_unforeseeable(template: int, context: Context) -> Refused | None:
+def refuse_unforeseeable(template: int, context: RuleContext) -> Refused | None:
     name = context.template(template).spec.scheduler_name or DEFAULT_SCHEDULER
     if name in context.schedulers:
         return None
     return Refused("CannotForecast", f"schedulerName {name} has no known profile")
 
 
-def _refuse_signature(template: int, context: Context, rule: str) -> Refused | None:
+def _refuse_signature(template: int, context: RuleContext, rule: str) -> Refused | None:
     signature = context.sign(template)
     return signature if isinstance(signature, Refused) and signature.rule == rule else None
 
 
-def _find_gang(template: int, context: Context) -> str | None:
+def _find_gang(template: int, context: RuleContext) -> str | None:
     pod = context.template(template).pod
     if pod.spec.scheduling_group:
         return f"schedulingGroup {pod.spec.scheduling_group.pod_group_name}"

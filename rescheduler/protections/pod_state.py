@@ -9,45 +9,45 @@ from reberth.cluster.columns import Bools
 from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.values.refusal import Refused
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.annotations import FOR_A_WHILE, read_go_duration
 
 
-def find_terminating(context: Context) -> Bools:
+def find_terminating(context: RuleContext) -> Bools:
     return context.snapshot.pods.terminating
 
 
-def refuse_terminating(_place: int, _context: Context) -> Refused:
+def refuse_terminating(_place: int, _context: RuleContext) -> Refused:
     return Refused("Terminating", "the pod is on its way out already")
 
 
-def find_finished(context: Context) -> Bools:
+def find_finished(context: RuleContext) -> Bools:
     return context.finished
 
 
-def refuse_finished(place: int, context: Context) -> Refused:
+def refuse_finished(place: int, context: RuleContext) -> Refused:
     return Refused("Finished", f"the pod has {context.row(place).phase.lower()}")
 
 
-def find_unbound(context: Context) -> Bools:
+def find_unbound(context: RuleContext) -> Bools:
     return context.snapshot.pods.node < 0
 
 
-def refuse_unbound(place: int, context: Context) -> Refused:
+def refuse_unbound(place: int, context: RuleContext) -> Refused:
     node = context.row(place).node
     return Refused("NotBound", f"node {node} is not known" if node else "the pod is on no node yet")
 
 
-def find_young(context: Context) -> Bools:
+def find_young(context: RuleContext) -> Bools:
     return context.snapshot.pods.created > context.now - context.protections.min_age
 
 
-def refuse_young(place: int, context: Context) -> Refused:
+def refuse_young(place: int, context: RuleContext) -> Refused:
     least = context.protections.min_age
     return Refused("MinAge", f"younger than minAge {least:g}s", context.row(place).created + least)
 
 
-def find_last_ready(context: Context) -> Bools:
+def find_last_ready(context: RuleContext) -> Bools:
     """Tell which pods are the only Ready ones of their controller."""
     pods = context.snapshot.pods
     if not context.protections.last_ready:
@@ -56,11 +56,11 @@ def find_last_ready(context: Context) -> Bools:
     return pods.ready & (counts[pods.template] <= 1)
 
 
-def refuse_last_ready(_place: int, _context: Context) -> Refused:
+def refuse_last_ready(_place: int, _context: RuleContext) -> Refused:
     return Refused("LastReady", "no other replica is Ready")
 
 
-def find_kept_for_a_while(context: Context) -> Bools:
+def find_kept_for_a_while(context: RuleContext) -> Bools:
     """Tell which pods are kept for a time from their start on; without a start, it has not begun to run."""
     found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
     marked = context.snapshot.templates_where(_is_marked)
@@ -69,7 +69,7 @@ def find_kept_for_a_while(context: Context) -> Bools:
     return seal(found)
 
 
-def refuse_kept_for_a_while(place: int, context: Context) -> Refused:
+def refuse_kept_for_a_while(place: int, context: RuleContext) -> Refused:
     end = _end(place, context)
     if not math.isfinite(end):
         return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: the pod has not started")
@@ -87,6 +87,6 @@ def _duration(template: Template) -> float | None:
     return None if text is None else read_go_duration(text)
 
 
-def _end(place: int, context: Context) -> float:
+def _end(place: int, context: RuleContext) -> float:
     row = context.row(place)
     return math.inf if row.started is None else row.started + (_duration(row.template) or 0.0)

@@ -14,7 +14,7 @@ from reberth.cluster.templates import Template
 from reberth.records import Labels
 from reberth.selectors import parse_selector
 from reberth.values.refusal import Refused
-from rescheduler.observe.cluster import WORKLOAD_KINDS, Context
+from rescheduler.observe.rule_context import WORKLOAD_KINDS, RuleContext
 from rescheduler.protections.annotations import is_lifted
 
 AUTOMATION = "reberth.dev/automation"
@@ -40,20 +40,20 @@ class Said(NamedTuple):
         return next((each for each in Automation if each == self.value), None)
 
 
-def refuse_system(template: int, context: Context) -> Refused | None:
+def refuse_system(template: int, context: RuleContext) -> Refused | None:
     namespace = context.template(template).namespace
     if namespace not in context.protections.system_namespaces or is_lifted(template, context):
         return None
     return Refused("SystemNamespace", f"namespace {namespace} is one of systemNamespaces")
 
 
-def refuse_namespace(template: int, context: Context) -> Refused | None:
+def refuse_namespace(template: int, context: RuleContext) -> Refused | None:
     """Tell what speaks against a namespace, whatever pods it holds."""
     name = context.template(template).namespace
     return context.once(("namespace", name), lambda: _judge_namespace(name, context))
 
 
-def refuse_off(template: int, context: Context) -> Refused | None:
+def refuse_off(template: int, context: RuleContext) -> Refused | None:
     said = list_marked(context).get(template)
     if said is None or said.automation in (Automation.RECOMMEND, Automation.APPLY):
         return None
@@ -61,7 +61,7 @@ def refuse_off(template: int, context: Context) -> Refused | None:
     return Refused("AutomationOff", f"the {said.where}'s annotation {AUTOMATION}={said.value:.60}{known}")
 
 
-def find_automation(template: int, context: Context) -> Said | None:
+def find_automation(template: int, context: RuleContext) -> Said | None:
     """Give our own mark: that of the pods, else that of their workload, else that of their namespace."""
     pod, root = context.template(template), context.root(template)
     namespace = context.namespace(pod.namespace)
@@ -70,19 +70,19 @@ def find_automation(template: int, context: Context) -> Said | None:
     return next((Said(value, where) for where, value in marks if value is not None), None)
 
 
-def list_marked(context: Context) -> Mapping[int, Said]:
+def list_marked(context: RuleContext) -> Mapping[int, Said]:
     """Give our own mark for each template whose pods, workload or namespace bear one."""
     return context.once("marked by us", lambda: dict(_list_marked(context)))
 
 
-def find_unselected(context: Context) -> Bools:
+def find_unselected(context: RuleContext) -> Bools:
     """Tell which pods the setting podSelector does not name."""
     snapshot, selected = context.snapshot, context.protections.pod_selector
     found = np.zeros(len(snapshot.pods.rows), np.bool_)
     return ~_mark_selected(snapshot, selected) if selected else found
 
 
-def refuse_unselected(_place: int, context: Context) -> Refused:
+def refuse_unselected(_place: int, context: RuleContext) -> Refused:
     return Refused("Labels", f"the labels do not match podSelector {context.protections.pod_selector}")
 
 
@@ -94,7 +94,7 @@ def _mark_selected(snapshot: Snapshot, text: str) -> Bools:
     return found
 
 
-def _judge_namespace(name: str, context: Context) -> Refused | None:
+def _judge_namespace(name: str, context: RuleContext) -> Refused | None:
     settings, namespace = context.protections, context.namespace(name)
     if name in settings.excluded_namespaces:
         return Refused("Namespace", f"namespace {name} is one of excludedNamespaces")
@@ -107,7 +107,7 @@ def _judge_namespace(name: str, context: Context) -> Refused | None:
     return None
 
 
-def _list_marked(context: Context) -> Iterator[tuple[int, Said]]:
+def _list_marked(context: RuleContext) -> Iterator[tuple[int, Said]]:
     """Only where a workload or a namespace bears a mark it is asked who belongs to it."""
     kinds: tuple[Kind[Any, Any], ...] = (NAMESPACE, *WORKLOAD_KINDS)
     snapshot = context.snapshot

@@ -8,11 +8,11 @@ from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.records import Volume
 from reberth.values.refusal import Refused
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.annotations import LOCAL_VOLUMES, is_lifted
 
 
-def refuse_local_storage(template: int, context: Context) -> Refused | None:
+def refuse_local_storage(template: int, context: RuleContext) -> Refused | None:
     pod = context.template(template).pod
     if not pod.spec.volumes or not context.protections.local_storage:
         return None
@@ -24,7 +24,7 @@ def refuse_local_storage(template: int, context: Context) -> Refused | None:
     return Refused("LocalStorage", f"volume {local.name} is {_kind_of(local)}")
 
 
-def find_bound_to_claims(context: Context) -> Bools:
+def find_bound_to_claims(context: RuleContext) -> Bools:
     """Tell which pods have a claim that cannot follow them."""
     found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
     claiming = context.spread(context.snapshot.templates_where(_claims))
@@ -33,11 +33,11 @@ def find_bound_to_claims(context: Context) -> Bools:
     return seal(found)
 
 
-def refuse_claim(place: int, context: Context) -> Refused:
+def refuse_claim(place: int, context: RuleContext) -> Refused:
     return Refused("Claims", _find_claim(place, context) or "")
 
 
-def _find_claim(place: int, context: Context) -> str | None:
+def _find_claim(place: int, context: RuleContext) -> str | None:
     """Name the first claim that cannot follow the pod, and why."""
     row = context.row(place)
     for name in row.own.claims:
@@ -47,7 +47,7 @@ def _find_claim(place: int, context: Context) -> str | None:
     return None
 
 
-def _judge(namespace: str, name: str, context: Context) -> str | None:
+def _judge(namespace: str, name: str, context: RuleContext) -> str | None:
     claim = context.snapshot.of(CLAIM).named(namespace, name)
     if claim is None:
         return "is not known"

@@ -10,7 +10,7 @@ from reberth.cluster.templates import RESOURCES
 from reberth.records import Autoscaler, ObjectMeta, Owner, ResourceQuota, ScaleTarget
 from reberth.values.quantity import MILLI, UNIT, QuantityError, nanos
 from reberth.values.refusal import Refused
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 
 _SURGES = ("evictionSurgeReplicas", "eviction-autoscaler.azure.com/original-min-replicas")
 _SCALERS = (AUTOSCALER, SCALED_OBJECT)
@@ -31,7 +31,7 @@ class Need(NamedTuple):
     room: int
 
 
-def refuse_surge(template: int, context: Context) -> Refused | None:
+def refuse_surge(template: int, context: RuleContext) -> Refused | None:
     root = context.root(template)
     key = _find_surge(root.metadata) if root else None
     if key:
@@ -39,14 +39,14 @@ def refuse_surge(template: int, context: Context) -> Refused | None:
     return _refuse_surge_of_scaler(template, context)
 
 
-def refuse_paused(template: int, context: Context) -> Refused | None:
+def refuse_paused(template: int, context: RuleContext) -> Refused | None:
     root = _find_rolled(template, context)
     if root is None or not root.spec.paused:
         return None
     return Refused("RolloutPaused", f"{_kind_of_root(template, context)} {root.metadata.name} is paused")
 
 
-def refuse_rollout(template: int, context: Context) -> Refused | None:
+def refuse_rollout(template: int, context: RuleContext) -> Refused | None:
     root = _find_rolled(template, context)
     kind = _kind_of_root(template, context)
     if root is None or not _is_rolling(root, kind):
@@ -54,7 +54,7 @@ def refuse_rollout(template: int, context: Context) -> Refused | None:
     return Refused("Rollout", f"{kind} {root.metadata.name} is in the middle of a rollout")
 
 
-def refuse_few(template: int, context: Context) -> Refused | None:
+def refuse_few(template: int, context: RuleContext) -> Refused | None:
     least = context.protections.min_replicas
     if least <= 1:
         return None
@@ -64,7 +64,7 @@ def refuse_few(template: int, context: Context) -> Refused | None:
     )
 
 
-def refuse_quota(template: int, context: Context) -> Refused | None:
+def refuse_quota(template: int, context: RuleContext) -> Refused | None:
     if not context.protections.quotas:
         return None
     try:
@@ -78,7 +78,7 @@ def refuse_quota(template: int, context: Context) -> Refused | None:
     )
 
 
-def list_needs(template: int, context: Context) -> Iterator[Need]:
+def list_needs(template: int, context: RuleContext) -> Iterator[Need]:
     """Give what a replacement would take of each quota, while the pod that leaves still counts.
 
     A StatefulSet makes the replacement when the pod has gone, out of what the pod gave back.
@@ -91,7 +91,7 @@ def list_needs(template: int, context: Context) -> Iterator[Need]:
         yield from _list_needs_of(quota, template, context)
 
 
-def _list_needs_of(quota: ResourceQuota, template: int, context: Context) -> Iterator[Need]:
+def _list_needs_of(quota: ResourceQuota, template: int, context: RuleContext) -> Iterator[Need]:
     used = quota.status.used or {}
     for resource, hard in (quota.status.hard or {}).items():
         amount = _amount(resource, template, context)
@@ -100,7 +100,7 @@ def _list_needs_of(quota: ResourceQuota, template: int, context: Context) -> Ite
             yield Need(quota.metadata.name, resource, amount, room)
 
 
-def _refuse_surge_of_scaler(template: int, context: Context) -> Refused | None:
+def _refuse_surge_of_scaler(template: int, context: RuleContext) -> Refused | None:
     signature = context.sign(template)
     if isinstance(signature, Refused):
         return None
@@ -133,7 +133,7 @@ def _find_surge(meta: ObjectMeta) -> str | None:
     return next((key for key in _SURGES if key in annotations), None)
 
 
-def _amount(resource: str, template: int, context: Context) -> int:
+def _amount(resource: str, template: int, context: RuleContext) -> int:
     """Tell what a replacement takes. Its limits are not known: they are something, and cover its requests."""
     if resource in (PODS, "count/pods"):
         return UNIT
@@ -142,7 +142,7 @@ def _amount(resource: str, template: int, context: Context) -> int:
     return max(_requested(requested, template, context), int(is_limit))
 
 
-def _requested(resource: str, template: int, context: Context) -> int:
+def _requested(resource: str, template: int, context: RuleContext) -> int:
     requests = context.snapshot.templates.requests
     if resource in _STANDARD:
         amount = int(requests.main[RESOURCES.index(resource)][template])
@@ -151,14 +151,14 @@ def _requested(resource: str, template: int, context: Context) -> int:
     return 0 if column is None else int(column[template]) * UNIT
 
 
-def _count_replicas(template: int, context: Context) -> int:
+def _count_replicas(template: int, context: RuleContext) -> int:
     """Count what the owner wishes for; where nobody says it, what is there."""
     root = context.root(template)
     wished = root.spec.replicas if root else None
     return int(context.replicas[context.workload_of[template]]) if wished is None else wished
 
 
-def _find_rolled(template: int, context: Context) -> Owner | None:
+def _find_rolled(template: int, context: RuleContext) -> Owner | None:
     """Give the root owner if it is of a kind that is rolled out."""
     if not context.protections.rollouts:
         return None
@@ -166,7 +166,7 @@ def _find_rolled(template: int, context: Context) -> Owner | None:
     return root if isinstance(root, Owner) and _kind_of_root(template, context) in _ROLLED else None
 
 
-def _kind_of_root(template: int, context: Context) -> str:
+def _kind_of_root(template: int, context: RuleContext) -> str:
     signature = context.sign(template)
     return signature.root.kind if isinstance(signature, Signature) else ""
 

@@ -171,7 +171,7 @@ async def mover(
     ):
         assert isinstance(leadership, Leadership)
         async with open_execution_context(
-            api, chosen, leadership, policy=policy(), tell=said.append, foresee=None
+            api, chosen, leadership, policy=policy(), tell=said.append, make_forecast=None
         ) as context:
 
             async def move_one(pod: Object, to: Sequence[str]) -> tuple[MoveReport | Refused, list[str]]:

@@ -20,7 +20,7 @@ from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.support import builders
-from tests.support.rescheduler.plans import LONG_AGO, NOW, VERSION, WORLD, Object
+from tests.support.rescheduler.plans import LONG_AGO, MODEL, NOW, VERSION, Object
 
 CYCLE = 300.0
 
@@ -137,7 +137,7 @@ def our_planner(settings: ReschedulerPolicy) -> Planner:
     def propose(snapshot: Snapshot, now: float) -> list[Move]:
         nonlocal memory
         del now
-        made, memory = plan(snapshot, settings, memory, world=WORLD)
+        made, memory = plan(snapshot, settings, memory, model=MODEL)
         return [Move(move.uid, move.destinations[0].node) for move in made.moves]
 
     return propose

@@ -7,7 +7,7 @@ from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.identity import name_history
 from reberth.records import WorkloadIdentity
 from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from tests.support.builders import meta, node, owner, pod
 
 Object = dict[str, Any]
@@ -23,14 +23,14 @@ def context_of(
     protections: ProtectionSettings | None = None,
     limits: LimitSettings | None = None,
     brakes: BrakeSettings | None = None,
-) -> Context:
+) -> RuleContext:
     """A cluster with these objects, and the node n1 at least."""
     protecting = protections or ProtectionSettings()
     reading = load_objects(
         [node("n1"), *objects], now=now, version=(1, 36), annotations=protecting.annotation_keys
     )
     assert not reading.faults
-    return Context(
+    return RuleContext(
         reading.snapshot,
         protecting,
         limits or LimitSettings(),
@@ -48,7 +48,7 @@ def peer() -> Object:
     return replica("web-peer")
 
 
-def place_of(context: Context, name: str = "web-1", namespace: str = "default") -> int:
+def place_of(context: RuleContext, name: str = "web-1", namespace: str = "default") -> int:
     place = context.snapshot.pods.named(namespace, name)
     assert place is not None
     return place

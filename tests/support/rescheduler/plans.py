@@ -16,7 +16,7 @@ from reberth.values.timestamp import write_time
 from rescheduler.commands import plan as plan_command
 from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
-from rescheduler.planning.cycle import World
+from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.support import builders
@@ -35,8 +35,8 @@ def drawing_scheduler() -> KubeScheduler:
     return parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)
 
 
-WORLD = World(VERSION, drawing_scheduler())
-PLAIN_WORLD = World(VERSION, default_scheduler(VERSION))
+MODEL = SchedulerModel(VERSION, drawing_scheduler())
+PLAIN_MODEL = SchedulerModel(VERSION, default_scheduler(VERSION))
 
 
 def policy(**fields: Any) -> ReschedulerPolicy:
@@ -52,12 +52,12 @@ def make_plan(
     memory: PlanMemory | None = None,
     *,
     now: float = NOW,
-    world: World = WORLD,
+    model: SchedulerModel = MODEL,
 ) -> tuple[Plan, PlanMemory]:
     """The plan of some objects, all of which can be read."""
     reading = load_objects(list(objects), now=now, version=VERSION)
     assert not reading.faults
-    return plan(reading.snapshot, settings or policy(), memory, world=world)
+    return plan(reading.snapshot, settings or policy(), memory, model=model)
 
 
 def carry_out(objects: Sequence[Object], made: Plan, *, now: float = NOW) -> list[Object]:

@@ -14,7 +14,7 @@ from bench.planning.planning import ARMS, settings_of
 from reberth.cluster.snapshot import Snapshot
 from rescheduler.planning.planner import plan
 from tests.support.cpu_cost import cost, few_collections
-from tests.support.rescheduler.plans import WORLD
+from tests.support.rescheduler.plans import MODEL
 
 pytestmark = pytest.mark.speed
 
@@ -45,7 +45,7 @@ def yardstick() -> Callable[[], object]:
 
 def make_plan(snapshot: Snapshot, arm: str) -> None:
     """Plan; one without its hundred moves would have been too cheap."""
-    made, _ = plan(snapshot, settings_of(arm), None, world=WORLD)
+    made, _ = plan(snapshot, settings_of(arm), None, model=MODEL)
     assert len(made.moves) == 100
 
 

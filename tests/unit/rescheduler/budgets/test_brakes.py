@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from reberth.values.refusal import Refused
-from rescheduler.budgets.brakes import BrakeSettings, find_brakes, find_pauses
+from rescheduler.budgets.brakes import ClusterHealth, find_brakes, find_pauses
+from rescheduler.model.guardrails import BrakeSettings
 from tests.support.builders import node
 from tests.support.rescheduler.guardrails import (
     NOW,
@@ -38,11 +39,12 @@ def waiting(created: str, **fields: Any) -> Object:
 
 
 def brakes(*objects: Object, settings: BrakeSettings | None = None, **arguments: Any) -> list[str]:
-    return [refused.rule for refused in find_brakes(context_of(*objects, brakes=settings), **arguments)]
+    found = find_brakes(context_of(*objects, brakes=settings), ClusterHealth(**arguments))
+    return [refused.rule for refused in found]
 
 
 def test_a_sound_cluster_has_no_brake_on() -> None:
-    assert find_brakes(context_of(replica()), ages={"Pod": 30.0}) == ()
+    assert find_brakes(context_of(replica()), ClusterHealth(cache_ages={"Pod": 30.0})) == ()
 
 
 def test_more_than_a_tenth_of_the_nodes_not_ready_is_a_brake() -> None:
@@ -55,7 +57,7 @@ def test_more_than_a_tenth_of_the_nodes_not_ready_is_a_brake() -> None:
 def test_a_mirror_older_than_half_a_minute_is_a_brake() -> None:
     ages = {"Node": 31.0, "Pod": 45.2, "Service": 3.0}
     expected = Refused("StaleMirror", "the mirror of Pod is 45 s old, more than 30 s")
-    assert find_brakes(context_of(), ages=ages) == (expected,)
+    assert find_brakes(context_of(), ClusterHealth(cache_ages=ages)) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_too_few_landings_inside_the_forecast_are_a_brake(good: int, bad: int, e
 
 def test_only_the_last_landings_count() -> None:
     assert brakes(landings=[False] * 100 + [True] * 50) == []
-    (refused,) = find_brakes(context_of(), landings=[True] * 100 + [False] * 6)
+    (refused,) = find_brakes(context_of(), ClusterHealth(landings=[True] * 100 + [False] * 6))
     assert refused.reason == "44 of the last 50 landings were as forecast, fewer than 90%"
 
 

@@ -13,7 +13,7 @@ from reberth.values.refusal import Refused
 from rescheduler.budgets.limits import Limits, LimitSettings, Spending, begin_limits
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.model.quiet_hours import QuietHours, TimeOfDay
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from tests.support.builders import node, owner, pdb
 from tests.support.rescheduler.guardrails import (
     NOW,
@@ -46,13 +46,13 @@ def budget(name: str = "web", status: Object | None = None, generation: int = 1,
     return made | {"metadata": made["metadata"] | {"generation": generation}}
 
 
-def cluster(*objects: Object, limits: LimitSettings | None = None) -> Context:
+def cluster(*objects: Object, limits: LimitSettings | None = None) -> RuleContext:
     """A cluster in which a workload may lose its last Ready replica."""
     return context_of(*objects, limits=limits, protections=ProtectionSettings(last_ready=False))
 
 
 def spend_all(
-    context: Context, *names: str, policy: str = "underUtilisedNodes", destination: int | None = None
+    context: RuleContext, *names: str, policy: str = "underUtilisedNodes", destination: int | None = None
 ) -> list[str | None]:
     """Spend one move after another; name the rule that refuses each."""
     limits, rules = begin_limits(context), []
@@ -65,7 +65,7 @@ def spend_all(
     return rules
 
 
-def only(context: Context, name: str = "web-1", policy: str = "underUtilisedNodes") -> Refused | None:
+def only(context: RuleContext, name: str = "web-1", policy: str = "underUtilisedNodes") -> Refused | None:
     return begin_limits(context).refuse(Spending(place_of(context, name), 0, policy))
 
 

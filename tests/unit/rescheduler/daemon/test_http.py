@@ -15,12 +15,12 @@ from reberth.cluster.kinds import HISTORY
 from reberth.cluster.object_files import load_objects
 from reberth.records import EvictionHistory
 from rescheduler.daemon.http import StatusRoutes, list_moves
-from rescheduler.daemon.loop import Made
+from rescheduler.daemon.loop import CycleResult
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
 from tests.support.builders import node
 from tests.support.rescheduler.guardrails import history, open_move, past_move, replica
-from tests.support.rescheduler.plans import NOW, VERSION, WORLD, policy
+from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy
 
 HISTORIES = [
     history("web", open=[open_move()], past=[past_move("Better", "2027-01-15T07:50:00.000000Z")]),
@@ -34,14 +34,14 @@ def read(found: list[dict[str, Any]]) -> list[EvictionHistory]:
     return [msgspec.convert(each, EvictionHistory) for each in found]
 
 
-def make() -> Made:
+def make() -> CycleResult:
     reading = load_objects([node("n1"), node("n2"), replica()], now=NOW, version=VERSION)
-    cycle = begin_cycle(reading.snapshot, policy(), None, WORLD)
-    return Made(cycle, *write_plan(cycle), WORLD, (0.0, 0.0))
+    cycle = begin_cycle(reading.snapshot, policy(), None, MODEL)
+    return CycleResult(cycle, *write_plan(cycle), (0.0, 0.0))
 
 
 @asynccontextmanager
-async def looking(last: Callable[[], Made | None]) -> AsyncIterator[Callable[[str], Any]]:
+async def looking(last: Callable[[], CycleResult | None]) -> AsyncIterator[Callable[[str], Any]]:
     cache = Cache(version=VERSION)
     cache.replace(HISTORY, read(HISTORIES), "9")
     application = web.Application()

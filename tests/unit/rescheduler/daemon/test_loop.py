@@ -10,12 +10,13 @@ from reberth.cluster.object_files import load_objects
 from reberth.runtime.metrics import REGISTRY
 from reberth.values import errors
 from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
 from tests.support.builders import node
-from tests.support.rescheduler.plans import NOW, VERSION, WORLD, policy, replica
+from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
 
 EAGER = {
     "level": 5,
@@ -69,7 +70,8 @@ def cycle_loop(*, stop_reason: Callable[[], Refused | None] = lambda: None, mode
     inputs = CycleInputs(
         contents=lambda: cast("Any", dict(reading.snapshot.contents)),
         policy=lambda: policy(**EAGER, mode=mode),
-        world=lambda: WORLD,
+        model=MODEL,
+        health=ClusterHealth,
         clock=lambda: NOW,
         warnings=lambda: ["mind the gap"],
         offload=run_inline,

@@ -12,13 +12,14 @@ from reberth.records import OpenMove, Phase, Pod
 from reberth.values.errors import SettingsError
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import LandingScores
-from rescheduler.observe.forecaster import Foreseeing
-from rescheduler.settings import SchedulerSettings, foreseeing
+from rescheduler.observe.forecaster import Forecaster
+from rescheduler.observe.scheduler_model import SchedulerModel
+from rescheduler.settings import SchedulerSettings, read_forecaster
 from tests.support.builders import as_record, node, owner, pod
 from tests.support.forecast.worlds import world
 
 VERSION = (1, 36)
-FORECAST = Foreseeing(VERSION, default_scheduler(VERSION))
+FORECAST = Forecaster(SchedulerModel(VERSION, default_scheduler(VERSION)))
 OWNED = owner("ReplicaSet", "web-1", uid="rs-1")
 OLD = pod("old", node="a", cpu="2", owned_by=OWNED, uid="u-old")
 
@@ -141,11 +142,12 @@ def test_the_scheduler_is_read_from_its_files(tmp_path: Path) -> None:
     file.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 4\n"
     )
-    found = foreseeing(SchedulerSettings(configuration=str(file), kubernetes="1.35"))(VERSION)
-    assert (found.version, found.scheduler.parallelism) == ((1, 35), 4)
-    assert foreseeing(SchedulerSettings())(VERSION) == FORECAST
+    found = read_forecaster(SchedulerSettings(configuration=str(file), kubernetes="1.35"))(VERSION)
+    model = found.model
+    assert (model.version, model.scheduler.parallelism) == ((1, 35), 4)
+    assert read_forecaster(SchedulerSettings())(VERSION) == FORECAST
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(SettingsError, match="/nowhere: cannot be read"):
-        foreseeing(SchedulerSettings(extender="/nowhere"))
+        read_forecaster(SchedulerSettings(extender="/nowhere"))

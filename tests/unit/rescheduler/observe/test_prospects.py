@@ -14,31 +14,30 @@ from reberth.forecast.state.profile import Profile, parse_scheduler
 from reberth.forecast.state.view import view_snapshot
 from reberth.values.refusal import Refused
 from rescheduler.observe.prospects import (
-    OpinionOnce,
-    Outlook,
     Prospect,
     draw,
     find_avoided,
     list_destinations,
     look_ahead,
 )
+from rescheduler.observe.scheduler_model import AdvisedScheduler, CachedAdvice
 from tests.support import builders
 from tests.support.rescheduler.plans import NOW, VERSION, WITH_EXTENDER, Object, replica
 
 
-def look(objects: list[Object], *, weight: int = 20, **advice: Any) -> tuple[Prospect, Outlook]:
+def look(objects: list[Object], *, weight: int = 20, **advice: Any) -> tuple[Prospect, AdvisedScheduler]:
     """The prospect of web-1, as a scheduler sees it that asks our extender with this weight."""
     content = WITH_EXTENDER.read_text().replace("weight: 20", f"weight: {weight}")
     scheduler = parse_scheduler(content.encode(), version=VERSION)
     facts = SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION)
     settings = ExtenderForecastSettings()
     settings = type(settings)(advice=type(settings.advice)(**advice))
-    outlook = Outlook(scheduler, find_reberth_extenders(scheduler, OpinionOnce(facts, settings)))
+    advised = AdvisedScheduler(scheduler, find_reberth_extenders(scheduler, CachedAdvice(facts, settings)))
     place = facts.snapshot.pods.named("default", "web-1")
     assert place is not None
-    found = look_ahead(place, view_snapshot(facts), outlook)
+    found = look_ahead(place, view_snapshot(facts), advised)
     assert isinstance(found, Prospect)
-    return found, outlook
+    return found, advised
 
 
 def uneven() -> list[Object]:
@@ -59,34 +58,34 @@ def test_alone_it_lands_where_kube_scheduler_likes_it_best() -> None:
 
 
 def test_drawn_it_lands_on_the_first_destination_whatever_its_score() -> None:
-    found, outlook = look(uneven())
-    assert chances(draw(found, np.array([2], np.int32), outlook.extenders)) == [0.0, 0.0, 1.0]
-    assert chances(draw(found, np.array([2, 1], np.int32), outlook.extenders)) == [0.0, 0.0, 1.0]
+    found, advised = look(uneven())
+    assert chances(draw(found, np.array([2], np.int32), advised.extenders)) == [0.0, 0.0, 1.0]
+    assert chances(draw(found, np.array([2, 1], np.int32), advised.extenders)) == [0.0, 0.0, 1.0]
 
 
 def test_an_extender_that_weighs_too_little_draws_nobody() -> None:
-    found, outlook = look(uneven(), weight=1, notes=False)
-    drawn = draw(found, np.array([2], np.int32), outlook.extenders)
+    found, advised = look(uneven(), weight=1, notes=False)
+    drawn = draw(found, np.array([2], np.int32), advised.extenders)
     assert drawn.chance_of(2) == 1.0  # a hundred points are more than the few that c lacks
-    found, outlook = look([*uneven(), replica("etl-1", "etl", "c", cpu="3")], weight=1, draw=False)
-    assert draw(found, np.array([2], np.int32), outlook.extenders).chance_of(2) == 0.0
+    found, advised = look([*uneven(), replica("etl-1", "etl", "c", cpu="3")], weight=1, draw=False)
+    assert draw(found, np.array([2], np.int32), advised.extenders).chance_of(2) == 0.0
 
 
 def test_without_the_draw_the_note_on_the_source_still_counts() -> None:
-    found, outlook = look(uneven(), draw=False)
-    assert chances(draw(found, np.array([2], np.int32), outlook.extenders)) == [0.0, 1.0, 0.0]
-    found, outlook = look(uneven(), draw=False, notes=False)
-    assert chances(draw(found, np.array([2], np.int32), outlook.extenders)) == [1.0, 0.0, 0.0]
+    found, advised = look(uneven(), draw=False)
+    assert chances(draw(found, np.array([2], np.int32), advised.extenders)) == [0.0, 1.0, 0.0]
+    found, advised = look(uneven(), draw=False, notes=False)
+    assert chances(draw(found, np.array([2], np.int32), advised.extenders)) == [1.0, 0.0, 0.0]
 
 
 def test_leaving_nodes_are_avoided() -> None:
     objects = uneven()
     soft = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     objects[1]["spec"]["taints"] = [soft]
-    found, outlook = look(objects)
-    assert find_avoided(found, outlook.extenders).tolist() == [False, True, False]
-    found, outlook = look(objects, standing=False)
-    assert not find_avoided(found, outlook.extenders).any()
+    found, advised = look(objects)
+    assert find_avoided(found, advised.extenders).tolist() == [False, True, False]
+    found, advised = look(objects, standing=False)
+    assert not find_avoided(found, advised.extenders).any()
 
 
 @pytest.mark.parametrize(("count", "listed"), [(3, 2), (50, 3), (99, 3), (200, 10), (2000, 17)])
@@ -121,14 +120,14 @@ def test_what_nobody_can_forecast_is_refused() -> None:
         VERSION,
     )
     scheduler = parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)
-    refused = look_ahead(0, view_snapshot(facts), Outlook(scheduler))
+    refused = look_ahead(0, view_snapshot(facts), AdvisedScheduler(scheduler))
     assert isinstance(refused, Refused)
     assert refused.rule == "CannotForecast"
 
 
 def test_expectations_weigh_each_node_by_its_chance() -> None:
-    found, outlook = look(uneven())
-    drawn = draw(found, np.array([1], np.int32), outlook.extenders)
+    found, advised = look(uneven())
+    drawn = draw(found, np.array([1], np.int32), advised.extenders)
     assert drawn.expect(drawn.gains) == drawn.gains[1]
     assert drawn.chance_among(np.array([1, 2], np.int32)) == pytest.approx(1.0)
 
@@ -139,8 +138,8 @@ def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(tain
     objects = uneven()
     objects[0]["spec"]["taints"] = taints
     objects[3]["spec"]["terminationGracePeriodSeconds"] = 30
-    found, outlook = look(objects)
-    profile = profile_of(found.forecast.incoming, outlook.scheduler)
+    found, advised = look(objects)
+    profile = profile_of(found.forecast.incoming, advised.scheduler)
     assert isinstance(profile, Profile)
     whole = run_scores(found.forecast.incoming, found.seen.without(found.place), profile, found.nodes)
     assert isinstance(whole, NodeScores)

@@ -7,10 +7,10 @@ import pytest
 from reberth.cluster.object_files import load_objects
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.state.profile import parse_scheduler
-from rescheduler.planning.cycle import World
+from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.drift import RULE, Agreement, Binding, DriftSettings, Sampler, judge_binding
 from tests.support.builders import node, owner, pod
-from tests.support.rescheduler.plans import NOW, PLAIN_WORLD, VERSION
+from tests.support.rescheduler.plans import NOW, PLAIN_MODEL, VERSION
 
 PACKING = b"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -22,7 +22,7 @@ profiles:
       - name: NodeResourcesFit
         args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
 """
-PACKING_WORLD = World(VERSION, parse_scheduler(PACKING, version=VERSION))
+PACKING_MODEL = SchedulerModel(VERSION, parse_scheduler(PACKING, version=VERSION))
 
 
 def snapshot(**asked: Any) -> Snapshot:
@@ -33,20 +33,20 @@ def snapshot(**asked: Any) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("world", "landed_on", "agreed"),
+    ("model", "landed_on", "agreed"),
     [
-        (PLAIN_WORLD, "n1", True),
-        (PLAIN_WORLD, "n2", False),
-        (PACKING_WORLD, "n1", False),
-        (PACKING_WORLD, "n2", True),
+        (PLAIN_MODEL, "n1", True),
+        (PLAIN_MODEL, "n2", False),
+        (PACKING_MODEL, "n1", False),
+        (PACKING_MODEL, "n2", True),
     ],
 )
 def test_a_binding_agrees_where_the_forecast_gives_its_node_a_chance(
-    world: World,
+    model: SchedulerModel,
     landed_on: str,
     agreed: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    assert judge_binding(Binding("uid-web", landed_on), snapshot(), world) is agreed
+    assert judge_binding(Binding("uid-web", landed_on), snapshot(), model) is agreed
 
 
 def test_what_tells_nothing_is_not_judged() -> None:
@@ -54,10 +54,10 @@ def test_what_tells_nothing_is_not_judged() -> None:
         [node("n1"), node("n2"), pod("web", uid="uid-web", cpu="1")], now=NOW, version=VERSION
     ).snapshot
     foreign = snapshot(schedulerName="theirs")
-    assert judge_binding(Binding("uid-web", "n1"), alike, PLAIN_WORLD) is None
-    assert judge_binding(Binding("uid-web", "n1"), foreign, PLAIN_WORLD) is None
-    assert judge_binding(Binding("uid-web", "n9"), snapshot(), PLAIN_WORLD) is None
-    assert judge_binding(Binding("uid-gone", "n1"), snapshot(), PLAIN_WORLD) is None
+    assert judge_binding(Binding("uid-web", "n1"), alike, PLAIN_MODEL) is None
+    assert judge_binding(Binding("uid-web", "n1"), foreign, PLAIN_MODEL) is None
+    assert judge_binding(Binding("uid-web", "n9"), snapshot(), PLAIN_MODEL) is None
+    assert judge_binding(Binding("uid-gone", "n1"), snapshot(), PLAIN_MODEL) is None
 
 
 def agreement(*last: bool, settings: DriftSettings) -> Agreement:

@@ -11,11 +11,11 @@ from reberth.forecast.state.profile import default_scheduler
 from reberth.records import WorkloadIdentity
 from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
-from rescheduler.planning.cycle import World
+from rescheduler.observe.scheduler_model import SchedulerModel
 from tests.support import builders
 from tests.support.rescheduler.plans import (
     NOW,
-    PLAIN_WORLD,
+    PLAIN_MODEL,
     VERSION,
     Object,
     carry_out,
@@ -120,7 +120,7 @@ def test_a_pod_that_would_come_back_stays() -> None:
     objects = [builders.node("large", cpu="64"), builders.node("small", cpu="4"), *pods, *full]
     settings = policy(policies=ONLY_DUPLICATES, limits={"perWorkload": None})
     drawn, _ = make_plan(objects, settings)
-    alone, _ = make_plan(objects, settings, world=PLAIN_WORLD)
+    alone, _ = make_plan(objects, settings, model=PLAIN_MODEL)
     assert moves_of(drawn) == {"default/web-0": "small", "default/db-0": "large"}
     assert refusals_of(alone) == dict.fromkeys(("default/web-0", "default/web-1"), "LandsOnItsNode")
 
@@ -137,7 +137,7 @@ def test_a_pod_that_would_land_where_nobody_wants_it_stays() -> None:
         *many,
     ]
     settings = policy(policies=ONLY_DUPLICATES)
-    alone, _ = make_plan([*objects, *some, *other], settings, world=PLAIN_WORLD)
+    alone, _ = make_plan([*objects, *some, *other], settings, model=PLAIN_MODEL)
     assert refusals_of(alone)["default/web-0"] == "UncertainLanding"
 
 
@@ -231,7 +231,7 @@ def test_another_rescheduler_is_warned_of() -> None:
 
 
 def test_a_scheduler_without_our_extender_is_warned_of() -> None:
-    made, _ = make_plan([builders.node("a")], world=PLAIN_WORLD)
+    made, _ = make_plan([builders.node("a")], model=PLAIN_MODEL)
     assert made.warnings[0].startswith("the scheduler does not ask Reberth's extender")
 
 
@@ -357,7 +357,7 @@ def test_a_large_fleet_lists_as_many_destinations_as_are_surely_seen() -> None:
 
 
 def test_the_version_of_kubernetes_is_the_schedulers() -> None:
-    made, _ = make_plan(hot_node(), world=World((1, 35), default_scheduler(VERSION)))
+    made, _ = make_plan(hot_node(), model=SchedulerModel((1, 35), default_scheduler(VERSION)))
     assert len(made.moves) == 1
 
 

@@ -12,7 +12,7 @@ from reberth.cluster.object_files import load_objects
 from rescheduler.planning.explain import explain_pod
 from tests.support import builders
 from tests.support.rescheduler.fleets import draw_objects, draw_policy
-from tests.support.rescheduler.plans import NOW, VERSION, WORLD, Object, make_plan, moves_of, policy, replica
+from tests.support.rescheduler.plans import MODEL, NOW, VERSION, Object, make_plan, moves_of, policy, replica
 
 MARK = "reberth.dev/automation"
 RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
@@ -88,7 +88,7 @@ def test_why_tells_whether_a_move_is_made(mode: str, said: str) -> None:
     snapshot = load_objects(two_workloads(), now=NOW, version=VERSION).snapshot
     place = snapshot.pods.named("default", "api-1")
     assert place is not None
-    told = explain_pod(place, snapshot, policy(mode=mode), None, world=WORLD)
+    told = explain_pod(place, snapshot, policy(mode=mode), None, model=MODEL)
     assert told.verdict.startswith(said)
 
 
@@ -151,5 +151,5 @@ def test_why_tells_that_all_is_off() -> None:
     snapshot = load_objects(two_workloads(), now=NOW, version=VERSION).snapshot
     place = snapshot.pods.named("default", "api-1")
     assert place is not None
-    told = explain_pod(place, snapshot, policy(mode="off"), None, world=WORLD)
+    told = explain_pod(place, snapshot, policy(mode="off"), None, model=MODEL)
     assert [word.who for word in told.rules if word.against] == ["Off"]

@@ -18,7 +18,7 @@ from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.planning.output import write_json
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.support.rescheduler.fleets import NO_LIMITS, draw_objects, draw_policy
-from tests.support.rescheduler.plans import NOW, PLAIN_WORLD, VERSION, WORLD, Object, carry_out, make_plan
+from tests.support.rescheduler.plans import MODEL, NOW, PLAIN_MODEL, VERSION, Object, carry_out, make_plan
 
 CYCLE = 300.0
 MOST_ROUNDS = 40
@@ -36,8 +36,8 @@ def judge_sound(seed: int) -> int:
     """One cluster, one policy, one plan: every promise is kept. Gives how many moves it has."""
     dice = Random(seed)
     objects, asked = draw_objects(dice), draw_policy(dice)
-    world = dice.choice((WORLD, PLAIN_WORLD))
-    made, _ = make_plan(objects, asked, PlanMemory() if dice.random() < 0.5 else None, world=world)
+    model = dice.choice((MODEL, PLAIN_MODEL))
+    made, _ = make_plan(objects, asked, PlanMemory() if dice.random() < 0.5 else None, model=model)
     assert_feasible_in_order(objects, made)
     assert_within_capacity(objects, made)
     assert_within_budgets(objects, made)
@@ -45,8 +45,8 @@ def judge_sound(seed: int) -> int:
     assert_no_worse(made)
     assert_nothing_undone(made)
     shuffled = dice.sample(objects, len(objects))
-    again, _ = make_plan(shuffled, asked, None, world=world)
-    straight, _ = make_plan(objects, asked, None, world=world)
+    again, _ = make_plan(shuffled, asked, None, model=model)
+    straight, _ = make_plan(objects, asked, None, model=model)
     assert write_json(again) == write_json(straight)
     return len(made.moves)
 
@@ -56,7 +56,7 @@ def assert_feasible_in_order(objects: list[Object], made: Plan) -> None:
     for move in made.moves:
         place = seen.facts.snapshot.pods.by_uid(move.uid)
         assert place is not None
-        found = forecast_replacement(place, seen, WORLD.scheduler)
+        found = forecast_replacement(place, seen, MODEL.scheduler)
         assert isinstance(found, Forecast)
         places = [seen.nodes.index[each.node] for each in move.destinations]
         assert set(places) <= set(found.feasible.tolist())

@@ -3,7 +3,7 @@
 import pytest
 
 from reberth.values.refusal import Refused
-from rescheduler.observe.cluster import Context
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections import Automation, find_automation, protect
 from tests.support.builders import owner
 from tests.support.rescheduler.guardrails import context_of, namespace, peer, place_of, replica, workload
@@ -12,7 +12,7 @@ KEY = "reberth.dev/automation"
 Marks = dict[str, str] | None
 
 
-def marked(on_pod: str | None, on_workload: str | None, on_namespace: str | None) -> Context:
+def marked(on_pod: str | None, on_workload: str | None, on_namespace: str | None) -> RuleContext:
     annotations: list[Marks] = [{KEY: each} if each else None for each in (on_pod, on_workload, on_namespace)]
     above = workload("ReplicaSet", ownerReferences=[owner("Deployment", "web")])
     return context_of(

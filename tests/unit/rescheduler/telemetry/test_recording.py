@@ -1,7 +1,5 @@
 """What plans and moves say as metrics."""
 
-import dataclasses
-
 import pytest
 
 from reberth.cluster.object_files import load_objects
@@ -9,6 +7,7 @@ from reberth.memory.history import Ending
 from reberth.records import Outcome
 from reberth.runtime.metrics import REGISTRY
 from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.moves.outcome import Landing, MoveReport
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
@@ -16,7 +15,7 @@ from rescheduler.telemetry.recording import count_end, count_plan, forget_state,
 from tests.support.builders import node
 from tests.support.memory.objects import move
 from tests.support.rescheduler.guardrails import history
-from tests.support.rescheduler.plans import NOW, VERSION, WORLD, policy, replica
+from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
 
 POLICY = "underUtilisedNodes"
 
@@ -83,7 +82,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
         policies={POLICY: {"hotAfter": 1, "low": {"cpu": "30%"}, "high": {"cpu": "50%"}}},
     )
     reading = load_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
-    cycle = begin_cycle(reading.snapshot, settings, None, WORLD)
+    cycle = begin_cycle(reading.snapshot, settings, None, MODEL)
     plan, _ = write_plan(cycle)
     before = said("proposals_total", policy=POLICY, result="refused")
     count_plan(plan)
@@ -105,19 +104,19 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
 def test_the_mode_of_every_policy_is_shown() -> None:
     snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
     asked = policy(mode="recommend", policies={POLICY: {"mode": "apply"}, "brokenRules": {"mode": "off"}})
-    show_state(begin_cycle(snapshot, asked, None, WORLD), [])
+    show_state(begin_cycle(snapshot, asked, None, MODEL), [])
     assert said("mode", policy=POLICY, mode="apply") == 1
     assert said("mode", policy="brokenRules", mode="off") == 1
     assert said("mode", policy="betterPreferences", mode="recommend") == 1
-    show_state(begin_cycle(snapshot, policy(mode="off"), None, WORLD), [])
+    show_state(begin_cycle(snapshot, policy(mode="off"), None, MODEL), [])
     assert said("mode", policy=POLICY, mode="apply") == 0
     assert said("mode", policy=POLICY, mode="off") == 1
 
 
 def test_who_leads_no_more_shows_no_brake_of_then() -> None:
     snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
-    world = dataclasses.replace(WORLD, brakes=(Refused("ExtendersAway", "they are away"),))
-    show_state(begin_cycle(snapshot, policy(), None, world), ["one"])
+    health = ClusterHealth(brakes=(Refused("ExtendersAway", "they are away"),))
+    show_state(begin_cycle(snapshot, policy(), None, MODEL, health), ["one"])
     assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 1
     forget_state()
     assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 0

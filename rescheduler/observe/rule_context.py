@@ -65,7 +65,7 @@ class Budget(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class RuleContext:
     """A cluster as the rules see it. `schedulers` are the names that the forecast has a profile for."""
 
     snapshot: Snapshot
