@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from reberth.cluster.kinds import BUDGET, HISTORY, LEDGER
-from reberth.cluster.node_lifecycle import judge_node
+from reberth.cluster.node_lifecycle import LeavingNode, judge_node
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows, Rows, identify
@@ -150,7 +150,8 @@ def _judge(node: Node | None, who: Signature, now: float) -> str | None:
         return "no such node"
     standing = judge_node(node)
     if standing:
-        return f"{type(standing).__name__.lower()} ({standing.sign})"
+        state = "leaving" if isinstance(standing, LeavingNode) else "young"
+        return f"{state} ({standing.sign})"
     until = _find_end_of_notes(node, who, now)
     return f"a note keeps the workload away until {write_time(until)}" if until else None
 
