@@ -12,7 +12,7 @@ from localcluster.build import build, products
 from localcluster.cluster import end_all
 from localcluster.errors import LocalClusterError
 from localcluster.host import processes
-from localcluster.load_balancer import Forwarder
+from localcluster.load_balancer import LoadBalancer
 
 _DEFAULT_NAME = "reberth"
 _LAST_PORT = 65535
@@ -33,7 +33,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m localcluster", description="A real control plane on this machine."
+        prog="python -m localcluster", description="Run a real Kubernetes control plane on this machine."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     up = _command(commands, "up", _up, "start a cluster and wait until it is ready")
@@ -41,28 +41,41 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--zones", type=_some, default=3, metavar="N", help="spread them over N zones (default 3)"
     )
-    up.add_argument("--cpu", default="8", help="of each node (default 8)")
-    up.add_argument("--memory", default="32Gi", help="of each node (default 32Gi)")
-    up.add_argument("--pods", type=_some, default=110, help="of each node (default 110)")
+    up.add_argument("--cpu", default="8", help="cpu of each node (default 8)")
+    up.add_argument("--memory", default="32Gi", help="memory of each node (default 32Gi)")
+    up.add_argument("--pods", type=_some, default=110, help="pods of each node (default 110)")
     up.add_argument(
         "--kubernetes", metavar="VERSION", help=f"one of {', '.join(products.KUBERNETES_VERSIONS)}"
     )
     up.add_argument(
-        "--without", action="append", default=[], choices=components.ALL, help="leave a component out"
+        "--without",
+        action="append",
+        default=[],
+        choices=components.ALL,
+        help="do not start this component; may be repeated",
     )
     up.add_argument("--scheduler-config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration")
-    up.add_argument("--apply", type=Path, action="append", default=[], metavar="FOLDER", help="of manifests")
-    down = _command(commands, "down", _down, "stop a cluster and remove its folder")
+    up.add_argument(
+        "--apply",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="apply the manifests of this folder; may be repeated",
+    )
+    down = _command(commands, "down", _down, "stop a cluster and delete its folder")
     down.add_argument("--all", action="store_true", help="every cluster of this user")
-    status = _command(commands, "status", _status, "what runs, since when, with how much memory")
+    status = _command(commands, "status", _status, "list the processes with their CPU time and memory")
     status.add_argument("-o", dest="output", choices=("table", "json"), default="table")
-    _command(commands, "env", _env, "print what a shell evaluates to reach the cluster")
+    _command(commands, "env", _env, "print the shell command that sets KUBECONFIG")
     _command(commands, "kubeconfig", _kubeconfig, "print the administrator's kubeconfig")
-    forward = commands.add_parser("forward", help="stand before several servers, as a Service does")
-    forward.add_argument("--port", type=_port, required=True, help="on loopback")
+    forward = commands.add_parser(
+        "forward", help="forward connections to several servers in turn, as a Service does"
+    )
+    forward.add_argument("--port", type=_port, required=True, help="port on loopback")
     forward.add_argument("backends", nargs="+", metavar="HOST:PORT", type=_read_address)
     forward.set_defaults(command=_forward)
-    builder = commands.add_parser("build", help="build what a cluster needs, start nothing")
+    builder = commands.add_parser("build", help="build the programs of a cluster without starting one")
     builder.set_defaults(command=_build)
     return parser
 
@@ -71,18 +84,20 @@ def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, text: str
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=text)
-    command.add_argument("--name", default=_DEFAULT_NAME, help=f"of the cluster (default {_DEFAULT_NAME})")
+    command.add_argument(
+        "--name", default=_DEFAULT_NAME, help=f"name of the cluster (default {_DEFAULT_NAME})"
+    )
     command.set_defaults(command=run)
     return command
 
 
 async def _up(arguments: argparse.Namespace) -> None:
     if _is_up(arguments.name):
-        _say(f"{arguments.name}: is up already, and stays as it is")
+        _say(f"{arguments.name}: is already running and is left unchanged")
         return await _env(arguments)
     await _build(arguments)
     started = time.monotonic()
-    await state_dir.remove(arguments.name)  # what a failed start may have left
+    await state_dir.remove(arguments.name)  # leftovers of a failed start
     made = state_dir.create(
         arguments.name,
         kubernetes=arguments.kubernetes,
@@ -105,7 +120,7 @@ async def _up(arguments: argparse.Namespace) -> None:
             _say(f"{arguments.name}: applied {len(applied)} objects of {folder}")
     except BaseException:
         await end_all(made.folder)
-        _say(f"{arguments.name}: did not come up; its logs are in {made.folder / 'logs'}")
+        _say(f"{arguments.name}: failed to start; see the logs in {made.folder / 'logs'}")
         raise
     return await _env(arguments)
 
@@ -120,13 +135,13 @@ async def _build(arguments: argparse.Namespace) -> None:
 
 
 async def _forward(arguments: argparse.Namespace) -> None:
-    async with Forwarder(arguments.backends, port=arguments.port):
+    async with LoadBalancer(arguments.backends, port=arguments.port):
         await asyncio.Event().wait()
 
 
 def _count(text: str, *, least: int = 0) -> int:
     if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return int(text)
 
 
@@ -137,7 +152,7 @@ def _some(text: str) -> int:
 def _port(text: str) -> int:
     port = _some(text)
     if port > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: {_LAST_PORT} is the last one")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid port: the highest is {_LAST_PORT}")
     return port
 
 
@@ -152,7 +167,7 @@ async def _down(arguments: argparse.Namespace) -> None:
     for name in state_dir.names() if arguments.all else [arguments.name]:
         was_there = name in state_dir.names() or _is_up(name)
         await state_dir.remove(name)
-        _say(f"{name}: {'gone' if was_there else 'is not there'}")
+        _say(f"{name}: {'deleted' if was_there else 'does not exist'}")
 
 
 async def _status(arguments: argparse.Namespace) -> None:

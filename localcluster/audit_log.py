@@ -1,8 +1,8 @@
-"""What an API server was asked, by whom, and what it answered: its own audit log.
+"""The audit log of an API server: who sent which request, and how it was answered.
 
-async with running(flags=auditing.ask_for_log(folder, [USER])) as cluster:
+async with running(flags=audit_log.write_audit_flags(folder, [USER])) as cluster:
     ...
-    calls = auditing.read_log(folder)
+    calls = audit_log.read_log(folder)
 """
 
 import json
@@ -26,7 +26,7 @@ _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
 @dataclass(frozen=True)
 class Call:
-    """One request; without a code the server never said that it had answered."""
+    """One request. Without a code the log has no response to it."""
 
     user: str
     credential: str
@@ -42,8 +42,8 @@ class Call:
     """Of evictions and leases."""
 
 
-def ask_for_log(folder: Path, users: Sequence[str]) -> dict[str, list[str]]:
-    """Give the flags for a log, in this folder, of what these users ask."""
+def write_audit_flags(folder: Path, users: Sequence[str]) -> dict[str, list[str]]:
+    """Write the audit policy and return the flags that log the requests of these users in this folder."""
     rules = [
         {"level": "Request", "users": [*users], "resources": _WITH_BODIES},
         {"level": "Metadata", "users": [*users]},
@@ -55,11 +55,11 @@ def ask_for_log(folder: Path, users: Sequence[str]) -> dict[str, list[str]]:
 
 
 def read_log(folder: Path) -> list[Call]:
-    """Give all calls in the order in which the server received them."""
+    """Return all requests in the order in which the server received them."""
     file = folder / _LOG
     stages: dict[str, dict[str, Any]] = {}
     for stage in _read_stages(file.read_text().splitlines() if file.exists() else ()):
-        stages[stage["auditID"]] = stage  # the last one knows most
+        stages[stage["auditID"]] = stage  # the entry of the last stage has the most fields
     return sorted(map(_read_call, stages.values()), key=lambda call: call.received)
 
 

@@ -1,4 +1,4 @@
-"""A plain JSON client of the API server, for building clusters and looking at them."""
+"""A plain JSON client of the API server, to set up clusters and inspect them."""
 
 import asyncio
 import ssl
@@ -27,7 +27,7 @@ _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Refused(LocalClusterError):
-    """The API server did not do what it was asked for."""
+    """The API server refused a request."""
 
     def __init__(self, request: str, status: int, body: Any) -> None:
         message = body.get("message") if isinstance(body, dict) else body
@@ -37,7 +37,7 @@ class Refused(LocalClusterError):
 
 
 class Client:
-    """Admin's hand on a cluster; an async context."""
+    """An async context with a session as one user, the administrator by default."""
 
     def __init__(self, design: Design, user: str = credentials.ADMIN) -> None:
         self._design = design
@@ -124,7 +124,7 @@ class Client:
     async def wait(
         self, path: str, until: Callable[[Any], bool], *, seconds: float = 30.0, every: float = 0.1
     ) -> Any:
-        """Ask again and again until the answer is right; none, or one that is put off, is a wrong answer."""
+        """Poll until the predicate holds; 404 and 429 count as not yet."""
         last: Any = None
         try:
             async with asyncio.timeout(seconds):
@@ -135,7 +135,7 @@ class Client:
                     await asyncio.sleep(every)
         except TimeoutError as error:
             raise LocalClusterError(
-                f"{path} was not as awaited within {seconds:g} s; last: {last}"
+                f"{path} did not reach the expected state within {seconds:g} s; last seen: {last}"
             ) from error
 
     async def _get_or_none(self, path: str) -> Any:
@@ -148,7 +148,7 @@ class Client:
 
 
 async def all_of(work: Iterable[Awaitable[object]], *, at_once: int = _AT_ONCE) -> None:
-    """Await all, a bounded number at a time; the first that fails ends the others, and is raised."""
+    """Await all, a limited number at a time; the first failure cancels the others and is raised."""
     places = asyncio.Semaphore(at_once)
 
     async def one(item: Awaitable[object]) -> None:

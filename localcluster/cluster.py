@@ -1,6 +1,6 @@
-"""A cluster: its folder, its components, and what may be done to each of them.
+"""A cluster: its folder, its components, and the operations on them.
 
-Nothing of it lives in this process alone: a cluster that one process left behind is another's to take down.
+No state is kept in this process alone: any other process can take the cluster down.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _SECONDS_BETWEEN_LOOKS = 0.03
 
 
 class Cluster:
-    """One control plane of this machine. What it does to components is safe to cancel: `down` cleans up."""
+    """One control plane on this machine. Every operation can be cancelled: `down` cleans up."""
 
     def __init__(self, design: Design, *, dies_with_parent: bool = False) -> None:
         self.design = design
@@ -50,13 +50,13 @@ class Cluster:
         return credentials.certify(self.design, name, groups)
 
     def spare_port(self, number: int = 0) -> int:
-        """A loopback port beside the cluster's own that nobody else is given."""
+        """A loopback port of the cluster's block that no component uses."""
         if not 0 <= number < ports.BLOCK - components.FIRST_SPARE_PORT:
             raise ValueError(f"spare port {number} does not exist")
         return self.design.first_port + components.FIRST_SPARE_PORT + number
 
     async def up(self) -> None:
-        """Start everything that the design names and wait until it is ready."""
+        """Start all components of the design and wait until they are ready."""
         base = [name for name in (ETCD, API_SERVER) if name in self.design.components]
         await asyncio.gather(*(self.start(name) for name in base))
         rest = [name for name in self.design.components if name not in base]
@@ -66,13 +66,13 @@ class Cluster:
                 await client.wait("/api/v1/namespaces/default/serviceaccounts/default", bool)
 
     async def down(self) -> None:
-        """Stop all that carries this cluster's tag, free its ports, remove its folder."""
+        """Stop all processes with this cluster's tag, free its ports, delete its folder."""
         await end_all(self.folder)
         ports.release(self.design.first_port, self.folder)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
     async def start(self, component: str, *flags: str) -> None:
-        """Start one component, with these flags behind its own, and wait until it is ready."""
+        """Start one component, with these flags after its own, and wait until it is ready."""
         if flags:
             self.design = dataclasses.replace(self.design, flags={**self.design.flags, component: flags})
             design_files.write(self.design)
@@ -104,14 +104,14 @@ class Cluster:
         await self.start(component, *flags)
 
     async def schedule_with(self, configuration: Path | Mapping[str, Any], *flags: str) -> None:
-        """Restart kube-scheduler with another configuration; how to reach the API server is added to it."""
+        """Restart kube-scheduler with another configuration; the connection to the API server is added."""
         design_files.write_scheduler_configuration(self.design, configuration)
         await self.restart(SCHEDULER, *flags)
 
     def process(self, component: str) -> processes.Running:
         found = [running for running in processes.find(self.folder) if running.name == component]
         if not found:
-            raise LocalClusterError(f"{component} of {self.folder.name} does not run")
+            raise LocalClusterError(f"{component} of {self.folder.name} is not running")
         return found[0]
 
     def log(self, component: str) -> Path:
@@ -134,17 +134,19 @@ class Cluster:
                     await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
         except TimeoutError as error:
             words = self._last_words(component)
-            raise LocalClusterError(f"{component} not ready in {_SECONDS_TO_START:g} s: {words}") from error
+            raise LocalClusterError(
+                f"{component} not ready after {_SECONDS_TO_START:g} s: {words}"
+            ) from error
 
     def _last_words(self, component: str) -> str:
         lines = self.log(component).read_text(errors="replace").strip().splitlines()
-        # A complaint about flags comes first and the usage after it, any other failure comes last.
+        # An error about flags comes before the usage text; any other error is at the end.
         telling = [line for line in lines if "rror" in line or "unknown" in line or "flag provided" in line]
-        return "\n".join([*(telling or lines)[-5:], f"(all of it in {self.log(component)})"])
+        return "\n".join([*(telling or lines)[-5:], f"(full log: {self.log(component)})"])
 
 
 async def end_all(folder: Path) -> None:
-    """Politely what stands beside the cluster, at once what dies with its data."""
+    """Stop other processes of the folder with SIGTERM, the components with SIGKILL: their data goes too."""
     found = processes.find(folder)
     await processes.stop(*(running for running in found if running.name not in components.ALL))
     await processes.kill(*(running for running in found if running.name in components.ALL))
@@ -157,7 +159,7 @@ def _program(design: Design, component: str) -> Path:
 
 
 async def _answers(url: str) -> bool:
-    """Whether somebody says 200 there; the certificate is not looked at: it is a loopback port of ours."""
+    """Whether the URL answers 200. The certificate is not verified: it is a loopback port of ours."""
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     timeout = aiohttp.ClientTimeout(total=2)

@@ -1,4 +1,4 @@
-"""The programs of a cluster: with which flags each is started, and where it says that it is ready."""
+"""The components of a cluster: their flags, and the URL of their readiness."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,13 +28,13 @@ _RUN_CONTROLLERS = (
     "persistentvolume-binder"
 )
 
-# Without the controllers nothing would take the taint off a new node or make a service account.
+# Without the controllers nothing removes the taint of a new node or creates service accounts.
 _USELESS_WITHOUT_CONTROLLERS = "ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds"
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a cluster is made of; written into its folder so that any later command knows it."""
+    """What a cluster consists of; written into its folder for later commands."""
 
     folder: str
     first_port: int
@@ -65,7 +65,7 @@ class Design:
 
 _PORTS = {API_SERVER: 0, ETCD: 1, "etcd-peer": 2, CONTROLLERS: 3, SCHEDULER: 4, KWOK: 5}
 FIRST_SPARE_PORT = len(_PORTS)
-"""Ports of the block from here on are for what a test or a person puts beside the cluster."""
+"""The ports of the block from here on are for processes beside the cluster."""
 
 
 def ready_url(design: Design, component: str) -> str:
@@ -75,7 +75,7 @@ def ready_url(design: Design, component: str) -> str:
 
 
 def arguments(design: Design, component: str) -> list[str]:
-    """Flags of ours, then those that the design adds: the last one wins."""
+    """Our flags, then those of the design: the last one wins."""
     return [*_ARGUMENTS[component](design), *design.flags.get(component, ())]
 
 
@@ -91,7 +91,7 @@ def _etcd(design: Design) -> list[str]:
         f"--initial-cluster=local={peer}",
         f"--quota-backend-bytes={_GIBIBYTES_OF_ETCD << 30}",
         "--log-level=warn",
-        "--unsafe-no-fsync",  # nobody wants this data after a power cut
+        "--unsafe-no-fsync",  # the data need not survive a power cut
     ]
 
 
@@ -122,7 +122,7 @@ def _api_server(design: Design) -> list[str]:
 
 
 def _delegated(design: Design, component: str) -> list[str]:
-    """A component that asks the API server who may read its metrics."""
+    """Flags of a component that delegates authentication and authorization to the API server."""
     kubeconfig = design.kubeconfig(f"system:{component}")
     return [
         f"--authentication-kubeconfig={kubeconfig}",

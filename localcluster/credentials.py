@@ -30,7 +30,7 @@ _CLOCK_SKEW = dt.timedelta(hours=1)
 
 
 def create(design: Design) -> None:
-    """Authority, server certificate, service account keys, tokens and a kubeconfig for each user."""
+    """Create authority, server certificate, service account keys, and each user's token and kubeconfig."""
     authority = Authority(design.path("pki")).create()
     hosts = [HOST, "localhost", "kubernetes.default.svc", SERVICE_ADDRESS]
     authority.issue("kube-apiserver", hosts=hosts, file="apiserver")
@@ -49,7 +49,7 @@ def _write_tokens(path: Path, tokens: dict[str, str]) -> None:
 
 
 def certify(design: Design, user: str, groups: Sequence[str] = ()) -> Path:
-    """Kubeconfig of a user who enters with a client certificate."""
+    """Create a user with a client certificate; the path of the kubeconfig."""
     pair = Authority(design.path("pki")).issue(user, organizations=groups)
     return write_kubeconfig(
         design, user, {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
@@ -64,7 +64,7 @@ def write_kubeconfig(
     server: str | None = None,
     name: str | None = None,
 ) -> Path:
-    """A kubeconfig with these credentials, for this cluster's API server or what stands before it."""
+    """Write a kubeconfig for this cluster's API server, or for a proxy in front of it."""
     path = design.kubeconfig(name or user)
     path.parent.mkdir(exist_ok=True)
     path.touch(mode=0o600)
@@ -95,7 +95,7 @@ class KeyPair:
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates into its folder; a pair that is there already is kept unless renewed."""
+    """Signs certificates and writes them into its folder."""
 
     folder: Path
 
@@ -142,7 +142,7 @@ class Authority:
         pair = KeyPair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
         signer = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), password=None)
         if not isinstance(signer, ec.EllipticCurvePrivateKey):
-            raise TypeError(f"{self.folder}/ca.key is not the key that was written")
+            raise TypeError(f"{self.folder}/ca.key is not an elliptic curve key")
         issuer = x509.load_pem_x509_certificate(self.certificate.read_bytes())
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(name, organizations), issuer.subject, key.public_key(), lifetime)

@@ -33,7 +33,7 @@ def read_scheduler_configuration(given: Path | Mapping[str, Any]) -> dict[str, A
 
 
 def write_scheduler_configuration(design: Design, given: Path | Mapping[str, Any]) -> None:
-    """The given configuration with what it needs to run here: the kubeconfig, no election, no brake."""
+    """Complete a configuration with the kubeconfig, without leader election and client-side rate limit."""
     content = read_scheduler_configuration(given)
     kubeconfig = str(design.kubeconfig("system:kube-scheduler"))
     connection = {"qps": 5000, "burst": 5000, **content.get("clientConnection", {}), "kubeconfig": kubeconfig}

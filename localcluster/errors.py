@@ -1,4 +1,4 @@
-"""What can go wrong with a cluster on this machine."""
+"""The error of everything that can go wrong with a local cluster."""
 
 
 class LocalClusterError(Exception):

@@ -1,4 +1,4 @@
-"""kwok plays the kubelets: how nodes and pods live where no machine runs them.
+"""The configuration of kwok, which simulates the kubelets: the life cycle of nodes and pods.
 
 A node without conditions becomes Ready; a bound pod starts, becomes Ready, honours its termination grace.
 Annotations choose another life:

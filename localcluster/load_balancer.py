@@ -1,8 +1,8 @@
-"""Several replicas behind one address, as a Kubernetes Service puts them there.
+"""A TCP load balancer: several replicas behind one address, like a Kubernetes Service.
 
-A connection goes to the next backend in turn, and stays with it: what is taken out of the Service gets no new
-connections and keeps the ones that it has. Bytes pass unread in both directions, a half-closed connection
-stays half open, and an end that breaks breaks the other one.
+Each connection goes to the next backend in turn and stays with it: a backend that is removed gets no new
+connections and keeps its open ones. A half-closed connection stays half open; when one end breaks, the other
+is closed too.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ Address = tuple[str, int]
 _CHUNK = 64 * 1024
 
 
-class Forwarder:
+class LoadBalancer:
     """`async with Forwarder([("127.0.0.1", 8443)]) as service:` and connect to `service.address`."""
 
     def __init__(self, backends: Iterable[Address] = (), *, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -38,7 +38,7 @@ class Forwarder:
     @property
     def address(self) -> Address:
         if self._server is None:
-            raise RuntimeError("the forwarder does not listen: enter it first")
+            raise RuntimeError("the load balancer is not listening: enter its context first")
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port
 
@@ -48,18 +48,18 @@ class Forwarder:
         return tuple(self._backends)
 
     def add(self, backend: Address) -> None:
-        """Give it its turn after all the others; one that is there already keeps its place."""
+        """Add a backend after all others; one that is already listed keeps its place."""
         if backend not in self._backends:
             self._backends.append(backend)
 
     def remove(self, backend: Address) -> None:
-        """No new connections for it; the open ones go on."""
+        """Send no new connections to a backend; the open ones stay."""
         if backend not in self._backends:
-            raise ValueError(f"{backend} is no backend of this forwarder")
+            raise ValueError(f"{backend} is not a backend of this load balancer")
         self._backends.remove(backend)
 
     async def aclose(self) -> None:
-        """Refuse new connections and break the open ones; the address is gone when it returns."""
+        """Refuse new connections and close the open ones."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -89,7 +89,7 @@ class Forwarder:
                 end.close()
                 await end.wait_closed()
         except* OSError:
-            pass  # no backend, or one end broke: either way the other end sees its connection end
+            pass  # no backend, or one end was reset: in both cases the other end is closed
         finally:
             for end in ends:
                 end.transport.abort()

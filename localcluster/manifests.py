@@ -67,7 +67,7 @@ async def _apply(client: Client, manifest: Object) -> str:
 
 
 async def _find_collection(client: Client, manifest: Object) -> str:
-    """Where objects of this kind are kept; the API server takes a moment to name one just defined."""
+    """The collection of a kind; discovery takes a moment to list a new one."""
     version, kind = manifest["apiVersion"], manifest["kind"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     found = await client.wait(root, lambda answer: _find_resource(answer, kind) is not None)
@@ -78,7 +78,7 @@ async def _find_collection(client: Client, manifest: Object) -> str:
 
 
 def _find_resource(answer: Any, kind: str) -> Any:
-    """Tell the objects from their subresources, which may be of the same kind."""
+    """Find a kind's resource; subresources may have the same kind."""
     plain = (each for each in answer["resources"] if "/" not in each["name"])
     return next((each for each in plain if each["kind"] == kind), None)
 
@@ -99,9 +99,9 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise LocalClusterError(f"{file} cannot be read: {error.strerror}") from None
     except (ValueError, yaml.YAMLError) as error:
-        raise LocalClusterError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
+        raise LocalClusterError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from None
     if not all(isinstance(each, Mapping) for each in documents):
-        raise LocalClusterError(f"{file} holds something that is no mapping")
+        raise LocalClusterError(f"{file} holds a document that is not a mapping")
     return documents
 
 
@@ -109,5 +109,5 @@ def read_object(file: Path) -> dict[str, Any]:
     """The one document of a file."""
     documents = read_objects(file)
     if len(documents) != 1:
-        raise LocalClusterError(f"{file} holds {len(documents)} documents, one is needed")
+        raise LocalClusterError(f"{file} holds {len(documents)} documents instead of one")
     return documents[0]

@@ -1,4 +1,4 @@
-"""Nodes that no machine stands behind."""
+"""Nodes that kwok simulates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -62,7 +62,7 @@ def node(
 
 
 async def add_nodes(client: Client, count: int, *, first: int = 0, zones: int = 3, **shape: Any) -> list[str]:
-    """Create nodes spread over zones and wait until pods may land on each."""
+    """Create nodes spread over zones and wait until each is schedulable."""
     names = [f"node-{number:05d}" for number in range(first, first + count)]
     made = (node(name, zone=f"zone-{index % zones}", **shape) for index, name in enumerate(names))
     await client.create_all("/api/v1/nodes", made)

@@ -1,4 +1,4 @@
-"""The folders that clusters stand in: laid out, read again, listed, removed.
+"""The folders of the clusters: create, load, list and delete them.
 
 async with running(nodes=50) as cluster:
     await cluster.stop("kube-scheduler")
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def clusters_folder() -> Path:
-    """Where the clusters of this user stand: $LOCALCLUSTER_HOME, else the user's state folder."""
+    """The folder of this user's clusters: $LOCALCLUSTER_HOME, else in the user's state folder."""
     chosen = os.environ.get("LOCALCLUSTER_HOME")
     if chosen:
         return Path(chosen)
@@ -33,9 +33,11 @@ def clusters_folder() -> Path:
 
 
 def folder_of(name: str) -> Path:
-    """Where the cluster of this name stands, or would."""
+    """The folder of a cluster, whether it exists or not."""
     if not _NAME.fullmatch(name):
-        raise LocalClusterError(f"{name!r} is no name for a cluster: letters, digits, ., - and _ make one")
+        raise LocalClusterError(
+            f"{name!r} is not a valid cluster name: use letters, digits, '.', '-' and '_'"
+        )
     return clusters_folder() / name
 
 
@@ -49,10 +51,10 @@ def create(
     flags: Mapping[str, Sequence[str]] | None = None,
     dies_with_parent: bool = False,
 ) -> Cluster:
-    """Lay out a new cluster's folder: ports, certificates, configurations. Nothing runs yet."""
+    """Create the folder of a new cluster with ports, certificates and configuration; start nothing."""
     unknown = sorted((set(without) | set(flags or ())) - set(ALL))
     if unknown:
-        raise LocalClusterError(f"no such component: {', '.join(unknown)}; there are {', '.join(ALL)}")
+        raise LocalClusterError(f"unknown component: {', '.join(unknown)}; known: {', '.join(ALL)}")
     folder, scheduling = (
         folder_of(name),
         design_files.read_scheduler_configuration(scheduler_configuration or {}),
@@ -60,7 +62,9 @@ def create(
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        raise LocalClusterError(f"cluster {name} is there already ({folder}); take it down first") from None
+        raise LocalClusterError(
+            f"cluster {name} already exists ({folder}); delete it first with `down`"
+        ) from None
     skipped = {*without, ETCD} if shares_etcd_of else set(without)
     design = Design(
         folder=str(folder),
@@ -79,25 +83,25 @@ def create(
 
 
 def load(name: str) -> Cluster:
-    """A cluster that stands, whoever brought it up."""
+    """Load an existing cluster, whichever process started it."""
     folder = folder_of(name)
     try:
         return Cluster(design_files.read(folder))
     except FileNotFoundError:
         raise LocalClusterError(f"there is no cluster {name} in {clusters_folder()}") from None
-    except (ValueError, KeyError, TypeError):  # of another version of this program, or cut off
-        raise LocalClusterError(f"cluster {name} cannot be read ({folder}); take it down") from None
+    except (ValueError, KeyError, TypeError):  # written by another version, or incomplete
+        raise LocalClusterError(f"cluster {name} cannot be read ({folder}); delete it with `down`") from None
 
 
 def names() -> list[str]:
-    """Clusters that have a folder, finished or not."""
+    """The names of all clusters that have a folder, complete or not."""
     home = clusters_folder()
     folders = [entry.name for entry in home.iterdir() if entry.is_dir()] if home.is_dir() else []
     return sorted(filter(_NAME.fullmatch, folders))
 
 
 async def remove(name: str) -> None:
-    """Take a cluster down, also one of which only a folder or only processes are left."""
+    """Take a cluster down, even if only its folder or only its processes are left."""
     folder = folder_of(name)
     try:
         await load(name).down()
@@ -108,7 +112,7 @@ async def remove(name: str) -> None:
 
 @contextlib.asynccontextmanager
 async def running(name: str | None = None, *, nodes: int = 0, **options: Any) -> AsyncIterator[Cluster]:
-    """A cluster for as long as the context; it dies with this process too."""
+    """A cluster for the duration of the context; it also ends with this process."""
     cluster = create(name or f"cluster-{secrets.token_hex(4)}", dies_with_parent=True, **options)
     try:
         await cluster.up()

@@ -1,1 +1,1 @@
-"""Reberth itself on the local cluster: what `make up` brings up beside the control plane."""
+"""Reberth on the local cluster: what `make up` starts beside the control plane."""

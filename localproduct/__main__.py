@@ -1,8 +1,8 @@
-"""python -m localproduct up|show|watch: Reberth on a local cluster that is up.
+"""python -m localproduct up|show|watch: Reberth on a running local cluster.
 
-`up` brings up two replicas of the extender behind one address that kube-scheduler asks. `show` does that too,
-makes an imbalance, starts the rescheduler, and shows what it does. `watch` shows what happens now. All of it
-has the rights and the configuration of the manifests, and goes down with the cluster.
+`up` starts two replicas of the extender behind the one address that kube-scheduler calls. `show` also
+creates an imbalance, starts the rescheduler and shows its moves. `watch` shows the moves of a running
+rescheduler. All processes have the rights and the configuration of the manifests, and stop with the cluster.
 """
 
 import argparse
@@ -44,19 +44,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, run, text in (
-        ("up", _up, "bring up the extenders"),
-        ("show", _show, "bring up all of it, and show what it does"),
-        ("watch", _watch, "show what happens now, until Ctrl-C"),
+        ("up", _up, "start the extenders"),
+        ("show", _show, "start extenders and rescheduler, and show what they do"),
+        ("watch", _watch, "show the moves until Ctrl-C"),
     ):
         command = commands.add_parser(name, help=text)
-        command.add_argument("--name", default="reberth", help="of the cluster (default reberth)")
+        command.add_argument("--name", default="reberth", help="name of the cluster (default reberth)")
         command.set_defaults(run=run)
     return parser
 
 
 async def _up(cluster: Cluster) -> None:
     if _runs(cluster, "extender-service"):
-        _say(cluster, "Reberth is up already")
+        _say(cluster, "Reberth is already running")
         return
     settings = await bring_up(cluster, partial(_say, cluster))
     _say(cluster, f"try `.venv/bin/python -m rescheduler move POD --settings {settings}`")
@@ -65,7 +65,7 @@ async def _up(cluster: Cluster) -> None:
 async def _show(cluster: Cluster) -> None:
     began = _find_start()
     if _runs(cluster, NAME):
-        _say(cluster, "Reberth is up already")
+        _say(cluster, "Reberth is already running")
         print(tell_addresses(cluster))
         return
     async with cluster.client() as client:
@@ -73,7 +73,7 @@ async def _show(cluster: Cluster) -> None:
         await scenario.come_back(client)
     _say(
         cluster,
-        f"{pods} pods run on the nodes of two zones; {scenario.ZONE} was away, and has just come back",
+        f"{pods} pods run in two zones; {scenario.ZONE} was down and has just come back",
     )
     first: list[float] = []
     rescheduler = start_rescheduler(cluster, settings)
@@ -101,7 +101,7 @@ def _say(cluster: Cluster, text: str) -> None:
 
 
 def _find_start() -> float:
-    """When the command that called us began: `make up` says it, so that what it did before counts too."""
+    """The start time of the calling command: `make up` passes it so that its earlier steps count."""
     return float(os.environ.get("REBERTH_STARTED") or time.time())
 
 

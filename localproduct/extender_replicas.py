@@ -1,4 +1,4 @@
-"""Two replicas of the extender behind one address, and kube-scheduler asking there."""
+"""Two replicas of the extender behind one address that kube-scheduler calls."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _LONGEST = 60.0
 
 
 async def bring_up(cluster: Cluster, tell: Callable[[str], None]) -> Path:
-    """Bring them up with the manifests; gives the file with the rescheduler's settings."""
+    """Start them with the manifests; returns the file with the rescheduler's settings."""
     began = time.monotonic()
     await _apply(cluster)
     replicas = [Replica(cluster, number, {}, cluster.user(EXTENDER_ACCOUNT)) for number in range(REPLICAS)]

@@ -1,8 +1,8 @@
-"""python -m localproduct.federated up|down: a hub and two members beside a local cluster that is up.
+"""python -m localproduct.federated up|down: a hub and two members beside a running local cluster.
 
-Each has an API server of its own on the cluster's etcd; the members have nodes, too. The federation works
-with the accounts of the manifests. A Deployment comes while one member is away, and goes there when that is
-back and a rebalancer asks for it. All of it is taken down before the cluster is.
+Each has its own API server on the cluster's etcd; the members have nodes. The federation uses the accounts
+of the manifests. A Deployment is created while one member is down; when that member is back, a
+WorkloadRebalancer brings replicas to it. Take all of it down before the cluster.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from localproduct.rebalance_demo import LATE, REBALANCER, show
 NAME = "federation"
 HUB = "hub"
 MEMBERS = {"member1": 3, "member2": 2}
-"""With so many nodes each."""
+"""The members, with the number of nodes of each."""
 _DEFINITIONS = MANIFESTS.parent / "crds" / "federation"
 _QUICK = {"members": {"probeEvery": "2s", "threshold": "5s"}}
 
@@ -31,18 +31,18 @@ _NEXT = """
 Try next:
 
   export KUBECONFIG={hub}
-  kubectl get workloadrebalancers -o yaml              what was asked for, and what came of it
-  kubectl describe deployment/shop                     the same as Events
+  kubectl get workloadrebalancers -o yaml              the requests and their results
+  kubectl describe deployment/shop                     the same, as Events
   kubectl patch clusters.cluster.karmada.io member1 --type merge \\
-    -p '{{"spec": {{"taints": [{{"key": "lost", "effect": "NoExecute"}}]}}}}'   lost: all goes to member2
+    -p '{{"spec": {{"taints": [{{"key": "lost", "effect": "NoExecute"}}]}}}}'   all go to member2
   kubectl patch clusters.cluster.karmada.io member1 --type merge -p '{{"spec": {{"taints": []}}}}'
-  kubectl create -f {again}   home again
+  kubectl create -f {again}   rebalance again
   kubectl get clusters.cluster.karmada.io,resourcebindings,deployments,works -A
-  kubectl scale deployment/shop --replicas 12          divided anew, two to one
+  kubectl scale deployment/shop --replicas 12          divided again, two to one
   kubectl set image deployment/shop shop=shop:2        rolled out in both members
-  kubectl patch configmap/shop -p '{{"data": {{"COLOUR": "red"}}}}'   follows, though no policy names it
-  kubectl describe resourcebinding shop-deployment     why it is where it is
-  kubectl --kubeconfig {member} scale deployment/shop --replicas 1   put back at once
+  kubectl patch configmap/shop -p '{{"data": {{"COLOUR": "red"}}}}'   propagated with it
+  kubectl describe resourcebinding shop-deployment     why it runs where it runs
+  kubectl --kubeconfig {member} scale deployment/shop --replicas 1   reverted at once
   kubectl --kubeconfig {member} get pods -o wide
 
 logs: {logs}   metrics: http://{host}:{port}/metrics
@@ -56,9 +56,9 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, run, text in (("up", _up, "bring it up"), ("down", _down, "take it down again")):
+    for name, run, text in (("up", _up, "start it"), ("down", _down, "stop it and delete its folders")):
         command = commands.add_parser(name, help=text)
-        command.add_argument("--name", default="reberth", help="of the cluster (default reberth)")
+        command.add_argument("--name", default="reberth", help="name of the cluster (default reberth)")
         command.set_defaults(run=run)
     arguments = parser.parse_args()
     try:
@@ -72,10 +72,10 @@ def main() -> int:
 async def _up(name: str) -> None:
     cluster = state_dir.load(name)
     if _is_up(name):
-        _say(name, "the federation is up already")
+        _say(name, "the federation is already running")
         return
     began = time.monotonic()
-    await _down(name, is_quiet=True)  # what a failed start may have left
+    await _down(name, is_quiet=True)  # leftovers of a failed start
     try:
         hub, members = await _bring_up(cluster)
         await show(hub, members, partial(_say, name))
@@ -87,13 +87,13 @@ async def _up(name: str) -> None:
 
 
 async def _down(name: str, *, is_quiet: bool = False) -> None:
-    """Whoever knows the members goes first, so that nothing of it is missed."""
+    """Stop the hub first: it knows the members."""
     there = set(state_dir.names())
     for part in (HUB, *MEMBERS):
         if f"{name}-{part}" in there:
             await state_dir.remove(f"{name}-{part}")
             if not is_quiet:
-                _say(name, f"{part} gone")
+                _say(name, f"{part} deleted")
 
 
 def _is_up(name: str) -> bool:
@@ -117,7 +117,7 @@ async def _bring_up(cluster: Cluster) -> tuple[Cluster, dict[str, Cluster]]:
 
 
 def _start_federation(hub: Cluster) -> None:
-    """One process with the rights of the manifests; its settings are quicker than they would be."""
+    """Start one process with the rights of the manifests, and with shorter intervals than the defaults."""
     file = hub.folder / f"{NAME}.yaml"
     server = {"host": HOST, "port": hub.spare_port()}
     write_settings(file, "FederationSettings", {"server": server, **_QUICK})

@@ -1,4 +1,4 @@
-"""A member made known to a hub: by an account of its own in the member, with no more rights than that has."""
+"""Joins a member cluster to a hub through a service account with the rights of the manifests."""
 
 import base64
 from pathlib import Path
@@ -16,21 +16,21 @@ _SECONDS = 30 * 24 * 3600
 
 
 async def admit(hub: Client, name: str, member: Cluster) -> None:
-    """Make a member known under an account of its own."""
+    """Join a member with an account of its own."""
     async with member.client() as way:
         token = await open_member(way)
     await join(hub, name, member, token=token, labels={})
 
 
 async def open_member(member: Client) -> str:
-    """Make the account that the manifests give the federation in a member; gives a token of it."""
+    """Create the federation's account in a member from the manifests; returns a token of it."""
     await manifests.apply(member, MANIFESTS / "member")
     made: Any = await member.create(f"{_ACCOUNT}/token", {"spec": {"expirationSeconds": _SECONDS}})
     return str(made["status"]["token"])
 
 
 async def join(hub: Client, name: str, cluster: Cluster, *, token: str, labels: Object) -> None:
-    """Give the hub what opens the member: its Secret, and its Cluster."""
+    """Create the Secret with the member's credentials, and its Cluster, on the hub."""
     authority = cluster.design.path("pki", "ca.crt").read_bytes()
     content = {"token": token.encode(), "caBundle": authority}
     data = {key: base64.b64encode(text).decode() for key, text in content.items()}

@@ -1,4 +1,4 @@
-"""What a person sees of the cluster while pods are moved: nodes as bars, moves as lines. Pure."""
+"""The display of a cluster while pods are moved: nodes as bars, moves as lines. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -19,8 +19,8 @@ _RED, _GREEN, _BLUE = 31, 32, 34
 _LAST_MOVES = 8
 
 
-class Berth(NamedTuple):
-    """A node, and what parts of its cpu the pods that stay request, and those that are on their way."""
+class NodeBar(NamedTuple):
+    """A node, and the shares of its cpu that its staying pods and the arriving ones request."""
 
     name: str
     zone: str
@@ -28,8 +28,8 @@ class Berth(NamedTuple):
     leaving: float = 0.0
 
 
-class Moved(NamedTuple):
-    """A move as far as it has come; without an outcome it is under way."""
+class ShownMove(NamedTuple):
+    """A move; without an outcome it is in flight."""
 
     id: str
     pod: str
@@ -42,23 +42,23 @@ class Moved(NamedTuple):
     time_to_ready: int | None = None
 
 
-class Sight(NamedTuple):
+class MoveSnapshot(NamedTuple):
     """Nodes by zone and name, and every move by its time."""
 
-    berths: tuple[Berth, ...]
-    moves: tuple[Moved, ...]
+    bars: tuple[NodeBar, ...]
+    moves: tuple[ShownMove, ...]
 
     @property
     def under_way(self) -> int:
         return sum(move.outcome is None for move in self.moves)
 
     @property
-    def landed(self) -> list[Moved]:
+    def landed(self) -> list[ShownMove]:
         return [move for move in self.moves if move.landed_on]
 
     @property
     def astray(self) -> int:
-        """How many landed elsewhere than the forecast had said; of a few the forecast may be unknown."""
+        """How many replacements landed outside the forecast; of a few the forecast may be unknown."""
         return sum(
             bool(move.destinations) and move.landed_on not in move.destinations for move in self.landed
         )
@@ -68,26 +68,26 @@ class Sight(NamedTuple):
         return sum(move.outcome == Outcome.RETURNED for move in self.moves)
 
 
-def look(snapshot: Snapshot, known: Iterable[Moved]) -> Sight:
+def look(snapshot: Snapshot, known: Iterable[ShownMove]) -> MoveSnapshot:
     """See nodes and moves. What was known of a move before stays: its end does not tell its destinations."""
     leaving = _share_of_leaving(snapshot)
     shares = snapshot.sums.requested.main[_CPU] / _offered(snapshot) - leaving
-    berths = [
-        Berth(node.metadata.name, (node.metadata.labels or {}).get(_ZONE, ""), *parts)
+    bars = [
+        NodeBar(node.metadata.name, (node.metadata.labels or {}).get(_ZONE, ""), *parts)
         for node, *parts in zip(snapshot.nodes.records, shares.tolist(), leaving.tolist(), strict=True)
     ]
     moves = {move.id: move for move in known}
     for history in snapshot.of(HISTORY):
         for found in _read(history, moves):
             moves[found.id] = found
-    return Sight(tuple(sorted(berths, key=lambda berth: (berth.zone, berth.name))), tuple(moves.values()))
+    return MoveSnapshot(tuple(sorted(bars, key=lambda bar: (bar.zone, bar.name))), tuple(moves.values()))
 
 
-def draw(sight: Sight, width: int, *, color: bool = True) -> list[str]:
+def draw(sight: MoveSnapshot, width: int, *, color: bool = True) -> list[str]:
     """Draw zones side by side with a bar for each node, and the last moves below."""
-    zones = sorted({berth.zone for berth in sight.berths})
+    zones = sorted({bar.zone for bar in sight.bars})
     room = max(width // max(len(zones), 1), 24)
-    columns = [[berth for berth in sight.berths if berth.zone == zone] for zone in zones]
+    columns = [[bar for bar in sight.bars if bar.zone == zone] for zone in zones]
     rows = max(map(len, columns), default=0)
     lines = ["".join(zone.ljust(room) for zone in zones).rstrip()]
     for row in range(rows):
@@ -100,25 +100,25 @@ def draw(sight: Sight, width: int, *, color: bool = True) -> list[str]:
     return lines
 
 
-def summarize(sight: Sight) -> str:
-    """Say in one line how things are."""
-    hot = sum(berth.share > HIGH for berth in sight.berths)
-    cold = sum(berth.share <= LOW for berth in sight.berths)
+def summarize(sight: MoveSnapshot) -> str:
+    """Summarize in one line."""
+    hot = sum(bar.share > HIGH for bar in sight.bars)
+    cold = sum(bar.share <= LOW for bar in sight.bars)
     return (
         f"{hot} nodes above {HIGH:.0%} of cpu, {cold} at or below {LOW:.0%}; "
-        f"{sight.under_way} moves under way, {len(sight.landed)} landed, "
+        f"{sight.under_way} moves in flight, {len(sight.landed)} landed, "
         f"{sight.astray} not as forecast, {sight.returned} returned"
     )
 
 
-def tell(move: Moved) -> str:
-    """Tell a move in one line."""
+def tell(move: ShownMove) -> str:
+    """Describe a move in one line."""
     first = move.destinations[0] if move.destinations else "?"
     others = len(move.destinations) - 1
     more = f" (or {others} other{'s' * (others > 1)})" if others > 0 else ""
-    begun = f"{move.pod}: off {move.source} to {first}{more}"
+    begun = f"{move.pod}: from {move.source} to {first}{more}"
     if move.outcome is None:
-        return f"{begun}, {'evicted' if move.evicted else 'asking'}: {move.reason}"
+        return f"{begun}, {'evicted' if move.evicted else 'requesting eviction'}: {move.reason}"
     if move.landed_on is None:
         return f"{begun}: {move.outcome}"
     how = (
@@ -132,8 +132,8 @@ def tell(move: Moved) -> str:
     return f"{begun}: landed on {move.landed_on}{how}{ready}: {move.outcome}"
 
 
-def tell_news(before: Sight | None, after: Sight) -> list[str]:
-    """Tell which moves have begun or ended in between, one line each; at first also how things are."""
+def tell_news(before: MoveSnapshot | None, after: MoveSnapshot) -> list[str]:
+    """Describe the moves that have started or ended since the last look; the first time also summarize."""
     known = {move.id: move.outcome for move in before.moves} if before else {}
     news = [tell(move) for move in after.moves if known.get(move.id, "") != move.outcome]
     return news if before else [summarize(after), *news]
@@ -152,7 +152,7 @@ def _share_of_leaving(snapshot: Snapshot) -> NDArray[np.float64]:
     return total / _offered(snapshot)
 
 
-def _read(history: EvictionHistory, known: dict[str, Moved]) -> Iterator[Moved]:
+def _read(history: EvictionHistory, known: dict[str, ShownMove]) -> Iterator[ShownMove]:
     for past in history.status.past or ():
         before = known.get(past.id)
         if past.evicted_at is not None or before:
@@ -161,8 +161,8 @@ def _read(history: EvictionHistory, known: dict[str, Moved]) -> Iterator[Moved]:
         yield _begin(move, history)
 
 
-def _begin(move: OpenMove, history: EvictionHistory) -> Moved:
-    return Moved(
+def _begin(move: OpenMove, history: EvictionHistory) -> ShownMove:
+    return ShownMove(
         move.id,
         f"{history.metadata.namespace}/{move.pod}",
         move.from_,
@@ -172,8 +172,8 @@ def _begin(move: OpenMove, history: EvictionHistory) -> Moved:
     )
 
 
-def _end(past: PastMove, history: EvictionHistory, before: Moved | None) -> Moved:
-    return Moved(
+def _end(past: PastMove, history: EvictionHistory, before: ShownMove | None) -> ShownMove:
+    return ShownMove(
         past.id,
         f"{history.metadata.namespace}/{past.pod}",
         past.from_,
@@ -186,14 +186,14 @@ def _end(past: PastMove, history: EvictionHistory, before: Moved | None) -> Move
     )
 
 
-def _draw_bar(berth: Berth, room: int, color: bool) -> str:  # noqa: FBT001 - it is handed on
+def _draw_bar(node: NodeBar, room: int, color: bool) -> str:  # noqa: FBT001 - it is handed on
     length = max(room - 18, 4)
-    filled = min(round(berth.share * length), length)
-    going = min(round(berth.leaving * length), length - filled)
-    code = _RED if berth.share > HIGH else _BLUE if berth.share <= LOW else _GREEN
-    bar = "█" * filled + "▒" * going + "░" * (length - filled - going)
-    painted = f"\x1b[{code}m{bar}\x1b[0m" if color else bar
-    return f"{berth.name[-10:]} {painted}{berth.share:>5.0%}  "
+    filled = min(round(node.share * length), length)
+    going = min(round(node.leaving * length), length - filled)
+    code = _RED if node.share > HIGH else _BLUE if node.share <= LOW else _GREEN
+    line = "█" * filled + "▒" * going + "░" * (length - filled - going)
+    painted = f"\x1b[{code}m{line}\x1b[0m" if color else line
+    return f"{node.name[-10:]} {painted}{node.share:>5.0%}  "
 
 
 def _shorten(text: str, width: int) -> str:

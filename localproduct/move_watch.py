@@ -1,4 +1,4 @@
-"""Watch a cluster while pods are moved: on a terminal as a picture that changes, else line by line."""
+"""Watch a cluster while pods are moved: a live display on a terminal, otherwise line by line."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
 from localcluster.host import processes
 from localcluster.host.processes import Running
-from localproduct.move_view import Sight, draw, look, tell_news
+from localproduct.move_view import MoveSnapshot, draw, look, tell_news
 from localproduct.terminal import Screen
 from reberth.client.access import Access
 from reberth.client.api import Api
@@ -23,14 +23,14 @@ _FIRST_MOVE = 180.0
 _LONGEST = 300.0
 _QUIET = 8.0
 _PAUSE = 0.25
-_NOTHING = Sight((), ())
+_NOTHING = MoveSnapshot((), ())
 _ANY_VERSION = (1, 36)  # versions differ in nothing that is shown
 
 
 async def watch(
     cluster: Cluster, rescheduler: Running, *, on_first: Callable[[], None], for_ever: bool = False
-) -> Sight:
-    """Show what happens until all moves have ended and no new one came for a while; gives the last sight."""
+) -> MoveSnapshot:
+    """Show the moves until all have ended and no new one starts for a while; the last snapshot."""
     cache = Cache(version=_ANY_VERSION)
     try:
         async with (
@@ -40,13 +40,13 @@ async def watch(
             await mirror.synced()
             return await _follow(mirror, rescheduler, on_first, patience=inf if for_ever else _LONGEST)
     except ExceptionGroup as group:
-        # The mirror's tasks and its body end together; what went wrong first says why.
+        # The tasks of the watches and the body end together; the first error is the cause.
         raise group.exceptions[0] from group
 
 
 async def _follow(
     mirror: Mirror, rescheduler: Running, on_first: Callable[[], None], *, patience: float
-) -> Sight:
+) -> MoveSnapshot:
     screen, began = Screen(sys.stdout, draw, tell_news), time.monotonic()
     sight, last_news = _NOTHING, began
     while True:
@@ -59,15 +59,15 @@ async def _follow(
             screen.show(seen)
         sight = seen
         if not processes.is_alive(rescheduler):
-            raise LocalClusterError("the rescheduler has ended; its log says why")
+            raise LocalClusterError("the rescheduler has exited; see its log")
         if _is_over(sight, quiet=now - last_news, lasted=now - began, patience=patience):
             return sight
         await asyncio.sleep(_PAUSE)
 
 
-def _is_over(sight: Sight, *, quiet: float, lasted: float, patience: float) -> bool:
+def _is_over(sight: MoveSnapshot, *, quiet: float, lasted: float, patience: float) -> bool:
     if patience == inf:
         return False
     if not sight.moves and lasted > _FIRST_MOVE:
-        raise LocalClusterError(f"nothing was moved within {_FIRST_MOVE:g} s; the rescheduler's log says why")
+        raise LocalClusterError(f"no pod was moved within {_FIRST_MOVE:g} s; see the rescheduler's log")
     return lasted > patience or bool(sight.moves and not sight.under_way and quiet > _QUIET)

@@ -29,7 +29,7 @@ class Replica:
         self.set(settings)
 
     def set(self, settings: Mapping[str, Any]) -> None:
-        """Write its settings; a running process takes them by itself."""
+        """Write its settings; a running process reloads them."""
         server = {"host": HOST, **settings.get("server", {}), "port": self.port}
         write_settings(self.file, "ExtenderSettings", {**settings, "server": server})
 
@@ -44,7 +44,7 @@ class Replica:
     @property
     def process(self) -> Running:
         if self._running is None:
-            raise RuntimeError(f"{self.name} was not started")
+            raise RuntimeError(f"{self.name} is not running")
         return self._running
 
 

@@ -1,4 +1,4 @@
-"""The ready pods of a workload in several clusters, by a watch of each: none is missed between two looks."""
+"""Counts the ready pods of a workload in several clusters by watches, so that no change is missed."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _SECONDS = 600
 
 
 class ReadyPods:
-    """By cluster; `fewest` is the least that there were together since it was set."""
+    """Ready pods by cluster; `fewest` is the lowest total since it was set."""
 
     def __init__(self, workload: str) -> None:
         self._prefix = f"{workload}-"
@@ -51,9 +51,7 @@ class ReadyPods:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError as error:
-            text = (
-                f"{wanted} pods of {self._prefix[:-1]} were awaited for {within:g} s, there are {self.places}"
-            )
+            text = f"{wanted} pods of {self._prefix[:-1]} expected within {within:g} s, found {self.places}"
             raise LocalClusterError(text) from error
 
 
@@ -68,7 +66,7 @@ async def counting(clusters: Mapping[str, Cluster], workload: str) -> AsyncItera
             for task in tasks:
                 task.cancel()
     except ExceptionGroup as group:
-        # The watches and the body end together; what went wrong first says why.
+        # The watches and the body end together; the first error is the cause.
         raise group.exceptions[0] from group
 
 

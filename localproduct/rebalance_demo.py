@@ -1,7 +1,7 @@
-"""A member that was not there when replicas were placed, and how they come to it when it is.
+"""Shows a rebalance: a member that was down when replicas were placed gets its share when it is back.
 
-By itself the federation leaves replicas where they are. So they stay in the wrong place until a rebalancer
-asks; what happens then is shown as it happens.
+The federation does not move running replicas by itself. They stay in the wrong cluster until a
+WorkloadRebalancer asks for it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
 from localproduct.member_join import admit
 from localproduct.ready_pods import ReadyPods, counting
-from localproduct.rebalance_view import Sight, draw, look, summarize, tell_news
+from localproduct.rebalance_view import RebalanceSnapshot, draw, look, summarize, tell_news
 from localproduct.terminal import Screen
 
 LATE = "member1"
@@ -42,25 +42,27 @@ async def show(hub: Cluster, members: Mapping[str, Cluster], tell: Tell) -> None
         for wanted in yaml.safe_load_all(_SHOP.read_text()):
             await client.create(_collection(wanted), wanted)
         await client.wait(_DEPLOYMENT, _is_available, seconds=_LONGEST)
-        tell(f"Deployment shop came while {LATE} was away; its policy wants two thirds there:")
+        tell(f"Deployment shop was created while {LATE} was down; its policy wants two thirds there:")
         await _tell_places(client, members, tell)
         await admit(client, LATE, members[LATE])
         await client.wait(f"{_CLUSTERS}/{LATE}", _is_known, seconds=_LONGEST)
-        tell(f"{LATE} is there now. Nothing moves by itself; a WorkloadRebalancer asks for it:")
+        tell(f"{LATE} is back. Nothing moves until a WorkloadRebalancer asks for it:")
         binding = await client.get(_BINDING)
         await pods.become({each["name"]: each["replicas"] for each in binding["spec"]["clusters"]})
         pods.fewest = binding["spec"]["replicas"]
         made = await client.create(_REBALANCERS, yaml.safe_load(REBALANCER.read_text()))
         sight = await _follow(client, f"{_REBALANCERS}/{made['metadata']['name']}", pods, members)
-        tell(f"home: {summarize(sight)}")
+        tell(f"rebalanced: {summarize(sight)}")
         await client.wait(_DEPLOYMENT, _is_available, seconds=_LONGEST)
         await _tell_places(client, members, tell)
 
 
-async def _follow(client: Client, path: str, pods: ReadyPods, members: Mapping[str, Cluster]) -> Sight:
+async def _follow(
+    client: Client, path: str, pods: ReadyPods, members: Mapping[str, Cluster]
+) -> RebalanceSnapshot:
     """Show what happens until everything is at home; gives the last sight."""
-    screen: Screen[Sight] = Screen(sys.stdout, draw, tell_news)
-    last: Sight | None = None
+    screen: Screen[RebalanceSnapshot] = Screen(sys.stdout, draw, tell_news)
+    last: RebalanceSnapshot | None = None
     try:
         async with asyncio.timeout(_LONGEST):
             while last is None or not last.is_home:
@@ -71,7 +73,7 @@ async def _follow(client: Client, path: str, pods: ReadyPods, members: Mapping[s
                 last = sight
                 await asyncio.sleep(_PAUSE)
     except TimeoutError as error:
-        raise LocalClusterError(f"the replicas did not come home within {_LONGEST:g} s") from error
+        raise LocalClusterError(f"the replicas were not rebalanced within {_LONGEST:g} s") from error
     return last
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while replicas come home: where they are to be and are ready, and what is said of it."""
+"""The display of a rebalance: replicas of each cluster, and the WorkloadRebalancer's status."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 _GREEN, _YELLOW = 32, 33
 
 
-class Share(NamedTuple):
-    """What one cluster is to have, what it keeps until the others are ready, and what is ready there."""
+class ClusterBar(NamedTuple):
+    """One cluster: replicas desired, kept until the other clusters are ready, and ready."""
 
     cluster: str
     given: int
@@ -15,9 +15,9 @@ class Share(NamedTuple):
     ready: int
 
 
-class Sight(NamedTuple):
+class RebalanceSnapshot(NamedTuple):
     wanted: int
-    shares: tuple[Share, ...]
+    shares: tuple[ClusterBar, ...]
     fewest: int
     """So many were ready at every moment."""
     said: str = ""
@@ -31,7 +31,7 @@ class Sight(NamedTuple):
 
     @property
     def is_home(self) -> bool:
-        """Tell whether everything is where it is to be, and nothing else is there any more."""
+        """Tell whether every cluster has exactly its desired replicas."""
         return self.is_healthy and all(each.given == each.ready and not each.kept for each in self.shares)
 
 
@@ -42,19 +42,20 @@ def look(
     ready: Mapping[str, int],
     fewest: int,
     clusters: Iterable[str],
-) -> Sight:
+) -> RebalanceSnapshot:
     spec = binding["spec"]
     given = _count(spec.get("clusters"))
     kept = _count(spec.get("handover", {}).get("clusters"))
     shares = (
-        Share(name, given.get(name, 0), kept.get(name, 0), ready.get(name, 0)) for name in sorted(clusters)
+        ClusterBar(name, given.get(name, 0), kept.get(name, 0), ready.get(name, 0))
+        for name in sorted(clusters)
     )
     entry = _read_entry(rebalancer)
     said = _tell_entry(rebalancer["metadata"]["name"], entry) if entry else ""
-    return Sight(spec["replicas"], tuple(shares), fewest, said, entry.get("health") == "Healthy")
+    return RebalanceSnapshot(spec["replicas"], tuple(shares), fewest, said, entry.get("health") == "Healthy")
 
 
-def draw(sight: Sight, width: int, *, color: bool = True) -> list[str]:
+def draw(sight: RebalanceSnapshot, width: int, *, color: bool = True) -> list[str]:
     """Draw a bar for each cluster, and say what is said."""
     longest = max((*(each.ready for each in sight.shares), sight.wanted, 1))
     room = max(width - 46, longest)
@@ -62,18 +63,18 @@ def draw(sight: Sight, width: int, *, color: bool = True) -> list[str]:
     return [*lines, summarize(sight), *([sight.said[:width]] if sight.said else [])]
 
 
-def tell_news(last: Sight | None, sight: Sight) -> list[str]:
+def tell_news(last: RebalanceSnapshot | None, sight: RebalanceSnapshot) -> list[str]:
     """Say in lines what is not as it was at the last look."""
     has_said = last is not None and last.said == sight.said
     where = ", ".join(_tell_share(each) for each in sight.shares)
     return [*([sight.said] if sight.said and not has_said else []), f"{where}; {summarize(sight)}"]
 
 
-def summarize(sight: Sight) -> str:
+def summarize(sight: RebalanceSnapshot) -> str:
     return f"{sight.ready} ready for {sight.wanted} wanted, never fewer than {sight.fewest}"
 
 
-def _draw_share(share: Share, each: int, longest: int, *, color: bool) -> str:
+def _draw_share(share: ClusterBar, each: int, longest: int, *, color: bool) -> str:
     stays, goes = min(share.ready, share.given), max(share.ready - share.given, 0)
     bar, rest = "█" * (each * stays) + "▒" * (each * goes), " " * (each * (longest - share.ready))
     code = _YELLOW if goes else _GREEN
@@ -81,12 +82,12 @@ def _draw_share(share: Share, each: int, longest: int, *, color: bool) -> str:
     return f"{share.cluster[-12:]:<12} {painted}{rest} {_tell_counts(share)}"
 
 
-def _tell_share(share: Share) -> str:
+def _tell_share(share: ClusterBar) -> str:
     return f"{share.cluster} {_tell_counts(share)}"
 
 
-def _tell_counts(share: Share) -> str:
-    kept = f", {share.kept} stay for now" if share.kept else ""
+def _tell_counts(share: ClusterBar) -> str:
+    kept = f", keeps {share.kept} for now" if share.kept else ""
     return f"{share.ready} ready of {share.given}{kept}"
 
 

@@ -1,4 +1,4 @@
-"""The rescheduler as a process beside a local cluster, with the account and the settings of the manifests."""
+"""Runs the rescheduler beside a local cluster, with the account and the settings of the manifests."""
 
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""What the product is shown on: a zone that was away while everything rolled out, and has just come back.
+"""The demonstration: a zone that was down while everything rolled out, and has just come back.
 
-Some hundred pods of several Deployments stand close together on the nodes of two zones, and those of the
-third are empty: nothing in Kubernetes will ever change that by itself.
+Some hundred pods of several Deployments run on the nodes of two zones, and the nodes of the third are empty:
+Kubernetes alone does not change that.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ _PATIENCE = 300.0
 
 
 async def settle(client: Client) -> int:
-    """Roll everything out while the zone is away; gives the number of pods that run."""
+    """Roll everything out while the zone is down; returns the number of running pods."""
     try:
         await client.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     except Refused as refused:
         raise LocalClusterError(
-            f"the namespace {NAMESPACE} is there already: take the cluster down first"
+            f"the namespace {NAMESPACE} already exists: take the cluster down first"
         ) from refused
     await _close(client, away=True)
     await client.create_all(_DEPLOYMENTS, (_deployment(place, name) for place, name in enumerate(SERVICES)))
@@ -41,7 +41,7 @@ async def settle(client: Client) -> int:
 
 
 async def come_back(client: Client) -> None:
-    """Let the zone be there again."""
+    """Bring the zone back."""
     await _close(client, away=False)
 
 

@@ -1,4 +1,4 @@
-"""What is seen changing: on a terminal as a picture over the last one, else as lines of what is new."""
+"""Shows snapshots: on a terminal each over the last one, otherwise only lines with what is new."""
 
 import shutil
 from collections.abc import Callable

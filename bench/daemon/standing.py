@@ -79,7 +79,7 @@ def choose_thresholds(fleet: Fleet) -> Thresholds:
 
 
 async def measure_both(fleet: Fleet, folder: Path) -> dict[str, Cost]:
-    flags = audit_log.ask_for_log(folder, [RESCHEDULER_ACCOUNT, descheduler.USER])
+    flags = audit_log.write_audit_flags(folder, [RESCHEDULER_ACCOUNT, descheduler.USER])
     async with running(without=[CONTROLLERS, SCHEDULER, KWOK], flags=flags) as cluster:
         await _bring_up(cluster, fleet)
         return {

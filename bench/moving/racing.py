@@ -101,7 +101,7 @@ async def race(fleet: Fleet, folder: Path) -> dict[str, Raced]:
 
 async def _run(fleet: Fleet, folder: Path, arm: Arm) -> Raced:
     audit = Path(tempfile.mkdtemp(dir=folder))
-    flags = audit_log.ask_for_log(audit, _CALLERS)
+    flags = audit_log.write_audit_flags(audit, _CALLERS)
     async with running(flags=flags) as cluster, _witnessing(cluster, fleet) as witness:
         before, began = _look(witness), time.monotonic()
         witness.begin()

@@ -21,11 +21,11 @@ _SECONDS_BETWEEN_REPORTS = 15.0
 
 
 class BuildFailed(LocalClusterError):
-    """A program could not be built; the message says what to do."""
+    """A program cannot be built; the message says what to do."""
 
 
 def programs(*products: Product) -> dict[str, Path]:
-    """Path of each program of the products: given by $KUBE_BINARIES, cached, or built now."""
+    """Return the path of each program: from $KUBE_BINARIES, the cache, or a build."""
     found: dict[str, Path] = {}
     for product in products:
         given = _given(product)
@@ -70,13 +70,13 @@ def _flags(product: Product) -> tuple[str, ...]:
 
 def _build(product: Product, go: toolchain.Go, folder: Path) -> None:
     names = ", ".join(product.programs)
-    _say(f"building {product.title} ({names}): about {product.minutes} min on 2 cores, only this once")
+    _say(f"building {product.title} ({names}): about {product.minutes} min on 2 cores, once per version")
     started = time.monotonic()
     unfinished = folder.with_name(f"{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # the lock is ours: whoever left this is dead
+    shutil.rmtree(unfinished, ignore_errors=True)  # we hold the lock, so the process that left this is dead
     unfinished.mkdir(parents=True)
     packages = list(product.programs.values())
-    # -v names each package as it is compiled, which is all the progress that go can tell.
+    # -v prints each package as it is compiled: the only progress that go reports.
     command = [go.path, "build", "-v", *_flags(product), "-o", f"{unfinished}/", *packages]
     log = folder.with_name(f"{folder.name}.log")
     _run(command, product, go=go, log=log)
@@ -107,8 +107,8 @@ def _run(command: list[str], product: Product, *, go: toolchain.Go, log: Path) -
         last = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         raise BuildFailed(
             f"cannot build {product.title} with {go.path} ({go.version}): {last}\n"
-            f"The whole output is in {log}. Make the Go module proxy reachable, "
-            "or set KUBE_BINARIES to a folder that holds the programs."
+            f"The full output is in {log}. Make the Go module proxy reachable, "
+            "or set KUBE_BINARIES to a folder with the programs."
         )
 
 

@@ -1,4 +1,4 @@
-"""Programs of Debian's packages, unpacked into the user's cache: nothing is installed, no root is needed."""
+"""Programs of Debian packages, unpacked into the user's cache: nothing is installed, no root is needed."""
 
 import shutil
 import subprocess
@@ -11,11 +11,11 @@ from localcluster.errors import LocalClusterError
 
 
 class NoPackage(LocalClusterError):
-    """A package could not be had; the message says what to do."""
+    """A package cannot be downloaded; the message says what to do."""
 
 
 def program(package: str, name: str) -> Path:
-    """Path of a program: on PATH, cached, or taken now from its package."""
+    """Return the path of a program: on PATH, cached, or unpacked from its package."""
     on_path = shutil.which(name)
     if on_path:
         return Path(on_path)
@@ -42,7 +42,7 @@ def _unpack(package: str, folder: Path) -> None:
 
 
 def _download(package: str, folder: Path) -> Path:
-    """Fetch the package as this machine's lists know it; with lists of our own where they know nothing."""
+    """Download the package with this machine's package lists, or with fresh ones if they do not know it."""
     try:
         _run(["apt-get", "download", package], package, folder)
     except NoPackage:
@@ -59,8 +59,8 @@ def _run(command: Sequence[str], package: str, folder: Path) -> None:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise NoPackage(
-            f"{command[0]} is not here: install {package} by hand, so that it is on PATH"
+            f"{command[0]} is not installed: install {package} yourself so that it is on PATH"
         ) from None
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise NoPackage(f"{package} cannot be had with {' '.join(command)}: {last}")
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise NoPackage(f"{package} cannot be downloaded with {' '.join(command)}: {last}")

@@ -1,4 +1,4 @@
-"""Where built programs and claimed ports live, and how several starts share them."""
+"""The cache of built programs and claimed ports, and the locks with which processes share it."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock file; the kernel lets go of it when the holder dies."""
+    """Hold a lock file; the kernel releases it when the process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         try:

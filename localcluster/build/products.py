@@ -1,4 +1,4 @@
-"""What is built, at which versions: a pinned Go module per product, for their dependencies disagree."""
+"""The products and their versions: one pinned Go module each, because their dependencies conflict."""
 
 import os
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Product:
     minutes: int = 1
     replaced: Mapping[str, str] | None = None
     folder: Path | None = None
-    """Where its sources stand if they are our own, and not only a go.mod that names a published module."""
+    """The folder of its sources if they are our own, instead of a go.mod that names a published module."""
 
     @property
     def title(self) -> str:
@@ -69,6 +69,6 @@ DESCHEDULER = Product(
     "sigs.k8s.io/descheduler",
     {"descheduler": "sigs.k8s.io/descheduler/cmd/descheduler"},
     minutes=2,
-    # Its own go.mod asks for a commit of kube-openapi that its client libraries no longer fit.
+    # Its own go.mod requires a commit of kube-openapi that no longer fits its client libraries.
     replaced={"k8s.io/kube-openapi": "k8s.io/kube-openapi v0.0.0-20260512234627-ef417d054102"},
 )

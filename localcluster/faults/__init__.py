@@ -23,7 +23,7 @@ from localcluster.faults.effects import (
 from localcluster.faults.journal import Entry, Journal
 from localcluster.faults.proxy import FaultProxy
 from localcluster.faults.recordings import Memory, Tape
-from localcluster.faults.request_info import Asked, understand
+from localcluster.faults.request_info import RequestInfo, read_request_info
 from localcluster.faults.rules import (
     ALWAYS,
     ANY,
@@ -45,7 +45,6 @@ __all__ = [
     "ANY",
     "WRITES",
     "Answer",
-    "Asked",
     "Bytes",
     "Cut",
     "Delay",
@@ -65,6 +64,7 @@ __all__ = [
     "Record",
     "Remember",
     "Replay",
+    "RequestInfo",
     "Reset",
     "Rule",
     "Slow",
@@ -76,9 +76,9 @@ __all__ = [
     "between",
     "every",
     "nth",
+    "read_request_info",
     "refuse_watch",
     "schedule",
     "status_bodies",
     "times",
-    "understand",
 ]

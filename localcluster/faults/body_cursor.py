@@ -1,4 +1,4 @@
-"""A place in a body, and a cursor that finds it while the body passes in pieces."""
+"""A position in a body, and a cursor that finds it while the body is streamed."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 
 class Cursor(Protocol):
     def advance(self, data: bytes) -> tuple[bytes, bytes | None]:
-        """What passes before the mark, and what comes after it, which is None until the mark is reached."""
+        """The bytes before the mark and after it; None after it until the mark is reached."""
 
     def end(self) -> tuple[bytes, bytes | None]:
         """The same of what was held back, when nothing more comes."""

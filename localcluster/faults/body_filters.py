@@ -1,4 +1,4 @@
-"""What effects make of a body on its way: bytes go in, steps come out, the exchange does them."""
+"""Filters that apply effects to a body: bytes go in, steps come out, the exchange executes them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 from localcluster.faults.body_cursor import Mark
 from localcluster.faults.effects import Cut, Duplicate, Ending, ErrorEvent, Record, Remember, Slow, Stall
 from localcluster.faults.recordings import Memory, Tape
-from localcluster.faults.request_info import Asked
+from localcluster.faults.request_info import RequestInfo
 from localcluster.faults.rules import Act, Rule
 from localcluster.faults.status_bodies import Reply
 
@@ -34,58 +34,58 @@ class Finish:
 Step = bytes | Pause | Hold | Finish
 
 
-class Bend(Protocol):
+class BodyFilter(Protocol):
     def feed(self, data: bytes) -> Iterator[Step]: ...
 
     def flush(self) -> Iterator[Step]:
         """Pass what is still held back: the body has ended."""
 
 
-def bend_by(act: Act, asked: Asked, reply: Reply) -> Bend | None:
-    """Make the bend of the act's effect for an answer that begins like `reply`; None for other effects."""
-    bend: Bend | None = None
+def create_filter(act: Act, request: RequestInfo, reply: Reply) -> BodyFilter | None:
+    """Create the filter of an act's effect for a response like `reply`; None for other effects."""
+    body_filter: BodyFilter | None = None
     match act.rule.effect:
         case Slow(rate):
-            bend = _Slowing(act, rate)
+            body_filter = _Slowing(act, rate)
         case Cut(after, ending):
-            bend = _Interruption(act, after, [Finish(ending)])
+            body_filter = _Interruption(act, after, [Finish(ending)])
         case Stall(after) if after is not None:
-            bend = _Interruption(act, after, [Hold(act.rule)])
+            body_filter = _Interruption(act, after, [Hold(act.rule)])
         case ErrorEvent(status, after):
-            bend = _Interruption(act, after, [status.event(), Finish(Ending.CLEAN)])
+            body_filter = _Interruption(act, after, [status.event(), Finish(Ending.CLEAN)])
         case Duplicate():
-            bend = _Duplication(act)
+            body_filter = _Duplication(act)
         case Record(tape):
-            bend = _Recording(act, tape)
+            body_filter = _Recording(act, tape)
         case Remember(memory):
-            bend = _Remembering(act, memory, asked, reply)
-    return bend
+            body_filter = _Remembering(act, memory, request, reply)
+    return body_filter
 
 
-def begin(bends: Sequence[Bend]) -> Iterator[Step]:
-    """Let each bend act before the body's first byte, if its place is there."""
-    for number, bend in enumerate(bends, 1):
-        yield from _through(bends[number:], bend.feed(b""))
+def begin(filters: Sequence[BodyFilter]) -> Iterator[Step]:
+    """Let each filter act before the body's first byte, if its mark is there."""
+    for number, body_filter in enumerate(filters, 1):
+        yield from _through(filters[number:], body_filter.feed(b""))
 
 
-def feed(bends: Sequence[Bend], data: bytes) -> Iterator[Step]:
-    """Send data through all the bends; the first of them gets it as it came."""
-    if not bends:
+def feed(filters: Sequence[BodyFilter], data: bytes) -> Iterator[Step]:
+    """Send data through all filters in order."""
+    if not filters:
         yield data
         return
-    yield from _through(bends[1:], bends[0].feed(data))
+    yield from _through(filters[1:], filters[0].feed(data))
 
 
-def flush(bends: Sequence[Bend]) -> Iterator[Step]:
-    """End the body: each bend passes on what it held back, through those that come after it."""
-    for number, bend in enumerate(bends, 1):
-        yield from _through(bends[number:], bend.flush())
+def flush(filters: Sequence[BodyFilter]) -> Iterator[Step]:
+    """End the body: each filter passes on what it held back, through those after it."""
+    for number, body_filter in enumerate(filters, 1):
+        yield from _through(filters[number:], body_filter.flush())
 
 
-def _through(bends: Sequence[Bend], steps: Iterator[Step]) -> Iterator[Step]:
+def _through(filters: Sequence[BodyFilter], steps: Iterator[Step]) -> Iterator[Step]:
     for step in steps:
         if isinstance(step, bytes):
-            yield from feed(bends, step)
+            yield from feed(filters, step)
         else:
             yield step
 
@@ -169,10 +169,10 @@ class _Recording:
 
 
 class _Remembering:
-    def __init__(self, act: Act, memory: Memory, asked: Asked, reply: Reply) -> None:
+    def __init__(self, act: Act, memory: Memory, request: RequestInfo, reply: Reply) -> None:
         self._act = act
         self._memory = memory
-        self._asked = asked
+        self._request = request
         self._reply = reply
         self._body = bytearray()
 
@@ -182,7 +182,7 @@ class _Remembering:
 
     def flush(self) -> Iterator[Step]:
         reply = Reply(self._reply.code, self._reply.headers, bytes(self._body))
-        if self._memory.remember(self._asked, reply):
+        if self._memory.remember(self._request, reply):
             self._act.happen()
         yield from ()
 

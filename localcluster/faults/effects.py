@@ -1,8 +1,8 @@
-"""What a rule does to the requests that it picks: values, read by the exchange and its bends.
+"""The effects of rules on the requests that they pick: values that the exchange and its filters read.
 
 `Answer`, `Reset`, `Replay` and `Stale` stand in for the server: the request never gets there, and the first
 of them wins. `Delay`, `LoseAnswer` and `Stall` without a mark come before the answer's first byte. All others
-bend the body on its way, one after the other in the order in which their rules were added.
+filter the body, one after the other in the order in which their rules were added.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from localcluster.faults.status_bodies import PlainText, Status
 
 
 class Ending(Enum):
-    """How a body ends before its end."""
+    """How a body ends early."""
 
     RESET = "the connection is reset"
     BROKEN = "the connection is closed in the middle of the body, as by a server that was killed"

@@ -1,4 +1,4 @@
-"""One request on its way: the server asked or stood in for, its answer bent and passed on."""
+"""One request: sent to the API server or answered in its place, the response filtered and passed on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from localcluster.faults import body_filters
-from localcluster.faults.body_filters import Bend, Finish, Hold, Pause, Step
+from localcluster.faults.body_filters import BodyFilter, Finish, Hold, Pause, Step
 from localcluster.faults.effects import Answer, Delay, Ending, LoseAnswer, Replay, Reset, Stale, Stall
 from localcluster.faults.journal import Changes, Entry
 from localcluster.faults.link import Link, reset, until_sent
@@ -25,7 +25,7 @@ _BATCH = 256
 
 
 class Severed(Exception):
-    """The answer ends here, and in this way."""
+    """The response ends here, in this way."""
 
     def __init__(self, ending: Ending) -> None:
         self.ending = ending
@@ -33,7 +33,7 @@ class Severed(Exception):
 
 @dataclass
 class Source:
-    """An answer before its bends; `body` gives its bytes as they come."""
+    """A response before its filters; `body` yields its bytes as they arrive."""
 
     status: int
     headers: CIMultiDict[str]
@@ -54,25 +54,25 @@ class Exchange:
     ) -> None:
         self._incoming = incoming
         self._entry = entry
-        self._asked = entry.asked
+        self._request = entry.request
         self._acts = acts
         self._link = link
         self._upstream = upstream
         self._changes = changes
 
     async def run(self) -> web.StreamResponse:
-        """Answer, or break the client's connection. Cancelled when the client leaves, it leaves upstream."""
+        """Answer, or break the client's connection. A client that disconnects cancels it."""
         try:
             return await self._answer()
         except Severed as severed:
             await self._sever(severed.ending)
         except (aiohttp.ClientError, UpstreamLost, ConnectionError) as error:
-            # To the client an API server that is gone or breaks off is a connection that breaks.
+            # For the client, an API server that is gone is a connection that breaks.
             self._entry.error = repr(error)
             reset(self._incoming.transport)
         finally:
             self._changes.announce()
-        return web.Response()  # to nobody
+        return web.Response()  # the connection is already closed
 
     async def _answer(self) -> web.StreamResponse:
         if self._link.is_cut:  # its TLS handshake was under way when the others were reset
@@ -100,8 +100,8 @@ class Exchange:
                     act.happen()
                     raise Severed(Ending.RESET)
                 case Answer(status):
-                    source = _whole(status.reply(self._asked))
-                case Stale(memory) if (reply := memory.recall(self._asked)) is not None:
+                    source = _whole(status.reply(self._request))
+                case Stale(memory) if (reply := memory.recall(self._request)) is not None:
                     source = _whole(reply)
                 case Replay():
                     source = Source(200, CIMultiDict(_WATCH_HEADERS), self._replay(act, act.rule.effect))
@@ -125,9 +125,9 @@ class Exchange:
     async def _respond(self, source: Source) -> web.StreamResponse:
         await self._delay("answer")
         await self._withhold()
-        bends = self._bends(source)
+        filters = self._filters(source)
         answer = Relayed(source.status, source.reason, source.headers)
-        if bends:
+        if filters:
             answer.headers.popall(hdrs.CONTENT_LENGTH, None)
             answer.enable_chunked_encoding()
         await self._link.until_passable()
@@ -135,7 +135,7 @@ class Exchange:
         self._entry.status = source.status
         self._changes.announce()
         try:
-            await self._send(answer, source.body, bends)
+            await self._send(answer, source.body, filters)
         except Severed as severed:
             if severed.ending is not Ending.CLEAN:
                 raise
@@ -152,18 +152,18 @@ class Exchange:
                     act.happen()
                     await self._until_lifted(act.rule)
 
-    def _bends(self, source: Source) -> list[Bend]:
+    def _filters(self, source: Source) -> list[BodyFilter]:
         begun = Reply(source.status, dict(source.headers), b"")
-        bends = (body_filters.bend_by(act, self._asked, begun) for act in self._acts)
-        return [bend for bend in bends if bend is not None]
+        filters = (body_filters.create_filter(act, self._request, begun) for act in self._acts)
+        return [body_filter for body_filter in filters if body_filter is not None]
 
     async def _send(
-        self, answer: web.StreamResponse, body: AsyncIterator[bytes], bends: Sequence[Bend]
+        self, answer: web.StreamResponse, body: AsyncIterator[bytes], filters: Sequence[BodyFilter]
     ) -> None:
-        await self._do(body_filters.begin(bends), answer)
+        await self._do(body_filters.begin(filters), answer)
         async for data in body:
-            await self._do(body_filters.feed(bends, data), answer)
-        await self._do(body_filters.flush(bends), answer)
+            await self._do(body_filters.feed(filters, data), answer)
+        await self._do(body_filters.flush(filters), answer)
 
     async def _do(self, steps: Iterator[Step], answer: web.StreamResponse) -> None:
         for step in steps:

@@ -1,17 +1,17 @@
-"""What the proxy saw, and a way to wait until it has seen it."""
+"""The journal of the proxy's requests, and a way to wait for changes of it."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from localcluster.faults.request_info import Asked
+from localcluster.faults.request_info import RequestInfo
 from localcluster.faults.rules import ANY, Match
 
 
 @dataclass(eq=False)
 class Entry:
-    asked: Asked
+    request: RequestInfo
     at: float
     """When it came, by the event loop's clock."""
     status: int | None = None
@@ -29,19 +29,19 @@ class Journal:
         self.seen = 0
         self.entries: deque[Entry] = deque(maxlen=limit)
 
-    def note(self, asked: Asked, at: float) -> Entry:
+    def note(self, request: RequestInfo, at: float) -> Entry:
         self.seen += 1
-        entry = Entry(asked, at)
+        entry = Entry(request, at)
         self.entries.append(entry)
         return entry
 
     def select(self, match: Match = ANY, *, since: float = 0.0) -> list[Entry]:
         """Take out the kept ones that match and came at `since` or later, the oldest first."""
-        return [entry for entry in self.entries if entry.at >= since and match.matches(entry.asked)]
+        return [entry for entry in self.entries if entry.at >= since and match.matches(entry.request)]
 
 
 class Changes:
-    """Wakes those who wait for something to become true."""
+    """Wakes tasks that wait for a condition."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()

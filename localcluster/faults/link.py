@@ -1,4 +1,4 @@
-"""One client's way to the API server: a port of its own that can be cut, frozen and mended."""
+"""One client's link to the API server: a port of its own that can be cut, frozen and restored."""
 
 import asyncio
 import fcntl
@@ -25,7 +25,7 @@ Handler = Callable[["Link", web.Request], Awaitable[web.StreamResponse]]
 
 
 class Link:
-    """The port stays reserved while nobody listens on it, so that it is the same one when it is mended."""
+    """The port stays reserved while the link is cut, so that it is the same one afterwards."""
 
     def __init__(self, client: str, handle: Handler, *, tls: ssl.SSLContext, changes: Changes) -> None:
         self.client = client
@@ -75,7 +75,7 @@ class Link:
         await asyncio.sleep(0)  # the sockets close on the next turn of the loop
 
     def freeze(self) -> None:
-        """Let nothing pass any more in either direction, unnoticed: a network that loses packets."""
+        """Silently stop all traffic in both directions, like a network that loses packets."""
         self.is_frozen = True
 
     async def until_passable(self) -> None:
@@ -97,7 +97,7 @@ def _runner(handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> w
         auto_decompress=False,
         max_line_size=_LONGEST_LINE,
         max_field_size=_LONGEST_LINE,
-        handler_cancellation=True,  # a client that leaves a watch ends it upstream, too
+        handler_cancellation=True,  # when a client closes a watch, it is closed upstream too
         shutdown_timeout=1.0,  # the handlers end with their connections, which are reset before
     )
 

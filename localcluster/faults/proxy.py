@@ -1,4 +1,4 @@
-"""The fault proxy: between clients and a real API server, with every fault under the test's control.
+"""The fault proxy between clients and a real API server: the test controls every fault.
 
     async with FaultProxy(cluster_url, ca=cluster_ca, certificate=crt, key=key) as proxy:
         url = await proxy.open("rescheduler-1")
@@ -6,8 +6,8 @@
             ...
             await proxy.until(lambda: rule.acted == 3)
 
-Without rules it is transparent, but for HTTP upgrades (`kubectl exec`, `port-forward`): they are not passed
-on, and the API server answers that it misses them.
+Without rules it is transparent, except for HTTP upgrades (`kubectl exec`, `port-forward`), which are not
+supported.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from localcluster.faults.exchange import Exchange
 from localcluster.faults.journal import Changes, Journal
 from localcluster.faults.link import Link
 from localcluster.faults.relay import Upstream
-from localcluster.faults.request_info import understand
+from localcluster.faults.request_info import read_request_info
 from localcluster.faults.rules import ALWAYS, Act, Match, Rule, Turns
 
 
@@ -59,9 +59,9 @@ class FaultProxy:
         await self._stack.aclose()
 
     async def open(self, client: str) -> str:
-        """Give a client its own port, and say under which URL it is to look for the API server."""
+        """Open a port for a client; the URL of its API server."""
         if client in self._links:
-            raise ValueError(f"client {client!r} has its port already")
+            raise ValueError(f"client {client!r} already has a port")
         link = self._links[client] = Link(client, self._handle, tls=self._tls, changes=self._changes)
         self._stack.push_async_callback(link.aclose)
         await link.open()
@@ -72,7 +72,7 @@ class FaultProxy:
         await self._link(client).cut()
 
     def freeze(self, client: str) -> None:
-        """Cut the client off unnoticed: its connections stay and new ones succeed, but nothing passes."""
+        """Freeze the client's link: its connections stay open and new ones succeed, but no byte passes."""
         self._link(client).freeze()
 
     async def mend(self, client: str) -> None:
@@ -109,9 +109,9 @@ class FaultProxy:
         return self._links[client]
 
     async def _handle(self, link: Link, incoming: web.Request) -> web.StreamResponse:
-        asked = understand(link.client, incoming.method, target=incoming.raw_path)
-        entry = self.journal.note(asked, asyncio.get_running_loop().time())
-        acts = [Act(rule, self._changes.announce) for rule in self._rules if rule.picks(asked)]
+        request = read_request_info(link.client, incoming.method, target=incoming.raw_path)
+        entry = self.journal.note(request, asyncio.get_running_loop().time())
+        acts = [Act(rule, self._changes.announce) for rule in self._rules if rule.picks(request)]
         self._changes.announce()
         exchange = Exchange(
             incoming, entry, acts=acts, link=link, upstream=self._upstream, changes=self._changes

@@ -1,11 +1,11 @@
-"""What passed through the proxy and was kept: the lines of a watch, the answers to lists and gets."""
+"""Recordings of the proxy: the lines of a watch, and the responses to lists and gets."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from localcluster.faults import status_bodies
-from localcluster.faults.request_info import Asked
+from localcluster.faults.request_info import RequestInfo
 from localcluster.faults.status_bodies import Reply
 
 _SELECTORS = ("labelSelector", "fieldSelector")
@@ -27,39 +27,39 @@ class Memory:
     def __len__(self) -> int:
         return len(self._replies)
 
-    def remember(self, asked: Asked, reply: Reply) -> bool:
+    def remember(self, request: RequestInfo, reply: Reply) -> bool:
         """Keep an answer if it is one that a cache could give: a whole object or list, not a page of it."""
-        if asked.verb not in ("get", "list") or reply.code != 200:
+        if request.verb not in ("get", "list") or reply.code != 200:
             return False
         metadata = _metadata(reply.body)
         version = metadata.get("resourceVersion", "")
-        if not version.isdecimal() or "continue" in metadata or "continue" in asked.query:
+        if not version.isdecimal() or "continue" in metadata or "continue" in request.query:
             return False
-        self._replies[_key(asked)] = int(version), reply
+        self._replies[_key(request)] = int(version), reply
         return True
 
-    def recall(self, asked: Asked) -> Reply | None:
+    def recall(self, request: RequestInfo) -> Reply | None:
         """Answer as the API server's cache at that time would; None for what goes to etcd or is not known."""
-        if not _may_be_cached(asked) or (kept := self._replies.get(_key(asked))) is None:
+        if not _may_be_cached(request) or (kept := self._replies.get(_key(request))) is None:
             return None
         version, reply = kept
-        least = int(asked.query["resourceVersion"])
+        least = int(request.query["resourceVersion"])
         if least > version:
-            return status_bodies.version_too_large(asked=least, current=version).reply(asked)
+            return status_bodies.version_too_large(asked=least, current=version).reply(request)
         return reply
 
 
-def _key(asked: Asked) -> tuple[str, ...]:
-    return asked.verb, asked.path, *(asked.query.get(selector, "") for selector in _SELECTORS)
+def _key(request: RequestInfo) -> tuple[str, ...]:
+    return request.verb, request.path, *(request.query.get(selector, "") for selector in _SELECTORS)
 
 
-def _may_be_cached(asked: Asked) -> bool:
+def _may_be_cached(request: RequestInfo) -> bool:
     """Not without a resourceVersion, which asks for the newest, not exactly, and by pages from "0" only."""
-    version = asked.query.get("resourceVersion", "")
-    if asked.verb not in ("get", "list") or not version.isdecimal() or "continue" in asked.query:
+    version = request.query.get("resourceVersion", "")
+    if request.verb not in ("get", "list") or not version.isdecimal() or "continue" in request.query:
         return False
-    match = asked.query.get("resourceVersionMatch", "")
-    paged = "limit" in asked.query and version != "0"
+    match = request.query.get("resourceVersionMatch", "")
+    paged = "limit" in request.query and version != "0"
     return match == "NotOlderThan" or not (match or paged)
 
 

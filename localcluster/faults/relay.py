@@ -56,7 +56,7 @@ class Upstream:
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """Pass a request on; with `plain` the answer comes uncompressed, whatever the client would take."""
         if self._session is None:
-            raise RuntimeError("the proxy is not entered")
+            raise RuntimeError("the proxy is not running: enter its context first")
         headers = end_to_end(incoming.headers)
         for name in (hdrs.HOST, hdrs.EXPECT):
             headers.popall(name, None)

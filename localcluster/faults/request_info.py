@@ -1,4 +1,4 @@
-"""What a request asks of an API server: the Kubernetes verb and object behind method and path."""
+"""The Kubernetes verb, resource and object of a request, read from its method and path."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestInfo:
     """One request; outside of /api and /apis its verb is the method in lower case, and it has no resource."""
 
     client: str
@@ -31,7 +31,7 @@ class Asked:
         return f'{kind} "{self.name}"' if self.name else kind
 
 
-def understand(client: str, method: str, *, target: str) -> Asked:
+def read_request_info(client: str, method: str, *, target: str) -> RequestInfo:
     """Read a request as kube-apiserver does; `target` is the path with its query, as sent."""
     url = urlsplit(target)
     path = unquote(url.path)
@@ -42,14 +42,14 @@ def understand(client: str, method: str, *, target: str) -> Asked:
         case ["apis", group, _, *parts] if parts:
             pass
         case _:
-            return Asked(client, method, path, query, method.lower())
+            return RequestInfo(client, method, path, query, method.lower())
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]
         if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
     name = parts[1] if len(parts) > 1 else ""
-    return Asked(
+    return RequestInfo(
         client,
         method,
         path,

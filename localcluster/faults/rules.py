@@ -1,4 +1,4 @@
-"""Which requests a fault is for: what matches, whose turn it is, and a seed's choice of both."""
+"""Rules: which requests match, which of these a fault strikes, and schedules drawn from a seed."""
 
 import random
 import re
@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from localcluster.faults.effects import Effect
-from localcluster.faults.request_info import Asked
+from localcluster.faults.request_info import RequestInfo
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -28,14 +28,14 @@ class Match:
     query: Mapping[str, str] = field(default_factory=dict)
     """Parameters that must be there with these values."""
 
-    def matches(self, asked: Asked) -> bool:
+    def matches(self, request: RequestInfo) -> bool:
         return (
-            fnmatchcase(asked.client, self.client)
-            and fnmatchcase(asked.method, self.method)
-            and self._is_verb(asked.verb)
-            and fnmatchcase(asked.resource, self.resource)
-            and self._is_path(asked.path)
-            and self.query.items() <= asked.query.items()
+            fnmatchcase(request.client, self.client)
+            and fnmatchcase(request.method, self.method)
+            and self._is_verb(request.verb)
+            and fnmatchcase(request.resource, self.resource)
+            and self._is_path(request.path)
+            and self.query.items() <= request.query.items()
         )
 
     def _is_verb(self, verb: str) -> bool:
@@ -100,9 +100,9 @@ class Rule:
     """Requests that the effect really changed."""
     lifted: bool = field(default=False, init=False)
 
-    def picks(self, asked: Asked) -> bool:
+    def picks(self, request: RequestInfo) -> bool:
         """Count the request if it matches, and say whether it is its turn."""
-        if not self.match.matches(asked):
+        if not self.match.matches(request):
             return False
         self.matched += 1
         return self.turns.include(self.matched)
@@ -137,7 +137,7 @@ def schedule(seed: int, n: int, faults: Sequence[Fault], *, requests: int) -> li
     Each of the rules strikes one request, the nth of those that its own fault matches.
     """
     if not faults:
-        raise ValueError("faults must not be empty: there is nothing to choose from")
+        raise ValueError("faults must not be empty")
     if not 0 <= n <= requests:
         raise ValueError(f"n must be between 0 and requests ({requests}), not {n}")
     chance = random.Random(seed)  # noqa: S311 - to be repeated, not to be kept secret

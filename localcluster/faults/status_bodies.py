@@ -1,13 +1,13 @@
-"""What kube-apiserver answers when it does not do what it is asked: `v1.Status`, member by member."""
+"""The error responses of kube-apiserver: `v1.Status`, field by field."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localcluster.faults.request_info import Asked
+from localcluster.faults.request_info import RequestInfo
 
-_NOWHERE = Asked("", "", "", {}, "")
+_NOWHERE = RequestInfo("", "", "", {}, "")
 
 
 @dataclass(frozen=True)
@@ -32,24 +32,24 @@ class Status:
     """The details name the object of the request."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def reply(self, asked: Asked) -> Reply:
+    def reply(self, request: RequestInfo) -> Reply:
         headers = {"Cache-Control": "no-cache, private", "Content-Type": "application/json", **self.headers}
         if self.details and "retryAfterSeconds" in self.details:
             headers["Retry-After"] = str(self.details["retryAfterSeconds"])
-        return Reply(self.code, headers, _encode(self.body(asked)))
+        return Reply(self.code, headers, _encode(self.body(request)))
 
     def event(self) -> bytes:
         """The line of a watch that it ends with."""
         return _encode({"type": "ERROR", "object": self.body(_NOWHERE)})
 
-    def body(self, asked: Asked) -> dict[str, Any]:
-        details = {**(_naming(asked) if self.names_object else {}), **(self.details or {})}
+    def body(self, request: RequestInfo) -> dict[str, Any]:
+        details = {**(_naming(request) if self.names_object else {}), **(self.details or {})}
         return {
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
-            "message": self.message.replace("{object}", asked.object),
+            "message": self.message.replace("{object}", request.object),
             **({"reason": self.reason} if self.reason else {}),
             **({"details": details} if self.names_object or self.details is not None else {}),
             "code": self.code,
@@ -64,7 +64,7 @@ class PlainText:
     text: str
     retry_after: int
 
-    def reply(self, _asked: Asked) -> Reply:
+    def reply(self, _request: RequestInfo) -> Reply:
         headers = {
             "Cache-Control": "no-cache, private",
             "Content-Type": "text/plain; charset=utf-8",
@@ -75,7 +75,7 @@ class PlainText:
 
 
 def conflict() -> Status:
-    """409: somebody else wrote the object first."""
+    """409: another writer changed the object first."""
     advice = "the object has been modified; please apply your changes to the latest version and try again"
     return Status(409, "Conflict", "Operation cannot be fulfilled on {object}: " + advice, names_object=True)
 
@@ -162,8 +162,8 @@ def _eviction_refused(cause: str, **details: int) -> Status:
     return Status(429, "TooManyRequests", message, {"causes": causes, **details})
 
 
-def _naming(asked: Asked) -> dict[str, str]:
-    members = {"name": asked.name, "group": asked.group, "kind": asked.resource.partition("/")[0]}
+def _naming(request: RequestInfo) -> dict[str, str]:
+    members = {"name": request.name, "group": request.group, "kind": request.resource.partition("/")[0]}
     return {member: value for member, value in members.items() if value}
 
 

@@ -1,4 +1,4 @@
-"""A block of loopback ports for each cluster, below the range that outgoing connections are given."""
+"""A block of loopback ports for each cluster, below the kernel's range for outgoing connections."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ class NoPorts(LocalClusterError):
 
 
 def claim(folder: Path) -> int:
-    """First port of a block that is this cluster's until its folder is gone or it releases it."""
+    """Claim a block of ports until its cluster's folder is deleted or it is released; the first port."""
     claims = download_cache.cache_folder() / "ports"
     with download_cache.locked(claims / ".lock"):
         for first in range(_FIRST, _LAST, BLOCK):
@@ -26,7 +26,7 @@ def claim(folder: Path) -> int:
             if not _is_held(claimed) and all(map(_is_free, range(first, first + BLOCK))):
                 claimed.write_text(str(folder))
                 return first
-    raise NoPorts(f"no {BLOCK} free ports in a row between {_FIRST} and {_LAST} on {HOST}")
+    raise NoPorts(f"no block of {BLOCK} free ports between {_FIRST} and {_LAST} on {HOST}")
 
 
 def release(first: int, folder: Path) -> None:

@@ -1,9 +1,9 @@
-"""Start processes that can always be found again, and stop them by pid and identity.
+"""Start processes that can always be found again, and stop exactly those.
 
 Each process carries a tag in its environment: the folder of its cluster and its name in it. The tag is
 there from the first instant of the program and cannot be lost with a parent, so no record is needed: what
 runs is what /proc shows. A signal goes through a pidfd that was opened before the tag was read again, so
-it never reaches a stranger that was given an old pid.
+it never reaches another process that was given an old pid.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ def _variables(pid: int) -> list[bytes]:
 
 
 def _is_exiting(pid: int) -> bool:
-    """Whether it is on its way out: memory and tag are gone, but its sockets may be open yet."""
+    """Whether it is exiting: memory and tag are gone, but its sockets may still be open."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

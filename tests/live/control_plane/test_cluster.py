@@ -138,7 +138,7 @@ async def test_components_are_stopped_frozen_and_restarted() -> None:
         await cluster.restart(ETCD)
         assert len((await client.get("/api/v1/nodes"))["items"]) == 1
         await cluster.stop(SCHEDULER)
-        with pytest.raises(LocalClusterError, match="kube-scheduler .* does not run"):
+        with pytest.raises(LocalClusterError, match="kube-scheduler .* is not running"):
             cluster.process(SCHEDULER)
 
 

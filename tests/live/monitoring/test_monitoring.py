@@ -46,15 +46,15 @@ async def shown() -> AsyncIterator[Shown]:
 
 async def test_where_nobody_watches_a_terminal_moves_are_told_line_by_line(shown: Shown) -> None:
     lines = shown.said.splitlines()
-    begun = [line for line in lines if ", asking: " in line or ", evicted: " in line]
+    begun = [line for line in lines if ", requesting eviction: " in line or ", evicted: " in line]
     landed = [line for line in lines if " as forecast, Ready after " in line]
     assert begun
     assert landed
     assert "\x1b" not in shown.said
     assert all("its node is over-utilised" in line for line in begun)
-    (end,) = (line for line in lines if line.startswith("Quiet again. "))
-    assert "Quiet again. 0 nodes above 75% of cpu" in end
-    assert "; 0 moves under way" in end
+    (end,) = (line for line in lines if line.startswith("No more moves. "))
+    assert "No more moves. 0 nodes above 75% of cpu" in end
+    assert "; 0 moves in flight" in end
     assert end.endswith("0 not as forecast, 0 returned.")
 
 

@@ -49,7 +49,7 @@ async def test_the_product_comes_up_once_and_moves_a_pod_where_the_forecast_says
     name = cluster.folder.name
     code, said = await run("localproduct", "up", "--name", name)
     assert (code, "2 extenders behind kube-scheduler" in said) == (0, True), said
-    assert await run("localproduct", "up", "--name", name) == (0, f"{name}: Reberth is up already\n")
+    assert await run("localproduct", "up", "--name", name) == (0, f"{name}: Reberth is already running\n")
     async with cluster.client() as client:
         pod = await start_workload(client)
         settings, way = (

@@ -54,7 +54,7 @@ async def test_the_federation_comes_up_once_and_has_a_deployment_come_home(clust
     assert "in member2: 3 of 3 replicas available" in after
     assert "\x1b" not in said
     assert str(state_dir.load(f"{name}-hub").kubeconfig) in said
-    assert await run("up", "--name", name) == (0, f"{name}: the federation is up already\n")
+    assert await run("up", "--name", name) == (0, f"{name}: the federation is already running\n")
     async with state_dir.load(f"{name}-member2").client() as member:
         assert (await member.get("/api/v1/namespaces/default/configmaps/shop"))["data"] == {"COLOUR": "blue"}
 
@@ -62,7 +62,7 @@ async def test_the_federation_comes_up_once_and_has_a_deployment_come_home(clust
 async def test_nothing_is_left_of_it(cluster: Cluster) -> None:
     name = cluster.folder.name
     code, said = await run("down", "--name", name)
-    assert (code, said.splitlines()) == (0, [f"{name}: {part} gone" for part in PARTS])
+    assert (code, said.splitlines()) == (0, [f"{name}: {part} deleted" for part in PARTS])
     for part in PARTS:
         assert f"{name}-{part}" not in state_dir.names()
         assert not processes.find(state_dir.clusters_folder() / f"{name}-{part}")

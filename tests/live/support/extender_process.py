@@ -21,7 +21,7 @@ from localcluster import manifests
 from localcluster.client import Object
 from localcluster.cluster import Cluster
 from localcluster.host import processes
-from localcluster.load_balancer import Forwarder
+from localcluster.load_balancer import LoadBalancer
 from localproduct.processes import EXTENDER_ACCOUNT, HOST, Replica, asking_here
 from tests.support.repository import ROOT
 
@@ -35,7 +35,7 @@ class Extending:
         self,
         cluster: Cluster,
         replicas: list[Replica],
-        service: Forwarder,
+        service: LoadBalancer,
         session: aiohttp.ClientSession,
         *,
         scheme: str,
@@ -127,7 +127,7 @@ async def extending(
         for replica in made:
             replica.start(dies_with_parent=True)
             stack.push_async_callback(processes.stop, replica.process)
-        service = await stack.enter_async_context(Forwarder([(HOST, replica.port) for replica in made]))
+        service = await stack.enter_async_context(LoadBalancer([(HOST, replica.port) for replica in made]))
         connector = aiohttp.TCPConnector(ssl=trust or True)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         extender = Extending(cluster, made, service, session, scheme="https" if trust else "http")

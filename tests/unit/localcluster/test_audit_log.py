@@ -44,7 +44,7 @@ def test_each_request_is_one_call_and_what_was_never_answered_says_so(tmp_path: 
 
 
 def test_only_what_these_users_ask_is_asked_for(tmp_path: Path) -> None:
-    flags = audit_log.ask_for_log(tmp_path, ["me"])
+    flags = audit_log.write_audit_flags(tmp_path, ["me"])
     assert list(flags) == [API_SERVER]
     (policy,) = (file for file in tmp_path.iterdir() if str(file) in flags[API_SERVER][0])
     *rules, last = yaml.safe_load(policy.read_text())["rules"]

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from localcluster.load_balancer import Address, Forwarder
+from localcluster.load_balancer import Address, LoadBalancer
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -44,7 +44,7 @@ async def backend(name: str) -> AsyncIterator[Address]:
 
 
 @asynccontextmanager
-async def connected(service: Forwarder) -> AsyncIterator[Connection]:
+async def connected(service: LoadBalancer) -> AsyncIterator[Connection]:
     reader, writer = await asyncio.open_connection(*service.address)
     try:
         yield reader, writer
@@ -52,7 +52,7 @@ async def connected(service: Forwarder) -> AsyncIterator[Connection]:
         writer.transport.abort()
 
 
-async def ask_name(service: Forwarder) -> str:
+async def ask_name(service: LoadBalancer) -> str:
     async with connected(service) as (reader, _):
         return (await reader.readline()).decode().strip()
 
@@ -66,17 +66,17 @@ async def deaf() -> AsyncIterator[Address]:
 
 
 async def test_connections_go_round_the_backends_in_turn() -> None:
-    async with backend("a") as a, backend("b") as b, backend("c") as c, Forwarder([a, b, c]) as service:
+    async with backend("a") as a, backend("b") as b, backend("c") as c, LoadBalancer([a, b, c]) as service:
         assert [await ask_name(service) for _ in range(7)] == ["a", "b", "c", "a", "b", "c", "a"]
 
 
 async def test_a_backend_that_refuses_is_skipped_and_the_others_share_its_connections() -> None:
-    async with deaf() as dead, backend("a") as a, backend("b") as b, Forwarder([dead, a, b]) as service:
+    async with deaf() as dead, backend("a") as a, backend("b") as b, LoadBalancer([dead, a, b]) as service:
         assert Counter([await ask_name(service) for _ in range(10)]) == {"a": 5, "b": 5}
 
 
 async def test_a_connection_is_closed_when_no_backend_accepts_it() -> None:
-    async with deaf() as one, deaf() as other, Forwarder([one, other]) as service:
+    async with deaf() as one, deaf() as other, LoadBalancer([one, other]) as service:
         assert await ask_name(service) == ""
         service.remove(one)
         service.remove(other)
@@ -84,7 +84,7 @@ async def test_a_connection_is_closed_when_no_backend_accepts_it() -> None:
 
 
 async def test_an_added_backend_takes_its_turn() -> None:
-    async with backend("a") as a, backend("b") as b, Forwarder([a]) as service:
+    async with backend("a") as a, backend("b") as b, LoadBalancer([a]) as service:
         assert await ask_name(service) == "a"
         service.add(b)
         service.add(a)
@@ -95,7 +95,7 @@ async def test_an_added_backend_takes_its_turn() -> None:
 async def test_a_removed_backend_gets_no_new_connections_but_keeps_its_open_one() -> None:
     async with AsyncExitStack() as stack:
         a, b = [await stack.enter_async_context(backend(name)) for name in "ab"]
-        service = await stack.enter_async_context(Forwarder([a, b]))
+        service = await stack.enter_async_context(LoadBalancer([a, b]))
         reader, writer = await stack.enter_async_context(connected(service))
         assert await reader.readline() == b"a\n"
         service.remove(a)
@@ -105,14 +105,14 @@ async def test_a_removed_backend_gets_no_new_connections_but_keeps_its_open_one(
 
 
 async def test_removing_a_backend_that_is_not_there_is_an_error() -> None:
-    async with Forwarder() as service:
-        with pytest.raises(ValueError, match="no backend"):
+    async with LoadBalancer() as service:
+        with pytest.raises(ValueError, match="is not a backend"):
             service.remove(("127.0.0.1", 1))
 
 
 async def test_a_megabyte_passes_whole_and_a_half_closed_connection_still_answers() -> None:
     sent = bytes(range(256)) * 4096
-    async with backend("a") as a, Forwarder([a]) as service, connected(service) as (reader, writer):
+    async with backend("a") as a, LoadBalancer([a]) as service, connected(service) as (reader, writer):
         assert await reader.readline() == b"a\n"
 
         async def send() -> None:
@@ -127,7 +127,7 @@ async def test_a_megabyte_passes_whole_and_a_half_closed_connection_still_answer
 async def test_many_connections_at_once_do_not_mix_their_bytes() -> None:
     async with AsyncExitStack() as stack:
         a, b = [await stack.enter_async_context(backend(name)) for name in "ab"]
-        service = await stack.enter_async_context(Forwarder([a, b]))
+        service = await stack.enter_async_context(LoadBalancer([a, b]))
 
         async def talk(number: int) -> tuple[str, bytes]:
             async with connected(service) as (reader, writer):
@@ -141,7 +141,7 @@ async def test_many_connections_at_once_do_not_mix_their_bytes() -> None:
 
 
 async def test_a_backend_that_breaks_ends_the_clients_connection() -> None:
-    async with Forwarder() as service:
+    async with LoadBalancer() as service:
         async with backend("a") as a:
             service.add(a)
             reader, writer = await asyncio.open_connection(*service.address)
@@ -152,7 +152,7 @@ async def test_a_backend_that_breaks_ends_the_clients_connection() -> None:
 
 async def test_closing_ends_open_connections_and_refuses_new_ones() -> None:
     async with backend("a") as a:
-        async with Forwarder([a]) as service:
+        async with LoadBalancer([a]) as service:
             address = service.address
             reader, writer = await asyncio.open_connection(*address)
             assert await reader.readline() == b"a\n"
@@ -160,7 +160,7 @@ async def test_closing_ends_open_connections_and_refuses_new_ones() -> None:
         writer.transport.abort()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*address)
-        with pytest.raises(RuntimeError, match="does not listen"):
+        with pytest.raises(RuntimeError, match="is not listening"):
             _ = service.address
         await service.aclose()
 
@@ -168,6 +168,6 @@ async def test_closing_ends_open_connections_and_refuses_new_ones() -> None:
 async def test_it_listens_on_the_asked_port() -> None:
     async with deaf() as (host, port):
         pass
-    async with backend("a") as a, Forwarder([a], host=host, port=port) as service:
+    async with backend("a") as a, LoadBalancer([a], host=host, port=port) as service:
         assert service.address == (host, port)
         assert await ask_name(service) == "a"

@@ -33,7 +33,7 @@ def test_a_name_that_is_none_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path, verb: str, text: str
 ) -> None:
     assert run(monkeypatch, verb, f"--name={text}") == 1
-    assert capsys.readouterr().err.startswith(f"localcluster: {text!r} is no name for a cluster")
+    assert capsys.readouterr().err.startswith(f"localcluster: {text!r} is not a valid cluster name")
     assert not home.exists()
 
 
@@ -52,7 +52,10 @@ def test_a_cluster_of_another_version_is_named_and_can_be_taken_down(
     (home / "old").mkdir(parents=True)
     (home / "old" / "cluster.json").write_text(content)
     assert run(monkeypatch, "env", "--name", "old") == 1
-    assert capsys.readouterr().err == f"localcluster: cluster old cannot be read ({home}/old); take it down\n"
+    assert (
+        capsys.readouterr().err
+        == f"localcluster: cluster old cannot be read ({home}/old); delete it with `down`\n"
+    )
     assert run(monkeypatch, "down", "--name", "old") == 0
     assert not (home / "old").exists()
 
@@ -67,16 +70,16 @@ def test_a_count_that_is_none_is_refused(
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch, "up", option, value)
     assert ended.value.code == 2
-    assert f"argument {option}: '{value}' is no whole number" in capsys.readouterr().err
+    assert f"argument {option}: '{value}' is not a whole number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--port", "65536", "localhost:1"), "'65536' is no port: 65535 is the last one"),
-        (("--port", "0", "localhost:1"), "'0' is no whole number from 1 on"),
+        (("--port", "65536", "localhost:1"), "'65536' is not a valid port: the highest is 65535"),
+        (("--port", "0", "localhost:1"), "'0' is not a whole number of at least 1"),
         (("--port", "1", "localhost"), "'localhost' is not of the form HOST:PORT"),
-        (("--port", "1", "localhost:http"), "'http' is no whole number from 1 on"),
+        (("--port", "1", "localhost:http"), "'http' is not a whole number of at least 1"),
     ],
 )
 def test_an_address_that_is_none_is_refused(
@@ -104,10 +107,10 @@ def test_a_port_on_which_somebody_listens_is_named(
     ("content", "said"),
     [
         (None, "cannot be read: No such file or directory"),
-        ("a: [", "is no YAML: while parsing"),
-        ("- 1", "holds something that is no mapping"),
-        ("", "holds 0 documents, one is needed"),
-        ("{}\n---\n{}", "holds 2 documents, one is needed"),
+        ("a: [", "is not valid YAML: while parsing"),
+        ("- 1", "holds a document that is not a mapping"),
+        ("", "holds 0 documents instead of one"),
+        ("{}\n---\n{}", "holds 2 documents instead of one"),
     ],
 )
 def test_a_scheduler_configuration_that_cannot_be_used_begins_nothing(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localproduct.move_view import Berth, Moved, Sight, draw, look, summarize, tell, tell_news
+from localproduct.move_view import MoveSnapshot, NodeBar, ShownMove, draw, look, summarize, tell, tell_news
 from localproduct.terminal import Screen
 from reberth.cluster.object_files import load_objects
 from reberth.cluster.snapshot import Snapshot
@@ -13,7 +13,7 @@ from reberth.records import Outcome
 from tests.support import builders
 from tests.support.rescheduler.plans import NOW, replica
 
-MOVE = Moved("m-1", "shop/web-1", "a", ("b", "c"), "its node is over-utilised", evicted=False)
+MOVE = ShownMove("m-1", "shop/web-1", "a", ("b", "c"), "its node is over-utilised", evicted=False)
 EVICTED = MOVE._replace(evicted=True)
 LANDED = EVICTED._replace(outcome=Outcome.BETTER, landed_on="c", time_to_ready=2)
 OPEN = {
@@ -62,7 +62,7 @@ def snapshot(*objects: dict[str, Any]) -> Snapshot:
 
 
 def test_nodes_stand_by_zone_and_what_is_on_its_way_is_told_apart() -> None:
-    assert look(snapshot(), ()).berths == (Berth("b", "z0", 0.0), Berth("a", "z1", 0.25, 0.5))
+    assert look(snapshot(), ()).bars == (NodeBar("b", "z0", 0.0), NodeBar("a", "z1", 0.25, 0.5))
 
 
 def test_a_move_is_seen_from_its_beginning_to_its_end_with_what_was_foreseen() -> None:
@@ -83,50 +83,50 @@ def test_a_move_that_was_dropped_before_anybody_saw_it_is_no_news() -> None:
 @pytest.mark.parametrize(
     ("move", "said"),
     [
-        (MOVE, "shop/web-1: off a to b (or 1 other), asking: its node is over-utilised"),
-        (EVICTED, "shop/web-1: off a to b (or 1 other), evicted: its node is over-utilised"),
+        (MOVE, "shop/web-1: from a to b (or 1 other), requesting eviction: its node is over-utilised"),
+        (EVICTED, "shop/web-1: from a to b (or 1 other), evicted: its node is over-utilised"),
         (
             LANDED,
-            "shop/web-1: off a to b (or 1 other): landed on c as forecast, Ready after 2 s: Better",
+            "shop/web-1: from a to b (or 1 other): landed on c as forecast, Ready after 2 s: Better",
         ),
         (
             LANDED._replace(landed_on="a", outcome=Outcome.RETURNED, time_to_ready=None),
-            "shop/web-1: off a to b (or 1 other): landed on a not as forecast: Returned",
+            "shop/web-1: from a to b (or 1 other): landed on a not as forecast: Returned",
         ),
-        (LANDED._replace(destinations=()), "shop/web-1: off a to ?: landed on c, Ready after 2 s: Better"),
+        (LANDED._replace(destinations=()), "shop/web-1: from a to ?: landed on c, Ready after 2 s: Better"),
         (
             MOVE._replace(destinations=("b",), outcome=Outcome.REFUSED),
-            "shop/web-1: off a to b: Refused",
+            "shop/web-1: from a to b: Refused",
         ),
     ],
 )
-def test_a_move_is_told_in_one_line(move: Moved, said: str) -> None:
+def test_a_move_is_told_in_one_line(move: ShownMove, said: str) -> None:
     assert tell(move) == said
 
 
 def test_news_are_beginnings_and_ends() -> None:
-    before, after = Sight((), (MOVE,)), Sight((), (EVICTED, LANDED._replace(id="m-2")))
+    before, after = MoveSnapshot((), (MOVE,)), MoveSnapshot((), (EVICTED, LANDED._replace(id="m-2")))
     assert tell_news(None, before) == [summarize(before), tell(MOVE)]
-    assert tell_news(Sight((), ()), before) == [tell(MOVE)]
+    assert tell_news(MoveSnapshot((), ()), before) == [tell(MOVE)]
     assert tell_news(before, after) == [tell(LANDED)]
     assert tell_news(after, after) == []
 
 
 def test_the_summary_counts_nodes_and_moves() -> None:
-    berths = (Berth("a", "z", 0.76), Berth("b", "z", 0.75), Berth("c", "z", 0.3))
+    bars = (NodeBar("a", "z", 0.76), NodeBar("b", "z", 0.75), NodeBar("c", "z", 0.3))
     returned = LANDED._replace(landed_on="a", outcome=Outcome.RETURNED)
-    assert summarize(Sight(berths, (MOVE, LANDED, returned, LANDED._replace(destinations=())))) == (
+    assert summarize(MoveSnapshot(bars, (MOVE, LANDED, returned, LANDED._replace(destinations=())))) == (
         "1 nodes above 75% of cpu, 1 at or below 30%; "
-        "1 moves under way, 3 landed, 1 not as forecast, 1 returned"
+        "1 moves in flight, 3 landed, 1 not as forecast, 1 returned"
     )
 
 
 @pytest.mark.parametrize("width", [40, 80, 141])
 def test_a_picture_is_as_wide_as_it_may_be_and_shows_every_node(width: int) -> None:
-    berths = [Berth(f"node-{number:05d}", f"z{number % 2}", number / 5, 0.1) for number in range(5)]
-    sight = Sight(tuple(sorted(berths, key=lambda berth: (berth.zone, berth.name))), (MOVE, LANDED))
+    bars = [NodeBar(f"node-{number:05d}", f"z{number % 2}", number / 5, 0.1) for number in range(5)]
+    sight = MoveSnapshot(tuple(sorted(bars, key=lambda bar: (bar.zone, bar.name))), (MOVE, LANDED))
     lines = draw(sight, width, color=False)
-    assert all(berth.name in "".join(lines) for berth in berths)
+    assert all(bar.name in "".join(lines) for bar in bars)
     assert lines[0].split() == ["z0", "z1"]
     pictures = [line for line in lines if "node-" in line]
     assert max(map(len, pictures)) <= max(width, 48)
@@ -135,7 +135,7 @@ def test_a_picture_is_as_wide_as_it_may_be_and_shows_every_node(width: int) -> N
 
 
 def test_the_part_that_is_on_its_way_stands_behind_what_stays() -> None:
-    (_, line, *_) = draw(Sight((Berth("node-a", "z", 0.5, 0.25),), ()), 58, color=False)
+    (_, line, *_) = draw(MoveSnapshot((NodeBar("node-a", "z", 0.5, 0.25),), ()), 58, color=False)
     assert line == f"node-a {'█' * 20}{'▒' * 10}{'░' * 10}  50%"
 
 
@@ -147,7 +147,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_is_drawn_over_and_a_file_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("LINES", "40")
-    sights = [Sight((Berth("a", "z", 0.9),), moves) for moves in ((), (MOVE,), (LANDED,))]
+    sights = [MoveSnapshot((NodeBar("a", "z", 0.9),), moves) for moves in ((), (MOVE,), (LANDED,))]
     terminal, file = Terminal(), io.StringIO()
     for out in (terminal, file):
         screen = Screen(out, draw, tell_news)

@@ -50,6 +50,6 @@ async def test_who_waits_in_vain_is_told_what_there_is() -> None:
     pods = ReadyPods("shop")
     pods.hear("a", HEARD, pod("shop-1"))
     await pods.become({"a": 1})
-    said = "{'a': 2} pods of shop were awaited for 60 s, there are {'a': 1}"
+    said = "{'a': 2} pods of shop expected within 60 s, found {'a': 1}"
     with pytest.raises(LocalClusterError, match=said):
         await pods.become({"a": 2})

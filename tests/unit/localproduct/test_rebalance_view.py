@@ -4,15 +4,17 @@ from typing import Any
 
 import pytest
 
-from localproduct.rebalance_view import Share, Sight, draw, look, summarize, tell_news
+from localproduct.rebalance_view import ClusterBar, RebalanceSnapshot, draw, look, summarize, tell_news
 
 HOME = {"member1": 6, "member2": 3}
-BEFORE = Sight(9, (Share("member1", 0, 0, 0), Share("member2", 9, 0, 9)), 9)
-MIDDLE = Sight(9, (Share("member1", 6, 0, 2), Share("member2", 3, 9, 9)), 9, "moving")
-AFTER = Sight(9, (Share("member1", 6, 0, 6), Share("member2", 3, 0, 3)), 9, "done", is_healthy=True)
+BEFORE = RebalanceSnapshot(9, (ClusterBar("member1", 0, 0, 0), ClusterBar("member2", 9, 0, 9)), 9)
+MIDDLE = RebalanceSnapshot(9, (ClusterBar("member1", 6, 0, 2), ClusterBar("member2", 3, 9, 9)), 9, "moving")
+AFTER = RebalanceSnapshot(
+    9, (ClusterBar("member1", 6, 0, 6), ClusterBar("member2", 3, 0, 3)), 9, "done", is_healthy=True
+)
 
 
-def seen(binding: dict[str, Any], status: dict[str, Any], ready: dict[str, int]) -> Sight:
+def seen(binding: dict[str, Any], status: dict[str, Any], ready: dict[str, int]) -> RebalanceSnapshot:
     rebalancer = {"metadata": {"name": "home"}, "status": status}
     return look({"spec": {"replicas": 9, **binding}}, rebalancer, ready=ready, fewest=9, clusters=HOME)
 
@@ -65,7 +67,7 @@ def test_it_is_home_when_nothing_is_missing_and_nothing_is_left_behind(
 
 
 def test_news_are_where_they_are_and_what_is_said_when_it_is_new() -> None:
-    where = "member1 2 ready of 6, member2 9 ready of 3, 9 stay for now; "
+    where = "member1 2 ready of 6, member2 9 ready of 3, keeps 9 for now; "
     counts = "11 ready for 9 wanted, never fewer than 9"
     assert summarize(MIDDLE) == counts
     assert tell_news(None, MIDDLE) == ["moving", where + counts]
@@ -75,7 +77,9 @@ def test_news_are_where_they_are_and_what_is_said_when_it_is_new() -> None:
 
 
 @pytest.mark.parametrize("sight", [BEFORE, MIDDLE, AFTER])
-def test_a_bar_is_as_long_as_replicas_are_ready_and_tells_those_apart_that_go(sight: Sight) -> None:
+def test_a_bar_is_as_long_as_replicas_are_ready_and_tells_those_apart_that_go(
+    sight: RebalanceSnapshot,
+) -> None:
     lines = draw(sight, 80, color=False)
     each = (80 - 46) // 9
     for line, share in zip(lines, sight.shares, strict=False):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from localcluster.faults import (
     ANY,
-    Asked,
     Bytes,
     Cut,
     Delay,
@@ -20,18 +19,29 @@ from localcluster.faults import (
     Memory,
     Record,
     Remember,
+    RequestInfo,
     Rule,
     Slow,
     Stall,
     Tape,
+    read_request_info,
     status_bodies,
-    understand,
 )
-from localcluster.faults.body_filters import Bend, Finish, Hold, Pause, Step, begin, bend_by, feed, flush
+from localcluster.faults.body_filters import (
+    BodyFilter,
+    Finish,
+    Hold,
+    Pause,
+    Step,
+    begin,
+    create_filter,
+    feed,
+    flush,
+)
 from localcluster.faults.rules import Act
 from localcluster.faults.status_bodies import Reply
 
-LIST = understand("a", "GET", target="/api/v1/pods")
+LIST = read_request_info("a", "GET", target="/api/v1/pods")
 OK = Reply(200, {}, b"")
 
 UNHURRIED = settings(deadline=None)  # a busy machine is no defect
@@ -42,15 +52,17 @@ marks = st.one_of(
 )
 
 
-def bends_of(*effects: Effect, asked: Asked = LIST, reply: Reply = OK) -> tuple[list[Rule], list[Bend]]:
+def filters_of(
+    *effects: Effect, request: RequestInfo = LIST, reply: Reply = OK
+) -> tuple[list[Rule], list[BodyFilter]]:
     rules = [Rule(ANY, effect) for effect in effects]
-    made = [bend_by(Act(rule, lambda: None), asked, reply) for rule in rules]
-    return rules, [bend for bend in made if bend is not None]
+    made = [create_filter(Act(rule, lambda: None), request, reply) for rule in rules]
+    return rules, [body_filter for body_filter in made if body_filter is not None]
 
 
-def steps_of(bends: list[Bend], pieces: list[bytes]) -> Iterator[Step]:
+def steps_of(filters: list[BodyFilter], pieces: list[bytes]) -> Iterator[Step]:
     """All steps, up to the one that ends the body."""
-    for source in (begin(bends), *(feed(bends, piece) for piece in pieces), flush(bends)):
+    for source in (begin(filters), *(feed(filters, piece) for piece in pieces), flush(filters)):
         for step in source:
             if step != b"":
                 yield step
@@ -79,8 +91,8 @@ def before(mark: Bytes | Lines, body: bytes) -> bytes | None:
 @UNHURRIED
 @given(pieces=bodies, mark=marks)
 def test_a_cut_body_is_the_part_before_the_mark(pieces: list[bytes], mark: Bytes | Lines) -> None:
-    (rule,), bends = bends_of(Cut(mark, Ending.BROKEN))
-    steps = list(steps_of(bends, pieces))
+    (rule,), filters = filters_of(Cut(mark, Ending.BROKEN))
+    steps = list(steps_of(filters, pieces))
     wanted = before(mark, b"".join(pieces))
     assert passed(steps) == (b"".join(pieces) if wanted is None else wanted)
     assert (Finish(Ending.BROKEN) in steps) is (wanted is not None)
@@ -90,8 +102,8 @@ def test_a_cut_body_is_the_part_before_the_mark(pieces: list[bytes], mark: Bytes
 @UNHURRIED
 @given(pieces=bodies, mark=marks)
 def test_a_stalled_body_is_held_once_and_whole(pieces: list[bytes], mark: Bytes | Lines) -> None:
-    (rule,), bends = bends_of(Stall(mark))
-    steps = list(steps_of(bends, pieces))
+    (rule,), filters = filters_of(Stall(mark))
+    steps = list(steps_of(filters, pieces))
     assert passed(steps) == b"".join(pieces)
     wanted = before(mark, b"".join(pieces))
     assert steps.count(Hold(rule)) == rule.acted == (wanted is not None)
@@ -102,17 +114,17 @@ def test_a_stalled_body_is_held_once_and_whole(pieces: list[bytes], mark: Bytes 
 @UNHURRIED
 @given(pieces=bodies)
 def test_whole_lines_are_doubled_and_a_begun_one_is_not(pieces: list[bytes]) -> None:
-    _, bends = bends_of(Duplicate())
+    _, filters = filters_of(Duplicate())
     *lines, rest = b"".join(pieces).split(b"\n")
-    assert passed(list(steps_of(bends, pieces))) == b"".join((line + b"\n") * 2 for line in lines) + rest
+    assert passed(list(steps_of(filters, pieces))) == b"".join((line + b"\n") * 2 for line in lines) + rest
 
 
 @UNHURRIED
 @given(pieces=bodies)
 def test_a_tape_gets_the_whole_lines_and_everything_passes(pieces: list[bytes]) -> None:
     tape = Tape()
-    (rule,), bends = bends_of(Record(tape))
-    assert passed(list(steps_of(bends, pieces))) == b"".join(pieces)
+    (rule,), filters = filters_of(Record(tape))
+    assert passed(list(steps_of(filters, pieces))) == b"".join(pieces)
     assert tape.lines == [line + b"\n" for line in b"".join(pieces).split(b"\n")[:-1]]
     assert rule.acted == bool(tape.lines)
 
@@ -120,8 +132,8 @@ def test_a_tape_gets_the_whole_lines_and_everything_passes(pieces: list[bytes]) 
 @UNHURRIED
 @given(pieces=bodies, rate=st.sampled_from([0.5, 7, 100, 1e6]))
 def test_a_slow_body_takes_as_long_as_its_rate_says(pieces: list[bytes], rate: float) -> None:
-    (rule,), bends = bends_of(Slow(rate))
-    steps = list(steps_of(bends, pieces))
+    (rule,), filters = filters_of(Slow(rate))
+    steps = list(steps_of(filters, pieces))
     body = b"".join(pieces)
     assert passed(steps) == body
     seconds = sum(step.seconds for step in steps if isinstance(step, Pause))
@@ -130,55 +142,55 @@ def test_a_slow_body_takes_as_long_as_its_rate_says(pieces: list[bytes], rate: f
 
 
 def test_the_rest_of_a_slow_body_comes_at_once_when_the_rule_is_lifted() -> None:
-    (rule,), bends = bends_of(Slow(40))
-    steps = feed(bends, b"abcdefgh")
+    (rule,), filters = filters_of(Slow(40))
+    steps = feed(filters, b"abcdefgh")
     assert [next(steps), next(steps)] == [Pause(0.05), b"ab"]
     rule.lifted = True
     assert list(steps) == [b"cdefgh"]
-    assert list(feed(bends, b"ijk")) == [b"ijk"]
+    assert list(feed(filters, b"ijk")) == [b"ijk"]
 
 
 def test_only_the_divided_line_is_held_back() -> None:
-    _, bends = bends_of(Cut(Lines(1.5)))
-    assert list(feed(bends, b"on")) == [b"on"]
-    assert list(feed(bends, b"e\ntw")) == [b"e\n"]
-    assert [step for step in feed(bends, b"oo\n") if step != b""][:2] == [b"tw", Finish(Ending.RESET)]
+    _, filters = filters_of(Cut(Lines(1.5)))
+    assert list(feed(filters, b"on")) == [b"on"]
+    assert list(feed(filters, b"e\ntw")) == [b"e\n"]
+    assert [step for step in feed(filters, b"oo\n") if step != b""][:2] == [b"tw", Finish(Ending.RESET)]
 
 
 def test_a_bend_acts_at_the_very_start_also_behind_others() -> None:
     event = ErrorEvent(status_bodies.watch_expired(), Lines(0))
-    rules, bends = bends_of(Slow(100), Duplicate(), event)
+    rules, filters = filters_of(Slow(100), Duplicate(), event)
     line = status_bodies.watch_expired().event()
-    assert [step for step in begin(bends) if step != b""] == [line, Finish(Ending.CLEAN)]
+    assert [step for step in begin(filters) if step != b""] == [line, Finish(Ending.CLEAN)]
     assert [rule.acted for rule in rules] == [0, 0, 1]
 
 
 def test_what_a_bend_holds_back_to_the_end_passes_the_bends_after_it() -> None:
     tape = Tape()
-    _, bends = bends_of(Stall(Lines(0.5)), Slow(1e9), Record(tape), Cut(Bytes(3), Ending.CLEAN))
-    steps = list(steps_of(bends, [b"ab", b"cd"]))
+    _, filters = filters_of(Stall(Lines(0.5)), Slow(1e9), Record(tape), Cut(Bytes(3), Ending.CLEAN))
+    steps = list(steps_of(filters, [b"ab", b"cd"]))
     assert passed(steps) == b"abc"
     assert steps[-1] == Finish(Ending.CLEAN)
 
 
 def test_an_effect_that_leaves_the_body_alone_is_no_bend() -> None:
-    assert bends_of(Delay(1), Stall())[1] == []
+    assert filters_of(Delay(1), Stall())[1] == []
     assert list(feed([], b"data")) == [b"data"]
 
 
 def test_a_whole_answer_is_remembered_once_it_has_passed() -> None:
     memory = Memory()
     body = b'{"metadata":{"resourceVersion":"7"}}'
-    (rule,), bends = bends_of(Remember(memory))
-    assert list(feed(bends, body[:9])) == [body[:9]]
+    (rule,), filters = filters_of(Remember(memory))
+    assert list(feed(filters, body[:9])) == [body[:9]]
     assert (len(memory), rule.acted) == (0, 0)
-    assert passed(list(feed(bends, body[9:]))) == body[9:]
-    assert list(flush(bends)) == []
+    assert passed(list(feed(filters, body[9:]))) == body[9:]
+    assert list(flush(filters)) == []
     assert (len(memory), rule.acted) == (1, 1)
 
 
 def test_an_answer_that_no_cache_gives_is_not_remembered() -> None:
     memory = Memory()
-    (rule,), bends = bends_of(Remember(memory), reply=Reply(500, {}, b""))
-    assert passed(list(steps_of(bends, [b"{}"]))) == b"{}"
+    (rule,), filters = filters_of(Remember(memory), reply=Reply(500, {}, b""))
+    assert passed(list(steps_of(filters, [b"{}"]))) == b"{}"
     assert (len(memory), rule.acted) == (0, 0)

@@ -86,7 +86,7 @@ async def test_an_answer_is_given_in_the_servers_place(
             assert response.status == code
             assert response.headers.get("Retry-After") == retry_after
             assert "Server" not in response.headers
-            assert await response.read() == status.reply(proxy.journal.entries[-1].asked).body
+            assert await response.read() == status.reply(proxy.journal.entries[-1].request).body
         assert server.requests == []
         assert await client.outcome(EVICTION, method="POST") == 201
         assert (rule.matched, rule.acted) == (2, 1)

@@ -226,7 +226,7 @@ async def test_a_frozen_client_hears_nothing_until_it_is_mended(
 
 async def test_a_name_has_one_port_and_unknown_names_are_an_error(proxy: FaultProxy) -> None:
     await proxy.open("a")
-    with pytest.raises(ValueError, match="'a' has its port already"):
+    with pytest.raises(ValueError, match="'a' already has a port"):
         await proxy.open("a")
     with pytest.raises(ValueError, match="'b' has no port"):
         await proxy.cut("b")
@@ -256,7 +256,13 @@ async def test_the_journal_knows_who_asked_what_when_and_what_was_answered(
             await client.outcome(EVICTION, method="POST")
     await client.outcome(PODS)
     seen = [
-        (entry.asked.client, entry.asked.verb, entry.asked.resource, entry.status, entry.upstream_status)
+        (
+            entry.request.client,
+            entry.request.verb,
+            entry.request.resource,
+            entry.status,
+            entry.upstream_status,
+        )
         for entry in proxy.journal.entries
     ]
     assert seen == [
@@ -280,7 +286,7 @@ async def test_the_journal_is_bounded_and_goes_on_counting(
         for number in range(5):
             await client.outcome(f"{PODS}/{number}")
         assert proxy.journal.seen == 5
-        assert [entry.asked.name for entry in proxy.journal.entries] == ["3", "4"]
+        assert [entry.request.name for entry in proxy.journal.entries] == ["3", "4"]
 
 
 async def connect(client: Client, trust: ssl.SSLContext) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

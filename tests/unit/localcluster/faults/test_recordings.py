@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from localcluster.faults import Asked, Memory, understand
+from localcluster.faults import Memory, RequestInfo, read_request_info
 from localcluster.faults.status_bodies import Reply
 
 PODS = "/api/v1/pods"
 
 
-def asking(query: str = "", *, path: str = PODS, method: str = "GET") -> Asked:
-    return understand("a", method, target=f"{path}?{query}")
+def asking(query: str = "", *, path: str = PODS, method: str = "GET") -> RequestInfo:
+    return read_request_info("a", method, target=f"{path}?{query}")
 
 
 def answering(version: str = "100", *, code: int = 200, next_page: str | None = None) -> Reply:
@@ -85,7 +85,7 @@ def test_objects_and_selections_are_kept_apart_and_the_newest_answer_stays() -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "reply"),
+    ("info", "reply"),
     [
         (asking(method="POST"), answering()),
         (asking("watch=true"), answering()),
@@ -98,7 +98,7 @@ def test_objects_and_selections_are_kept_apart_and_the_newest_answer_stays() -> 
         (asking(), Reply(200, {}, b'{"metadata":null}')),
     ],
 )
-def test_what_is_not_a_whole_object_or_list_is_not_kept(asked: Asked, reply: Reply) -> None:
+def test_what_is_not_a_whole_object_or_list_is_not_kept(info: RequestInfo, reply: Reply) -> None:
     memory = Memory()
-    assert not memory.remember(asked, reply)
+    assert not memory.remember(info, reply)
     assert len(memory) == 0

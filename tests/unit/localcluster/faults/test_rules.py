@@ -19,10 +19,10 @@ from localcluster.faults import (
     between,
     every,
     nth,
+    read_request_info,
     schedule,
     status_bodies,
     times,
-    understand,
 )
 
 
@@ -57,22 +57,22 @@ from localcluster.faults import (
 def test_a_request_is_read_as_the_api_server_reads_it(
     method: str, target: str, verb: str, resource: str
 ) -> None:
-    asked = understand("a", method, target=target)
-    assert (asked.verb, asked.resource) == (verb, resource)
+    request = read_request_info("a", method, target=target)
+    assert (request.verb, request.resource) == (verb, resource)
 
 
 def test_a_request_names_its_object() -> None:
     target = "/apis/apps/v1/namespaces/shop/deployments/we%62/scale?dryRun=All&x="
-    asked = understand("a", "PATCH", target=target)
-    assert (asked.group, asked.namespace, asked.name, asked.object) == (
+    request = read_request_info("a", "PATCH", target=target)
+    assert (request.group, request.namespace, request.name, request.object) == (
         "apps",
         "shop",
         "web",
         'deployments.apps "web"',
     )
-    assert asked.path == "/apis/apps/v1/namespaces/shop/deployments/web/scale"
-    assert asked.query == {"dryRun": "All", "x": ""}
-    assert understand("a", "GET", target="/api/v1/pods").object == "pods"
+    assert request.path == "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+    assert request.query == {"dryRun": "All", "x": ""}
+    assert read_request_info("a", "GET", target="/api/v1/pods").object == "pods"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_request_names_its_object() -> None:
 )
 def test_a_match_wants_all_that_it_names(*, match: Match, is_matched: bool) -> None:
     target = "/api/v1/namespaces/shop/pods/web-1/eviction?dryRun=All&fieldManager=x"
-    assert match.matches(understand("rescheduler-1", "POST", target=target)) is is_matched
+    assert match.matches(read_request_info("rescheduler-1", "POST", target=target)) is is_matched
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_a_match_wants_all_that_it_names(*, match: Match, is_matched: bool) -> N
 def test_turns_are_counted_among_the_matching_requests(turns: Turns, included: list[int]) -> None:
     assert [number for number in range(1, 8) if turns.include(number)] == included
     rule = Rule(Match(verb="get"), Reset(), turns)
-    other = understand("a", "POST", target="/api/v1/pods")
-    asked = understand("a", "GET", target="/api/v1/pods/a")
+    other = read_request_info("a", "POST", target="/api/v1/pods")
+    request = read_request_info("a", "GET", target="/api/v1/pods/a")
     assert not rule.picks(other)
-    assert [number for number in range(1, 8) if rule.picks(asked)] == included
+    assert [number for number in range(1, 8) if rule.picks(request)] == included
     assert (rule.matched, rule.acted) == (7, 0)
 
 

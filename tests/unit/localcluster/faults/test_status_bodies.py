@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from localcluster.faults import PlainText, Status, status_bodies, understand
+from localcluster.faults import PlainText, Status, read_request_info, status_bodies
 
-EVICTION = understand("a", "POST", target="/api/v1/namespaces/default/pods/b/eviction")
-SCALE = understand("a", "PUT", target="/apis/apps/v1/namespaces/default/deployments/web/scale")
+EVICTION = read_request_info("a", "POST", target="/api/v1/namespaces/default/pods/b/eviction")
+SCALE = read_request_info("a", "PUT", target="/apis/apps/v1/namespaces/default/deployments/web/scale")
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 

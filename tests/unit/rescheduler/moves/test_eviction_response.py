@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from localcluster.faults import Asked, PlainText, Status, status_bodies
+from localcluster.faults import PlainText, RequestInfo, Status, status_bodies
 from reberth.protocol.response import failure
 from reberth.values import errors
 from reberth.values.errors import ApiError
@@ -12,7 +12,7 @@ from reberth.values.refusal import Refused
 from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
 
 NOW = 1000.0
-EVICTION = Asked("c", "POST", "/api/v1/namespaces/shop/pods/web-0/eviction", {}, "create", name="web-0")
+EVICTION = RequestInfo("c", "POST", "/api/v1/namespaces/shop/pods/web-0/eviction", {}, "create", name="web-0")
 DENIED = 'admission webhook "evictions.example" denied the request: '
 BUDGET = {"reason": "DisruptionBudget", "message": "pdb reached maximum allowed pod disruption"}
 
