@@ -22,7 +22,7 @@ from rescheduler.execution.context import ExecutionContext, MoveHandle, make_han
 from rescheduler.execution.eviction import Evictor
 from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.execution.store import HISTORY_GONE
-from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, why_undone
+from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, undo_reason
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 
@@ -81,7 +81,7 @@ class Executor:
             if step is MoveStep.FORGET:
                 return self._forget(handle, seen)
             if step is MoveStep.CLOSE:
-                refused = why_undone(seen, now=self._context.clock())
+                refused = undo_reason(seen, now=self._context.clock())
                 return await self._close(handle, seen.entry, Ending(Outcome.REFUSED), refused)
             handle.reporter.tell(step.value)
             seen = await doings[step](handle, seen)
@@ -123,14 +123,14 @@ class Executor:
 
     def _doings(self) -> Mapping[MoveStep, Callable[[MoveHandle, MoveState], Awaitable[MoveState]]]:
         return {
-            MoveStep.ENTER_DEBIT: self._enter_debit,
+            MoveStep.RESERVE_BUDGET: self._enter_debit,
             MoveStep.WRITE_NOTE: self._write_note,
             MoveStep.ADVANCE_TO_NOTED: partial(self._advance, phase=Phase.NOTED),
             MoveStep.EVICT: self._evict,
             MoveStep.ADVANCE_TO_EVICTED: partial(self._advance, phase=Phase.EVICTED),
-            MoveStep.SPEND_DEBIT: self._spend_debit,
+            MoveStep.COMMIT_BUDGET: self._spend_debit,
             MoveStep.REMOVE_NOTE: self._remove_note,
-            MoveStep.RETURN_DEBIT: self._return_debit,
+            MoveStep.RELEASE_BUDGET: self._return_debit,
         }
 
     async def _enter_debit(self, handle: MoveHandle, seen: MoveState) -> MoveState:
@@ -173,7 +173,7 @@ class Executor:
         """Remove the note. Where the node is gone, or somebody has spoilt its annotation, there is none."""
         remove = partial(remove_move, move=seen.entry.id)
         await self._context.store.change_notes(seen.entry.from_, remove)
-        return replace(seen, noted=False, refused=why_undone(seen, now=self._context.clock()))
+        return replace(seen, noted=False, refused=undo_reason(seen, now=self._context.clock()))
 
     async def _evict(self, handle: MoveHandle, seen: MoveState) -> MoveState:
         return await Evictor(self._context, handle).evict(seen)
@@ -183,7 +183,7 @@ class Executor:
         history = await self._context.store.change_history(handle.namespace, handle.history, change)
         entry = None if isinstance(history, Refused) else find_open(history, seen.entry.id)
         if isinstance(history, Refused) or entry is None:
-            return replace(seen, lost=True)
+            return replace(seen, history_gone=True)
         if phase == Phase.EVICTED:
             handle.reporter.evicted(entry)
         return replace(seen, entry=entry, history_version=history.metadata.resource_version)

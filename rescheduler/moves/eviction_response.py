@@ -1,11 +1,12 @@
-"""What the Eviction API's errors mean, by their cause and never by their code alone.
+"""What an error of the Eviction API means: decided by its cause, never by its status code alone.
 
-A "no" is certain only if the API server has said it, or was never reached. For the rest (no answer, a fault
-of the server) there is IN_DOUBT: then the pod is looked up, and nothing is repeated blindly. PODS_STATE says
-that the server has found the pod gone or changed: then, too, a look tells what is true.
+A refusal is certain only if the API server sent it, or if the server was never reached. No answer and server
+errors give IN_DOUBT: the eviction may have happened. Then the pod is read, and the eviction is not sent a
+second time: if the first one was carried out, the second could use up the disruption budget for nothing.
+PODS_STATE means that the server found the pod deleted or changed: then, too, the pod is read.
 
-Some "no" is a yes: who evacuates the pod himself, as KubeVirt migrates a virtual machine, denies the eviction
-and says that it has begun.
+One denial is a grant: a webhook that evacuates the pod itself, as KubeVirt does when it migrates a virtual
+machine, denies the eviction and says that the evacuation has begun.
 """
 
 from collections.abc import Callable
@@ -18,19 +19,19 @@ from reberth.values.refusal import Refused
 _BUDGET_CAUSE = "DisruptionBudget"
 _NAMESPACE_CAUSE = "NamespaceTerminating"
 _SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
-# The words that the descheduler and KubeVirt have agreed on.
+# The message that KubeVirt sends and the descheduler looks for.
 _EVACUATION = "Eviction triggered evacuation"
 
 
 class UncertainAnswer(Enum):
-    """Answers that are neither yes nor no."""
+    """Answers that neither grant nor refuse the eviction."""
 
-    IN_DOUBT = "nobody knows whether the pod is evicted"
-    PODS_STATE = "the pod is gone, or is another"
+    IN_DOUBT = "it is not known whether the pod is evicted"
+    PODS_STATE = "the pod is deleted, or is another pod"
 
 
 def read_answer(error: ApiError, *, now: float) -> Refused | UncertainAnswer | None:
-    """Tell what an eviction's error means; None: it is granted all the same."""
+    """Tell what an error means; None: the eviction is granted nevertheless."""
     if isinstance(error, errors.TooManyRequests) and _EVACUATION in error.message:
         return None
     if error.has_cause(_BUDGET_CAUSE):
@@ -46,7 +47,7 @@ def read_answer(error: ApiError, *, now: float) -> Refused | UncertainAnswer | N
 
 
 def _read_budget(error: ApiError, now: float) -> Refused:
-    """A refusal that names a time to wait is one of a budget that its controller has not looked at yet."""
+    """A refusal with retryAfterSeconds: the disruption controller has not processed the budget yet."""
     said = next((message for cause, message, _ in error.causes if cause == _BUDGET_CAUSE), "")
     reason = said or error.message
     if error.retry_after is not None:
@@ -55,13 +56,13 @@ def _read_budget(error: ApiError, now: float) -> Refused:
 
 
 def _read_busy(error: ApiError, now: float) -> Refused:
-    """It is an admission webhook that paces evictions, or the server's own load."""
+    """Tell an admission webhook that limits evictions from a server that is overloaded."""
     until = None if error.retry_after is None else now + error.retry_after
     is_paced = isinstance(error, errors.TooManyRequests) and error.is_decided
     return Refused("EvictionPaced" if is_paced else "ServerBusy", error.message, until)
 
 
-def _unsettled(what: UncertainAnswer) -> Callable[[ApiError, float], UncertainAnswer]:
+def _uncertain(what: UncertainAnswer) -> Callable[[ApiError, float], UncertainAnswer]:
     return lambda _error, _now: what
 
 
@@ -71,11 +72,11 @@ def _refused(rule: str) -> Callable[[ApiError, float], Refused]:
 
 _READINGS: tuple[tuple[type[ApiError], Callable[[ApiError, float], Refused | UncertainAnswer]], ...] = (
     (errors.TooManyRequests, _read_busy),
-    (errors.NotFound, _unsettled(UncertainAnswer.PODS_STATE)),
-    (errors.Conflict, _unsettled(UncertainAnswer.PODS_STATE)),
-    (errors.ServerFault, _unsettled(UncertainAnswer.IN_DOUBT)),
-    (errors.Unanswered, _unsettled(UncertainAnswer.IN_DOUBT)),
-    (errors.Unreadable, _unsettled(UncertainAnswer.IN_DOUBT)),
+    (errors.NotFound, _uncertain(UncertainAnswer.PODS_STATE)),
+    (errors.Conflict, _uncertain(UncertainAnswer.PODS_STATE)),
+    (errors.ServerFault, _uncertain(UncertainAnswer.IN_DOUBT)),
+    (errors.Unanswered, _uncertain(UncertainAnswer.IN_DOUBT)),
+    (errors.Unreadable, _uncertain(UncertainAnswer.IN_DOUBT)),
     (errors.Unreachable, _refused("Unreachable")),
     (errors.Forbidden, _refused("Forbidden")),
     (errors.Unauthorized, _refused("Unauthorized")),

@@ -1,9 +1,11 @@
-"""A move that a person asks the leading daemon for, as two annotations of our Lease.
+"""Handover of a move to the daemon that leads: a request and its answers, as two annotations of the Lease.
 
-REQUEST holds the one that waits for its answer, for a short time. The leader takes it away and puts its
-answer to the last ones in ANSWERS, in one write and before the move begins. So a request is begun once or
-never, whoever leads. What changes the annotations gives them as they should be; done twice, it changes
-nothing the second time.
+REQUEST holds the one request that waits, for a short time. The leader removes it and adds its answer to
+ANSWERS in one write, before the move begins. So a request is begun once or never, even if the leader changes.
+If the move began before that write, a crash in between would let the next leader begin it a second time.
+
+Every function here returns the annotations as they should be, and changes nothing when applied a second time:
+a write whose answer was lost can be repeated.
 """
 
 from collections.abc import Mapping
@@ -19,22 +21,23 @@ from reberth.values.timestamp import parse_time, write_time
 REQUEST = "reberth.dev/move-request"
 ANSWERS = "reberth.dev/move-answers"
 LIFE = 20.0
+"""Seconds that a request may wait for its answer."""
 LONGEST_REASON = 1024
-"""In bytes; people read it in the note, and the history bounds it."""
+"""In bytes: the eviction history limits it."""
 
-BUSY = Refused("HandOverBusy", "another move that is handed over waits for its answer")
-GONE = Refused("RequestGone", "the request is answered, withdrawn or replaced")
-EXPIRED = Refused("RequestExpired", "the request's time was over before the daemon could take it")
+BUSY = Refused("HandOverBusy", "another handover request is waiting for its answer")
+GONE = Refused("RequestGone", "the handover request was answered, withdrawn or replaced")
+EXPIRED = Refused("RequestExpired", "the handover request expired before the daemon took it")
 
 _MOST_ANSWERS = 8
-_LONGEST_WHY = 2000
+_LONGEST_REFUSAL = 2000
 
 Annotations = Mapping[str, str]
 _Text = Annotated[str, Meta(max_length=253)]
 
 
 class HandoverRequest(msgspec.Struct, frozen=True):
-    """One pod, by its uid, and where it shall go; without `to` the forecast says where."""
+    """One pod, by its uid, and its destinations; without `to` the forecast chooses them."""
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
     namespace: _Text
@@ -49,7 +52,7 @@ class HandoverRequest(msgspec.Struct, frozen=True):
 
     @property
     def move(self) -> str:
-        """The name of the move that it becomes."""
+        """The id of the move that it becomes."""
         return f"m-{self.id}"
 
     def is_over(self, now: float) -> bool:
@@ -57,7 +60,7 @@ class HandoverRequest(msgspec.Struct, frozen=True):
 
 
 class HandoverAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the leader says to a request: a move with its history, or a "no", which may come later too."""
+    """The leader's answer: a move with its history, or a refusal. A refusal may also come later."""
 
     id: str
     by: str
@@ -71,12 +74,12 @@ def prolong_request(request: HandoverRequest, now: float) -> HandoverRequest:
 
 
 def refuse_request(answer: HandoverAnswer, refused: Refused) -> HandoverAnswer:
-    brief = Refused(refused.rule, refused.reason[:_LONGEST_WHY])
+    brief = Refused(refused.rule, refused.reason[:_LONGEST_REFUSAL])
     return msgspec.structs.replace(answer, refused=brief)
 
 
 def read_request(annotations: Annotations | None) -> HandoverRequest | None:
-    """Give the request that waits; what cannot be read is none."""
+    """Give the request that waits; an unreadable annotation holds none."""
     try:
         return msgspec.json.decode((annotations or {}).get(REQUEST, ""), type=HandoverRequest)
     except (msgspec.DecodeError, ValueError):
@@ -95,7 +98,7 @@ def find_answer(annotations: Annotations | None, request: str) -> HandoverAnswer
 
 
 def place_request(annotations: Annotations, request: HandoverRequest, *, now: float) -> Annotations | Refused:
-    """Put a request where the leader sees it, unless another one waits there."""
+    """Add a request, unless another one is waiting."""
     there = read_request(annotations)
     if there and there.id != request.id and not there.is_over(now):
         return BUSY
@@ -103,13 +106,13 @@ def place_request(annotations: Annotations, request: HandoverRequest, *, now: fl
 
 
 def withdraw_request(annotations: Annotations, request: str) -> Annotations:
-    """Take a request away if it still waits."""
+    """Remove a request if it is still waiting."""
     there = read_request(annotations)
     return _without_request(annotations) if there and there.id == request else annotations
 
 
 def answer_request(annotations: Annotations, answer: HandoverAnswer, *, now: float) -> Annotations | Refused:
-    """Answer the request that waits; of those who would, one does, and nobody for the second time."""
+    """Replace the request by its answer. Only one answer is accepted, and only once."""
     there, known = read_request(annotations), find_answer(annotations, answer.id)
     if there is None or there.id != answer.id:
         return annotations if known == answer else GONE
@@ -121,7 +124,7 @@ def answer_request(annotations: Annotations, answer: HandoverAnswer, *, now: flo
 
 
 def amend_answer(annotations: Annotations, answer: HandoverAnswer) -> Annotations:
-    """Put a newer answer in the place of the one that was given."""
+    """Replace an earlier answer to the same request."""
     answers = read_answers(annotations)
     return _with_answers(annotations, tuple(answer if one.id == answer.id else one for one in answers))
 

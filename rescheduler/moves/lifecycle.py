@@ -1,20 +1,35 @@
-"""What comes next in a move, told from what is known of it.
+"""The next step of a move, decided from the state that is stored in the cluster.
 
-A move goes through eight steps, and a crash may stop it after each of them. So no step is known from where
-the program stands: it follows from the history, the ledger, the note and the pod as they are. Whoever takes
-a move over looks at these four and goes on.
+A crash can stop a move between any two of its writes. So the next step never depends on where the program
+was: it follows from four things that survive the process, which are the workload's eviction history, the move
+ledger, the note on the source node, and the pod. A new leader reads these four and continues.
 
-* Planned: nothing has been done to the pod. Debit, note, on to Noted. A move that somebody else left here is
-  undone.
-* Noted: the eviction may be sent, or may have been sent. If the pod is gone or terminating, it counts as
-  evicted, whoever did it. If it lives and the move has met a "no", or has lost its time, its note or its
-  debit, the move is undone. Else: validate, and evict.
-* Evicted: the debit is spent, the replacement awaited.
+* Planned: nothing has been done to the pod yet. Reserve disruption budget, write the note, record Noted. A
+  Planned move of an earlier leader is undone: its plan is old, and undoing it costs nothing.
+* Noted: the eviction may have been sent. If the pod is gone or terminating, the move counts as evicted, even
+  if somebody else deleted the pod. If the pod is alive and the move was refused, is expired, or has lost its
+  note or its debit, the move is undone. Otherwise: validate, and evict.
+* Evicted: commit the disruption budget, then wait for the replacement.
 
-A move whose history is gone with its workload leaves nothing behind: no note, and no debit in doubt.
+Why the order is this one:
 
-To undo is to remove the note, return the debit and close the move, in this order: what is interrupted in it
-is found Noted without a note, or Planned, and is undone to the end.
+* The history comes first. A move that is recorded nowhere could not be found after a crash, and its note and
+  its debit would stay behind.
+* The debit comes before the eviction. If it came after, a crash in between would leave an eviction that no
+  rate counts.
+* The note comes before the eviction. The replacement is scheduled within milliseconds of the eviction;
+  without the note it could return to the source node.
+* Noted is recorded before the eviction. Otherwise a new leader would undo a Planned move whose pod was
+  already evicted, and return a debit that was spent.
+* The debit is committed after the eviction. A tentative debit counts in every rate until it is committed or
+  released; a committed one counts for the period of the rate. If it were committed before the eviction, that
+  period would begin too early; if it were never committed, it would count forever.
+
+A move is undone in the order note, debit, history. If that is interrupted, the move is still in the history:
+the next leader finds it Planned, or Noted without a note, and finishes undoing it.
+
+If the workload was deleted together with its history, nothing else may stay behind: the note is removed, and
+the debit is released if the pod is alive and committed if it is not.
 """
 
 from enum import Enum, StrEnum
@@ -26,16 +41,16 @@ from reberth.records import Debit, DebitState, OpenMove, Phase, Pod
 from reberth.values.refusal import Refused
 
 MANUAL = "manual"
-"""The policy of a move that a person asks for."""
+"""The policy name of a move that a person requested."""
 
 INTERRUPTED = Refused("Interrupted", "the move was interrupted before its note was written")
-EXPIRED = Refused("Expired", "the move's time was over before the pod was evicted")
-NOTE_LOST = Refused("NoteLost", "the node does not carry the move's note any more")
-DEBIT_LOST = Refused("DebitLost", "the ledger does not hold the move's debit any more")
+EXPIRED = Refused("Expired", "the move expired before its pod was evicted")
+NOTE_LOST = Refused("NoteLost", "the source node no longer has the note of the move")
+DEBIT_LOST = Refused("DebitLost", "the move ledger no longer has the debit of the move")
 
 
 class PodState(StrEnum):
-    """What a look-up has shown of the pod of a move."""
+    """The pod of a move, as it was last read."""
 
     ALIVE = "alive"
     TERMINATING = "terminating"
@@ -43,86 +58,88 @@ class PodState(StrEnum):
 
 
 class MoveStep(Enum):
-    """What is to be done next."""
+    """One write of a move, or its end; the value is what the log says of it."""
 
-    ENTER_DEBIT = "enter the debit"
+    RESERVE_BUDGET = "reserve disruption budget"
     WRITE_NOTE = "write the note"
-    ADVANCE_TO_NOTED = "say that it is noted"
+    ADVANCE_TO_NOTED = "record phase Noted"
     EVICT = "validate and evict"
-    ADVANCE_TO_EVICTED = "say that it is evicted"
-    SPEND_DEBIT = "mark the debit as spent"
+    ADVANCE_TO_EVICTED = "record phase Evicted"
+    COMMIT_BUDGET = "commit disruption budget"
     VERIFY = "wait for the replacement"
     REMOVE_NOTE = "remove the note"
-    RETURN_DEBIT = "return the debit"
+    RELEASE_BUDGET = "release disruption budget"
     CLOSE = "close the move as refused"
-    FORGET = "end the move without a history"
+    FORGET = "end a move whose history is gone"
 
 
 class MoveState(msgspec.Struct, frozen=True):
-    """What is known of an open move. `refused` is the "no" that it has met."""
+    """What is known of an open move. `refused` is the first refusal that it met."""
 
     entry: OpenMove
     debit: Debit | None
     noted: bool
     pod: PodState
-    resumed: bool = False
+    resumed: bool = False  # an earlier leader began it
     refused: Refused | None = None
-    lost: bool = False  # its history is gone
-    node_version: str = ""  # of the node with the note
-    history_version: str = ""  # of the history that says Noted
+    history_gone: bool = False
+    node_version: str = ""  # resourceVersion of the source node with the note: extenders must have seen it
+    history_version: str = ""  # resourceVersion of the history that says Noted: likewise
 
 
 def judge_pod(pod: Pod | None, uid: str) -> PodState:
-    """Tell what has become of the pod of this uid, by the one that now has its name."""
+    """Tell the state of the pod with this uid. `pod` is the one that has its name now, if any."""
     if pod is None or pod.metadata.uid != uid:
         return PodState.GONE
     return PodState.TERMINATING if pod.metadata.deletion_timestamp else PodState.ALIVE
 
 
-def next_step(seen: MoveState, *, now: float) -> MoveStep:
-    if seen.lost:
-        return _forget(seen)
-    if seen.entry.phase == Phase.EVICTED:
-        return MoveStep.SPEND_DEBIT if _is_tentative(seen) else MoveStep.VERIFY
-    if seen.entry.phase == Phase.NOTED and seen.pod != PodState.ALIVE:
+def next_step(state: MoveState, *, now: float) -> MoveStep:
+    """Tell the next step of a move; the module says why the steps have this order."""
+    if state.history_gone:
+        return _forget(state)
+    if state.entry.phase == Phase.EVICTED:
+        return MoveStep.COMMIT_BUDGET if _is_tentative(state) else MoveStep.VERIFY
+    if state.entry.phase == Phase.NOTED and state.pod != PodState.ALIVE:
         return MoveStep.ADVANCE_TO_EVICTED
-    if why_undone(seen, now=now):
-        return _undo(seen)
-    return MoveStep.EVICT if seen.entry.phase == Phase.NOTED else _prepare(seen)
+    if undo_reason(state, now=now):
+        return _undo(state)
+    return MoveStep.EVICT if state.entry.phase == Phase.NOTED else _prepare(state)
 
 
-def why_undone(seen: MoveState, *, now: float) -> Refused | None:
-    """Tell why a move whose pod is not evicted must not go on."""
-    if seen.refused:
-        return seen.refused
-    if seen.entry.phase == Phase.PLANNED:
-        return INTERRUPTED if seen.resumed else None
-    if is_expired(seen.entry, now):
+def undo_reason(state: MoveState, *, now: float) -> Refused | None:
+    """Tell why a move whose pod is not evicted must be undone."""
+    if state.refused:
+        return state.refused
+    if state.entry.phase == Phase.PLANNED:
+        return INTERRUPTED if state.resumed else None
+    if is_expired(state.entry, now):
         return EXPIRED
-    if not seen.noted:
+    if not state.noted:
         return NOTE_LOST
-    return None if seen.debit else DEBIT_LOST
+    return None if state.debit else DEBIT_LOST
 
 
-def _prepare(seen: MoveState) -> MoveStep:
-    if seen.debit is None:
-        return MoveStep.ENTER_DEBIT
-    return MoveStep.ADVANCE_TO_NOTED if seen.noted else MoveStep.WRITE_NOTE
+def _prepare(state: MoveState) -> MoveStep:
+    if state.debit is None:
+        return MoveStep.RESERVE_BUDGET
+    return MoveStep.ADVANCE_TO_NOTED if state.noted else MoveStep.WRITE_NOTE
 
 
-def _forget(seen: MoveState) -> MoveStep:
-    if seen.noted:
+def _forget(state: MoveState) -> MoveStep:
+    # Only a pod that was seen alive proves that no eviction happened: else the rates must count it.
+    if state.noted:
         return MoveStep.REMOVE_NOTE
-    if not _is_tentative(seen):
+    if not _is_tentative(state):
         return MoveStep.FORGET
-    return MoveStep.RETURN_DEBIT if seen.pod == PodState.ALIVE else MoveStep.SPEND_DEBIT
+    return MoveStep.RELEASE_BUDGET if state.pod == PodState.ALIVE else MoveStep.COMMIT_BUDGET
 
 
-def _is_tentative(seen: MoveState) -> bool:
-    return seen.debit is not None and seen.debit.state == DebitState.TENTATIVE
+def _is_tentative(state: MoveState) -> bool:
+    return state.debit is not None and state.debit.state == DebitState.TENTATIVE
 
 
-def _undo(seen: MoveState) -> MoveStep:
-    if seen.noted:
+def _undo(state: MoveState) -> MoveStep:
+    if state.noted:
         return MoveStep.REMOVE_NOTE
-    return MoveStep.RETURN_DEBIT if seen.debit else MoveStep.CLOSE
+    return MoveStep.RELEASE_BUDGET if state.debit else MoveStep.CLOSE

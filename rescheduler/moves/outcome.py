@@ -1,7 +1,9 @@
-"""What became of a move: which pod is the replacement, where it landed, when it was Ready, and its report.
+"""The outcome of a move: which pod is the replacement, where it landed, when it was Ready, and the report.
 
-Replicas are alike: the replacement is the first pod of the same controller that was born since the plan, and
-that no earlier move of it has for its own. The extender takes a draw as used by the same rule.
+No API says which pod replaces which. Replicas are interchangeable, so the replacement is the first pod of the
+same controller that was created after the plan and that no earlier move of the controller has as its own. The
+extender uses the same rule to decide whether a draw is used; with another rule the two would disagree about
+where the replacement was sent.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,8 +27,9 @@ from reberth.values.refusal import Refused
 from rescheduler.model.plan import LandingScores
 
 SAME_WITHIN = 20
+"""Points of kube-scheduler's total within which two nodes count as equally good."""
 
-# Causes of a landing outside of the forecast.
+# Why a replacement landed outside of the move's destinations.
 UNDRAWN = "undrawn"
 
 
@@ -34,14 +37,14 @@ CAUSES = frozenset({UNDRAWN, "leaving", "returned", "unexplained"})
 
 
 class Landing(NamedTuple):
-    """Whether a replacement landed on a destination of its move; else the cause, as far as it is known."""
+    """Whether a replacement landed on a destination of its move, and if not, the cause if it is known."""
 
     as_forecast: bool
     cause: str | None = None
 
 
 class MoveReport(msgspec.Struct, frozen=True):
-    """How a move ended. Without a "no" its pod was evicted."""
+    """How a move ended. Unless it was refused, its pod was evicted."""
 
     entry: OpenMove
     ending: Ending
@@ -53,7 +56,7 @@ class MoveReport(msgspec.Struct, frozen=True):
 
     @property
     def is_well(self) -> bool:
-        """The pod was moved, and nothing is known to be worse for it."""
+        """Whether the pod was moved and nothing is known to have become worse."""
         return self.refused is None and self.ending.is_well
 
     def __str__(self) -> str:
@@ -63,7 +66,7 @@ class MoveReport(msgspec.Struct, frozen=True):
 
 
 class ControllerState(NamedTuple):
-    """What is seen of one controller: its pods, and itself if it is there and of a kind that has replicas."""
+    """What the cache has of one controller: its pods, and its replicas if its kind has any."""
 
     pods: Sequence[PodRow]
     is_gone: bool = False
@@ -73,19 +76,20 @@ class ControllerState(NamedTuple):
 def observe_controller(
     pods: Iterable[PodRow], move: OpenMove, owner: Owner | ReplicationController | None
 ) -> ControllerState:
-    """Collect the pods of a move's controller; the owner is None if its kind is not mirrored."""
+    """Collect the pods of a move's controller; the owner is None if its kind is not cached."""
     theirs = [pod for pod in pods if _controller_uid(pod) == move.controller_uid]
     return ControllerState(theirs, replicas=owner.spec.replicas if owner else None)
 
 
 def find_replacement(move: OpenMove, others: Iterable[OpenMove], pods: Iterable[PodRow]) -> PodRow | None:
-    """Give the move's replacement.
+    """Give the replacement of a move.
 
-    `others` are open moves of the same controller: those planned earlier choose first.
+    `others` are open moves of the same controller. Those planned earlier choose first: otherwise two moves
+    would report the same pod as their replacement.
     """
-    earlier = [one for one in others if one.phase == Phase.EVICTED and _planned(one) < _planned(move)]
-    free = sorted(filter(_lives, pods), key=_standing)
-    for one in sorted(earlier, key=_planned):
+    earlier = [one for one in others if one.phase == Phase.EVICTED and _plan_order(one) < _plan_order(move)]
+    free = sorted(filter(_is_alive, pods), key=_landed_first)
+    for one in sorted(earlier, key=_plan_order):
         taken = next((pod for pod in free if _may_replace(pod, one)), None)
         if taken:
             free.remove(taken)
@@ -100,12 +104,12 @@ def judge_replacement(
     scores: LandingScores | None,
     now: float,
 ) -> Ending | None:
-    """Tell how the move ended; None: that is not known yet."""
+    """Tell how the move ended; None: not known yet."""
     if replacement is None:
         return _judge_absence(move, sighting, now)
     if replacement.node is None:
-        return Ending(Outcome.PENDING) if _is_over(move, now) else None
-    if not _has_arrived(replacement) and not _is_over(move, now):
+        return Ending(Outcome.PENDING) if _is_expired(move, now) else None
+    if not _has_arrived(replacement) and not _is_expired(move, now):
         return None
     return _judge_landing(move, replacement, scores)
 
@@ -113,9 +117,9 @@ def judge_replacement(
 def judge_landing(
     move: OpenMove, ending: Ending, *, extender: str, find: Callable[[str], Node | None]
 ) -> Landing | None:
-    """Compare a landing with the destinations of its move; None: nothing has landed.
+    """Compare a landing with the destinations of its move; None: no replacement has landed.
 
-    `find` gives a node as it is now.
+    `find` returns a node as it is now.
     """
     if ending.landed_on is None or ending.outcome is Outcome.REFUSED:
         return None
@@ -129,12 +133,12 @@ def judge_landing(
 
 
 def _judge_absence(move: OpenMove, sighting: ControllerState, now: float) -> Ending | None:
-    """Nobody wants a replacement if the controller is gone, or has all the pods that it wants without one."""
+    """No replacement will come if the controller is deleted, or already has all its replicas without one."""
     wanted = sighting.replicas
-    living = [pod for pod in sighting.pods if _lives(pod) and pod.uid != move.pod_uid]
+    living = [pod for pod in sighting.pods if _is_alive(pod) and pod.uid != move.pod_uid]
     if sighting.is_gone or (wanted is not None and len(living) >= wanted):
         return Ending(Outcome.GONE)
-    return Ending(Outcome.PENDING) if _is_over(move, now) else None
+    return Ending(Outcome.PENDING) if _is_expired(move, now) else None
 
 
 def _judge_landing(move: OpenMove, replacement: PodRow, scores: LandingScores | None) -> Ending:
@@ -167,30 +171,30 @@ def _controller_uid(pod: PodRow) -> str:
     return pod.template.controller.uid if pod.template.controller else ""
 
 
-def _lives(pod: PodRow) -> bool:
+def _is_alive(pod: PodRow) -> bool:
     return not pod.is_terminating and pod.phase != "Failed"
 
 
 def _has_arrived(pod: PodRow) -> bool:
-    """A pod of a Job may be done before anybody has seen it Ready."""
+    """A pod of a Job may succeed before it was ever seen Ready."""
     return pod.is_ready or pod.phase == "Succeeded"
 
 
 def _may_replace(pod: PodRow, move: OpenMove) -> bool:
-    """Births are cut to the second: one in the second of the plan may have come after it."""
+    """The API server stores creation times in whole seconds: a pod of the plan's second may be newer."""
     return pod.created > instant(move.planned_at) - 1 and pod.uid != move.pod_uid
 
 
-def _standing(pod: PodRow) -> tuple[bool, float, str]:
-    """Bound pods first: a replacement that has landed is the one."""
+def _landed_first(pod: PodRow) -> tuple[bool, float, str]:
+    """Sort key: bound pods first, since a replacement that has landed is the one to judge."""
     return pod.node is None, pod.created, pod.uid
 
 
-def _planned(move: OpenMove) -> tuple[float, str]:
+def _plan_order(move: OpenMove) -> tuple[float, str]:
     return instant(move.planned_at), move.id
 
 
-def _is_over(move: OpenMove, now: float) -> bool:
+def _is_expired(move: OpenMove, now: float) -> bool:
     return now >= instant(move.expires_at)
 
 

@@ -1,7 +1,11 @@
-"""What forbids a move, asked of the newest state right before the eviction.
+"""Revalidation: whether a move is still allowed, checked on the newest state right before the eviction.
 
-A move of the plan is asked by all rules of the plan again. One that a person asks for is asked who owns the
-pod (told by its signature), whether it is on its way out, what its budgets allow, and where it could go.
+Between the plan and the eviction seconds pass, in which budgets, nodes and pods change. Without this check a
+move could exceed a limit that others have used up meanwhile, or send the pod to a node that is leaving.
+
+A planned move is checked against all rules of the plan again. A move that a person requested is checked
+against fewer: who owns the pod, whether it is terminating, what its budgets allow, and which destinations
+can take it.
 """
 
 import dataclasses
@@ -36,14 +40,14 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.protections import protect
 
 TERMINATING = Refused("Terminating", "the pod is on its way out already")
-FINISHED = Refused("Finished", "the pod has ended")
+FINISHED = Refused("Finished", "the pod has finished")
 NOT_BOUND = Refused("NotBound", "the pod is on no node yet")
-NOT_MIRRORED = Refused("NotMirrored", "the pod or a node of the move has not been seen yet")
-POD_MOVED = Refused("PodMoved", "the pod is not on the node of the plan")
+NOT_MIRRORED = Refused("NotMirrored", "the pod or a node of the move is not in the cache yet")
+POD_MOVED = Refused("PodMoved", "the pod is not on the source node of the move")
 
 
 def refuse_pod(pod: Pod) -> Refused | None:
-    """Tell why a pod in this state is not moved."""
+    """Refuse a pod that is terminating, finished or not bound."""
     if pod.metadata.deletion_timestamp:
         return TERMINATING
     if pod.status.phase in ("Succeeded", "Failed"):
@@ -52,7 +56,7 @@ def refuse_pod(pod: Pod) -> Refused | None:
 
 
 class FreshState(NamedTuple):
-    """What was just read: the budgets of the pod's namespace, and the ledger if there is a debit in it."""
+    """Just read from the API server: the namespace's budgets, and the ledger if the move has a debit."""
 
     budgets: tuple[PodDisruptionBudget, ...]
     ledger: MoveLedger | None = None
@@ -61,7 +65,7 @@ class FreshState(NamedTuple):
 def refuse_by_budgets(
     uid: str, snapshot: Snapshot, budgets: tuple[PodDisruptionBudget, ...]
 ) -> Refused | None:
-    """Tell which budget forbids an eviction that a person asks for."""
+    """Refuse an eviction that a person requested if a PodDisruptionBudget forbids it."""
     place = snapshot.pods.by_uid(uid)
     if place is None:
         return NOT_MIRRORED
@@ -78,7 +82,7 @@ def refuse_by_rules(
     policy: ReschedulerPolicy,
     schedulers: frozenset[str],
 ) -> Refused | None:
-    """Ask the rules of the plan about an open move once more; what it takes itself does not count."""
+    """Check an open move against the rules of the plan again, without its own debit and history entry."""
     place, nodes = snapshot.pods.by_uid(move.pod_uid), snapshot.nodes.index
     if place is None or move.from_ not in nodes or destination not in nodes:
         return NOT_MIRRORED
@@ -100,18 +104,19 @@ def choose_usable(
     find: Callable[[str], Node | None],
     now: float,
 ) -> tuple[str, ...] | Refused:
-    """Keep, in their order, the nodes that a pod may be moved to; refused if there is none.
+    """Keep, in their order, the nodes that a pod may be moved to; refused if none is left.
 
-    The extender draws nobody to a node that is leaving or young, or that the workload should avoid.
+    The extender sends no pod to a node that is leaving or young, or whose note keeps the workload away. With
+    only such nodes left, the replacement would land anywhere.
     """
     verdicts = {
-        name: "the pod is there" if name == source else _judge(find(name), who, now) for name in names
+        name: "the pod is already there" if name == source else _judge(find(name), who, now) for name in names
     }
     usable = tuple(name for name, verdict in verdicts.items() if verdict is None)
     if usable:
         return usable
     said = "; ".join(f"{name}: {verdict}" for name, verdict in verdicts.items())
-    return Refused("NoFeasibleDestination", said or "no node to go to")
+    return Refused("NoFeasibleDestination", said or "no destination was given")
 
 
 def _close(toll: Toll) -> Refused | None:
@@ -119,7 +124,7 @@ def _close(toll: Toll) -> Refused | None:
 
 
 def _freshen(snapshot: Snapshot, fresh: FreshState, *, without: str) -> Snapshot:
-    """Put in what was just read, and leave out a move with its debit."""
+    """Put in what was just read, and leave out the move `without` and its debit."""
     histories = [_forget_move(history, without) for history in snapshot.of(HISTORY)]
     contents = {**snapshot.contents, BUDGET: _as_rows(fresh.budgets), HISTORY: _as_rows(histories)}
     if fresh.ledger:
@@ -157,7 +162,7 @@ def _judge(node: Node | None, who: Signature, now: float) -> str | None:
 
 
 def _find_end_of_notes(node: Node, who: Signature, now: float) -> float | None:
-    """Tell until when the node's notes hold for the pod; what cannot be read keeps nobody away."""
+    """Tell until when the node's notes keep the pod away; an unreadable annotation keeps no pod away."""
     notes = read_notes((node.metadata.annotations or {}).get(ANNOTATION))
     if isinstance(notes, Refused):
         return None

@@ -181,7 +181,7 @@ async def see_it_refused(one: Daemon, pod: Object) -> None:
     """The rule and the reason are those that the command has where it leads itself."""
     node = pod["spec"]["nodeName"]
     code, said = await move(one, pod["metadata"]["name"], "--to", node)
-    assert (code, said) == (1, f"refused: NoFeasibleDestination: {node}: the pod is there\n")
+    assert (code, said) == (1, f"refused: NoFeasibleDestination: {node}: the pod is already there\n")
 
 
 async def see_it_made(one: Daemon, crowd: Crowd, pod: Object, to: str, holder: str) -> None:

@@ -135,7 +135,7 @@ async def test_destinations_that_will_not_do_are_named(shared: Cluster) -> None:
             came, _ = await move(shared, victim, [source, away, "nowhere"])
         assert isinstance(came, Refused)
         assert came.reason == (
-            f"{source}: the pod is there; {away}: leaving (unschedulable); nowhere: no such node"
+            f"{source}: the pod is already there; {away}: leaving (unschedulable); nowhere: no such node"
         )
         came, _ = await move(shared, victim, [])
         assert isinstance(came, Refused)

@@ -201,11 +201,11 @@ def test_usable_destinations_keep_their_order() -> None:
 def test_each_node_that_will_not_do_is_said_with_its_reason() -> None:
     assert choose("n1", "off", "new", "n3", "noted", source="n1") == Refused(
         "NoFeasibleDestination",
-        "n1: the pod is there; off: leaving (unschedulable); "
+        "n1: the pod is already there; off: leaving (unschedulable); "
         "new: young (karpenter.sh/initialized is missing); n3: no such node; "
         "noted: a note keeps the workload away until 2026-11-18T13:00:00Z",
     )
-    assert choose(source="n1") == Refused("NoFeasibleDestination", "no node to go to")
+    assert choose(source="n1") == Refused("NoFeasibleDestination", "no destination was given")
 
 
 def test_notes_that_are_over_for_others_or_unreadable_keep_nobody_away() -> None:
