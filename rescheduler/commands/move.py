@@ -127,11 +127,11 @@ async def _perform(
 ) -> MoveReport | Refused:
     """Settle what was left, then move; a move of this very pod that was left is taken to its end instead."""
     executor = Executor(context)
-    unfinished = (await resume_moves(context, executor)).unfinished
-    for one in unfinished:
+    awaited = (await resume_moves(context, executor)).awaited
+    for one in awaited:
         if (one.handle.namespace, one.entry.pod) == (namespace, name):
             return await executor.follow(one.handle, one.entry)
-    async with _following(executor, unfinished) as followed:
+    async with _following(executor, awaited) as followed:
         order = await compose_order(context, namespace, name, to=to, reason=reason)
         if isinstance(order, Refused):
             return order
@@ -141,13 +141,13 @@ async def _perform(
 
 @asynccontextmanager
 async def _following(
-    executor: Executor, unfinished: Iterable[AwaitedMove]
+    executor: Executor, awaited: Iterable[AwaitedMove]
 ) -> AsyncIterator[Callable[[str, str], list[asyncio.Task[MoveReport]]]]:
     """Follow the moves of others meanwhile; what has not ended then stays open for the next leader.
 
     Gives the tasks that belong to a history.
     """
-    tasks = [(one.handle, asyncio.create_task(executor.follow(one.handle, one.entry))) for one in unfinished]
+    tasks = [(one.handle, asyncio.create_task(executor.follow(one.handle, one.entry))) for one in awaited]
     try:
         yield lambda namespace, history: [
             task for handle, task in tasks if (handle.namespace, handle.history) == (namespace, history)

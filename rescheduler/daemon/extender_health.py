@@ -17,7 +17,7 @@ from reberth.values.refusal import Refused
 from rescheduler.execution.extenders import ExtenderClient, ObjectVersion
 from rescheduler.settings import ReschedulerSettings
 
-RULE = "ExtendersAway"
+RULE = "ExtendersUnreachable"
 
 log = Log(__name__)
 

@@ -1,1 +1,1 @@
-"""MOVE, done: carries moves out, resumes them, watches their replacements."""
+"""MOVE, shell: executes moves, resumes those of an earlier leader, and waits for their replacements."""

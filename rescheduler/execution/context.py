@@ -1,4 +1,4 @@
-"""What the executor works with, and what it is told of one move."""
+"""What the execution of moves works with: the cluster's resources, and a handle for each move."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -25,32 +25,32 @@ from rescheduler.telemetry.events import MoveReporter
 
 
 class SyncedCache(Protocol):
-    """A cluster's mirror, of pods, nodes and the owners of pods at least."""
+    """A cache of the cluster that is kept in sync: of pods, nodes and the owners of pods at least."""
 
     @property
     def cache(self) -> Cache: ...
 
     def changed(self, *, since: int) -> Awaitable[int]:
-        """Wait for a change after that one, and give the newest."""
+        """Wait for a change after `since`, and give the number of the newest one."""
 
 
 class MoveForecast(Protocol):
-    """Where a pod would land, and what that is worth."""
+    """Where a pod would land, and how kube-scheduler would score it."""
 
     @property
     def schedulers(self) -> frozenset[str]:
-        """The names of the schedulers that it knows."""
+        """The schedulerNames that it can forecast."""
 
     def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
-        """Give the nodes that are worth a move, best first."""
+        """Give the nodes that the pod may be moved to, best first."""
 
     def refuse_destinations(
         self, snapshot: Snapshot, pod: Pod, destinations: tuple[str, ...]
     ) -> Refused | None:
-        """Tell why the pod fits on none of them."""
+        """Refuse destinations if the pod fits on none of them."""
 
     def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
-        """Compare the node that the pod left with the one where its replacement landed."""
+        """Score the source node and the node where the replacement landed."""
 
 
 def never_stop(_policy: str) -> Refused | None:
@@ -85,20 +85,20 @@ class ExecutionContext(ClusterResources):
     stop_reason: Callable[[str], Refused | None] = never_stop
     """Why a move of this policy must not be made now."""
 
-    async def look_up(self, namespace: str, name: str) -> Pod | None:
-        """Give the pod of this name as it is now."""
+    async def read_pod(self, namespace: str, name: str) -> Pod | None:
+        """Read a pod from the API server; None if there is none."""
         try:
             return await self.api.get(PODS, name, namespace=namespace)
         except NotFound:
             return None
 
     async def list_budgets(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
-        """Give the PodDisruptionBudgets of a namespace as they are now."""
+        """Read the PodDisruptionBudgets of a namespace from the API server."""
         pages = self.api.list_pages(BUDGETS, namespace=namespace)
         return tuple([budget async for page in pages for budget in page.objects])
 
     def find_node(self, name: str) -> Node | None:
-        """Give a node as it is mirrored."""
+        """Give a node from the cache."""
         row = self.mirror.cache.of(NODE).named("", name)
         return row.record if row else None
 
@@ -120,9 +120,9 @@ def make_execution_context(
 
 @dataclass(frozen=True)
 class MoveHandle:
-    """One move in hand: whose it is and where it is written down.
+    """One move that is being executed: its workload, and the history that records it.
 
-    A move that another process has begun has no `note` to write: without one there it is undone.
+    A move that an earlier leader began has no `note` to write: if its note is missing, it is undone.
     """
 
     namespace: str
@@ -135,7 +135,7 @@ class MoveHandle:
 
 
 def make_handle(context: ExecutionContext, history: EvictionHistory) -> MoveHandle:
-    """Make the case of any open move of a history."""
+    """Make a handle for an open move of this history."""
     namespace, workload = history.metadata.namespace, history.spec.workload
     reporter = MoveReporter(namespace, workload, tell=context.tell, recorder=context.recorder)
     return MoveHandle(

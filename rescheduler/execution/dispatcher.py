@@ -1,4 +1,4 @@
-"""The moves in hand: each a task of its own, from the plan or from an earlier leader, to its outcome."""
+"""Runs moves at the same time: each one is a task, from its order to its outcome."""
 
 import asyncio
 from collections import Counter, deque
@@ -25,16 +25,16 @@ from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
 from rescheduler.telemetry.recording import count_end, count_refusal
 
 MOST_LANDINGS = 1000
-_PATIENCE = 30.0
-PLAN_OLD = Refused("PlanOld", "the moves before it in the plan have not landed in time")
+_LONGEST_WAIT = 30.0  # for the moves before it: later, its plan would be too old
+PLAN_OLD = Refused("PlanOld", "the moves before it in the plan did not land in time")
 
 log = Log(__name__)
 
 
 class MoveDispatcher:
-    """Carries moves out until the group that its tasks belong to ends.
+    """Starts moves, and keeps them until the task group that they belong to ends.
 
-    `on_end` hears of each planned move that has ended, and whether a pod was evicted for it.
+    `on_end` is called at the end of a move: with its planned move, if any, and whether a pod was evicted.
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class MoveDispatcher:
         on_end: Callable[[PlannedMove | None, bool], None],
     ) -> None:
         self.executor = Executor(context)
-        self.failed = False  # some move has not come to an end that is known
+        self.failed = False  # a move ended with an error: its state must be read from the cluster again
         self.is_well = True
         self.landings: deque[bool] = deque(maxlen=MOST_LANDINGS)
-        """Of the last moves whether they landed as forecast, oldest first."""
+        """Whether the last moves landed as forecast, oldest first."""
         self._context = context
         self._group = group
         self._on_end = on_end
@@ -58,50 +58,52 @@ class MoveDispatcher:
 
     @property
     def waiting(self) -> int:
-        """Count the moves that have begun and wait for those before them."""
+        """Count the moves that wait for moves before them."""
         return self._turns.waiting
 
     def __len__(self) -> int:
         return len(self._pods)
 
     def begin(self, planned: PlannedMove) -> bool:
-        """Begin a planned move, unless its pod or too many of its workload are being moved."""
+        """Start a planned move, unless its pod or too many pods of its workload are being moved."""
         most = self._context.policy().limits.per_workload
-        if self.is_moving(planned.uid) or (most is not None and self._workloads[_whose(planned)] >= most):
+        if self.is_moving(planned.uid) or (
+            most is not None and self._workloads[_workload_of(planned)] >= most
+        ):
             return False
-        self._workloads[_whose(planned)] += 1
+        self._workloads[_workload_of(planned)] += 1
         turn = self._turns.take((planned.from_, planned.destinations[0].node))
         self._put(planned.uid, planned, partial(self._move, planned, turn))
         return True
 
     def is_moving(self, uid: str) -> bool:
-        """Tell whether the pod of this uid is being moved here."""
+        """Tell whether this process is moving the pod with this uid."""
         return uid in self._pods
 
-    def begin_order(self, order: MoveOrder, hear: Callable[[MoveReport], Awaitable[None]]) -> bool:
-        """Begin a move that a person has asked for, unless its pod is being moved; it waits for no turn."""
+    def begin_order(self, order: MoveOrder, on_report: Callable[[MoveReport], Awaitable[None]]) -> bool:
+        """Start a move that a person requested, unless its pod is being moved; it waits for no other move."""
         uid = order.pod.metadata.uid
         if self.is_moving(uid):
             return False
-        self._put(uid, None, partial(self._carry, order, hear))
+        self._put(uid, None, partial(self._execute, order, on_report))
         return True
 
     async def resume(self) -> None:
-        """Settle what others have left; what is evicted is followed from here."""
+        """Settle the open moves of an earlier leader, and wait for the replacements of evicted ones."""
         resumed = await resume_moves(self._context, self.executor)
         for report in resumed.reports:
-            self._tell(None, report)
-        for one in resumed.unfinished:
+            self._record_end(None, report)
+        for one in resumed.awaited:
             self._put(one.entry.pod_uid, None, partial(self._follow, one))
 
     def has_orphans(self) -> bool:
-        """Tell whether a move stands open that nobody here works on."""
+        """Tell whether a move is open that this process does not execute."""
         histories = self._context.mirror.cache.of(HISTORY).rows()
         opened = (move.id for history in histories for move in history.status.open or ())
         return any(move not in self.executor.held for move in opened)
 
     async def finished(self) -> None:
-        """Wait for the moves that are in hand now."""
+        """Wait for all moves that have been started."""
         await asyncio.gather(*self._pods.values())
 
     def _put(self, uid: str, planned: PlannedMove | None, work: Callable[[], Awaitable[bool]]) -> None:
@@ -114,7 +116,7 @@ class MoveDispatcher:
             del self._pods[uid]
 
     async def _watch(self, planned: PlannedMove | None, work: Callable[[], Awaitable[bool]]) -> None:
-        """Survive the end of one move, whatever it is; losing the lease ends all."""
+        """An error of one move must not end the others; a lost lease ends all of them."""
         evicted = False
         try:
             evicted = await work()
@@ -127,7 +129,7 @@ class MoveDispatcher:
             self.failed, self.is_well = True, False
             log.exception("move failed", pod=planned.pod if planned else None)
         finally:
-            self._workloads.subtract([_whose(planned)] if planned else [])
+            self._workloads.subtract([_workload_of(planned)] if planned else [])
         self._on_end(planned, evicted)
 
     async def _move(self, planned: PlannedMove, turn: Turn) -> bool:
@@ -137,19 +139,19 @@ class MoveDispatcher:
                 count_refusal(planned.policy, order)
                 log.info("move dropped", pod=planned.pod, policy=planned.policy, **_describe_refusal(order))
                 return False
-            return self._tell(planned, await self.executor.move(order, on_landing=turn.pass_on))
+            return self._record_end(planned, await self.executor.move(order, on_landing=turn.pass_on))
         finally:
             turn.pass_on()
 
-    async def _carry(self, order: MoveOrder, hear: Callable[[MoveReport], Awaitable[None]]) -> bool:
+    async def _execute(self, order: MoveOrder, on_report: Callable[[MoveReport], Awaitable[None]]) -> bool:
         report = await self.executor.move(order)
-        evicted = self._tell(None, report)
-        await hear(report)
+        evicted = self._record_end(None, report)
+        await on_report(report)
         return evicted
 
     async def _compose(self, planned: PlannedMove, turn: Turn) -> MoveOrder | Refused:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_LONGEST_WAIT):
                 await turn.come()
         except TimeoutError:
             return PLAN_OLD
@@ -157,10 +159,10 @@ class MoveDispatcher:
 
     async def _follow(self, one: AwaitedMove) -> bool:
         with self.executor.holding(one.entry.id):
-            return self._tell(None, await self.executor.follow(one.handle, one.entry))
+            return self._record_end(None, await self.executor.follow(one.handle, one.entry))
 
-    def _tell(self, planned: PlannedMove | None, report: MoveReport) -> bool:
-        """Say in one line all that is known of a move, and count it."""
+    def _record_end(self, planned: PlannedMove | None, report: MoveReport) -> bool:
+        """Log the end of a move in one line, and count it."""
         context = self._context
         landing = judge_landing(
             report.entry, report.ending, extender=context.settings().extender, find=context.find_node
@@ -168,11 +170,11 @@ class MoveDispatcher:
         count_end(report, landing)
         if landing and landing.cause != UNDRAWN:
             self.landings.append(landing.as_forecast)
-        said = _describe(report.entry.id, report.ending)
+        fields = _describe(report.entry.id, report.ending)
         if report.refused:
-            said |= _describe_refusal(report.refused)
+            fields |= _describe_refusal(report.refused)
         if landing:
-            said |= {"as_forecast": landing.as_forecast, "explained_by": landing.cause}
+            fields |= {"as_forecast": landing.as_forecast, "explained_by": landing.cause}
         entry = report.entry
         log.info(
             "move ended",
@@ -182,21 +184,21 @@ class MoveDispatcher:
             policy=entry.policy,
             reason=entry.reason,
             **(_describe_plan(planned) if planned else {}),
-            **said,
+            **fields,
         )
         self.is_well = self.is_well and report.is_well
         return report.refused is None and report.ending.outcome is not Outcome.REFUSED
 
 
-def _whose(planned: PlannedMove) -> tuple[str, str]:
+def _workload_of(planned: PlannedMove) -> tuple[str, str]:
     return planned.pod.partition("/")[0], planned.workload
 
 
 def _describe_plan(planned: PlannedMove) -> dict[str, object]:
     figures = {name: getattr(planned, name) for name in ("gain", "cost", "risk", "worth")}
     chance = sum(each.chance for each in planned.destinations)
-    said = {"workload": planned.workload, "of_level": planned.level, "chance": round(chance, 4)}
-    return said | figures
+    fields = {"workload": planned.workload, "of_level": planned.level, "chance": round(chance, 4)}
+    return fields | figures
 
 
 def _describe(move: str, ending: Ending) -> dict[str, object]:

@@ -1,7 +1,8 @@
-"""The eviction: asked for only when the extenders have seen the move and nothing forbids it any more.
+"""The eviction of a move: sent only after the extenders have seen the move and it has been validated again.
 
-It is tried as a dry run first, since a precondition that fails on a real eviction uses up the budget. An
-answer that leaves a doubt is followed by looks at the pod, never by a second eviction of the same decision.
+A dry run comes first: a precondition that fails on a real eviction uses up the PodDisruptionBudget all the
+same. If the answer leaves it uncertain whether the pod is evicted, the pod is read; a second eviction is
+never sent.
 """
 
 import asyncio
@@ -30,22 +31,22 @@ from rescheduler.moves.revalidation import (
 )
 from rescheduler.telemetry import metrics
 
-STILL_THERE = Refused("Unanswered", "the eviction was not answered, and the pod still lives")
-NOT_TRIED = "DryRunFailed"
-_LOOK_EVERY = 1.0
+STILL_THERE = Refused("Unanswered", "the eviction was not answered, and the pod is still alive")
+DRY_RUN_FAILED = "DryRunFailed"
+_READ_EVERY = 1.0
 
 
 class Evictor:
-    """Takes one move from its note to its eviction, or to a "no"."""
+    """Takes one move from phase Noted to its eviction, or to a refusal."""
 
     def __init__(self, context: ExecutionContext, handle: MoveHandle) -> None:
         self._context = context
         self._handle = handle
 
     async def evict(self, seen: MoveState) -> MoveState:
-        """Give what is known afterwards: the pod is terminating or gone, or the move has met a "no"."""
+        """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
         refused = await self._refuse_unseen(seen)
-        pod = await self._look(seen)
+        pod = await self._read_pod(seen)
         state = judge_pod(pod, seen.entry.pod_uid)
         if pod is None or state != PodState.ALIVE:
             return replace(seen, pod=state)
@@ -54,25 +55,27 @@ class Evictor:
             refused = await self._evict(seen)
             if refused is None:
                 return replace(seen, pod=PodState.TERMINATING)
-        left = judge_pod(await self._look(seen), seen.entry.pod_uid)
+        left = judge_pod(await self._read_pod(seen), seen.entry.pod_uid)
         return replace(seen, pod=left, refused=refused)
 
     async def _refuse_unseen(self, seen: MoveState) -> Refused | None:
+        # kube-scheduler asks an extender within milliseconds of the eviction. One that has not seen note and
+        # the move would let the replacement land anywhere, also on the source node.
         need, tell = self._context.settings().extender, self._handle.reporter.tell
         if need == "none":
-            tell("no extender is asked: nobody draws the replacement to the destination")
+            tell("extender: none: kube-scheduler alone decides where the replacement lands")
             metrics.MOVES_UNPROMISED.inc()
             return None
-        refused = await self._context.extenders.refuse_unseen(self._list_sought(seen))
+        refused = await self._context.extenders.refuse_unseen(self._list_versions(seen))
         if refused is None:
-            tell("the extenders have seen it")
+            tell("all extenders have acknowledged the move")
         elif need == "optional":
-            tell(f"unpromised: {refused.reason}")
+            tell(f"not acknowledged by all extenders: {refused.reason}")
             metrics.MOVES_UNPROMISED.inc()
             return None
         return refused
 
-    def _list_sought(self, seen: MoveState) -> tuple[ObjectVersion, ObjectVersion]:
+    def _list_versions(self, seen: MoveState) -> tuple[ObjectVersion, ObjectVersion]:
         handle = self._handle
         return (
             ObjectVersion(NODES.name, "", seen.entry.from_, seen.node_version),
@@ -80,7 +83,7 @@ class Evictor:
         )
 
     async def _refuse(self, seen: MoveState, pod: Pod) -> Refused | None:
-        """Validate the move on the newest state."""
+        """Validate the move on the newest state: seconds have passed since the plan."""
         context, entry = self._context, seen.entry
         refused = refuse_pod(pod) or (POD_MOVED if pod.spec.node_name != entry.from_ else None)
         if refused:
@@ -97,7 +100,7 @@ class Evictor:
     def _refuse_by_rules(
         self, entry: OpenMove, pod: Pod, snapshot: Snapshot, fresh: FreshState
     ) -> Refused | None:
-        """A person's own word goes before the rules of the plan, but not before the budgets."""
+        """A person's request takes precedence over the rules of the plan, but not over the budgets."""
         context, forecast = self._context, self._context.forecast
         usable = self._choose_usable(entry, pod, snapshot)
         if isinstance(usable, Refused):
@@ -127,15 +130,16 @@ class Evictor:
     async def _refuse_dry_run(self, seen: MoveState) -> Refused | None:
         answer = await self._send(seen, dry_run=True)
         if isinstance(answer, UncertainAnswer):
-            return Refused(NOT_TRIED, f"the dry run of the eviction failed: {answer.value}")
+            return Refused(DRY_RUN_FAILED, f"the dry run of the eviction failed: {answer.value}")
         return answer
 
     async def _evict(self, seen: MoveState) -> Refused | None:
+        # A pause or a brake may have begun since the move was started.
         answer = self._context.stop_reason(seen.entry.policy) or await self._send(seen, dry_run=False)
         if answer is UncertainAnswer.IN_DOUBT:
             return await self._settle_doubt(seen)
         if answer is UncertainAnswer.PODS_STATE:
-            return Refused("Conflict", "the API server found another pod than the one of the plan")
+            return Refused("Conflict", "the API server found another pod than the one of the move")
         return answer
 
     async def _send(self, seen: MoveState, *, dry_run: bool) -> Refused | UncertainAnswer | None:
@@ -150,19 +154,19 @@ class Evictor:
         return answer
 
     async def _settle_doubt(self, seen: MoveState) -> Refused | None:
-        """Look until the pod is seen to go, or so long that no request can still be on its way."""
+        """Read the pod until it is terminating, or for so long that the request cannot arrive any more."""
         context = self._context
-        self._handle.reporter.tell("the eviction was not answered: looking at the pod")
+        self._handle.reporter.tell("the eviction was not answered: reading the pod")
         until = context.clock() + context.settings().doubt
-        while judge_pod(await self._look(seen), seen.entry.pod_uid) == PodState.ALIVE:
+        while judge_pod(await self._read_pod(seen), seen.entry.pod_uid) == PodState.ALIVE:
             left = until - context.clock()
             if left <= 0:
                 return STILL_THERE
-            await asyncio.sleep(min(_LOOK_EVERY, left))
+            await asyncio.sleep(min(_READ_EVERY, left))
         return None
 
-    async def _look(self, seen: MoveState) -> Pod | None:
-        return await self._context.look_up(self._handle.namespace, seen.entry.pod)
+    async def _read_pod(self, seen: MoveState) -> Pod | None:
+        return await self._context.read_pod(self._handle.namespace, seen.entry.pod)
 
 
 def _find_node(snapshot: Snapshot, name: str) -> Node | None:

@@ -1,7 +1,7 @@
-"""One move, from its plan to its outcome: does what `moving` says, step after step.
+"""Executes one move, step by step, as `moves/lifecycle.py` decides.
 
-Nothing that matters stands in this process alone. It may be cancelled or killed at any point: whoever leads
-next finds the move in its workload's history and takes it on (`resuming`).
+Everything that matters is stored in the cluster. The process may be cancelled or killed at any point: the
+next leader finds the move in its workload's eviction history and continues it (`recovery.py`).
 """
 
 import asyncio
@@ -26,31 +26,32 @@ from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 
-_BIRTH = 1.05  # births are cut to the second; and a little for clocks that are not read at one instant
-_LONGEST_WAIT_FOR_BIRTHS = 2.0  # where the API server's clock is ahead of ours
-MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not come to its end")
+# Creation times are stored in whole seconds; the rest is for clocks that are not read at the same instant.
+_CREATION_RESOLUTION = 1.05
+_LONGEST_CREATION_WAIT = 2.0  # if the API server's clock is ahead of ours
+MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not ended")
 
 
 class Executor:
-    """Carries out moves, any number at once, one of a workload at a time."""
+    """Executes moves: any number at once, and of one workload as many as the policy allows."""
 
     def __init__(self, context: ExecutionContext) -> None:
         self.open: set[str] = set()
-        """The moves that hold their notes; `resuming` adds those that are found."""
+        """Moves whose notes must be kept; recovery adds those that it finds."""
         self.held: set[str] = set()
-        """The moves that somebody works on here."""
+        """Moves that this process is working on."""
         self._context = context
 
     async def move(self, order: MoveOrder, *, on_landing: Callable[[], None] = lambda: None) -> MoveReport:
-        """Carry a new move out, to its outcome; `on_landing` hears that the replacement has a node."""
-        await self._outlive_births(order)
+        """Execute a new move to its outcome; `on_landing` is called when the replacement has a node."""
+        await self._wait_for_older_pods(order)
         entry = self._draft(order)
         with self.holding(entry.id):
             return await self._move(order, entry, on_landing)
 
     @contextmanager
     def holding(self, move: str) -> Iterator[None]:
-        """Work on a move: nobody else here takes it for one that was left."""
+        """Mark a move as being worked on; otherwise recovery would take it for one that was left behind."""
         self.held.add(move)
         try:
             yield
@@ -71,33 +72,37 @@ class Executor:
         return settled if isinstance(settled, MoveReport) else await self.follow(handle, settled)
 
     async def settle(self, handle: MoveHandle, seen: MoveState) -> MoveReport | OpenMove:
-        """Take a move on until its pod is evicted and the debit spent, or it is closed."""
+        """Execute steps until the pod is evicted and the debit committed, or the move is closed."""
         self.open.add(seen.entry.id)
-        doings = self._doings()
+        actions = self._actions()
         while True:
             step = next_step(seen, now=self._context.clock())
             if step is MoveStep.VERIFY:
                 return seen.entry
             if step is MoveStep.FORGET:
-                return self._forget(handle, seen)
+                return self._end_without_history(handle, seen)
             if step is MoveStep.CLOSE:
                 refused = undo_reason(seen, now=self._context.clock())
                 return await self._close(handle, seen.entry, Ending(Outcome.REFUSED), refused)
             handle.reporter.tell(step.value)
-            seen = await doings[step](handle, seen)
+            seen = await actions[step](handle, seen)
 
     async def follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
-        """Wait for the outcome of a move whose pod is evicted, and write it down."""
+        """Wait for the outcome of a move whose pod is evicted, and record it."""
         handle.reporter.tell("waiting for the replacement")
         ending = await ReplacementWatcher(self._context, handle).follow(entry)
         return await self._close(handle, entry, ending, None)
 
-    async def _outlive_births(self, order: MoveOrder) -> None:
-        """Wait until none of the pods that are there can be taken for the replacement."""
+    async def _wait_for_older_pods(self, order: MoveOrder) -> None:
+        """Wait until no existing pod can be taken for the replacement.
+
+        The replacement is found by its creation time, which has whole seconds: a pod that was created in the
+        second of the plan would look like it.
+        """
         pods = self._context.mirror.cache.of(POD).within(order.signature.namespace)
-        births = [pod.created for pod in pods if pod.template.controller == order.signature.controller]
-        left = max(births, default=0.0) + _BIRTH - self._context.clock()
-        await asyncio.sleep(min(max(left, 0.0), _LONGEST_WAIT_FOR_BIRTHS))
+        created = [pod.created for pod in pods if pod.template.controller == order.signature.controller]
+        left = max(created, default=0.0) + _CREATION_RESOLUTION - self._context.clock()
+        await asyncio.sleep(min(max(left, 0.0), _LONGEST_CREATION_WAIT))
 
     def _draft(self, order: MoveOrder) -> OpenMove:
         return draft_move(
@@ -121,31 +126,31 @@ class Executor:
         )
         return dataclasses.replace(make_handle(self._context, history), note=note)
 
-    def _doings(self) -> Mapping[MoveStep, Callable[[MoveHandle, MoveState], Awaitable[MoveState]]]:
+    def _actions(self) -> Mapping[MoveStep, Callable[[MoveHandle, MoveState], Awaitable[MoveState]]]:
         return {
-            MoveStep.RESERVE_BUDGET: self._enter_debit,
+            MoveStep.RESERVE_BUDGET: self._reserve_budget,
             MoveStep.WRITE_NOTE: self._write_note,
             MoveStep.ADVANCE_TO_NOTED: partial(self._advance, phase=Phase.NOTED),
             MoveStep.EVICT: self._evict,
             MoveStep.ADVANCE_TO_EVICTED: partial(self._advance, phase=Phase.EVICTED),
-            MoveStep.COMMIT_BUDGET: self._spend_debit,
+            MoveStep.COMMIT_BUDGET: self._commit_budget,
             MoveStep.REMOVE_NOTE: self._remove_note,
-            MoveStep.RELEASE_BUDGET: self._return_debit,
+            MoveStep.RELEASE_BUDGET: self._release_budget,
         }
 
-    async def _enter_debit(self, handle: MoveHandle, seen: MoveState) -> MoveState:
+    async def _reserve_budget(self, handle: MoveHandle, seen: MoveState) -> MoveState:
         disruption = Disruption(seen.entry.id, handle.namespace, handle.workload.uid)
         limits, now = self._context.policy().limits.rates, self._context.clock()
         return await self._change_ledger(
             seen, partial(add_debit, limits=limits, disruption=disruption, now=now)
         )
 
-    async def _spend_debit(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
+    async def _commit_budget(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
         return await self._change_ledger(
             seen, partial(mark_spent, move=seen.entry.id, now=self._context.clock())
         )
 
-    async def _return_debit(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
+    async def _release_budget(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
         return await self._change_ledger(seen, partial(return_debit, move=seen.entry.id))
 
     async def _change_ledger(
@@ -170,7 +175,10 @@ class Executor:
         return replace(seen, noted=True, node_version=node.metadata.resource_version)
 
     async def _remove_note(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
-        """Remove the note. Where the node is gone, or somebody has spoilt its annotation, there is none."""
+        """Remove the note: it would keep the workload away from a node that it may use again.
+
+        If the node is gone or its annotation is unreadable, there is no note to remove.
+        """
         remove = partial(remove_move, move=seen.entry.id)
         await self._context.store.change_notes(seen.entry.from_, remove)
         return replace(seen, noted=False, refused=undo_reason(seen, now=self._context.clock()))
@@ -191,7 +199,10 @@ class Executor:
     async def _close(
         self, handle: MoveHandle, entry: OpenMove, ending: Ending, refused: Refused | None
     ) -> MoveReport:
-        """Write the outcome down. A history that is gone has nothing to remember any more."""
+        """Record the outcome: without it the back-off would not know that the move brought nothing.
+
+        If the history is gone, its workload is gone, and there is nothing to remember.
+        """
         back_off, before = self._context.policy().limits.back_off, ""
 
         def close(history: EvictionHistory) -> EvictionHistory | Refused:
@@ -205,8 +216,8 @@ class Executor:
             handle.reporter.given_up(given_up)
         return self._finish(handle, MoveReport(entry, ending, refused))
 
-    def _forget(self, handle: MoveHandle, seen: MoveState) -> MoveReport:
-        """End a move that nobody remembers: its workload is gone."""
+    def _end_without_history(self, handle: MoveHandle, seen: MoveState) -> MoveReport:
+        """End a move whose history is gone, because its workload was deleted."""
         if seen.pod == PodState.ALIVE:
             return self._finish(handle, MoveReport(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
         return self._finish(handle, MoveReport(seen.entry, Ending(Outcome.GONE)))
@@ -227,7 +238,10 @@ def find_debit(ledger: MoveLedger, move: str) -> Debit | None:
 
 
 def _open_one(history: EvictionHistory, *, entry: OpenMove, most: int | None) -> EvictionHistory | Refused:
-    """Open a move if no others of the workload are under way, or fewer than may be."""
+    """Add the move to the history if fewer than `most` moves of the workload are open.
+
+    This check and the write are one: without it two moves could each find that none is open.
+    """
     others = [one for one in history.status.open or () if one.id != entry.id]
     if most is not None and len(others) >= max(most, 1):
         return MOVE_UNDER_WAY

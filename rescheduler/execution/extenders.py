@@ -1,8 +1,9 @@
-"""Have the extenders seen it? Asked at every address right before an eviction.
+"""Client of the extenders: asks every one of them, right before an eviction, whether it has seen the move.
 
 The replacement of an evicted pod reaches the extender within milliseconds. So every extender must have seen
-the note and the open move before the eviction is sent: then whichever of them kube-scheduler asks will draw
-the replacement to its destination. An address that refuses the connection is nobody's; silence is a "no".
+the note and the open move before the eviction is sent: then any of them sends the replacement to its
+destination. An address that refuses the connection has no extender and does not count; no answer counts as
+"not seen".
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from reberth.values.refusal import Refused
 from rescheduler.settings import ClientTls, ExtenderAccess
 
 NOT_SEEN = "NotSeen"
-NO_EXTENDER = Refused(NOT_SEEN, "there is no extender to be asked")
+NO_EXTENDER = Refused(NOT_SEEN, "no extender can be reached")
 
 
 class Endpoint(Record, frozen=True):
@@ -35,7 +36,7 @@ class EndpointPort(Record, frozen=True):
 
 
 class EndpointSlice(Record, frozen=True):
-    """The addresses behind a Service, ready or not."""
+    """The addresses of a Service, ready or not."""
 
     metadata: ObjectMeta
     endpoints: tuple[Endpoint, ...] | None = None
@@ -48,7 +49,7 @@ ENDPOINT_SLICES: Resource[EndpointSlice] = Resource(
 
 
 class ObjectVersion(NamedTuple):
-    """An object, and the version of it that must have been seen."""
+    """An object, and the resourceVersion that an extender must have seen."""
 
     resource: str
     namespace: str
@@ -57,17 +58,17 @@ class ObjectVersion(NamedTuple):
 
 
 class ExtenderClient:
-    """Asks the extenders; one connection pool for all questions."""
+    """Asks the extenders over one connection pool."""
 
     def __init__(self, api: Api, access: ExtenderAccess, session: aiohttp.ClientSession) -> None:
         self._api = api
         self._access = access
         self._session = session
 
-    async def refuse_unseen(self, sought: Iterable[ObjectVersion]) -> Refused | None:
-        """Tell whether some extender has not seen one of the objects in time."""
+    async def refuse_unseen(self, objects: Iterable[ObjectVersion]) -> Refused | None:
+        """Refuse if an extender has not seen one of the objects in time, or if there is none."""
         addresses = await self._find_addresses()
-        questions = [self._ask(address, one) for address in addresses for one in sought]
+        questions = [self._ask(address, one) for address in addresses for one in objects]
         answers = await asyncio.gather(*questions)
         if all(answer is None for answer in answers):
             return NO_EXTENDER
@@ -82,7 +83,7 @@ class ExtenderClient:
         return sorted({address async for page in pages for each in page.objects for address in _join(each)})
 
     async def _ask(self, address: str, sought: ObjectVersion) -> str | None:
-        """The empty text: seen. None: nobody is there. Else why not."""
+        """Give "" if it has been seen, None if there is no extender at this address, else the trouble."""
         wait = self._access.wait
         asked = {
             "resource": sought.resource,
@@ -97,10 +98,14 @@ class ExtenderClient:
         except ConnectionRefusedError:
             return None
         except aiohttp.ClientConnectorError as error:
-            return None if isinstance(error.os_error, ConnectionRefusedError) else _blame(address, str(error))
+            return (
+                None
+                if isinstance(error.os_error, ConnectionRefusedError)
+                else _describe_trouble(address, str(error))
+            )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            return _blame(address, str(error) or f"no answer within {wait:g} s")
-        return said and _blame(address, f"has not seen {sought.resource} {sought.name} ({said})")
+            return _describe_trouble(address, str(error) or f"no answer within {wait:g} s")
+        return said and _describe_trouble(address, f"has not seen {sought.resource} {sought.name} ({said})")
 
     @asynccontextmanager
     async def _send(self, address: str, asked: dict[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -113,7 +118,7 @@ class ExtenderClient:
 
 @asynccontextmanager
 async def connect_to_extenders(api: Api, access: ExtenderAccess) -> AsyncIterator[ExtenderClient]:
-    """Ask while the context lasts. Raises ConfigurationError for certificates that cannot be used."""
+    """Connect while the context lasts. Raises ConfigurationError for certificates that cannot be used."""
     trust = _load(access.tls) if access.tls else True
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
         yield ExtenderClient(api, access, session)
@@ -129,11 +134,11 @@ def _load(tls: ClientTls) -> ssl.SSLContext:
 
 
 def _join(each: EndpointSlice) -> list[str]:
-    """Every address with the slice's first port; a Service for extenders has one."""
+    """Give every address with the first port of the slice: the Service of the extenders has one port."""
     port = next((port.port for port in each.ports or () if port.port), None)
     hosts = [address for endpoint in each.endpoints or () for address in endpoint.addresses or ()]
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts] if port else []
 
 
-def _blame(address: str, what: str) -> str:
+def _describe_trouble(address: str, what: str) -> str:
     return f"{address}: {what}"

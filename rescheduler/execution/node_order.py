@@ -1,7 +1,7 @@
-"""The order of a plan, kept: moves that share a node are made one after the other, all others at once.
+"""Keeps the order of a plan: moves that share a node are made one after the other, all others at once.
 
-What a move gains was counted on what the moves before it leave. So it waits until their replacements have
-landed; that they are Ready it does not wait for.
+The plan computed the gain of a move on the state that the moves before it leave behind. So a move waits until
+their replacements have landed; it does not wait until they are Ready.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 class Turn:
-    """One move's place in the order."""
+    """The place of one move in the order."""
 
     def __init__(self, turns: "NodeOrder", nodes: frozenset[str], before: Iterable["Turn"]) -> None:
         self.nodes = nodes
@@ -19,7 +19,7 @@ class Turn:
         self._over = asyncio.Event()
 
     async def come(self) -> None:
-        """Wait until those before it that share a node with it have passed on."""
+        """Wait until the moves before it that share a node with it have landed or ended."""
         for turn in self._before:
             await turn.wait()
         self._before = ()
@@ -29,24 +29,24 @@ class Turn:
         await self._over.wait()
 
     def pass_on(self) -> None:
-        """Let the next ones go; more than once is as good as once."""
+        """Let the next moves begin; may be called more than once."""
         self._over.set()
         self._turns.forget(self)
 
 
 class NodeOrder:
-    """All places that are taken."""
+    """The order of all moves that have not landed."""
 
     def __init__(self) -> None:
         self._taken: list[Turn] = []
 
     @property
     def waiting(self) -> int:
-        """Count the moves whose turn has not come."""
+        """Count the moves that still wait."""
         return sum(not turn.has_come for turn in self._taken)
 
     def take(self, nodes: Iterable[str]) -> Turn:
-        """Take the last place, behind all that share one of these nodes."""
+        """Take the last place, after all moves that share one of these nodes."""
         wanted = frozenset(nodes)
         turn = Turn(self, wanted, [each for each in self._taken if each.nodes & wanted])
         self._taken.append(turn)

@@ -1,4 +1,4 @@
-"""A move that a person asks for: which pod, where to, and whether the rules allow it."""
+"""Makes orders: of a planned move, or of a pod that a person names, if the rules allow it."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,9 @@ from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.revalidation import choose_usable, refuse_by_budgets, refuse_pod
 
 NO_SUCH_POD = Refused("NoSuchPod", "there is no such pod")
-NO_FORECAST = Refused("NoFeasibleDestination", "nobody can forecast where the pod fits: name nodes with --to")
+NO_FORECAST = Refused(
+    "NoFeasibleDestination", "there is no forecast of where the pod fits: name nodes with --to"
+)
 
 _OWNED = {one.kind.name: one for one in ALL if one.kind in (kinds.REPLICA_SET, kinds.JOB)}
 
@@ -27,8 +29,8 @@ _OWNED = {one.kind.name: one for one in ALL if one.kind in (kinds.REPLICA_SET, k
 async def compose_order(
     context: ExecutionContext, namespace: str, name: str, *, to: tuple[str, ...], reason: str
 ) -> MoveOrder | Refused:
-    """Make an order of a wish; refused with the rule that forbids it."""
-    pod = await context.look_up(namespace, name)
+    """Make the order of a move that a person requested, or refuse it."""
+    pod = await context.read_pod(namespace, name)
     if pod is None:
         return replace(NO_SUCH_POD, reason=f"there is no pod {namespace}/{name}")
     signature = find_signature(pod.metadata, await _find_owners(context.api, pod))
@@ -42,9 +44,9 @@ async def compose_order(
 
 
 async def compose_planned(context: ExecutionContext, planned: PlannedMove) -> MoveOrder | Refused:
-    """Make an order of a planned move, if the pod is still the one that the plan has seen."""
+    """Make the order of a planned move, if the pod is still the one of the plan."""
     namespace, _, name = planned.pod.partition("/")
-    pod = await context.look_up(namespace, name)
+    pod = await context.read_pod(namespace, name)
     if pod is None or pod.metadata.uid != planned.uid:
         return NO_SUCH_POD
     controller = find_controller(pod.metadata)
@@ -59,7 +61,7 @@ async def compose_planned(context: ExecutionContext, planned: PlannedMove) -> Mo
 
 
 async def _find_owners(api: Api, pod: Pod) -> Mapping[str, ObjectMeta]:
-    """Give the metadata of the pod's controller if it may have an owner itself."""
+    """Give the metadata of the pod's controller if its kind can have an owner."""
     controller = find_controller(pod.metadata)
     found = await _find_owner(api, pod.metadata.namespace, controller) if controller else None
     return {found.uid: found} if found else {}
@@ -87,7 +89,7 @@ async def _refuse_by_budgets(context: ExecutionContext, pod: Pod) -> Refused | N
 async def _choose_destinations(
     context: ExecutionContext, pod: Pod, who: Signature, to: tuple[str, ...]
 ) -> tuple[str, ...] | Refused:
-    """Take the nodes that were named, those that will not do left out, or else those of the forecast."""
+    """Take the named nodes without those that cannot be used; without names, take those of the forecast."""
     forecast, contents, now = context.forecast, context.mirror.cache.contents(), context.clock()
     if not to:
         if forecast is None:

@@ -1,8 +1,10 @@
-"""What a dead leader left behind: found in one consistent list, and taken on before anything new is planned.
+"""Recovery: open moves of an earlier leader are settled before anything new is planned.
 
-Moves that had not been noted are undone; those whose eviction may have been sent are settled by a look at
-the pod; those that are evicted wait for their replacement. A debit without a move (its workload was deleted
-with its history) counts as spent, since nobody can tell any more that it was not.
+Otherwise a plan would count neither the pods that are already being moved nor the budget that they use.
+
+Moves in phase Planned are undone. For moves whose eviction may have been sent, the pod is read. Evicted moves
+wait for their replacement. A tentative debit without a move, because the workload was deleted together with
+its history, is committed: it cannot be proved any more that no pod was evicted for it.
 """
 
 from collections.abc import Iterable
@@ -23,29 +25,29 @@ from rescheduler.telemetry import metrics
 
 
 class AwaitedMove(NamedTuple):
-    """A move whose replacement is still awaited."""
+    """A move whose pod is evicted and whose replacement is awaited."""
 
     handle: MoveHandle
     entry: OpenMove
 
 
 class ResumedMoves(NamedTuple):
-    """What came of the moves that were found."""
+    """The moves that were found: those that have ended, and those that still wait."""
 
     reports: list[MoveReport]
-    unfinished: list[AwaitedMove]
+    awaited: list[AwaitedMove]
 
 
 async def resume_moves(context: ExecutionContext, executor: Executor) -> ResumedMoves:
-    """Settle all open moves that nobody here works on.
+    """Settle all open moves that this process is not working on.
 
-    Those that are evicted are given back, to be followed to their outcome.
+    Evicted ones are returned, and the caller follows them to their outcome.
     """
-    held = frozenset(executor.held)  # before the list: who ends meanwhile was held
+    held = frozenset(executor.held)  # read before the list: a move that ends meanwhile is not left behind
     pages = context.api.list_pages(HISTORIES)
     histories = [history async for page in pages for history in page.objects]
     ledger = await context.store.read_ledger()
-    await _spend_orphans(context, histories, ledger, held=held)
+    await _commit_orphaned_debits(context, histories, ledger, held=held)
     executor.open.update(move.id for history in histories for move in history.status.open or ())
     resumed = ResumedMoves([], [])
     for history in histories:
@@ -55,33 +57,33 @@ async def resume_moves(context: ExecutionContext, executor: Executor) -> Resumed
                 continue
             metrics.MOVES_RESUMED.inc()
             context.tell(f"resuming {entry.id}: {entry.pod} off {entry.from_}, {entry.phase}")
-            seen = await _look(context, history, entry, ledger)
+            seen = await _read_state(context, history, entry, ledger)
             with executor.holding(entry.id):
                 settled = await executor.settle(handle, seen)
             if isinstance(settled, MoveReport):
                 resumed.reports.append(settled)
             else:
-                resumed.unfinished.append(AwaitedMove(handle, settled))
+                resumed.awaited.append(AwaitedMove(handle, settled))
     return resumed
 
 
-async def _spend_orphans(
+async def _commit_orphaned_debits(
     context: ExecutionContext,
     histories: Iterable[EvictionHistory],
     ledger: MoveLedger,
     *,
     held: frozenset[str],
 ) -> None:
-    remembered = {move.id for history in histories for move in history.status.open or ()}
+    recorded = {move.id for history in histories for move in history.status.open or ()}
     for debit in ledger.status.debits or ():
-        if debit.state == DebitState.TENTATIVE and debit.move not in remembered | held:
+        if debit.state == DebitState.TENTATIVE and debit.move not in recorded | held:
             await context.store.change_ledger(partial(mark_spent, move=debit.move, now=context.clock()))
 
 
-async def _look(
+async def _read_state(
     context: ExecutionContext, history: EvictionHistory, entry: OpenMove, ledger: MoveLedger
 ) -> MoveState:
-    pod = await context.look_up(history.metadata.namespace, entry.pod)
+    pod = await context.read_pod(history.metadata.namespace, entry.pod)
     node = await _find_node(context, entry.from_)
     return MoveState(
         entry,

@@ -1,4 +1,4 @@
-"""After the eviction: wait for the replacement, until it is Ready or the move's time is over."""
+"""Waits for the replacement of an evicted pod, until it is Ready or the move expires."""
 
 import asyncio
 from contextlib import suppress
@@ -23,7 +23,7 @@ _PAUSE = 0.1
 
 
 class ReplacementWatcher:
-    """Watches what comes of one move."""
+    """Waits for the outcome of one move."""
 
     def __init__(self, context: ExecutionContext, handle: MoveHandle) -> None:
         self._context = context
@@ -41,22 +41,24 @@ class ReplacementWatcher:
             change = await self._wait(move, change)
 
     async def _wait(self, move: OpenMove, change: int) -> int:
-        """Wait for news, or for the end of the move's time."""
+        """Wait for a change in the cluster, or until the move expires."""
         left = instant(move.expires_at) - self._context.clock()
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 change = await self._context.mirror.changed(since=change)
-                await asyncio.sleep(_PAUSE)  # many may follow at once, and each looks at all pods
+                await asyncio.sleep(
+                    _PAUSE
+                )  # changes come in bursts, and each check reads all pods of the namespace
         return change
 
     async def _judge(self, move: OpenMove) -> Ending | None:
         pods = self._context.mirror.cache.of(POD).within(self._handle.namespace)
         owner = self._find_owner(move)
-        sighting = observe_controller(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
+        state = observe_controller(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
         self._had_owner = self._had_owner or owner is not None
-        replacement = find_replacement(move, self._handle.others, sighting.pods)
+        replacement = find_replacement(move, self._handle.others, state.pods)
         scores = await self._score(move, replacement)
-        return judge_replacement(move, replacement, sighting, scores=scores, now=self._context.clock())
+        return judge_replacement(move, replacement, state, scores=scores, now=self._context.clock())
 
     def _find_owner(self, move: OpenMove) -> Owner | ReplicationController | None:
         cache = self._context.mirror.cache
@@ -64,7 +66,7 @@ class ReplacementWatcher:
         return next(filter(None, (table.by_uid(move.controller_uid) for table in tables)), None)
 
     async def _score(self, move: OpenMove, replacement: PodRow | None) -> LandingScores | None:
-        """Score a landing once, as soon as it is seen: that is closest to what the scheduler saw."""
+        """Score a landing once and at once: later, the cluster is no longer what the scheduler saw."""
         if replacement is None or replacement.node is None:
             return None
         if replacement.uid != self._landed:

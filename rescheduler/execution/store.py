@@ -1,11 +1,12 @@
-"""Where a move is written down: histories, the ledger, the notes on nodes; and the eviction itself.
+"""All writes of the rescheduler: eviction histories, the move ledger, notes on nodes, the Lease, evictions.
 
-A write is made from what was just read, with its version, and is made again from the start when somebody
-else was quicker or when nobody knows whether it was carried out. That is safe because every change is a
-function that does nothing the second time. An eviction is no such change: it is sent once.
+A write is computed from the object that was just read and carries its resourceVersion. After a conflict, or
+if it is uncertain whether the write was carried out, it is repeated from the read on. That is safe because
+every change is a function that changes nothing when it is applied a second time. An eviction is not: it is
+sent once.
 
-Of those who would change one object here at once, each waits for its turn. Immediately before each write
-leaves, the lease is checked.
+Writers of one object in this process take turns; otherwise they would conflict with each other again and
+again. The lease is checked immediately before each write is sent: a process that has lost it must not write.
 """
 
 import asyncio
@@ -33,10 +34,10 @@ Change = Callable[[R], R | Refused]
 
 TRIES = 12
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.04, 2.0
-_WORTH_ANOTHER_TRY = (errors.Conflict, errors.Unanswered, errors.Unreachable, errors.ServerFault)
+_RETRIED = (errors.Conflict, errors.Unanswered, errors.Unreachable, errors.ServerFault)
 
-NODE_GONE = Refused("NodeGone", "the node is not there any more")
-HISTORY_GONE = Refused("HistoryGone", "the workload's history is not there any more")
+NODE_GONE = Refused("NodeGone", "the node has been deleted")
+HISTORY_GONE = Refused("HistoryGone", "the eviction history of the workload has been deleted")
 
 
 class MoveStore:
@@ -49,7 +50,7 @@ class MoveStore:
     async def start_history(
         self, signature: Signature, change: Change[EvictionHistory]
     ) -> EvictionHistory | Refused:
-        """Change the history of a pod's workload, which may have none yet."""
+        """Change the history of a pod's workload; create it if there is none."""
 
         async def read() -> EvictionHistory:
             return await self._find_history(signature)
@@ -72,14 +73,14 @@ class MoveStore:
             return await self._change(LEDGERS, self._find_ledger, change)
 
     async def read_ledger(self) -> MoveLedger:
-        """Give the ledger as it is now; an empty one where nothing was ever entered."""
+        """Read the ledger; an empty one if it does not exist yet."""
         try:
             return await self._api.get(LEDGERS, LEDGER_NAME)
         except errors.NotFound:
             return start_ledger()
 
     async def change_notes(self, node: str, change: Callable[[Notes], Notes | Refused]) -> Node | Refused:
-        """Change what stands in a node's annotation; one that cannot be read is left alone."""
+        """Change the notes in a node's annotation; an unreadable annotation is not changed."""
 
         async def read() -> Node:
             return await self._api.get(NODES, node)
@@ -92,18 +93,18 @@ class MoveStore:
 
         try:
             async with self._turns[node]:
-                return await _repeat(read, lambda found: _rewrite_notes(found, change), write)
+                return await _retry(read, lambda found: _rewrite_notes(found, change), write)
         except errors.NotFound:
             return NODE_GONE
 
     async def change_lease(
         self, lease: LeaseSettings, change: Callable[[Annotations], Annotations | Refused]
     ) -> Lease | Refused:
-        """Change what stands on our Lease of the moves that people ask for."""
+        """Change the handover annotations of the Lease."""
         return await rewrite_lease(self._api, lease, change)
 
     async def evict(self, move: OpenMove, *, namespace: str, dry_run: bool) -> None:
-        """Ask for the eviction, once."""
+        """Send the eviction, once."""
         annotations = {
             "reberth.dev/move": move.id,
             "reberth.dev/policy": move.policy,
@@ -118,7 +119,7 @@ class MoveStore:
         return ledger if ledger.metadata.uid else await self._create(LEDGERS, ledger)
 
     async def _find_history(self, signature: Signature) -> EvictionHistory:
-        """Give the history of this very workload: that of an earlier one of its name makes room."""
+        """Give the history of this workload; that of a deleted workload with its name is replaced."""
         name, namespace = name_history(signature.root), signature.namespace
         try:
             found = await self._api.get(HISTORIES, name, namespace=namespace)
@@ -141,13 +142,13 @@ class MoveStore:
                 resource, meta.name, changed, namespace=meta.namespace, subresource="status"
             )
 
-        return await _repeat(read, change, write)
+        return await _retry(read, change, write)
 
 
 async def rewrite_lease(
     api: Api, lease: LeaseSettings, change: Callable[[Annotations], Annotations | Refused]
 ) -> Lease | Refused:
-    """Change the annotations of our Lease. Raises NotFound where nobody has ever led."""
+    """Change the annotations of the Lease. Raises NotFound if no process has led yet."""
 
     async def read() -> Lease:
         return await api.get(LEASES, lease.name, namespace=lease.namespace)
@@ -164,17 +165,17 @@ async def rewrite_lease(
         patch = {"metadata": {"resourceVersion": meta.resource_version, "annotations": annotations}}
         return await api.merge(LEASES, lease.name, patch, namespace=lease.namespace)
 
-    return await _repeat(read, rewrite, write)
+    return await _retry(read, rewrite, write)
 
 
-async def _repeat(
+async def _retry(
     read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
 ) -> R | Refused:
-    """Read, change and write until the object is as it should be; then it is not written again."""
+    """Read, change and write until that succeeds; an object that is as it should be is not written."""
     for attempt in range(1, TRIES):
         try:
             return await _once(read, change, write)
-        except _WORTH_ANOTHER_TRY:
+        except _RETRIED:
             await asyncio.sleep(jittered_backoff(attempt, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE))
     return await _once(read, change, write)
 

@@ -1,7 +1,7 @@
-"""Long thoughts in a thread of their own: neither the lease nor an answer waits for a plan.
+"""Runs long computations in a thread, so that the event loop can renew the lease and serve meanwhile.
 
-The thread is a daemon: whoever is cancelled goes on at once, and so may the whole process, while the thread
-thinks to the end for nobody.
+The thread is a daemon thread: a caller that is cancelled continues at once, and the process can exit while
+the thread is still computing.
 """
 
 import asyncio
@@ -13,29 +13,29 @@ R = TypeVar("R")
 
 
 class Offload(Protocol):
-    """Where a thought is thought."""
+    """Runs a function somewhere and gives its result."""
 
-    async def __call__(self, about: Callable[[], R], /) -> R: ...
+    async def __call__(self, function: Callable[[], R], /) -> R: ...
 
 
-async def run_inline(about: Callable[[], R], /) -> R:
-    """Think in the event loop, which waits: for short thoughts, and where nothing else is on."""
-    return about()
+async def run_inline(function: Callable[[], R], /) -> R:
+    """Run in the event loop, which waits: for short functions, and where nothing else runs."""
+    return function()
 
 
 class WorkerThread:
-    """Thinks one thought at a time: of many, each has the processor to itself and the event loop its turn."""
+    """Runs one function at a time: several would leave the event loop too little of the interpreter."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
-    async def __call__(self, about: Callable[[], R], /) -> R:
+    async def __call__(self, function: Callable[[], R], /) -> R:
         async with self._turn:
-            return await run_in_thread(about)
+            return await run_in_thread(function)
 
 
-async def run_in_thread(about: Callable[[], R]) -> R:
-    """Give what a function returns or raises, once it has in its thread."""
+async def run_in_thread(function: Callable[[], R]) -> R:
+    """Run a function in a new thread, and give what it returns or raise what it raises."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[R] = loop.create_future()
 
@@ -43,16 +43,16 @@ async def run_in_thread(about: Callable[[], R]) -> R:
         try:
             loop.call_soon_threadsafe(lambda: None if answer.done() else put())
         except RuntimeError:
-            return  # the loop is closed: nobody waits
+            return  # the loop is closed: no caller waits
 
     def run() -> None:
         try:
-            found = about()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the one who waits gets it
+            found = function()
+        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
             failure = error
             deliver(lambda: answer.set_exception(failure))
         else:
             deliver(lambda: answer.set_result(found))
 
-    threading.Thread(target=run, name="thinking", daemon=True).start()
+    threading.Thread(target=run, name="worker", daemon=True).start()
     return await answer

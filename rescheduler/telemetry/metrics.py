@@ -22,7 +22,7 @@ PHASES = ("snapshot", "plan", "publish")
 BRAKES = frozenset(
     {
         *("NodesNotReady", "StaleMirror", "PendingReplacement", "ForecastAstray", "SchedulerDrift"),
-        "ExtendersAway",
+        "ExtendersUnreachable",
     }
 )
 PAUSES = frozenset({"AutoscalerDrains", "ScaleUp"})

@@ -210,7 +210,7 @@ async def test_no_move_is_begun_while_no_extender_can_be_asked_and_they_go_on_by
         for path, status in (("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/plan", 404)):
             assert (await one.ask(path, port=probes))[0] == status
         await processes.kill(*(replica.process for replica in extender.replicas))
-        await one.until(BRAKE_ON, lambda on: on == 1, rule="ExtendersAway")
+        await one.until(BRAKE_ON, lambda on: on == 1, rule="ExtendersUnreachable")
         one.follow(EAGER)
         await one.until("reberth_rescheduler_mode", lambda count: count == 3, mode="apply")
         await see_cycles(one, 2)
@@ -219,7 +219,7 @@ async def test_no_move_is_begun_while_no_extender_can_be_asked_and_they_go_on_by
         assert await crowd.past() == await crowd.opened() == []
         for replica in extender.replicas:
             replica.start(dies_with_parent=True)
-        await one.until(BRAKE_ON, lambda on: on == 0, rule="ExtendersAway")
+        await one.until(BRAKE_ON, lambda on: on == 0, rule="ExtendersUnreachable")
         await one.until("reberth_rescheduler_outcomes_total", lambda count: count > 0, outcome="Better")
         await one.quiet()
 
@@ -229,8 +229,8 @@ async def see_the_brake(one: Daemon) -> None:
     plan = await one.plan()
     assert plan is not None
     assert not plan["moves"]
-    assert {refused["rule"] for refused in plan["refused"]} == {"ExtendersAway"}
-    said = "ExtendersAway: there is no extender to be asked"
+    assert {refused["rule"] for refused in plan["refused"]} == {"ExtendersUnreachable"}
+    said = "ExtendersUnreachable: no extender can be reached"
     assert plan["warnings"].count(said) == 1
     assert (await one.remarks(said)).count(said) == 1
     assert '"extenders away"' in one.log

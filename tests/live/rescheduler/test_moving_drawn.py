@@ -47,7 +47,7 @@ async def test_moves_land_on_the_destination_that_was_asked_for(extender: Extend
             assert isinstance(came, MoveReport), (number, came)
             assert came.refused is None, said
             assert came.ending.landed_on == to, said
-            assert "the extenders have seen it" in said
+            assert "all extenders have acknowledged the move" in said
 
 
 async def test_a_frozen_extender_has_not_seen_it_and_the_move_is_dropped(extender: Extending) -> None:

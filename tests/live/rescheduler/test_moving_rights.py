@@ -59,7 +59,7 @@ async def test_the_account_can_carry_a_move_out(shared: Cluster) -> None:
         came, said = await move(shared, victim, to, user=ACCOUNT, lease=LEASE, extender="optional")
         assert isinstance(came, MoveReport)
         assert came.refused is None
-        assert "unpromised: there is no extender to be asked" in said
+        assert "not acknowledged by all extenders: no extender can be reached" in said
         assert await consistent(owned) == 1
         events = await owned.client.get("/apis/events.k8s.io/v1/namespaces/default/events")
         reasons = {event["reason"] for event in events["items"] if owned.name in event["regarding"]["name"]}

@@ -82,7 +82,7 @@ async def test_the_brake_is_on_while_they_are_away_and_lets_go_by_itself() -> No
     async with trying() as tried:
         tried.extenders.answer = NO_EXTENDER
         await asyncio.sleep(11)
-        assert tried.extender_health.refused == Refused("ExtendersAway", "there is no extender to be asked")
+        assert tried.extender_health.refused == Refused("ExtendersUnreachable", "no extender can be reached")
         tried.extenders.answer = None
         await asyncio.sleep(5)
         assert tried.extender_health.refused is None

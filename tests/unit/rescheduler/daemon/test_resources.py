@@ -57,8 +57,8 @@ def test_what_was_never_read_has_no_age_and_is_said() -> None:
 
 
 def test_extenders_that_cannot_be_reached_are_named() -> None:
-    found = resources(away=Refused("ExtendersAway", "there is no extender to be asked"))
-    assert list(found.list_warnings()) == ["ExtendersAway: there is no extender to be asked"]
+    found = resources(away=Refused("ExtendersUnreachable", "no extender can be reached"))
+    assert list(found.list_warnings()) == ["ExtendersUnreachable: no extender can be reached"]
 
 
 def test_what_is_needed_and_missing_is_named() -> None:

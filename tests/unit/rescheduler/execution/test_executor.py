@@ -58,7 +58,7 @@ async def order_and_move(api: FakeApi) -> MoveReport:
 async def take_over(api: FakeApi) -> None:
     context = make_context(api.world, api)
     executor = Executor(context)
-    for one in (await resume_moves(context, executor)).unfinished:
+    for one in (await resume_moves(context, executor)).awaited:
         await executor.follow(one.handle, one.entry)
 
 

@@ -24,7 +24,7 @@ async def test_what_goes_wrong_there_is_raised_here() -> None:
 async def test_who_does_not_wait_any_more_goes_on_at_once() -> None:
     release, done = threading.Event(), threading.Event()
 
-    def ponder() -> None:
+    def compute() -> None:
         release.wait(10)
         done.set()
 
@@ -38,7 +38,7 @@ async def test_who_does_not_wait_any_more_goes_on_at_once() -> None:
     assert done.wait(10)
 
 
-def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
+def test_closing_the_loop_meanwhile_does_no_harm() -> None:
     release, threads = threading.Event(), threading.active_count()
 
     async def leave() -> None:
@@ -49,24 +49,24 @@ def test_a_loop_that_is_closed_meanwhile_harms_nobody() -> None:
     asyncio.run(leave())
     release.set()
     for thread in threading.enumerate():
-        if thread.name == "thinking":
+        if thread.name == "worker":
             thread.join(10)
     assert threading.active_count() <= threads
 
 
-async def test_a_mind_thinks_one_thought_at_a_time() -> None:
-    mind, at_once, most = WorkerThread(), 0, 0
+async def test_a_worker_thread_runs_one_function_at_a_time() -> None:
+    worker, at_once, most = WorkerThread(), 0, 0
 
-    def ponder() -> None:
+    def compute() -> None:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
         time.sleep(0.01)
         at_once -= 1
 
-    await asyncio.gather(*(mind(ponder) for _ in range(5)))
+    await asyncio.gather(*(worker(compute) for _ in range(5)))
     assert most == 1
 
 
-async def test_a_short_thought_needs_no_thread() -> None:
+async def test_a_function_that_runs_inline_needs_no_thread() -> None:
     assert await run_inline(threading.get_ident) == threading.get_ident()

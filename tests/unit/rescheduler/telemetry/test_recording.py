@@ -115,9 +115,9 @@ def test_the_mode_of_every_policy_is_shown() -> None:
 
 def test_who_leads_no_more_shows_no_brake_of_then() -> None:
     snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
-    health = ClusterHealth(brakes=(Refused("ExtendersAway", "they are away"),))
+    health = ClusterHealth(brakes=(Refused("ExtendersUnreachable", "no answer"),))
     show_state(begin_cycle(snapshot, policy(), None, MODEL, health), ["one"])
-    assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 1
+    assert said("brake_on", rule="ExtendersUnreachable") == said("plan_warnings") == 1
     forget_state()
-    assert said("brake_on", rule="ExtendersAway") == said("plan_warnings") == 0
+    assert said("brake_on", rule="ExtendersUnreachable") == said("plan_warnings") == 0
     assert REGISTRY.get_sample_value("reberth_rescheduler_mode", {"policy": POLICY, "mode": "off"}) is None
