@@ -21,14 +21,14 @@ async def test_what_goes_wrong_there_is_raised_here() -> None:
         await run_in_thread(fail)
 
 
-async def test_who_does_not_wait_any_more_goes_on_at_once() -> None:
+async def test_a_cancelled_caller_continues_at_once() -> None:
     release, done = threading.Event(), threading.Event()
 
     def compute() -> None:
         release.wait(10)
         done.set()
 
-    task = asyncio.create_task(run_in_thread(ponder))
+    task = asyncio.create_task(run_in_thread(compute))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
