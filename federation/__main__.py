@@ -16,7 +16,7 @@ from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
 from reberth.cli.inputs import read_now
-from reberth.cluster.printouts import TextError
+from reberth.cluster.object_files import TextError
 from reberth.values.errors import ConfigurationError
 from reberth.values.object_error import ObjectError
 

@@ -42,8 +42,7 @@ from reberth.client.api import Api
 from reberth.client.events import recording
 from reberth.client.lease import Leadership, LeaseLost, leading, name_holder
 from reberth.client.mirror import Mirror, mirroring
-from reberth.cluster.kinds import Kind
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Kind, Resource
 from reberth.config.settings import load
 from reberth.runtime import logs
 from reberth.runtime.http_server import Server

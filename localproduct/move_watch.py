@@ -16,7 +16,7 @@ from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.cache import Cache
-from reberth.cluster.resources import HISTORIES, NODES, PODS
+from reberth.cluster.kinds import HISTORIES, NODES, PODS
 from reberth.cluster.snapshot import take
 
 _FIRST_MOVE = 180.0

@@ -9,7 +9,7 @@ from localcluster.errors import LocalClusterError
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.cluster.cache import DELETED
-from reberth.cluster.resources import PODS
+from reberth.cluster.kinds import PODS
 from reberth.protocol.response import BadObject
 from reberth.records import Pod
 

@@ -10,15 +10,14 @@ from federation.api import SCHEDULED, ResourceBinding
 from federation.objects.resources import BINDINGS
 from federation.propagation.aggregation import FULLY_APPLIED
 from localcluster.client import Object
-from reberth.cluster.kinds import plain
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource, plain_kind
 from reberth.records import PartialObject
 from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy
 from tests.live.support.hub_paths import CLUSTERS, DEPLOYMENTS, POLICIES
 
 MEMBERS = ("member1", "member2", "member3")
 CHOSEN = 2
-_COPIES = Resource(plain("Deployment", PartialObject, "apps"), "deployments", "v1", namespaced=True)
+_COPIES = Resource(plain_kind("Deployment", PartialObject, "apps"), "deployments", "v1", namespaced=True)
 _TWO_OF_THREE = [{"spreadByField": "cluster", "minGroups": CHOSEN, "maxGroups": CHOSEN}]
 _LEASE = {"namespace": "default", "duration": "30s", "renewDeadline": "20s"}
 _NODES = 3

@@ -13,7 +13,7 @@ from localcluster.cluster import Cluster
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.cluster.cache import BOOKMARK, DELETED
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.cluster.tables import meta_of
 from reberth.protocol.response import BadObject
 from reberth.records import Record

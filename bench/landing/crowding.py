@@ -14,8 +14,8 @@ from bench.reading.decoding import fill
 from bench.reading.populating import REPLICAS
 from reberth.cluster import kinds, snapshot
 from reberth.cluster.cache import Cache
+from reberth.cluster.kinds import ALL_RESOURCES, NODES, PODS, Resource
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.resources import ALL, NODES, PODS, Resource
 from reberth.cluster.snapshot import Snapshot
 from tests.support.cluster import large_cluster
 
@@ -59,7 +59,7 @@ def gather(nodes: int, pods: int) -> Crowd:
 
 
 def _resource(kind: kinds.Kind[Any, Any]) -> Resource[Any]:
-    return next(each for each in ALL if each.kind is kind)
+    return next(each for each in ALL_RESOURCES if each.kind is kind)
 
 
 def _write_pods(count: int, *, nodes: int) -> Iterator[str]:

@@ -18,7 +18,7 @@ from reberth.client.api import Api
 from reberth.client.mirror import mirroring
 from reberth.cluster import snapshot
 from reberth.cluster.cache import Cache
-from reberth.cluster.resources import ALL
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.forecast import Forecast, forecast_replacement
 from reberth.forecast.state.facts import SnapshotFacts
@@ -41,7 +41,7 @@ async def measure(kubeconfig: str) -> dict[str, float]:
 async def _take(kubeconfig: str) -> Snapshot:
     """Mirror all kinds that a forecast may ask about, as far as the cluster has them."""
     cache = Cache(version=crowding.VERSION)
-    core = [each for each in ALL if not each.kind.group.endswith("reberth.dev")]
+    core = [each for each in ALL_RESOURCES if not each.kind.group.endswith("reberth.dev")]
     async with Api(Access(kubeconfig)) as api, mirroring(api, cache, core) as mirror:
         async with asyncio.timeout(_PATIENCE):
             await mirror.synced()

@@ -17,7 +17,7 @@ from localcluster.state_dir import running
 from localproduct.processes import EXTENDER_ACCOUNT
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
 from reberth.client.mirror import mirroring
-from reberth.cluster.resources import NODES, PODS
+from reberth.cluster.kinds import NODES, PODS
 from tests.live.support.daemon_process import daemon, install, settings_of
 from tests.live.support.extender_process import MANIFESTS, Extending, extending
 from tests.live.support.fault_client import direct

@@ -16,8 +16,8 @@ from bench.reading.decoding import fill
 from bench.reading.populating import REPLICAS, Pods
 from reberth.cluster import kinds, snapshot
 from reberth.cluster.cache import Cache
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.resources import ALL
 from reberth.cluster.snapshot import Snapshot
 from tests.support.cluster import large_cluster
 
@@ -93,7 +93,7 @@ class Fleet:
             kinds.SERVICE: map(json.dumps, self.list_services()),
             kinds.BUDGET: map(json.dumps, self.list_budgets()),
         }
-        resources = {each.kind: each for each in ALL}
+        resources = {each.kind: each for each in ALL_RESOURCES}
         for kind, texts in written.items():
             fill(cache, resources[kind], large_cluster.as_pages(kind.name, texts))
         return snapshot.take(cache, now=NOW)

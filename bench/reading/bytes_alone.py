@@ -17,7 +17,7 @@ import msgspec
 from bench.reading.processes import peak, resident
 from reberth.client.access import Access, Connection
 from reberth.client.body import ResponseBody
-from reberth.cluster.resources import NODES, PODS, Resource
+from reberth.cluster.kinds import NODES, PODS, Resource
 from reberth.protocol.request import JSON, ApiRequest
 
 _LIST = {

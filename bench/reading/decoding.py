@@ -18,7 +18,7 @@ from bench.reading.populating import REPLICAS
 from bench.reading.processes import peak, resident
 from reberth.cluster import snapshot
 from reberth.cluster.cache import ADDED, Cache
-from reberth.cluster.resources import NODES, PODS, Resource
+from reberth.cluster.kinds import NODES, PODS, Resource
 from reberth.protocol.response import Reader
 from tests.support.cluster import large_cluster
 

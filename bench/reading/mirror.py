@@ -14,7 +14,7 @@ from reberth.client.api import Api
 from reberth.client.mirror import mirroring
 from reberth.cluster import snapshot
 from reberth.cluster.cache import Cache
-from reberth.cluster.resources import NODES, PODS
+from reberth.cluster.kinds import NODES, PODS
 
 _PATIENCE = 120.0
 

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from extender.answers.fragments import Fragments, LocatedNodes
-from extender.answers.tallies import ExpiryCounts
 from reberth.cluster.cache import Cache, Listing
 from reberth.cluster.kinds import HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
 from reberth.cluster.pods.identity import find_controller
@@ -39,6 +38,27 @@ from reberth.values.refusal import Refused
 
 _ANY = Kind[Any, Any]
 _REMEMBERED: tuple[_ANY, ...] = (NODE, HISTORY, SCORE)
+
+
+class ExpiryCounts:
+    """When the notes or scores of many objects expire: how many are valid, and how many have expired."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, tuple[float, ...]] = {}
+
+    def put(self, name: str, ends: tuple[float, ...]) -> None:
+        self.drop(name)
+        if ends:
+            self._ends[name] = ends
+
+    def drop(self, name: str) -> None:
+        self._ends.pop(name, None)
+
+    def valid(self, now: float) -> int:
+        return sum(end > now for ends in self._ends.values() for end in ends)
+
+    def expired(self, now: float) -> int:
+        return sum(end <= now for ends in self._ends.values() for end in ends)
 
 
 class ClusterMemory(Cache):

@@ -28,8 +28,7 @@ from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder, recording
 from reberth.client.mirror import Mirror, mirroring
-from reberth.cluster import resources
-from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
+from reberth.cluster.kinds import ALL_RESOURCES, BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
 from reberth.runtime.http_server import Server
 from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
@@ -38,7 +37,7 @@ from reberth.values.errors import SettingsError
 log = Log(__name__)
 
 _KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
-MIRRORED = tuple(resource for resource in resources.ALL if resource.kind in _KINDS)
+MIRRORED = tuple(resource for resource in ALL_RESOURCES if resource.kind in _KINDS)
 # Versions of Kubernetes differ in what a pod requests, and nobody asks for that here.
 VERSION = (1, 36)
 _LARGEST_PIECE = 2**23

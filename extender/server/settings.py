@@ -1,12 +1,21 @@
 """The extender's settings file."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from extender.answers.settings import AnswerSettings
-from extender.server.serving import ExtenderServerSettings
 from reberth.client.api import ApiSettings
 from reberth.client.watcher import WatchSettings
 from reberth.runtime.http_server import ServerSettings
 from reberth.runtime.logs import LogSettings
 from reberth.values.duration import PositiveDuration
+
+
+class ExtenderServerSettings(ServerSettings, frozen=True):
+    """As any server's; a call that names 15,000 nodes is larger than what others ever get."""
+
+    body_limit_bytes: Annotated[int, Meta(ge=1)] = 2**23
 
 
 class ExtenderSettings(AnswerSettings, frozen=True):

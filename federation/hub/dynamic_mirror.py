@@ -9,7 +9,7 @@ from federation.objects.cache import NotifyingCache
 from federation.objects.template import ResourceTemplate
 from reberth.client.mirror import mirroring
 from reberth.client.watcher import WatchSettings
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 
 
 async def mirror_learned_kinds(

@@ -12,8 +12,7 @@ from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
 from federation.objects.template import Object
 from reberth.client.events import EventRecorder
-from reberth.cluster.kinds import Kind
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Kind, Resource
 from reberth.cluster.tables import meta_of
 from reberth.records import ObjectMeta, ObjectReference, Record
 from reberth.values.errors import NotFound

@@ -10,8 +10,7 @@ from typing import Any
 
 from federation.objects.resources import TEMPLATES, can_be_propagated
 from federation.objects.template import ResourceTemplate
-from reberth.cluster.kinds import Kind
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Kind, Resource
 
 
 class KindCatalog:

@@ -7,7 +7,7 @@ from federation.objects.resources import NAMESPACES
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.manifest import write_manifest
 from federation.propagation.work_sync import hold_replicas, is_missing_namespace, omit_retained_replicas
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.values import errors
 
 _HOLDER = f"{MANAGER}-replicas"

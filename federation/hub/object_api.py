@@ -12,7 +12,7 @@ from federation.hub.call_priority import CallPriority
 from federation.objects.template import Object, ResourceTemplate, ResourceTemplateReader
 from reberth.client.api import Api
 from reberth.client.lease import Leadership
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.protocol.request import APPLY, ApiRequest
 from reberth.protocol.response import Reader
 from reberth.records import Record

@@ -26,8 +26,7 @@ from reberth.client.access import Access
 from reberth.client.api import ApiSettings
 from reberth.client.mirror import mirroring
 from reberth.client.watcher import WatchSettings
-from reberth.cluster.kinds import Kind
-from reberth.cluster.resources import NODES, PODS, Resource
+from reberth.cluster.kinds import NODES, PODS, Kind, Resource
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
 from reberth.values.errors import ConfigurationError, ReberthError

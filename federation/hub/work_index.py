@@ -8,7 +8,7 @@ from federation.hub.hub import Hub
 from federation.objects import resources
 from federation.objects.names import Key, binding_of, cluster_of_works
 from federation.objects.resources import HeldWork
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 
 
 class WorkIndex:

@@ -22,8 +22,8 @@ from federation.api import (
     WorkloadRebalancer,
 )
 from federation.scheduling import name_of
+from reberth.cluster.object_files import JsonDocument, list_documents
 from reberth.cluster.pods.identity import group_of
-from reberth.cluster.printouts import JsonDocument, list_documents
 from reberth.records import ObjectMeta
 from reberth.values.object_error import ObjectError
 

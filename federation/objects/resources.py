@@ -17,9 +17,8 @@ from federation.api import (
 )
 from federation.objects.names import Key
 from federation.objects.template import ResourceTemplate
-from reberth.cluster.kinds import plain
+from reberth.cluster.kinds import Resource, plain_kind
 from reberth.cluster.pods.identity import group_of
-from reberth.cluster.resources import Resource
 from reberth.cluster.tables import meta_of
 from reberth.records import ObjectMeta, Record
 
@@ -53,7 +52,9 @@ def _resource(
     api_version: str, kind: str, record: type[Any], plural: str = "", *, namespaced: bool = True
 ) -> Any:  # noqa: ANN401 - a Resource of the record
     group, version = group_of(api_version), api_version.rpartition("/")[2]
-    return Resource(plain(kind, record, group), plural or f"{kind.lower()}s", version, namespaced=namespaced)
+    return Resource(
+        plain_kind(kind, record, group), plural or f"{kind.lower()}s", version, namespaced=namespaced
+    )
 
 
 CLUSTERS: Resource[Cluster] = _resource(CLUSTER_API_VERSION, "Cluster", Cluster, namespaced=False)

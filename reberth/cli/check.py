@@ -6,8 +6,8 @@ from typing import NamedTuple
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.mirror import Mirror, mirroring
-from reberth.cluster import resources
 from reberth.cluster.cache import Cache
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.requests import read_version
 from reberth.values.errors import ApiError
 
@@ -44,7 +44,7 @@ async def check(access: Access, *, seconds: float) -> CheckReport:
         except TimeoutError:
             return CheckReport(api.server, "", [], f"no answer within {seconds:g} s")
         cache = Cache(version=read_version(version))
-        async with mirroring(api, cache, resources.ALL) as mirror:
+        async with mirroring(api, cache, ALL_RESOURCES) as mirror:
             await _wait(mirror, seconds)
             findings = [
                 KindCheck(name, len(cache.of(watcher.resource.kind)), watcher.trouble)

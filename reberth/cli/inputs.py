@@ -9,9 +9,8 @@ from typing import TypeVar
 import msgspec
 
 from reberth.client.access import Access
-from reberth.cluster.object_files import LoadedObjects, load_objects
+from reberth.cluster.object_files import LoadedObjects, TextError, load_objects
 from reberth.cluster.pods.requests import Version, read_version
-from reberth.cluster.printouts import TextError
 from reberth.config import settings
 from reberth.forecast.state.profile import KubeScheduler, default_scheduler, parse_scheduler
 from reberth.values.errors import ConfigurationError

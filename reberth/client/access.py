@@ -1,13 +1,22 @@
 """How an API server is reached: kubeconfig or service account, tokens, certificates, proxies.
 
 kubernetes_asyncio knows all these ways and is used for nothing else. Its client renews an in-cluster token
-by itself; whatever else gives tokens (a file, a plugin) is asked again when the server answers 401.
+by itself; whatever else gives tokens (a file, a plugin) is read again when the server answers 401.
+
+Only two parts of that package are loaded: what reads a kubeconfig, and HTTP as it says. An ordinary import
+of anything in it also loads its records of every kind of Kubernetes: 38 MB and half a second for nothing
+(measured). Two of its packages load them and do nothing else, so these two are left empty while the parts
+that are used are loaded. Whoever imports the package afterwards gets all of it.
 """
 
 import asyncio
 import os
+import sys
 from asyncio import sslproto
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,8 +26,41 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import yaml
 
-from reberth.client import transport
 from reberth.values.errors import ConfigurationError
+
+_PACKAGE = "kubernetes_asyncio"
+_CLIENT = f"{_PACKAGE}.client"
+
+
+@contextmanager
+def _emptied(*packages: str) -> Iterator[None]:
+    """Have these packages hold nothing but what is imported from within them, and forget all of it then."""
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_inside(name)}
+    for name in packages:
+        spec = find_spec(name)
+        if spec is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        sys.modules[name] = module_from_spec(spec)
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if _is_inside(name)]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def _is_inside(module: str) -> bool:
+    return module == _PACKAGE or module.startswith(f"{_PACKAGE}.")
+
+
+with _emptied(_PACKAGE, _CLIENT):
+    from kubernetes_asyncio.client.configuration import Configuration
+    from kubernetes_asyncio.client.rest import RESTClientObject
+
+    client = sys.modules[_CLIENT]
+    client.Configuration = Configuration  # type: ignore[attr-defined] # a package that is empty as yet
+    client.ApiClient = RESTClientObject  # type: ignore[attr-defined] # named there, and not used by us
+    from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
 
 _CONNECTIONS = 256
 # What the package meets in a file in which something else stands than it takes for granted.
@@ -68,7 +110,7 @@ class Connection:
         self._configuration = await _load(self._access)
         self._configuration.connection_pool_maxsize = _CONNECTIONS
         try:
-            self._rest = transport.RESTClientObject(self._configuration)
+            self._rest = RESTClientObject(self._configuration)
         except OSError as error:
             raise ConfigurationError(f"{self._access}: its certificates cannot be used: {error}") from error
         self._proxy = self._configuration.proxy or find_proxy(self.server)
@@ -128,20 +170,20 @@ def _is_there(files: str) -> bool:
 
 
 async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no types here
-    configuration = transport.Configuration()
+    configuration = Configuration()
     if access.file is not None and not _is_there(access.file):
         raise ConfigurationError(f"{access}: no way to the API server: there is no such kubeconfig")
     try:
         if access.file is None:
-            transport.load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
+            load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
         else:
-            await transport.load_kube_config(
+            await load_kube_config(
                 config_file=access.file,
                 context=access.context,
                 client_configuration=configuration,
                 persist_config=False,
             )
-    except (transport.ConfigException, yaml.YAMLError, OSError, ValueError, *_OF_PYTHON) as error:
+    except (ConfigException, yaml.YAMLError, OSError, ValueError, *_OF_PYTHON) as error:
         # A file of any other content fails in any of these ways.
         raise ConfigurationError(f"{access}: no way to the API server: {_say(error)}") from error
     return configuration

@@ -21,7 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from reberth.client.access import Access, Connection
 from reberth.client.body import ResponseBody
 from reberth.client.rate_limit import RateLimiter
-from reberth.cluster.resources import PODS, Resource
+from reberth.cluster.kinds import PODS, Resource
 from reberth.config.settings import AtLeastOne, Positive, Section
 from reberth.protocol import response
 from reberth.protocol.request import APPLY, JSON, MERGE, ApiRequest

@@ -17,8 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 from reberth.client.api import Api
-from reberth.cluster.kinds import plain
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource, plain_kind
 from reberth.records import Event, ObjectMeta, ObjectReference, Record
 from reberth.runtime.logs import Log
 from reberth.values import errors
@@ -51,7 +50,7 @@ class WrittenEvent(Event, frozen=True):
     series: EventSeries | None = None
 
 
-EVENTS: Resource[WrittenEvent] = Resource(plain("Event", WrittenEvent, "events.k8s.io"), "events")
+EVENTS: Resource[WrittenEvent] = Resource(plain_kind("Event", WrittenEvent, "events.k8s.io"), "events")
 
 
 class _Said(NamedTuple):

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from reberth.client.api import Api
-from reberth.cluster.kinds import plain
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource, plain_kind
 from reberth.config.settings import Section
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.runtime.logs import Log
@@ -35,7 +34,7 @@ from reberth.values.errors import ApiError, ReberthError
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_micro_time
 
-LEASES: Resource[Lease] = Resource(plain("Lease", Lease, "coordination.k8s.io"), "leases")
+LEASES: Resource[Lease] = Resource(plain_kind("Lease", Lease, "coordination.k8s.io"), "leases")
 LEASE_HELD = "LeaseHeld"
 
 _RELEASING_TIME = 2.0

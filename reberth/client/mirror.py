@@ -1,6 +1,6 @@
 """Several kinds of one cluster in one cache, and a bell that rings once for a burst of changes.
 
-async with mirroring(api, cache, resources.ALL) as mirror:
+async with mirroring(api, cache, ALL_RESOURCES) as mirror:
     await mirror.synced()
     while True:
         change = await mirror.changed(since=change)
@@ -14,7 +14,7 @@ from typing import Any
 from reberth.client.api import Api
 from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import Cache
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.runtime import metrics
 
 

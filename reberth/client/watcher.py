@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from reberth.client.api import Api
 from reberth.cluster.cache import ADDED, BOOKMARK, Cache, Listing
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.cluster.tables import meta_of
 from reberth.config.settings import NotNegative, Positive, Section
 from reberth.protocol import response

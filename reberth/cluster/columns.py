@@ -3,25 +3,40 @@
 Nodes stand by name, pods by namespace and name, templates in the order in which the pods come to them. So
 the same objects give the same bytes, however they arrived. Amounts stand as [resource, object], so that a
 question about one resource reads its memory from end to end: cpu in millis, everything else in units.
+
+The pods of a namespace are read once for as long as none of them changes; joining what was read is quick.
+Templates do not reach beyond their namespace, so each part of the pods numbers its own.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, count
 from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.cluster.rows import PodRow
-from reberth.cluster.templates import Template
+from reberth.cluster.rows import FINISHED, PHASE_BITS, READY, TERMINATING, NodeRow, PodRow
+from reberth.cluster.templates import RESOURCES, Template
 from reberth.records import Node
 
 Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 Times = NDArray[np.float64]
+
+Marks = NDArray[np.uint8]
+Array = TypeVar("Array", bound=NDArray[Any])
+Thing = TypeVar("Thing", bound=Hashable)
+
+# An amount beyond this is as good as endless, and the sum of a thousand of them still fits into 64 bits.
+_MOST = 2**53
+
 
 _namespace_of = attrgetter("namespace")
 _name_of = attrgetter("namespace", "name")
@@ -106,3 +121,161 @@ class PodColumns:
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {row.uid: place for place, row in enumerate(self.rows)}
+
+
+class PodPart(NamedTuple):
+    """What the pods of a namespace say; their templates stand in the order in which the pods come to them."""
+
+    namespace: str
+    templates: tuple[Template, ...]
+    template: Indices
+    nodes: tuple[str | None, ...]
+    marks: Marks
+    created: Times
+
+
+def read_pods(rows: Sequence[PodRow]) -> PodPart:
+    """Read what a part of the rows says. Comprehensions take an attribute in half of the time of `map`."""
+    places: defaultdict[Template, int] = defaultdict(count().__next__)
+    template = np.fromiter([places[row.template] for row in rows], np.int32, len(rows))
+    return PodPart(
+        namespace=rows[0].namespace,
+        templates=tuple(places),
+        template=template,
+        nodes=tuple([row.node for row in rows]),
+        marks=np.frombuffer(bytes([row.marks for row in rows]), np.uint8),
+        created=np.fromiter([row.created for row in rows], np.float64, len(rows)),
+    )
+
+
+def list_extended(nodes: Iterable[NodeRow], templates: Iterable[Template]) -> tuple[str, ...]:
+    """Name the resources that only some nodes offer, or that a pod only wishes for."""
+    offered = [node.extended for node in nodes if node.extended]
+    asked = [template.extended for template in templates if template.extended]
+    return tuple(sorted(set().union(*offered, *asked)))
+
+
+def tabulate_nodes(rows: Sequence[NodeRow], extended: Sequence[str]) -> NodeColumns:
+    records = tuple(row.record for row in rows)
+    names = tuple(record.metadata.name for record in records)
+    return NodeColumns(
+        records=records,
+        names=names,
+        index=MappingProxyType(_places(names)),
+        allocatable=_tabulate_amounts(rows, extended),
+        unschedulable=seal(np.array([bool(record.spec.unschedulable) for record in records], np.bool_)),
+    )
+
+
+def tabulate_templates(templates: tuple[Template, ...], extended: Sequence[str]) -> TemplateColumns:
+    return TemplateColumns(
+        all=templates,
+        requests=_tabulate_amounts(templates, extended),
+        load=_tabulate([template.load for template in templates], width=2),
+    )
+
+
+def tabulate_pods(
+    rows: tuple[PodRow, ...], parts: Sequence[PodPart], nodes: NodeColumns, templates: TemplateColumns
+) -> PodColumns:
+    node = _number([name for part in parts for name in part.nodes], nodes.index)
+    marks = _join((part.marks for part in parts), np.uint8)
+    terminating = (marks & TERMINATING) != 0
+    counted = (node >= 0) & ((marks & FINISHED) == 0)
+    by_node, first_on_node = _group(node, counted, len(nodes.names))
+    sizes = [len(part.nodes) for part in parts]
+    earlier = accumulate((len(part.templates) for part in parts), initial=0)
+    template = _join((part.template for part in parts), np.int32) + _spread(earlier, sizes)
+    priority = np.array([each.priority for each in templates.all], np.int32)
+    return PodColumns(
+        rows=rows,
+        node=seal(node),
+        template=seal(template),
+        namespace=seal(_spread(count(), sizes)),
+        namespaces=tuple(part.namespace for part in parts),
+        priority=seal(priority[template]),
+        phase=seal(marks & np.uint8(PHASE_BITS)),
+        terminating=seal(terminating),
+        ready=seal((marks & READY) != 0),
+        counted=seal(counted),
+        created=seal(_join((part.created for part in parts), np.float64)),
+        deleted=seal(_read_deleted(rows, terminating)),
+        by_node=seal(by_node),
+        first_on_node=seal(first_on_node),
+    )
+
+
+def sum_up(pods: PodColumns, templates: TemplateColumns) -> Sums:
+    """Add up, node by node, what the counted pods request and weigh."""
+    template = pods.template[pods.by_node]
+
+    def total(amounts: Ints) -> Ints:
+        """What stands before the end of a node, without what stands before its beginning."""
+        until = np.zeros(len(template) + 1, np.int64)
+        np.cumsum(amounts[template], out=until[1:])
+        return seal(np.diff(until[pods.first_on_node]))
+
+    requests = templates.requests
+    others = {name: total(amounts) for name, amounts in requests.extended.items()}
+    main, load = np.array([*map(total, requests.main)]), np.array([*map(total, templates.load)])
+    return Sums(AmountColumns(seal(main), MappingProxyType(others)), seal(load))
+
+
+def seal(array: Array) -> Array:
+    """Make sure that nobody writes into it."""
+    array.flags.writeable = False
+    return array
+
+
+def _tabulate_amounts(things: Sequence[NodeRow | Template], extended: Sequence[str]) -> AmountColumns:
+    columns = {name: np.zeros(len(things), np.int64) for name in extended}
+    for place, amounts in [(place, thing.extended) for place, thing in enumerate(things) if thing.extended]:
+        for name, amount in amounts.items():
+            columns[name][place] = min(amount, _MOST)
+    for column in columns.values():
+        seal(column)
+    main = _tabulate([thing.main for thing in things], width=len(RESOURCES))
+    return AmountColumns(main, MappingProxyType(columns))
+
+
+def _tabulate(packed: Iterable[bytes], *, width: int) -> Ints:
+    """Turn packed amounts, so many of each object, into as many columns."""
+    amounts = np.frombuffer(b"".join(packed), np.int64).reshape(-1, width)
+    columns: Ints = np.minimum(np.ascontiguousarray(amounts.T), _MOST)
+    return seal(columns)
+
+
+def _places(things: Iterable[Thing]) -> dict[Thing, int]:
+    return {thing: place for place, thing in enumerate(things)}
+
+
+def _number(names: Sequence[str | None], places: Mapping[str, int]) -> Indices:
+    """Give the place of each name; -1 for what has none."""
+    known: defaultdict[Any, int] = defaultdict(lambda: -1, places)  # a proxy of them is half as fast
+    return np.fromiter([known[name] for name in names], np.int32, len(names))
+
+
+def _join(arrays: Iterable[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
+    """Put what the parts say side by side; of no parts, an empty column."""
+    return np.concatenate([np.empty(0, kind), *arrays])
+
+
+def _spread(values: Iterable[int], sizes: Sequence[int]) -> Indices:
+    """Give each pod the value of its part."""
+    return np.repeat(np.fromiter(values, np.int32, len(sizes)), sizes)
+
+
+def _read_deleted(rows: Sequence[PodRow], terminating: Bools) -> NDArray[np.float64]:
+    deleted = np.full(len(rows), np.nan)
+    for place in np.flatnonzero(terminating).tolist():
+        deleted[place] = rows[place].deleted
+    return deleted
+
+
+def _group(node: Indices, counted: Bools, nodes: int) -> tuple[Indices, Indices]:
+    """Order the counted pods by node, and tell where each node begins. Small numbers sort in one pass."""
+    pods = np.flatnonzero(counted).astype(np.int32)
+    numbers = node[pods].astype(np.min_scalar_type(nodes))
+    first = np.zeros(nodes + 1, np.int32)
+    np.cumsum(np.bincount(numbers, minlength=nodes), out=first[1:])
+    return pods[np.argsort(numbers, kind="stable")], first

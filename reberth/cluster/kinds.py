@@ -1,7 +1,12 @@
-"""The kinds of objects that can be mirrored: what their JSON is read into, and what is kept of them."""
+"""The kinds of objects that can be cached: what their JSON is read into, what is kept, and where they are.
+
+A `Kind` says what an object is; a `Resource` is a kind at its place in the API, as RBAC names it.
+"""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from reberth.cluster.pods.identity import group_of
 from reberth.cluster.rows import NodeRow, PodRow
@@ -43,32 +48,98 @@ class Kind(Generic[Wire, Kept]):
     group: str = ""
 
 
-def plain(name: str, record: type[Wire], group: str = "") -> Kind[Wire, Wire]:
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[Wire]):
+    """A kind at its place in the API; `name` is its plural, as RBAC and metrics know it."""
+
+    kind: Kind[Wire, Any]
+    name: str
+    version: str = "v1"
+    namespaced: bool = True
+    is_optional: bool = False
+    """It belongs to somebody else: where it is not installed there is simply none of it."""
+
+    @property
+    def record(self) -> type[Wire]:
+        return self.kind.record
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.kind.group}/{self.version}" if self.kind.group else self.version
+
+    def path(self, name: str = "", *, namespace: str = "", subresource: str = "") -> str:
+        """Path of the collection, of all namespaces if none is named, or of one object."""
+        root = "/apis" if self.kind.group else "/api"
+        within = f"/namespaces/{namespace}" if namespace else ""
+        parts = "".join(f"/{part}" for part in (name, subresource) if part)
+        return f"{root}/{self.api_version}{within}/{self.name}{parts}"
+
+    def encode(self, body: Wire) -> bytes:
+        """The object as it is sent; the API server wants to be told what it is."""
+        fields = msgspec.to_builtins(body)
+        return msgspec.json.encode({"apiVersion": self.api_version, "kind": self.kind.name, **fields})
+
+
+def plain_kind(name: str, record: type[Wire], group: str = "") -> Kind[Wire, Wire]:
     """Make a kind that is kept as it is read."""
     return Kind(name, record, group)
 
 
 POD: Kind[Pod, PodRow] = Kind("Pod", Pod)
 NODE: Kind[Node, NodeRow] = Kind("Node", Node)
-NAMESPACE = plain("Namespace", Namespace)
-SERVICE = plain("Service", Service)
-QUOTA = plain("ResourceQuota", ResourceQuota)
-CLAIM = plain("PersistentVolumeClaim", PersistentVolumeClaim)
-VOLUME = plain("PersistentVolume", PersistentVolume)
-REPLICATION_CONTROLLER = plain("ReplicationController", ReplicationController)
-REPLICA_SET = plain("ReplicaSet", Owner, "apps")
-STATEFUL_SET = plain("StatefulSet", Owner, "apps")
-DEPLOYMENT = plain("Deployment", Owner, "apps")
-JOB = plain("Job", Owner, "batch")
-AUTOSCALER = plain("HorizontalPodAutoscaler", Autoscaler, "autoscaling")
-SCALED_OBJECT = plain("ScaledObject", Autoscaler, "keda.sh")
-BUDGET = plain("PodDisruptionBudget", PodDisruptionBudget, "policy")
-PRIORITY_CLASS = plain("PriorityClass", PriorityClass, "scheduling.k8s.io")
-STORAGE_CLASS = plain("StorageClass", StorageClass, "storage.k8s.io")
-ATTACHMENT = plain("VolumeAttachment", VolumeAttachment, "storage.k8s.io")
-CSI_NODE = plain("CSINode", CSINode, "storage.k8s.io")
-CSI_DRIVER = plain("CSIDriver", CSIDriver, "storage.k8s.io")
-CSI_CAPACITY = plain("CSIStorageCapacity", CSIStorageCapacity, "storage.k8s.io")
-HISTORY = plain("EvictionHistory", EvictionHistory, group_of(REBERTH_API_VERSION))
-LEDGER = plain("MoveLedger", MoveLedger, group_of(REBERTH_API_VERSION))
-SCORE = plain("NodePlacementScore", NodePlacementScore, group_of(REBERTH_API_VERSION))
+NAMESPACE = plain_kind("Namespace", Namespace)
+SERVICE = plain_kind("Service", Service)
+QUOTA = plain_kind("ResourceQuota", ResourceQuota)
+CLAIM = plain_kind("PersistentVolumeClaim", PersistentVolumeClaim)
+VOLUME = plain_kind("PersistentVolume", PersistentVolume)
+REPLICATION_CONTROLLER = plain_kind("ReplicationController", ReplicationController)
+REPLICA_SET = plain_kind("ReplicaSet", Owner, "apps")
+STATEFUL_SET = plain_kind("StatefulSet", Owner, "apps")
+DEPLOYMENT = plain_kind("Deployment", Owner, "apps")
+JOB = plain_kind("Job", Owner, "batch")
+AUTOSCALER = plain_kind("HorizontalPodAutoscaler", Autoscaler, "autoscaling")
+SCALED_OBJECT = plain_kind("ScaledObject", Autoscaler, "keda.sh")
+BUDGET = plain_kind("PodDisruptionBudget", PodDisruptionBudget, "policy")
+PRIORITY_CLASS = plain_kind("PriorityClass", PriorityClass, "scheduling.k8s.io")
+STORAGE_CLASS = plain_kind("StorageClass", StorageClass, "storage.k8s.io")
+ATTACHMENT = plain_kind("VolumeAttachment", VolumeAttachment, "storage.k8s.io")
+CSI_NODE = plain_kind("CSINode", CSINode, "storage.k8s.io")
+CSI_DRIVER = plain_kind("CSIDriver", CSIDriver, "storage.k8s.io")
+CSI_CAPACITY = plain_kind("CSIStorageCapacity", CSIStorageCapacity, "storage.k8s.io")
+HISTORY = plain_kind("EvictionHistory", EvictionHistory, group_of(REBERTH_API_VERSION))
+LEDGER = plain_kind("MoveLedger", MoveLedger, group_of(REBERTH_API_VERSION))
+SCORE = plain_kind("NodePlacementScore", NodePlacementScore, group_of(REBERTH_API_VERSION))
+
+PODS = Resource(POD, "pods")
+NODES = Resource(NODE, "nodes", namespaced=False)
+BUDGETS = Resource(BUDGET, "poddisruptionbudgets")
+HISTORIES = Resource(HISTORY, "evictionhistories", "v1alpha1")
+LEDGERS = Resource(LEDGER, "moveledgers", "v1alpha1", namespaced=False)
+SCORES = Resource(SCORE, "nodeplacementscores", "v1alpha1", namespaced=False)
+
+ALL_RESOURCES: tuple[Resource[Any], ...] = (
+    PODS,
+    NODES,
+    BUDGETS,
+    HISTORIES,
+    LEDGERS,
+    SCORES,
+    Resource(NAMESPACE, "namespaces", namespaced=False),
+    Resource(SERVICE, "services"),
+    Resource(QUOTA, "resourcequotas"),
+    Resource(CLAIM, "persistentvolumeclaims"),
+    Resource(VOLUME, "persistentvolumes", namespaced=False),
+    Resource(REPLICATION_CONTROLLER, "replicationcontrollers"),
+    Resource(REPLICA_SET, "replicasets"),
+    Resource(STATEFUL_SET, "statefulsets"),
+    Resource(DEPLOYMENT, "deployments"),
+    Resource(JOB, "jobs"),
+    Resource(AUTOSCALER, "horizontalpodautoscalers", "v2"),
+    Resource(SCALED_OBJECT, "scaledobjects", "v1alpha1", is_optional=True),
+    Resource(PRIORITY_CLASS, "priorityclasses", namespaced=False),
+    Resource(STORAGE_CLASS, "storageclasses", namespaced=False),
+    Resource(ATTACHMENT, "volumeattachments", namespaced=False),
+    Resource(CSI_NODE, "csinodes", namespaced=False),
+    Resource(CSI_DRIVER, "csidrivers", namespaced=False),
+    Resource(CSI_CAPACITY, "csistoragecapacities"),
+)

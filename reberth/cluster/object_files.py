@@ -1,24 +1,25 @@
 """A snapshot from what `kubectl get nodes,pods,... -A -o json` prints, or from YAML documents by hand.
 
-Lists are opened, and kinds that are not mirrored are passed over. An object that cannot be used is reported,
-and the rest goes on without it. What nobody writes by hand may be missing: a uid, a version, the namespace
-"default". Of two objects of one name the later counts.
+A text may hold one JSON value, or several one after another; everything else is read as YAML. Lists are
+opened, and kinds that Reberth does not read are skipped. An object that cannot be used is reported, and the
+rest goes on without it. What nobody writes by hand may be missing: a uid, a version, the namespace "default".
+Of two objects of one name the later counts.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import yaml
 from msgspec import Raw
 from msgspec.structs import replace
 
-from reberth.cluster import resources
 from reberth.cluster.cache import ADDED, Cache, Listing
-from reberth.cluster.kinds import Kind
+from reberth.cluster.kinds import ALL_RESOURCES, Kind, Resource
 from reberth.cluster.pods.identity import group_of
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.printouts import JsonDocument, list_documents
-from reberth.cluster.resources import Resource
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.cluster.tables import meta_of
 from reberth.records import ObjectMeta, Record
@@ -27,9 +28,22 @@ from reberth.values.object_error import ObjectError
 T = TypeVar("T")
 Object = TypeVar("Object", bound=Record)
 
-_RESOURCES = {(each.kind.group, each.kind.name): each for each in resources.ALL}
+_DEEPEST = 100
+_MOST_VALUES = 10_000_000
+_SPACE = re.compile(r"\s*")
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+_RESOURCES = {(each.kind.group, each.kind.name): each for each in ALL_RESOURCES}
 _LIST = "List"
 _ONLY_VERSION = "1"
+
+
+JsonDocument = bytes | Raw
+
+
+class TextError(ValueError):
+    """The text as a whole cannot be read."""
 
 
 class LoadedObjects(NamedTuple):
@@ -146,3 +160,75 @@ def _read_name(document: JsonDocument) -> ObjectMeta:
 
 def _is_number(version: str) -> bool:
     return version.isdecimal() and version.isascii()
+
+
+def list_documents(objects: bytes | Mapping[str, Any] | Iterable[Any]) -> Iterator[JsonDocument]:
+    """Give each document as JSON: of texts, or of values that somebody has decoded from one."""
+    try:
+        for each in [objects] if isinstance(objects, bytes | Mapping) else objects:
+            yield from _read_text(each) if isinstance(each, bytes) else [_write(each)]
+    except RecursionError as error:
+        raise TextError("is nested too deeply") from error
+
+
+def _read_text(text: bytes) -> Iterator[JsonDocument]:
+    try:
+        yield from _read_json(text) if text.lstrip().startswith((b"{", b"[")) else _read_yaml(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise TextError(" ".join(str(error).split())) from error
+
+
+def _read_json(text: bytes) -> Iterator[JsonDocument]:
+    """One value, which is the rule, goes on as it is; of an array each element."""
+    try:
+        whole = msgspec.json.decode(text, type=Raw)
+    except msgspec.DecodeError:
+        yield from map(_write, _read_values(text.decode()))
+    else:
+        yield from msgspec.json.decode(whole, type=list[Raw]) if text.lstrip().startswith(b"[") else [whole]
+
+
+def _read_values(text: str) -> Iterator[Any]:
+    decoder, place = json.JSONDecoder(), _skip_space(text, 0)
+    while place < len(text):
+        value, end = decoder.raw_decode(text, place)
+        yield value
+        place = _skip_space(text, end)
+
+
+def _skip_space(text: str, place: int) -> int:
+    space = _SPACE.match(text, place)
+    return space.end() if space else place
+
+
+def _read_yaml(text: bytes) -> Iterator[bytes]:
+    _refuse_depth(text)
+    for value in yaml.load_all(text, _Loader):
+        if _count(value, {}) > _MOST_VALUES:
+            raise TextError(f"stands for more than {_MOST_VALUES} values")
+        if value is not None:
+            yield from map(_write, value if isinstance(value, list) else [value])
+
+
+def _refuse_depth(text: bytes) -> None:
+    """The C loader does not survive what is nested too deeply; its parser does."""
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise RecursionError
+
+
+def _count(value: object, known: dict[int, int]) -> int:
+    """Count what a value holds, and again where an alias stands for it: that is how much would be written."""
+    if id(value) not in known:
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        known[id(value)] = 1 + sum(_count(part, known) for part in parts)
+    return known[id(value)]
+
+
+def _write(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except TypeError as error:
+        raise TextError(f"holds what JSON cannot say: {error}") from error

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from reberth.cluster.cache import Cache, Contents
-from reberth.cluster.columns import Bools, Indices, NodeColumns, PodColumns, Sums, TemplateColumns
-from reberth.cluster.kinds import NAMESPACE, NODE, POD, Kept, Kind
-from reberth.cluster.pods.interning import OWN_LABELS
-from reberth.cluster.tables import Rows
-from reberth.cluster.tabulating import (
+from reberth.cluster.columns import (
+    Bools,
+    Indices,
+    NodeColumns,
+    PodColumns,
+    Sums,
+    TemplateColumns,
     list_extended,
     read_pods,
     sum_up,
@@ -26,6 +28,9 @@ from reberth.cluster.tabulating import (
     tabulate_pods,
     tabulate_templates,
 )
+from reberth.cluster.kinds import NAMESPACE, NODE, POD, Kept, Kind
+from reberth.cluster.pods.interning import OWN_LABELS
+from reberth.cluster.tables import Rows
 from reberth.cluster.templates import Template
 from reberth.records import Labels
 from reberth.selectors import Selector

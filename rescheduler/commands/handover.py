@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.lease import LEASES, LeaseSettings
-from reberth.cluster.resources import PODS
+from reberth.cluster.kinds import PODS
 from reberth.memory.history import MOST_DESTINATIONS, Ending
 from reberth.values.errors import NotFound, ReberthError
 from reberth.values.refusal import Refused

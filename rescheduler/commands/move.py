@@ -10,9 +10,9 @@ from reberth.client.events import recording
 from reberth.client.lease import Leadership, leading, name_holder
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.cache import Cache
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.identity import name_history
 from reberth.cluster.pods.requests import Version, read_version
-from reberth.cluster.resources import ALL
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import (
@@ -88,7 +88,7 @@ async def open_execution_context(
     version = read_version(await api.version())
     cache = Cache(version=version, annotations=policy.protections.annotation_keys)
     forecast = make_forecast(version) if make_forecast else None
-    needed = [one for one in ALL if forecast or one.name in FOR_A_MOVE]
+    needed = [one for one in ALL_RESOURCES if forecast or one.name in FOR_A_MOVE]
     identity = leadership.identity
     try:
         async with (

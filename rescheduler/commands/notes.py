@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from reberth.client.api import Api
-from reberth.cluster.resources import NODES
+from reberth.cluster.kinds import NODES
 from reberth.memory.notes import ANNOTATION, Note, Notes, read_notes
 from reberth.records import Node
 from reberth.values.refusal import Refused

@@ -25,8 +25,8 @@ from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.cache import Cache
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.requests import Version, read_version
-from reberth.cluster.resources import ALL
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
@@ -130,7 +130,7 @@ async def _look(
     async with Api(access) as api:
         version = asked or read_version(await api.version())
         cache = Cache(version=version, annotations=annotations)
-        async with mirroring(api, cache, ALL) as mirror:
+        async with mirroring(api, cache, ALL_RESOURCES) as mirror:
             is_read = await _wait(mirror)
             snapshot, troubles = take(cache, now=now), mirror.troubles()
     if not is_read:

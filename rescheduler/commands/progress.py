@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from reberth.client.api import Api
-from reberth.cluster.resources import HISTORIES
+from reberth.cluster.kinds import HISTORIES
 from reberth.memory.backoff import instant
 from reberth.memory.history import Ending
 from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase

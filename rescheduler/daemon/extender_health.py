@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import NODE
-from reberth.cluster.resources import NODES
+from reberth.cluster.kinds import NODE, NODES
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused

@@ -10,8 +10,8 @@ from reberth.client.api import Api
 from reberth.client.events import WARNING, recording
 from reberth.client.lease import name_holder
 from reberth.client.mirror import Mirror, mirroring
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.requests import Version, read_version
-from reberth.cluster.resources import ALL
 from reberth.records import ObjectReference
 from reberth.values.refusal import Refused
 from rescheduler.daemon.extender_health import ExtenderHealth
@@ -118,7 +118,7 @@ async def open_daemon_resources(
             extender_health=ExtenderHealth(
                 extenders, cache, settings=settings, on_change=lambda: wake("extenders")
             ),
-            mirror=await enter(mirroring(api, cache, ALL, settings=first.watch)),
+            mirror=await enter(mirroring(api, cache, ALL_RESOURCES, settings=first.watch)),
             recorder=recorder,
             forecast=make_forecaster(version),
             identity=identity,

@@ -8,8 +8,7 @@ from typing import Protocol
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import NODE
-from reberth.cluster.resources import BUDGETS, PODS
+from reberth.cluster.kinds import BUDGETS, NODE, PODS
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
 from reberth.records import EvictionHistory, Node, OpenMove, Pod, PodDisruptionBudget, WorkloadIdentity

@@ -10,8 +10,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from reberth.cluster.kinds import HISTORIES, NODES
 from reberth.cluster.pods.identity import find_signature
-from reberth.cluster.resources import HISTORIES, NODES
 from reberth.cluster.snapshot import Snapshot, build
 from reberth.records import Node, OpenMove, Pod
 from reberth.runtime.metrics import bounded

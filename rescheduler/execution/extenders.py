@@ -15,8 +15,7 @@ from typing import NamedTuple
 import aiohttp
 
 from reberth.client.api import Api
-from reberth.cluster.kinds import plain
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource, plain_kind
 from reberth.records import ObjectMeta, Record
 from reberth.values.errors import ConfigurationError
 from reberth.values.refusal import Refused
@@ -44,7 +43,7 @@ class EndpointSlice(Record, frozen=True):
 
 
 ENDPOINT_SLICES: Resource[EndpointSlice] = Resource(
-    plain("EndpointSlice", EndpointSlice, "discovery.k8s.io"), "endpointslices"
+    plain_kind("EndpointSlice", EndpointSlice, "discovery.k8s.io"), "endpointslices"
 )
 
 

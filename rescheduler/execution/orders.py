@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from reberth.client.api import Api
 from reberth.cluster import kinds
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.identity import Signature, find_controller, find_signature
-from reberth.cluster.resources import ALL
 from reberth.cluster.snapshot import build
 from reberth.records import ObjectMeta, Pod, WorkloadIdentity
 from reberth.values.errors import NotFound
@@ -23,7 +23,7 @@ NO_FORECAST = Refused(
     "NoFeasibleDestination", "there is no forecast of where the pod fits: name nodes with --to"
 )
 
-_OWNED = {one.kind.name: one for one in ALL if one.kind in (kinds.REPLICA_SET, kinds.JOB)}
+_OWNED = {one.kind.name: one for one in ALL_RESOURCES if one.kind in (kinds.REPLICA_SET, kinds.JOB)}
 
 
 async def compose_order(

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from reberth.cluster.resources import HISTORIES, NODES
+from reberth.cluster.kinds import HISTORIES, NODES
 from reberth.memory.ledger import mark_spent
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.records import DebitState, EvictionHistory, MoveLedger, Node, OpenMove

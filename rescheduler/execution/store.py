@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from reberth.client.api import Api
 from reberth.client.lease import LEASES, Leadership, LeaseSettings
+from reberth.cluster.kinds import HISTORIES, LEDGERS, NODES, Resource
 from reberth.cluster.pods.identity import Signature, name_history
-from reberth.cluster.resources import HISTORIES, LEDGERS, NODES, Resource
 from reberth.memory.history import is_history_of, start_history
 from reberth.memory.ledger import LEDGER_NAME, start_ledger
 from reberth.memory.notes import ANNOTATION, Notes, read_notes, render_notes

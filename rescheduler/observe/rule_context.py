@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.columns import Bools, Indices, Ints, read_pods, seal
 from reberth.cluster.kinds import (
     BUDGET,
     DEPLOYMENT,
@@ -31,7 +31,6 @@ from reberth.cluster.pods.identity import Signature, find_signature, group_of, n
 from reberth.cluster.rows import PHASES, PodRow
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows
-from reberth.cluster.tabulating import read_pods, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
 from reberth.memory.history import is_history_of

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.cluster.node_lifecycle import LeavingNode
 from reberth.cluster.pods.requests import CPU, MEMORY
-from reberth.cluster.tabulating import seal
 from reberth.forecast.plugins.node_resources import resource_column
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View

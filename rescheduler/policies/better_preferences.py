@@ -16,8 +16,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugin_registry import FILTERS, SCORES
 from reberth.forecast.state.facts import SnapshotFacts

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reberth.cluster.columns import Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Indices, Ints, seal
 from reberth.forecast.state.view import View
 from rescheduler.observe.utilisation import Bounds, Shares
 from rescheduler.policies.balance import find_largest

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugins.spread_constraints import HARD
 from reberth.forecast.state.facts import SnapshotFacts

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.cluster.columns import Bools
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, seal
 from reberth.values.refusal import Refused
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.observe.rule_context import RuleContext

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from reberth.cluster.columns import Bools
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, seal
 from reberth.cluster.templates import Template
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from reberth.cluster.columns import Bools
+from reberth.cluster.columns import Bools, seal
 from reberth.cluster.kinds import CLAIM
-from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.records import Volume
 from reberth.values.refusal import Refused

@@ -16,7 +16,7 @@ from federation.objects import resources
 from federation.objects.conditions import find_condition
 from federation.objects.names import Key
 from federation.propagation.binding import template_of
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.records import ObjectMeta
 from reberth.values.duration import Duration
 

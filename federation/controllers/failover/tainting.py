@@ -16,7 +16,7 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
 from federation.propagation.schedule_result import is_scheduled_by_us, priority_rank
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 
 
 class TaintingSettings(QueueSettings, frozen=True):

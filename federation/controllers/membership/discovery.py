@@ -12,9 +12,8 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects.names import Key
 from federation.objects.template import ResourceTemplate
 from reberth.client.watcher import WatchSettings
-from reberth.cluster.kinds import plain
+from reberth.cluster.kinds import Resource, plain_kind
 from reberth.cluster.pods.identity import group_of
-from reberth.cluster.resources import Resource
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError
@@ -85,6 +84,6 @@ async def _look_up(api: ObjectApi, key: Key) -> Resource[ResourceTemplate] | Non
     for each in found.get("resources") or ():
         if each["kind"] == key.kind and "/" not in each["name"]:
             version = key.api_version.rpartition("/")[2]
-            kind = plain(key.kind, ResourceTemplate, group)
+            kind = plain_kind(key.kind, ResourceTemplate, group)
             return Resource(kind, each["name"], version, namespaced=each["namespaced"])
     return None

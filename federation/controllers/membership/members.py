@@ -33,8 +33,7 @@ from federation.objects import resources
 from federation.objects.conditions import find_condition
 from federation.objects.names import Key
 from reberth.client.events import NORMAL, WARNING
-from reberth.cluster.kinds import NODE, POD
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import NODE, POD, Resource
 from reberth.values import errors
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError

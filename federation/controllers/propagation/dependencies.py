@@ -21,7 +21,7 @@ from federation.propagation.dependencies import (
     write_attached_binding,
     write_snapshots,
 )
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 
 _SOON = 1.0
 

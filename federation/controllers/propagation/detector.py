@@ -28,7 +28,7 @@ from federation.propagation.binding import (
     write_binding,
 )
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY, Subject, choose_policy, kind_of_policy
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 
 _POLICIES = (resources.POLICIES, resources.CLUSTER_POLICIES)
 

@@ -28,7 +28,7 @@ from federation.propagation.work_sync import (
     work_of,
 )
 from reberth.client.events import WARNING
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.values import errors
 from reberth.values.duration import Duration
 

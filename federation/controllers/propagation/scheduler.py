@@ -32,7 +32,7 @@ from federation.propagation.schedule_result import (
 from federation.scheduling import Decision, Fleet, Reason, decide
 from federation.scheduling.cause import Cause
 from reberth.client.events import NORMAL, WARNING
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
 from reberth.values.object_error import ObjectError
 

@@ -16,7 +16,7 @@ from federation.objects.resources import HeldWork
 from federation.propagation.aggregation import change_binding_status, change_template_status
 from federation.propagation.binding import key_of_binding, template_of
 from federation.propagation.work_sync import APPLIED
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
 
 

@@ -16,7 +16,7 @@ from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import key_of_binding, says_claim, template_of
 from federation.propagation.works import plan_works, targets_of
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
 from reberth.values.errors import NotFound
 

@@ -23,7 +23,7 @@ from federation.rebalancing.failback import (
 )
 from federation.rebalancing.triggers import choose_trigger, is_triggered
 from federation.scheduling import Fleet
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
 from reberth.values.timestamp import write_time
 

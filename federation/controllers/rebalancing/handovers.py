@@ -16,7 +16,7 @@ from federation.objects.names import Key, binding_of
 from federation.propagation.aggregation import read_copies
 from federation.rebalancing.handover import Ready, Wait, kept_replicas, review_handover, write_handover_end
 from reberth.client.events import NORMAL, WARNING
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 
 
 class HandoversController:

@@ -35,8 +35,8 @@ from federation.rebalancing.review import (
     set_limits,
 )
 from federation.rebalancing.triggers import has_been_heard
+from reberth.cluster.kinds import Resource
 from reberth.cluster.pods.identity import group_of
-from reberth.cluster.resources import Resource
 from reberth.selectors.labels import SelectorError
 from reberth.values import errors
 from reberth.values.duration import Duration

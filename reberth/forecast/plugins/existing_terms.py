@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from reberth.cluster.columns import Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Indices, Ints, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugins.affinity_terms import GROUPS, Terms, WeightedTerm, compile_terms
 from reberth.forecast.state.facts import SnapshotFacts

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reberth.cluster.columns import Indices, Ints
+from reberth.cluster.columns import Indices, Ints, seal
 from reberth.cluster.kinds import NODE
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.tabulating import seal
 from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod

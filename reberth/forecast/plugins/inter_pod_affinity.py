@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.forecast.plugins.affinity_terms import (
     PREFERRED_AFFINITY,
     PREFERRED_ANTI_AFFINITY,

@@ -7,8 +7,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.forecast.plugins.normalize import normalize_scores
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod

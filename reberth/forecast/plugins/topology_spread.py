@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
 from reberth.forecast.plugins.spread_constraints import (
     HARD,

@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices
+from reberth.cluster.columns import Bools, Indices, seal
 from reberth.cluster.kinds import NODE
 from reberth.cluster.node_lifecycle import LeavingNode, YoungNode
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
-from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.records import Labels
 from reberth.selectors import EVERYTHING, NODE_NAME, Clause, NodeRule, NodeTerm, Selector

@@ -9,9 +9,8 @@ from itertools import chain
 
 import numpy as np
 
-from reberth.cluster.columns import Indices
+from reberth.cluster.columns import Indices, seal
 from reberth.cluster.pods.interning import OWN_LABELS
-from reberth.cluster.tabulating import seal
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.selectors import Selector
 

@@ -13,8 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints, NodeColumns
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints, NodeColumns, seal
 from reberth.forecast.state.facts import SnapshotFacts
 
 Column = TypeVar("Column", Indices, Bools, NDArray[np.int8], NDArray[np.float64])

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.cluster.kinds import ATTACHMENT, CLAIM
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.tabulating import seal
 from reberth.cluster.templates import Template
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View

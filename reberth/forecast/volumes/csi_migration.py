@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from reberth.cluster.columns import Bools
+from reberth.cluster.columns import Bools, seal
 from reberth.cluster.kinds import CSI_NODE
-from reberth.cluster.tabulating import seal
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import (
     AzureDiskVolume,

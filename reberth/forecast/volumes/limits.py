@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Ints
+from reberth.cluster.columns import Bools, Ints, seal
 from reberth.cluster.kinds import CSI_DRIVER, CSI_NODE
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.tabulating import seal
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Refusal, refuse

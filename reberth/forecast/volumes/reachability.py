@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, Indices, seal
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import NodeSelector
 from reberth.selectors import EVERYTHING, NODE_NAME, Selector, compile_node_selector

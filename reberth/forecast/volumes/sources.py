@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints
-from reberth.cluster.tabulating import seal
+from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.volumes.claims import requested_size
 from reberth.forecast.volumes.provisioning import NO_CAPACITY, allows_provisioning, find_capacity

@@ -27,9 +27,8 @@ from localcluster.faults import (
 )
 from reberth.client.access import Access
 from reberth.client.api import Api, ApiSettings
-from reberth.cluster import resources
-from reberth.cluster.kinds import plain
-from reberth.cluster.resources import PODS, Resource
+from reberth.cluster import kinds
+from reberth.cluster.kinds import PODS, Resource, plain_kind
 from reberth.records import Lease, LeaseSpec, ObjectMeta, Pod
 from reberth.values import errors
 from tests.live.support.fault_client import QUICK, direct, through
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.live
 
 IN_DEFAULT = "/api/v1/namespaces/default/pods"
 EXPIRED = Answer(status_bodies.Status(401, "Unauthorized", "Unauthorized"))
-LEASES = Resource(plain("Lease", Lease, "coordination.k8s.io"), "leases")
+LEASES = Resource(plain_kind("Lease", Lease, "coordination.k8s.io"), "leases")
 
 
 async def make(client: Client, name: str) -> str:
@@ -203,7 +202,7 @@ async def test_an_unknown_token_says_so(bare: Cluster) -> None:
     path = credentials.write_kubeconfig(bare.design, "nobody", {"token": "expired"})
     async with Api(Access(str(path)), QUICK) as api:
         with pytest.raises(errors.Unauthorized, match="get /api/v1/nodes/n: Unauthorized"):
-            await api.get(resources.NODES, "n")
+            await api.get(kinds.NODES, "n")
 
 
 async def test_a_token_from_a_plugin_is_used(bare: Cluster, tmp_path: Path) -> None:
@@ -228,7 +227,7 @@ async def test_a_token_from_a_plugin_is_used(bare: Cluster, tmp_path: Path) -> N
 async def test_a_client_certificate_is_enough(bare: Cluster) -> None:
     path = bare.user("certified", groups=["system:masters"])
     async with Api(Access(str(path)), QUICK) as api:
-        pages = [page async for page in api.list_pages(resources.NODES)]
+        pages = [page async for page in api.list_pages(kinds.NODES)]
     assert pages[0].objects == list(pages[0].found)
 
 
@@ -236,7 +235,7 @@ async def test_a_missing_right_names_who_may_not_do_what(bare: Cluster) -> None:
     path = bare.user("poor")
     async with Api(Access(str(path)), QUICK) as api:
         with pytest.raises(errors.Forbidden, match='User "poor" cannot get resource "nodes"'):
-            await api.get(resources.NODES, "n")
+            await api.get(kinds.NODES, "n")
 
 
 async def test_a_wrong_authority_is_named(bare: Cluster, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from localcluster.client import Client
 from localcluster.cluster import Cluster
-from reberth.cluster.resources import HISTORIES, LEDGERS, SCORES, Resource
+from reberth.cluster.kinds import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.memory.history import (
     MOST_DESTINATIONS,
     MOST_OPEN,

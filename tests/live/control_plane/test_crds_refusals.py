@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from localcluster.client import Client, Refused
 from localcluster.cluster import Cluster
-from reberth.cluster.resources import SCORES
+from reberth.cluster.kinds import SCORES
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import MOST_DEBITS
 from reberth.values.timestamp import TimeError, parse_time

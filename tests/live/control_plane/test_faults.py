@@ -4,7 +4,7 @@ import pytest
 
 from localcluster.cluster import Cluster
 from localcluster.faults import Answer, FaultProxy, LoseAnswer, Match, status_bodies
-from reberth.cluster import resources
+from reberth.cluster import kinds
 from reberth.values import errors
 from tests.live.support.fault_client import direct, through
 from tests.support.builders import pod
@@ -17,12 +17,12 @@ PODS = "/api/v1/namespaces/default/pods"
 async def test_without_rules_every_byte_is_the_servers(bare: Cluster, proxy: FaultProxy) -> None:
     async with bare.client() as client, await through(proxy, bare, "plain") as api, direct(bare) as straight:
         await client.create(PODS, pod("same"))
-        there = await straight.get(resources.PODS, "same", namespace="default")
-        assert await api.get(resources.PODS, "same", namespace="default") == there
+        there = await straight.get(kinds.PODS, "same", namespace="default")
+        assert await api.get(kinds.PODS, "same", namespace="default") == there
         with pytest.raises(errors.NotFound) as ours:
-            await api.get(resources.PODS, "none", namespace="default")
+            await api.get(kinds.PODS, "none", namespace="default")
         with pytest.raises(errors.NotFound) as theirs:
-            await straight.get(resources.PODS, "none", namespace="default")
+            await straight.get(kinds.PODS, "none", namespace="default")
         assert str(ours.value) == str(theirs.value)
         await client.delete(f"{PODS}/same")
 
@@ -33,13 +33,13 @@ async def test_an_injected_refusal_has_the_form_of_the_servers_own(bare: Cluster
         created = await client.create(PODS, pod("form"))
         stale = {"metadata": {"resourceVersion": "1"}}
         with pytest.raises(errors.Conflict) as true:
-            await api.merge(resources.PODS, "form", stale, namespace="default")
+            await api.merge(kinds.PODS, "form", stale, namespace="default")
         async with proxy.fault(Match(client="form", verb="patch"), Answer(status_bodies.conflict())):
             with pytest.raises(errors.Conflict) as injected:
-                await api.merge(resources.PODS, "form", stale, namespace="default")
+                await api.merge(kinds.PODS, "form", stale, namespace="default")
         assert str(injected.value) == str(true.value)
         assert (injected.value.reason, injected.value.causes) == (true.value.reason, true.value.causes)
-        await api.delete(resources.PODS, "form", uid=created["metadata"]["uid"], namespace="default")
+        await api.delete(kinds.PODS, "form", uid=created["metadata"]["uid"], namespace="default")
 
 
 async def test_a_lost_answer_is_a_write_that_happened(bare: Cluster, proxy: FaultProxy) -> None:
@@ -48,7 +48,7 @@ async def test_a_lost_answer_is_a_write_that_happened(bare: Cluster, proxy: Faul
         async with proxy.fault(Match(client="lost", verb="patch"), LoseAnswer()) as rule:
             with pytest.raises(errors.Unanswered):
                 await api.merge(
-                    resources.PODS, "lost", {"metadata": {"labels": {"written": "yes"}}}, namespace="default"
+                    kinds.PODS, "lost", {"metadata": {"labels": {"written": "yes"}}}, namespace="default"
                 )
             assert rule.acted == 1
         assert (await client.get(f"{PODS}/lost"))["metadata"]["labels"] == {"written": "yes"}

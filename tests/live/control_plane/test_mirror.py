@@ -16,7 +16,7 @@ from reberth.client.mirror import Mirror, mirroring
 from reberth.client.watcher import WatchSettings
 from reberth.cluster import kinds, resources
 from reberth.cluster.cache import Cache
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from tests.live.support.fault_client import direct, through
 from tests.live.support.mirror_waits import IMPATIENT, mirrored, until_true
 from tests.support.builders import pdb, pod
@@ -114,7 +114,7 @@ async def test_a_burst_wakes_a_consumer_once(bare: Cluster) -> None:
         await all_of(client.delete(f"{PODS}/burst-{number}") for number in range(50))
 
 
-BERTH = kinds.plain("Berth", kinds.SCORE.record, "tests.reberth.dev")
+BERTH = kinds.plain_kind("Berth", kinds.SCORE.record, "tests.reberth.dev")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 

@@ -35,7 +35,7 @@ from localcluster.faults import (
 )
 from reberth.client.mirror import Mirror, mirroring
 from reberth.client.watcher import WatchSettings
-from reberth.cluster import resources
+from reberth.cluster import kinds
 from reberth.cluster.cache import Cache
 from tests.live.support.fault_client import through
 from tests.live.support.mirror_waits import IMPATIENT, until_true
@@ -110,7 +110,7 @@ async def one_schedule(cluster: Cluster, proxy: FaultProxy, seed: int) -> Counte
             proxy.add(rule)
         cache = Cache(version=(1, 36))
         mirror = await stack.enter_async_context(
-            mirroring(api, cache, [resources.PODS, resources.NODES], settings=IMPATIENT)
+            mirroring(api, cache, [kinds.PODS, kinds.NODES], settings=IMPATIENT)
         )
         await churn(client, random.Random(seed), name, rounds=80)
         for rule in rules:
@@ -167,7 +167,7 @@ async def test_ten_thousand_reconnects_do_not_grow_the_process(bare: Cluster, pr
     settings = WatchSettings(first_pause=0.0001, longest_pause=0.0001)
     async with (
         await through(proxy, bare, "reconnects") as api,
-        mirroring(api, Cache(version=(1, 36)), [resources.PODS], settings=settings) as mirror,
+        mirroring(api, Cache(version=(1, 36)), [kinds.PODS], settings=settings) as mirror,
     ):
         await mirror.synced()
         await reconnect(proxy, mirror, 2000)

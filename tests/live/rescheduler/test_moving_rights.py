@@ -11,7 +11,7 @@ from localcluster.cluster import Cluster
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.lease import LEASES
-from reberth.cluster.resources import NODES, PODS
+from reberth.cluster.kinds import NODES, PODS
 from reberth.records import Lease, ObjectMeta
 from reberth.values import errors
 from rescheduler.moves.outcome import MoveReport

@@ -14,7 +14,7 @@ from localcluster.nodes import node
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.lease import LEASES
-from reberth.cluster.resources import NODES
+from reberth.cluster.kinds import NODES
 from reberth.memory.notes import ANNOTATION
 from reberth.values import errors
 from tests.support.repository import MANIFESTS

@@ -23,8 +23,7 @@ from localcluster.faults import FaultProxy
 from localcluster.host import processes
 from reberth.client.mirror import mirroring
 from reberth.cluster.cache import DELETED, Cache
-from reberth.cluster.kinds import POD, Kind
-from reberth.cluster.resources import HISTORIES, PODS
+from reberth.cluster.kinds import HISTORIES, POD, PODS, Kind
 from reberth.memory.notes import ANNOTATION
 from reberth.records import EvictionHistory, Pod, Record
 from tests.live.support.daemon_process import LEASE as LEASE_PATH

@@ -9,8 +9,8 @@ from typing import Any
 from localcluster import manifests
 from localcluster.client import Client
 from localcluster.cluster import Cluster
+from reberth.cluster.kinds import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.cluster.pods.identity import Signature
-from reberth.cluster.resources import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.memory.history import advance_move, open_move, start_history
 from reberth.memory.ledger import Disruption, DisruptionLimits, add_debit, mark_spent, start_ledger
 from reberth.records import EvictionHistory, MoveLedger, Outcome, Phase, Record, WorkloadIdentity

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from localproduct.processes import HOST
 from reberth.client.access import Access
 from reberth.client.api import Api
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource
 from reberth.protocol.response import BadObject
 from reberth.records import Record
 from reberth.values.timestamp import parse_time

@@ -14,7 +14,7 @@ from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.client.lease import Leadership
 from reberth.cluster.cache import Cache
-from reberth.cluster.resources import ALL, HISTORIES, LEDGERS, NODES, PODS, Resource
+from reberth.cluster.kinds import ALL_RESOURCES, HISTORIES, LEDGERS, NODES, PODS, Resource
 from reberth.cluster.tables import meta_of
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.protocol.response import Page
@@ -40,7 +40,7 @@ from rescheduler.settings import ReschedulerSettings
 from tests.support import builders
 from tests.support.memory.objects import NOW, OWNERS, web_pod
 
-REPLICA_SETS = next(one for one in ALL if one.name == "replicasets")
+REPLICA_SETS = next(one for one in ALL_RESOURCES if one.name == "replicasets")
 _MIRRORED = (PODS, NODES, REPLICA_SETS)
 
 

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reberth.cluster.kinds import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.cluster.pods.identity import name_history
-from reberth.cluster.resources import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.memory.addon_scores import MOST_SCORE, ScoreSettings, WeightedScore, choose_weights
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import LEDGER_NAME, MOST_DEBITS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reberth.cluster.resources import ALL
+from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.config.settings import parse
 from reberth.forecast.state.profile import parse_scheduler
 from reberth.memory.notes import ANNOTATION
@@ -110,7 +110,7 @@ def test_it_may_read_what_is_mirrored_and_nothing_else() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    assert readable == {(one.kind.group, one.name) for one in ALL}
+    assert readable == {(one.kind.group, one.name) for one in ALL_RESOURCES}
 
 
 def test_it_may_write_what_a_move_writes_and_nothing_else() -> None:

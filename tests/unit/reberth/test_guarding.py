@@ -9,7 +9,7 @@ from reberth.client.access import Access
 from reberth.client.api import Api, ApiSettings
 from reberth.client.lease import Leadership, LeaseLost
 from reberth.client.rate_limit import RateLimiter
-from reberth.cluster.resources import NODES, PODS
+from reberth.cluster.kinds import NODES, PODS
 
 pytestmark = pytest.mark.looptime
 POD = b'{"metadata":{"name":"web","namespace":"default"},"spec":{},"status":{}}'

@@ -10,8 +10,7 @@ from extender.answers.freshness import MirrorState
 from extender.answers.settings import CallTrackerSettings
 from extender.server.readiness import Readiness
 from extender.server.settings import ExtenderSettings
-from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
-from reberth.cluster.resources import ALL, Resource
+from reberth.cluster.kinds import ALL_RESOURCES, BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Resource
 from reberth.memory.advice import AdviceSettings
 from reberth.runtime.http_server import Server, ServerSettings
 from reberth.values.errors import FieldFault, SettingsError
@@ -35,7 +34,7 @@ class Mirror(NamedTuple):
 
 class Told:
     def __init__(self, settings: ExtenderSettings) -> None:
-        found = [resource for resource in ALL if resource.kind in KINDS]
+        found = [resource for resource in ALL_RESOURCES if resource.kind in KINDS]
         self.watchers = {resource.name: Watcher(resource) for resource in found}
         self.call_tracker = CallTracker(("avoid", "scores"))
         self.is_stopping = False

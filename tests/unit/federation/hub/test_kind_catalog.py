@@ -7,12 +7,11 @@ from federation.hub.kind_catalog import KindCatalog
 from federation.objects import resources
 from federation.objects.resources import can_be_propagated
 from federation.objects.template import ResourceTemplate
-from reberth.cluster.kinds import plain
-from reberth.cluster.resources import Resource
+from reberth.cluster.kinds import Resource, plain_kind
 
 pytestmark = pytest.mark.looptime
 BERTHS = cast(
-    "Resource[ResourceTemplate]", Resource(plain("Berth", ResourceTemplate, "example.com"), "berths")
+    "Resource[ResourceTemplate]", Resource(plain_kind("Berth", ResourceTemplate, "example.com"), "berths")
 )
 
 

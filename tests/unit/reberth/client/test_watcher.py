@@ -11,8 +11,7 @@ import pytest
 from reberth.client.api import Api
 from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
-from reberth.cluster.kinds import POD
-from reberth.cluster.resources import PODS
+from reberth.cluster.kinds import POD, PODS
 from reberth.protocol.response import WatchEvent
 from reberth.records import ObjectMeta, Pod
 from reberth.values.errors import NotFound

@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from reberth.cluster.kinds import BUDGET, DEPLOYMENT, NAMESPACE, VOLUME
-from reberth.cluster.object_files import LoadedObjects, load_objects
-from reberth.cluster.printouts import TextError
+from reberth.cluster.object_files import LoadedObjects, TextError, load_objects
 from tests.support.builders import Object, deployment, node, pdb, pod
 
 NOW = 1_800_000_000.0

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reberth.cluster.cache import ADDED, DELETED, MODIFIED, Cache
+from reberth.cluster.columns import read_pods
 from reberth.cluster.kinds import CLAIM, NAMESPACE, NODE, POD, SERVICE
 from reberth.cluster.pods.requests import count_bound_requests
 from reberth.cluster.rows import PHASES
 from reberth.cluster.snapshot import Snapshot, build, take
-from reberth.cluster.tabulating import read_pods
 from reberth.cluster.templates import RESOURCES, Template
 from reberth.records import Namespace, Node, ObjectMeta, Pod, Service
 from reberth.selectors import EVERYTHING, NOTHING, Selector, parse_selector

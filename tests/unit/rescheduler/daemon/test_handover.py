@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reberth.client.api import Api
 from reberth.client.lease import LEASES, LeaseSettings
-from reberth.cluster.resources import HISTORIES
+from reberth.cluster.kinds import HISTORIES
 from reberth.memory.history import Ending
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.values import errors

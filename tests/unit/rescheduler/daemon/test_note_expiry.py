@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import NODE
-from reberth.cluster.resources import NODES
+from reberth.cluster.kinds import NODE, NODES
 from reberth.memory.notes import ANNOTATION, Notes, compose_note, render_notes
 from reberth.records import Node
 from reberth.values import errors

@@ -2,10 +2,10 @@
 
 import pytest
 
-from reberth.cluster.resources import ALL
+from reberth.cluster.kinds import ALL_RESOURCES
 from rescheduler.execution.needed_kinds import FOR_A_MOVE, FOR_A_PLAN, FOR_THE_DAEMON
 
 
 @pytest.mark.parametrize("needed", [FOR_A_PLAN, FOR_A_MOVE, FOR_THE_DAEMON])
 def test_every_needed_kind_is_one_that_is_cached(needed: tuple[str, ...]) -> None:
-    assert set(needed) <= {resource.name for resource in ALL}
+    assert set(needed) <= {resource.name for resource in ALL_RESOURCES}

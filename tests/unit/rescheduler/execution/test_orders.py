@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reberth.cluster.resources import HISTORIES, NODES, PODS
+from reberth.cluster.kinds import HISTORIES, NODES, PODS
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import ANNOTATION
 from reberth.records import Node, OpenMove, Outcome, OwnerSpec, Pod

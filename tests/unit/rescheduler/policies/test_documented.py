@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 import yaml
 
-from reberth.cluster.resources import ALL
+from reberth.cluster.kinds import ALL_RESOURCES
 from rescheduler.model.plan import PolicyName
 from tests.support.rescheduler.plans import ROOT, WITH_EXTENDER, run_command
 
@@ -36,10 +36,10 @@ def test_the_command_that_prints_a_cluster_names_every_kind_that_a_plan_looks_at
     asked = re.search(r"kubectl get (\S+(?:\\\n\s+\S+)*) -A -o json", written)
     assert asked
     named = "".join(asked[1].replace("\\\n", "").split()).split(",")
-    everywhere = [each.name for each in ALL if not each.is_optional]
+    everywhere = [each.name for each in ALL_RESOURCES if not each.is_optional]
     assert sorted(named) == sorted(short.get(name, name) for name in everywhere)
     added = re.findall(r"is installed, add `(\w+)`", written)
-    assert added == [each.name for each in ALL if each.is_optional]
+    assert added == [each.name for each in ALL_RESOURCES if each.is_optional]
 
 
 def test_there_is_a_document_for_every_policy() -> None:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from reberth.cluster.printouts import TextError, list_documents
+from reberth.cluster.object_files import TextError, list_documents
 
 BOMB = b"a0: &a0 [x, x]\n" + b"".join(
     b"a%d: &a%d [*a%d, *a%d, *a%d, *a%d]\n" % (place, place, *[place - 1] * 4) for place in range(1, 30)

@@ -7,21 +7,21 @@ LIGHT = """
 import sys
 imported = []
 sys.addaudithook(lambda event, told: event == "import" and imported.append(told[0]))
-from reberth.client import transport
+from reberth.client import access
 assert "kubernetes_asyncio.client.rest" in imported
 assert not [name for name in imported if name.startswith("kubernetes_asyncio.client.models")]
 assert not [name for name in sys.modules if name.startswith("kubernetes_asyncio")], "left half loaded"
 """
 WHOLE_AFTERWARDS = """
-from reberth.client import transport
+from reberth.client import access
 from kubernetes_asyncio import client, config
 assert client.V1Pod(kind="Pod").kind == "Pod"
-assert config.load_kube_config is not transport.load_kube_config
+assert config.load_kube_config is not access.load_kube_config
 """
 WHOLE_BEFORE = """
 import kubernetes_asyncio
 from kubernetes_asyncio import client
-from reberth.client import transport
+from reberth.client import access
 import kubernetes_asyncio as again
 assert again is kubernetes_asyncio and again.client is client
 """

@@ -2,8 +2,8 @@
 
 import json
 
-from reberth.cluster import kinds, resources
-from reberth.cluster.resources import HISTORIES, NODES, PODS, Resource
+from reberth.cluster import kinds
+from reberth.cluster.kinds import HISTORIES, NODES, PODS, Resource
 from reberth.protocol.request import MERGE, ApiRequest
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 
@@ -21,11 +21,11 @@ def test_paths_of_the_core_and_of_groups() -> None:
 
 def test_every_kind_that_can_be_mirrored_has_its_place() -> None:
     known = {kind for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)}
-    assert {resource.kind for resource in resources.ALL} == known
+    assert {resource.kind for resource in kinds.ALL_RESOURCES} == known
 
 
 def test_an_object_is_sent_with_its_kind_and_without_what_is_empty() -> None:
-    leases = Resource(kinds.plain("Lease", Lease, "coordination.k8s.io"), "leases")
+    leases = Resource(kinds.plain_kind("Lease", Lease, "coordination.k8s.io"), "leases")
     lease = Lease(metadata=ObjectMeta(name="l"), spec=LeaseSpec(holder_identity="me"))
     assert json.loads(leases.encode(lease)) == {
         "apiVersion": "coordination.k8s.io/v1",
