@@ -24,7 +24,7 @@ from reberth.cluster.columns import Bools, Ints
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS
 from reberth.cluster.templates import RESOURCES
 from reberth.forecast.state.view import View
-from rescheduler.observe.utilisation import Shares, standing
+from rescheduler.observe.utilisation import Shares, find_usable_nodes
 
 _COUNTED = [RESOURCES.index(name) for name in (CPU, MEMORY, PODS)]
 
@@ -60,7 +60,7 @@ class Sight:
 
 def look(seen: View, thresholds: Thresholds) -> Sight:
     """Sort the nodes into under- and over-utilised ones."""
-    usable = standing(seen.facts).usable
+    usable = find_usable_nodes(seen.facts).usable
     offered = seen.nodes.allocatable.main[_COUNTED].astype(float)
     used = seen.requested.main[_COUNTED].astype(float)
     mean = 100 * (used / offered)[:, usable].mean(axis=1)[:, None]

@@ -11,9 +11,9 @@ import numpy as np
 from reberth.cluster.columns import Bools
 from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
-from rescheduler.budgets.limits import Limits, Spending, begin_limits
+from rescheduler.budgets.limits import CandidateMove, Limits, begin_limits
 from rescheduler.model.plan import UNDER_UTILISED_NODES
-from rescheduler.observe.prospects import Prospect, look_ahead
+from rescheduler.observe.prospects import Prospect, forecast_move
 from rescheduler.observe.utilisation import measure_spread
 from rescheduler.planning.cycle import Cycle
 from rescheduler.protections import find_protected
@@ -39,7 +39,7 @@ class Course:
 
     def look_ahead(self, pod: int) -> Prospect | None:
         """Give the forecast of a pod that has somewhere to go."""
-        found = look_ahead(pod, self.seen, self.cycle.advised)
+        found = forecast_move(pod, self.seen, self.cycle.advised)
         return None if isinstance(found, Refused) else found
 
     def move(self, pod: int, node: int) -> bool:
@@ -53,8 +53,8 @@ class Course:
         self.spreads.append(measure_spread(self.seen))
         return True
 
-    def _spend(self, pod: int, node: int | None = None) -> Spending:
-        return Spending(pod, int(self.seen.node[pod]), UNDER_UTILISED_NODES, node)
+    def _spend(self, pod: int, node: int | None = None) -> CandidateMove:
+        return CandidateMove(pod, int(self.seen.node[pod]), UNDER_UTILISED_NODES, node)
 
 
 def begin(cycle: Cycle) -> Course:

@@ -17,7 +17,7 @@ from reberth.records import WorkloadIdentity
 from reberth.values.quantity import QuantityError
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import Budget, RuleContext
-from rescheduler.protections.workloads import Need, list_needs
+from rescheduler.protections.workloads import QuotaNeed, list_needs
 
 _SPARING = "AlwaysAllow"
 _BUDGET_POLICIES = (None, "IfHealthyBudget", _SPARING)
@@ -30,7 +30,7 @@ _RATES = {"ClusterRate": "cluster", "NamespaceRate": "namespace", "WorkloadRate"
 _NODE, _ONTO = "NodeInFlight", "onto"
 
 
-class Flight(NamedTuple):
+class InFlightMove(NamedTuple):
     """A move that may be under way: whose it is, off which node, and onto which if that is chosen."""
 
     namespace: str
@@ -39,7 +39,7 @@ class Flight(NamedTuple):
     destination: int | None = None
 
 
-class Toll(NamedTuple):
+class Charge(NamedTuple):
     """What a move takes under a key, and how much there was before anybody took of it."""
 
     rule: str
@@ -50,7 +50,7 @@ class Toll(NamedTuple):
     amount: int = 1
 
 
-def ask_budgets(place: int, context: RuleContext) -> Refused | Toll | None:
+def charge_budget(place: int, context: RuleContext) -> Refused | Charge | None:
     """Tell what an eviction takes of the pod's PodDisruptionBudget, or why it would be refused."""
     row = context.row(place)
     budgets = () if row.phase in _UNBUDGETED else context.budgets_of(row)
@@ -60,16 +60,16 @@ def ask_budgets(place: int, context: RuleContext) -> Refused | Toll | None:
     return _ask_budget(row, budgets[0], context) if budgets else None
 
 
-def list_in_flight(flight: Flight, context: RuleContext) -> Iterator[Toll]:
+def charge_in_flight(in_flight: InFlightMove, context: RuleContext) -> Iterator[Charge]:
     """Give what a move takes for as long as it is under way."""
-    limits, workload = context.limits, flight.workload
-    whose = (flight.namespace, workload.kind, workload.name)
+    limits, workload = context.limits, in_flight.workload
+    whose = (in_flight.namespace, workload.kind, workload.name)
     yield from _count("WorkloadInFlight", "perWorkload", limits.per_workload, whose)
-    yield from _count("NamespaceInFlight", "perNamespace", limits.per_namespace, flight.namespace)
-    if flight.source is not None:
-        yield from _count(_NODE, "perNode", limits.per_node, ("off", flight.source))
-    if flight.destination is not None:
-        yield from _count(_NODE, "perNode", limits.per_node, (_ONTO, flight.destination))
+    yield from _count("NamespaceInFlight", "perNamespace", limits.per_namespace, in_flight.namespace)
+    if in_flight.source is not None:
+        yield from _count(_NODE, "perNode", limits.per_node, ("off", in_flight.source))
+    if in_flight.destination is not None:
+        yield from _count(_NODE, "perNode", limits.per_node, (_ONTO, in_flight.destination))
 
 
 def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
@@ -80,37 +80,37 @@ def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
     return [node for way, node in found if way == _ONTO]
 
 
-def list_of_cycle(context: RuleContext) -> Iterator[Toll]:
+def charge_cycle(context: RuleContext) -> Iterator[Charge]:
     """Give what each move of a plan takes, whatever it is."""
     yield from _count("Limit", "perCycle", context.limits.per_cycle, "cycle")
 
 
-def list_ready(place: int, context: RuleContext) -> Iterator[Toll]:
+def charge_ready(place: int, context: RuleContext) -> Iterator[Charge]:
     """Give what a move takes of its workload's Ready replicas: one of them is to stay."""
     if context.protections.last_ready and context.row(place).is_ready:
         workload = int(context.workload_of[context.template_of(place)])
         left = int(context.ready_replicas[workload]) - 1
-        yield Toll("LastReady", ("LastReady", workload), left, "no other replica would be Ready")
+        yield Charge("LastReady", ("LastReady", workload), left, "no other replica would be Ready")
 
 
-def list_rates(place: int, context: RuleContext) -> Iterator[Toll]:
+def charge_rates(place: int, context: RuleContext) -> Iterator[Charge]:
     """Give what a disruption takes of the rates of the cluster, of its namespace and of its workload."""
     scopes = ("", context.row(place).namespace, context.identify(place).uid)
     for rule, scope in zip(_RATES, scopes, strict=True):
         yield from context.once((rule, scope), partial(_find_rates, rule, scope, context))
 
 
-def list_quotas(place: int, context: RuleContext) -> Iterator[Toll]:
+def charge_quotas(place: int, context: RuleContext) -> Iterator[Charge]:
     """Give what a replacement takes of quotas."""
     template = context.template_of(place)
     namespace = context.template(template).namespace
     for need in context.once(("needs", template), partial(_find_needs, template, context)):
         reason = f"ResourceQuota {need.quota} has no room for one more replacement: {need.resource}"
         key = ("Quota", namespace, need.quota, need.resource)
-        yield Toll("Quota", key, need.room, reason, amount=need.amount)
+        yield Charge("Quota", key, need.room, reason, amount=need.amount)
 
 
-def _ask_budget(row: PodRow, budget: Budget, context: RuleContext) -> Refused | Toll | None:
+def _ask_budget(row: PodRow, budget: Budget, context: RuleContext) -> Refused | Charge | None:
     meta, spec, status = budget.record.metadata, budget.record.spec, budget.record.status
     policy = spec.unhealthy_pod_eviction_policy
     if policy not in _BUDGET_POLICIES:
@@ -124,7 +124,7 @@ def _ask_budget(row: PodRow, budget: Budget, context: RuleContext) -> Refused | 
     need = f"needs {status.desired_healthy} healthy pods and has {status.current_healthy}"
     reason = f"PDB {meta.name} allows {status.disruptions_allowed}{kept}: it {need}"
     key = ("PDB", row.namespace, meta.name)
-    return Toll("PDB", key, status.disruptions_allowed - reserved, reason)
+    return Charge("PDB", key, status.disruptions_allowed - reserved, reason)
 
 
 def _spares_unready(budget: Budget) -> bool:
@@ -134,17 +134,17 @@ def _spares_unready(budget: Budget) -> bool:
     return is_sparing or status.current_healthy >= status.desired_healthy > 0
 
 
-def _count(rule: str, setting: str, most: int | None, key: Hashable) -> Iterator[Toll]:
+def _count(rule: str, setting: str, most: int | None, key: Hashable) -> Iterator[Charge]:
     if most is not None:
-        yield Toll(rule, (rule, key), most, f"no more than {setting} {most}")
+        yield Charge(rule, (rule, key), most, f"no more than {setting} {most}")
 
 
-def _find_rates(rule: str, scope: str, context: RuleContext) -> tuple[Toll, ...]:
+def _find_rates(rule: str, scope: str, context: RuleContext) -> tuple[Charge, ...]:
     """Measure the rates of one scope."""
     alone = _narrow(context.limits.rates, rule)
     disruption = Disruption("", namespace=scope, workload_uid=scope)
     windows = list_windows(context.ledger, alone, disruption, now=context.now) if alone else ()
-    return tuple(_as_toll(window, (rule, scope, place), context) for place, window in enumerate(windows))
+    return tuple(_as_charge(window, (rule, scope, place), context) for place, window in enumerate(windows))
 
 
 def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:
@@ -154,15 +154,15 @@ def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:
     return replace(rates, **others) if kept else None
 
 
-def _as_toll(window: RateWindow, key: Hashable, context: RuleContext) -> Toll:
+def _as_charge(window: RateWindow, key: Hashable, context: RuleContext) -> Charge:
     reserved = math.floor(window.rate.limit * context.limits.rate_reserve)
     kept = f", of which {reserved} are left in reserve" if reserved else ""
     closed_for = window.rate.period + context.limits.rates.clock_skew
     until = context.now + closed_for if window.left else window.opens_at
-    return Toll(window.rule, key, window.left - reserved, f"no more than {window.rate}{kept}", until)
+    return Charge(window.rule, key, window.left - reserved, f"no more than {window.rate}{kept}", until)
 
 
-def _find_needs(template: int, context: RuleContext) -> tuple[Need, ...]:
+def _find_needs(template: int, context: RuleContext) -> tuple[QuotaNeed, ...]:
     """What cannot be read is refused by the protection that asks it first."""
     try:
         return tuple(list_needs(template, context)) if context.protections.quotas else ()

@@ -19,28 +19,25 @@ from reberth.memory.backoff import find_block
 from reberth.records import EvictionHistory, OpenMove
 from reberth.values.refusal import Refused
 from rescheduler.budgets.allowances import (
-    Flight,
-    Toll,
-    ask_budgets,
+    Charge,
+    InFlightMove,
+    charge_budget,
+    charge_cycle,
+    charge_in_flight,
+    charge_quotas,
+    charge_rates,
+    charge_ready,
     list_full_nodes,
-    list_in_flight,
-    list_of_cycle,
-    list_quotas,
-    list_rates,
-    list_ready,
 )
-from rescheduler.model.guardrails import LimitSettings
 from rescheduler.model.quiet_hours import find_quiet, find_zone
-from rescheduler.observe.node_eligibility import may_enter, may_leave
+from rescheduler.observe.node_eligibility import refuse_destination, refuse_source
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.annotations import EVICTION_IN_PROGRESS
-
-__all__ = ["LimitSettings", "Limits", "Spending", "begin_limits"]
 
 _Taken = Mapping[Hashable, int]
 
 
-class Spending(NamedTuple):
+class CandidateMove(NamedTuple):
     """A move that a plan would make. Pods and nodes are their places; None: no destination is chosen yet."""
 
     place: int
@@ -56,14 +53,14 @@ class Limits:
     context: RuleContext
     taken: _Taken
 
-    def refuse(self, move: Spending) -> Refused | None:
+    def refuse(self, move: CandidateMove) -> Refused | None:
         """Tell which limit forbids a move."""
-        asked = self._ask(move)
+        asked = self._charge(move)
         return asked if isinstance(asked, Refused) else None
 
-    def spend(self, move: Spending) -> "Limits | Refused":
+    def spend(self, move: CandidateMove) -> "Limits | Refused":
         """Give what is left after a move."""
-        asked = self._ask(move)
+        asked = self._charge(move)
         return asked if isinstance(asked, Refused) else Limits(self.context, _take(self.taken, asked))
 
     def list_full(self) -> list[int]:
@@ -71,22 +68,22 @@ class Limits:
         most = self.context.limits.per_node
         return [] if most is None else list_full_nodes(self.taken, most)
 
-    def _ask(self, move: Spending) -> Refused | tuple[Toll, ...]:
+    def _charge(self, move: CandidateMove) -> Refused | tuple[Charge, ...]:
         context = self.context
-        tolls = [*list_of_cycle(context)]
-        full = self._find_closed(tolls)
+        charges = [*charge_cycle(context)]
+        full = self._find_exhausted(charges)
         refused = full or _refuse_nodes(move, context) or _refuse_now(move, context)
-        budget = refused or ask_budgets(move.place, context)
+        budget = refused or charge_budget(move.place, context)
         if isinstance(budget, Refused):
             return budget
-        tolls += [*([budget] if budget else []), *_list_tolls(move, context)]
-        return self._find_closed(tolls) or tuple(tolls)
+        charges += [*([budget] if budget else []), *_list_charges(move, context)]
+        return self._find_exhausted(charges) or tuple(charges)
 
-    def _find_closed(self, tolls: Iterable[Toll]) -> Refused | None:
+    def _find_exhausted(self, charges: Iterable[Charge]) -> Refused | None:
         """Find the first limit of which not enough is left."""
-        for toll in tolls:
-            if self.taken.get(toll.key, 0) + toll.amount > toll.left:
-                return Refused(toll.rule, toll.reason, toll.until)
+        for charge in charges:
+            if self.taken.get(charge.key, 0) + charge.amount > charge.left:
+                return Refused(charge.rule, charge.reason, charge.until)
         return None
 
 
@@ -95,22 +92,22 @@ def begin_limits(context: RuleContext) -> Limits:
     return Limits(context, _take({}, _list_under_way(context)))
 
 
-def _take(taken: _Taken, tolls: Iterable[Toll]) -> _Taken:
+def _take(taken: _Taken, charges: Iterable[Charge]) -> _Taken:
     more = dict(taken)
-    for toll in tolls:
-        more[toll.key] = more.get(toll.key, 0) + toll.amount
+    for charge in charges:
+        more[charge.key] = more.get(charge.key, 0) + charge.amount
     return more
 
 
-def _refuse_nodes(move: Spending, context: RuleContext) -> Refused | None:
+def _refuse_nodes(move: CandidateMove, context: RuleContext) -> Refused | None:
     records = context.snapshot.nodes.records
-    refused = context.once(("leave", move.source), partial(may_leave, records[move.source]))
+    refused = context.once(("leave", move.source), partial(refuse_source, records[move.source]))
     if refused or move.destination is None:
         return refused
-    return context.once(("enter", move.destination), partial(may_enter, records[move.destination]))
+    return context.once(("enter", move.destination), partial(refuse_destination, records[move.destination]))
 
 
-def _refuse_now(move: Spending, context: RuleContext) -> Refused | None:
+def _refuse_now(move: CandidateMove, context: RuleContext) -> Refused | None:
     """Tell what time alone forbids: the policy rests, or the workload is left alone."""
     limits, now = context.limits, context.now
     quiet = find_quiet(limits.quiet_hours, move.policy, zone=find_zone(limits.time_zone), now=now)
@@ -121,46 +118,48 @@ def _refuse_now(move: Spending, context: RuleContext) -> Refused | None:
     return find_block(history.status, now, node=node, back_off=limits.back_off)
 
 
-def _list_tolls(move: Spending, context: RuleContext) -> Iterator[Toll]:
+def _list_charges(move: CandidateMove, context: RuleContext) -> Iterator[Charge]:
     row = context.row(move.place)
-    flight = Flight(row.namespace, context.identify(move.place), move.source, move.destination)
-    yield from list_in_flight(flight, context)
-    yield from list_ready(move.place, context)
-    yield from list_rates(move.place, context)
-    yield from list_quotas(move.place, context)
+    in_flight = InFlightMove(row.namespace, context.identify(move.place), move.source, move.destination)
+    yield from charge_in_flight(in_flight, context)
+    yield from charge_ready(move.place, context)
+    yield from charge_rates(move.place, context)
+    yield from charge_quotas(move.place, context)
 
 
-def _list_under_way(context: RuleContext) -> Iterator[Toll]:
+def _list_under_way(context: RuleContext) -> Iterator[Charge]:
     for history in context.snapshot.of(HISTORY):
         for move in history.status.open or ():
             yield from _list_of_open(history, move, context)
     for place in _find_evacuated(context):
         node = int(context.snapshot.pods.node[place])
-        flight = Flight(context.row(place).namespace, context.identify(place), node if node >= 0 else None)
-        yield from list_in_flight(flight, context)
+        in_flight = InFlightMove(
+            context.row(place).namespace, context.identify(place), node if node >= 0 else None
+        )
+        yield from charge_in_flight(in_flight, context)
         yield from _list_of_living(place, context)
 
 
-def _list_of_open(history: EvictionHistory, move: OpenMove, context: RuleContext) -> Iterator[Toll]:
+def _list_of_open(history: EvictionHistory, move: OpenMove, context: RuleContext) -> Iterator[Charge]:
     """Give what one of our own moves takes; its debit stands in the ledger."""
     namespace, index = history.metadata.namespace, context.snapshot.nodes.index
     destination = index.get(move.destinations[0]) if move.destinations else None
-    flight = Flight(namespace, history.spec.workload, index.get(move.from_), destination)
-    yield from list_in_flight(flight, context)
+    in_flight = InFlightMove(namespace, history.spec.workload, index.get(move.from_), destination)
+    yield from charge_in_flight(in_flight, context)
     place = context.snapshot.pods.named(namespace, move.pod)
     if place is not None and context.row(place).uid == move.pod_uid:
         yield from _list_of_living(place, context)
 
 
-def _list_of_living(place: int, context: RuleContext) -> Iterator[Toll]:
+def _list_of_living(place: int, context: RuleContext) -> Iterator[Charge]:
     """Give what the eviction of a pod that is to go will take; it has not gone yet."""
     if context.row(place).is_terminating:
         return
-    budget = ask_budgets(place, context)
-    if isinstance(budget, Toll):
+    budget = charge_budget(place, context)
+    if isinstance(budget, Charge):
         yield budget
-    yield from list_ready(place, context)
-    yield from list_quotas(place, context)
+    yield from charge_ready(place, context)
+    yield from charge_quotas(place, context)
 
 
 def _find_evacuated(context: RuleContext) -> list[int]:

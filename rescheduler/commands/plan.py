@@ -34,7 +34,7 @@ from rescheduler.commands.spinner import show_progress
 from rescheduler.execution.needed_kinds import FOR_A_PLAN
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
-from rescheduler.planning.explain import Why, explain_pod
+from rescheduler.planning.explain import PodExplanation, explain_pod
 from rescheduler.planning.output import write_json, write_table, write_text, write_words, write_yaml
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -173,7 +173,7 @@ def _find_pod(snapshot: Snapshot, name: str) -> int:
     return place
 
 
-def _write_why(why: Why, output: str, width: int) -> str:
+def _write_why(why: PodExplanation, output: str, width: int) -> str:
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(why), indent=2).decode()
     if output == "yaml":

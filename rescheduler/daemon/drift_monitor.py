@@ -12,7 +12,7 @@ from reberth.runtime.logs import Log
 from reberth.values.refusal import Refused
 from rescheduler.execution.worker_thread import Offload
 from rescheduler.observe.scheduler_model import SchedulerModel
-from rescheduler.planning.drift import Agreement, Binding, DriftSettings, Sampler, judge_binding
+from rescheduler.planning.drift import Binding, DriftSettings, HitRate, Sampler, judge_binding
 from rescheduler.telemetry import metrics
 
 _MOST_WAITING = 20
@@ -28,7 +28,7 @@ class DriftMonitor:
         clock: Callable[[], float],
         offload: Offload,
     ) -> None:  # fmt: skip
-        self.agreement = Agreement()
+        self.agreement = HitRate()
         self._cache = cache
         self._model = model
         self._settings = settings

@@ -12,7 +12,7 @@ from reberth.memory.backoff import closing_time
 from reberth.records import EvictionHistory
 from rescheduler.daemon.loop import CycleResult
 from rescheduler.execution.worker_thread import run_in_thread
-from rescheduler.planning.explain import Why, explain_pod
+from rescheduler.planning.explain import PodExplanation, explain_pod
 from rescheduler.planning.output import write_json
 
 _MOST_PAST = 100
@@ -80,7 +80,7 @@ def _place(history: EvictionHistory, move: msgspec.Struct) -> dict[str, Any]:
     return {**whose, **msgspec.to_builtins(move)}
 
 
-def _ask(made: CycleResult, place: int) -> Why:
+def _ask(made: CycleResult, place: int) -> PodExplanation:
     cycle = made.cycle
     snapshot = cycle.context.snapshot
     return explain_pod(place, snapshot, cycle.settings, cycle.memory, model=cycle.model, health=cycle.health)

@@ -17,7 +17,7 @@ from rescheduler.daemon.triggers import Trigger
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.worker_thread import Offload
 from rescheduler.model.plan import APPLY, Plan, PlannedMove
-from rescheduler.model.plan_memory import Moved, PlanMemory
+from rescheduler.model.plan_memory import PlanMemory, RememberedMove
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.cycle import Cycle, begin_cycle
 from rescheduler.planning.planner import write_plan
@@ -61,7 +61,7 @@ class CycleLoop:
         self.last: CycleResult | None = None
         self._inputs = inputs
         self._memory = memory
-        self._begun: dict[str, Moved] = {}
+        self._begun: dict[str, RememberedMove] = {}
 
     async def cycle_for_ever(self, trigger: Trigger, dispatcher: MoveDispatcher) -> None:
         while True:

@@ -20,7 +20,7 @@ from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
 from rescheduler.model.promises import list_promises_missing
-from rescheduler.observe.cache import NoticingCache
+from rescheduler.observe.cache import NotifyingCache
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
@@ -34,7 +34,7 @@ class DaemonResources(ClusterResources):
     """What a daemon has beside that: the lease's own client, what it monitors, and its identity."""
 
     lease_api: Api  # has its own rate limit: requests for moves must not delay renewals of the lease
-    cache: NoticingCache
+    cache: NotifyingCache
     mirror: Mirror
     pause: PauseWatch
     extender_health: ExtenderHealth
@@ -106,7 +106,7 @@ async def open_daemon_resources(
         lease_api = await enter(Api(access, first.api))
         api = await enter(Api(access, first.api))
         version = read_version(await api.version())
-        cache = NoticingCache(version=version, annotations=policy().protections.annotation_keys)
+        cache = NotifyingCache(version=version, annotations=policy().protections.annotation_keys)
         recorder = await enter(recording(api, reporter=REPORTER, instance=identity, clock=time.time))
         extenders = await enter(connect_to_extenders(api, first.extender_access))
         yield DaemonResources(

@@ -27,8 +27,8 @@ from rescheduler.moves.revalidation import (
     choose_usable,
     refuse_by_budgets,
     refuse_by_rules,
-    refuse_pod,
 )
+from rescheduler.protections.pod_state import refuse_pod
 from rescheduler.telemetry import metrics
 
 STILL_THERE = Refused("Unanswered", "the eviction was not answered, and the pod is still alive")

@@ -16,7 +16,8 @@ from rescheduler.execution.context import ExecutionContext
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.lifecycle import MANUAL
 from rescheduler.moves.order import MoveOrder
-from rescheduler.moves.revalidation import choose_usable, refuse_by_budgets, refuse_pod
+from rescheduler.moves.revalidation import choose_usable, refuse_by_budgets
+from rescheduler.protections.pod_state import refuse_pod
 
 NO_SUCH_POD = Refused("NoSuchPod", "there is no such pod")
 NO_FORECAST = Refused(

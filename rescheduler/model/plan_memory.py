@@ -13,7 +13,7 @@ import msgspec
 from reberth.cluster.rows import PodRow
 
 
-class Moved(msgspec.Struct, frozen=True, rename="camel"):
+class RememberedMove(msgspec.Struct, frozen=True, rename="camel"):
     """A move that was planned.
 
     The controller's next pod stays on its destination until the move is paid back. None of its pods is sent
@@ -32,7 +32,7 @@ class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
     """Plain values: how long nodes have been over-utilised, what was moved where, what was looked at."""
 
     hot: dict[str, int] = {}
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[RememberedMove, ...] = ()
     looked_at: frozenset[str] = (
         frozenset()
     )  # in vain, by a plan that could not look at all: others come first
@@ -41,10 +41,10 @@ class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
         moved = tuple(each for each in self.moved if each.forgotten > now)
         return msgspec.structs.replace(self, moved=moved)
 
-    def remember(self, moves: Iterable[Moved]) -> "PlanMemory":
+    def remember(self, moves: Iterable[RememberedMove]) -> "PlanMemory":
         return msgspec.structs.replace(self, moved=(*self.moved, *moves))
 
-    def moves_of(self, controller: str) -> tuple[Moved, ...]:
+    def moves_of(self, controller: str) -> tuple[RememberedMove, ...]:
         """Give the moves of a controller's pods."""
         return self._by_controller.get(controller, ())
 
@@ -57,12 +57,12 @@ class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
         return max(ends, default=None)
 
     @cached_property
-    def _by_controller(self) -> dict[str, tuple[Moved, ...]]:
-        found: defaultdict[str, list[Moved]] = defaultdict(list)
+    def _by_controller(self) -> dict[str, tuple[RememberedMove, ...]]:
+        found: defaultdict[str, list[RememberedMove]] = defaultdict(list)
         for each in self.moved:
             found[each.controller].append(each)
         return {controller: tuple(moves) for controller, moves in found.items()}
 
 
-def _has_placed(moved: Moved, row: PodRow) -> bool:
+def _has_placed(moved: RememberedMove, row: PodRow) -> bool:
     return row.node in moved.destinations and row.created >= moved.since - 1

@@ -27,32 +27,19 @@ from reberth.records import (
     MoveLedger,
     Node,
     OpenMove,
-    Pod,
     PodDisruptionBudget,
 )
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.budgets.allowances import Toll, ask_budgets
+from rescheduler.budgets.allowances import Charge, charge_budget
 from rescheduler.budgets.brakes import find_brakes
-from rescheduler.budgets.limits import Spending, begin_limits
+from rescheduler.budgets.limits import CandidateMove, begin_limits
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.policy_file import ReschedulerPolicy
-from rescheduler.protections import protect
+from rescheduler.protections import refuse_protected
 
-TERMINATING = Refused("Terminating", "the pod is on its way out already")
-FINISHED = Refused("Finished", "the pod has finished")
-NOT_BOUND = Refused("NotBound", "the pod is on no node yet")
 NOT_MIRRORED = Refused("NotMirrored", "the pod or a node of the move is not in the cache yet")
 POD_MOVED = Refused("PodMoved", "the pod is not on the source node of the move")
-
-
-def refuse_pod(pod: Pod) -> Refused | None:
-    """Refuse a pod that is terminating, finished or not bound."""
-    if pod.metadata.deletion_timestamp:
-        return TERMINATING
-    if pod.status.phase in ("Succeeded", "Failed"):
-        return FINISHED
-    return None if pod.spec.node_name else NOT_BOUND
 
 
 class FreshState(NamedTuple):
@@ -69,8 +56,8 @@ def refuse_by_budgets(
     place = snapshot.pods.by_uid(uid)
     if place is None:
         return NOT_MIRRORED
-    asked = ask_budgets(place, RuleContext(_freshen(snapshot, FreshState(budgets), without="")))
-    return _close(asked) if isinstance(asked, Toll) else asked
+    asked = charge_budget(place, RuleContext(_freshen(snapshot, FreshState(budgets), without="")))
+    return _refuse_exhausted(asked) if isinstance(asked, Charge) else asked
 
 
 def refuse_by_rules(
@@ -88,11 +75,11 @@ def refuse_by_rules(
         return NOT_MIRRORED
     limits, seen = policy.limits_with_buffer(), _freshen(snapshot, fresh, without=move.id)
     context = RuleContext(seen, policy.protections, limits, policy.brakes, schedulers)
-    spending = Spending(place, nodes[move.from_], move.policy, nodes[destination])
+    candidate = CandidateMove(place, nodes[move.from_], move.policy, nodes[destination])
     return (
         next(iter(find_brakes(context)), None)
-        or protect(place, context)
-        or begin_limits(context).refuse(spending)
+        or refuse_protected(place, context)
+        or begin_limits(context).refuse(candidate)
     )
 
 
@@ -119,8 +106,8 @@ def choose_usable(
     return Refused("NoFeasibleDestination", said or "no destination was given")
 
 
-def _close(toll: Toll) -> Refused | None:
-    return Refused(toll.rule, toll.reason, toll.until) if toll.left < toll.amount else None
+def _refuse_exhausted(charge: Charge) -> Refused | None:
+    return Refused(charge.rule, charge.reason, charge.until) if charge.left < charge.amount else None
 
 
 def _freshen(snapshot: Snapshot, fresh: FreshState, *, without: str) -> Snapshot:

@@ -11,7 +11,7 @@ from reberth.cluster.tables import meta_of
 from reberth.records import Node, Pod, Record
 
 
-class Listener(Protocol):
+class CacheListener(Protocol):
     """Whom it concerns."""
 
     def node_changed(self) -> None:
@@ -33,13 +33,13 @@ class _Look(NamedTuple):
     conditions: tuple[tuple[str, str], ...]
 
 
-class NoticingCache(Cache):
+class NotifyingCache(Cache):
     """A cache with somebody who listens, to single events; after a new list nobody is told."""
 
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
         super().__init__(version=version, annotations=annotations)
-        self.listener: Listener | None = None
-        self._heed: dict[Kind[Any, Any], Callable[[Listener, str, Any], bool]] = {
+        self.listener: CacheListener | None = None
+        self._heed: dict[Kind[Any, Any], Callable[[CacheListener, str, Any], bool]] = {
             NODE: self._apply_node,
             POD: self._apply_pod,
         }
@@ -50,7 +50,7 @@ class NoticingCache(Cache):
             return super().apply(kind, event, subject)
         return heed(self.listener, event, subject)
 
-    def _apply_node(self, listener: Listener, event: str, node: Node) -> bool:
+    def _apply_node(self, listener: CacheListener, event: str, node: Node) -> bool:
         before = self._look_at(node)
         changed = super().apply(NODE, event, node)
         if changed and before != self._look_at(node):
@@ -65,7 +65,7 @@ class NoticingCache(Cache):
         conditions = tuple((each.type, each.status) for each in record.status.conditions or ())
         return _Look(record.metadata.labels, record.spec, record.status.allocatable, conditions)
 
-    def _apply_pod(self, listener: Listener, event: str, pod: Pod) -> bool:
+    def _apply_pod(self, listener: CacheListener, event: str, pod: Pod) -> bool:
         node, table = pod.spec.node_name, self.of(POD)
         before = table.by_uid(pod.metadata.uid)
         if before and node and before.node is None:

@@ -16,7 +16,7 @@ from reberth.forecast.state.view import View
 from reberth.records import OpenMove, Pod
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import BROKEN_RULES, LandingScores
-from rescheduler.observe.prospects import Prospect, list_destinations, look_ahead
+from rescheduler.observe.prospects import Prospect, forecast_move, list_destinations
 from rescheduler.observe.scheduler_model import AdvisedScheduler, SchedulerModel
 
 NO_FEASIBLE_DESTINATION = "NoFeasibleDestination"
@@ -70,7 +70,7 @@ class Forecaster:
         if isinstance(profile, Unforeseeable):
             return None
         both = np.array(sorted({nodes[move.from_], nodes[landed_on]}), np.int32)
-        prospect = look_ahead(place, seen, self._advise(seen))
+        prospect = forecast_move(place, seen, self._advise(seen))
         listed = both if isinstance(prospect, Refused) else np.union1d(prospect.nodes, both).astype(np.int32)
         found = run_scores(incoming, seen.without(place), profile, listed)
         if isinstance(found, Rejected):
@@ -84,7 +84,7 @@ class Forecaster:
         if place is None:
             return Refused(NO_FEASIBLE_DESTINATION, "the pod has not been seen yet")
         seen = self.model.look_at(snapshot)
-        found = look_ahead(place, seen, self._advise(seen))
+        found = forecast_move(place, seen, self._advise(seen))
         return Refused(NO_FEASIBLE_DESTINATION, found.reason) if isinstance(found, Refused) else found
 
     def _advise(self, seen: View) -> AdvisedScheduler:

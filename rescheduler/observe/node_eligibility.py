@@ -26,7 +26,7 @@ _RIVALS = tuple(
 )
 
 
-def may_leave(node: Node) -> Refused | None:
+def refuse_source(node: Node) -> Refused | None:
     """Tell why no policy moves a pod off a node."""
     standing = judge_node(node)
     if isinstance(standing, LeavingNode):
@@ -39,7 +39,7 @@ def may_leave(node: Node) -> Refused | None:
     return None
 
 
-def may_enter(node: Node) -> Refused | None:
+def refuse_destination(node: Node) -> Refused | None:
     """Tell why no pod is moved onto a node."""
     standing = judge_node(node)
     if isinstance(standing, LeavingNode):
@@ -49,9 +49,9 @@ def may_enter(node: Node) -> Refused | None:
     return None
 
 
-def may_empty(node: Node) -> Refused | None:
+def refuse_emptying(node: Node) -> Refused | None:
     """Tell why a node is not emptied, though single pods may be moved off it."""
-    refused = may_leave(node)
+    refused = refuse_source(node)
     if refused:
         return refused
     annotations = node.metadata.annotations or {}

@@ -18,7 +18,7 @@ from rescheduler.observe.scheduler_model import AdvisedScheduler
 _MOST = 100
 
 
-def place_waiting(seen: View, advised: AdvisedScheduler) -> View:
+def place_pending_pods(seen: View, advised: AdvisedScheduler) -> View:
     """See the pods that wait where they will land, in the order in which kube-scheduler takes them."""
     rows, hopeless, forecasts = seen.facts.snapshot.pods.rows, set(), 0
     for place in _list_waiting(seen.facts).tolist():

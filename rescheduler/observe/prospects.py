@@ -74,7 +74,7 @@ class Prospect:
         return float((gains[self.feasible] * self.chances).sum())
 
 
-def look_ahead(place: int, seen: View, advised: AdvisedScheduler) -> Prospect | Refused:
+def forecast_move(place: int, seen: View, advised: AdvisedScheduler) -> Prospect | Refused:
     """See what would follow if a pod were moved, while nobody draws its replacement."""
     found = forecast_replacement(place, seen, advised.scheduler, extenders=advised.extenders)
     if isinstance(found, Unforeseeable):

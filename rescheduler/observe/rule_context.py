@@ -53,7 +53,8 @@ Workload = Owner | ReplicationController
 
 WORKLOAD_KINDS = (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET)
 _KINDS: dict[tuple[str, str], Kind[Any, Any]] = {(kind.group, kind.name): kind for kind in WORKLOAD_KINDS}
-_FINISHED_PHASES = [PHASES.index(phase) for phase in ("Succeeded", "Failed")]
+FINISHED_PHASES = ("Succeeded", "Failed")
+_FINISHED = [PHASES.index(phase) for phase in FINISHED_PHASES]
 
 
 class Budget(NamedTuple):
@@ -146,7 +147,7 @@ class RuleContext:
 
     @cached_property
     def finished(self) -> Bools:
-        return seal(np.isin(self.snapshot.pods.phase, _FINISHED_PHASES))
+        return seal(np.isin(self.snapshot.pods.phase, _FINISHED))
 
     @cached_property
     def workload_of(self) -> Indices:

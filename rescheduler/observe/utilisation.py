@@ -17,7 +17,7 @@ from reberth.cluster.pods.requests import CPU, MEMORY
 from reberth.forecast.plugins.node_resources import resource_column
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View
-from rescheduler.observe.view_cache import Lately
+from rescheduler.observe.view_cache import ViewCache
 
 Shares = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ Shares = NDArray[np.float64]
 _ENDLESS = 2**53
 
 
-class Standing(NamedTuple):
+class UsableNodes(NamedTuple):
     """Which nodes are here to stay, and which are known to go."""
 
     usable: Bools
@@ -42,7 +42,7 @@ class Bounds:
     high: Ints
     part: Shares  # of a node that one unit is; 0 where nobody counts
     endless: Shares  # what nodes offer; what one does not offer it has without end
-    _known: Lately[Ints] = field(default_factory=Lately, repr=False)
+    _known: ViewCache[Ints] = field(default_factory=ViewCache, repr=False)
 
     def uses(self, seen: View) -> Ints:
         """Give what is requested of the resources, as [resource, node]."""
@@ -51,11 +51,11 @@ class Bounds:
     def find_hot(self, seen: View) -> Bools:
         """Tell which nodes are over-utilised in any resource."""
         hot: Bools = np.any(self.uses(seen) > self.high, axis=0)
-        return np.logical_and(hot, standing(seen.facts).usable)
+        return np.logical_and(hot, find_usable_nodes(seen.facts).usable)
 
     def find_cold(self, seen: View) -> Bools:
         """Tell which nodes are under-utilised in all resources."""
-        return self.find_little_used(seen) & standing(seen.facts).usable
+        return self.find_little_used(seen) & find_usable_nodes(seen.facts).usable
 
     def find_little_used(self, seen: View) -> Bools:
         """Tell of which nodes that is true, whether they stay or go."""
@@ -63,7 +63,7 @@ class Bounds:
         return little
 
 
-def standing(facts: SnapshotFacts) -> Standing:
+def find_usable_nodes(facts: SnapshotFacts) -> UsableNodes:
     """Tell which nodes are here to stay, and which are going."""
     return facts.once("standing", lambda: _judge(facts))
 
@@ -86,7 +86,7 @@ def set_bounds(
         lows.append(_amounts(offered, max(floor, 0.0)))
         highs.append(_amounts(offered, min(ceiling, 1.0)))
     offered = _rows(seen, resources, offered=True)
-    counted = (offered > 0) & standing(seen.facts).usable
+    counted = (offered > 0) & find_usable_nodes(seen.facts).usable
     part = np.divide(1.0, offered, out=np.zeros(offered.shape), where=counted)
     size = seen.facts.size
     endless = np.where(offered > 0, offered, np.inf)
@@ -111,7 +111,7 @@ def measure_excess(seen: View, bounds: Bounds) -> float:
 
 def measure_spread(seen: View) -> float:
     """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
-    larger = seen.by_node("larger share", _find_larger, standing(seen.facts).nodes)
+    larger = seen.by_node("larger share", _find_larger, find_usable_nodes(seen.facts).nodes)
     return float(larger.std()) if len(larger) else 0.0
 
 
@@ -121,14 +121,14 @@ def _find_larger(seen: View, nodes: Indices) -> Shares:
 
 def count_on_leaving(seen: View) -> int:
     """Count the pods on nodes that are going."""
-    leaving = standing(seen.facts).leaving
+    leaving = find_usable_nodes(seen.facts).leaving
     return int(leaving[seen.node[seen.counted]].sum())
 
 
-def _judge(facts: SnapshotFacts) -> Standing:
+def _judge(facts: SnapshotFacts) -> UsableNodes:
     usable = np.array([verdict is None for verdict in facts.judged], np.bool_)
     leaving = np.array([isinstance(verdict, LeavingNode) for verdict in facts.judged], np.bool_)
-    return Standing(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
+    return UsableNodes(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
 
 
 def _divide(seen: View, resource: str, nodes: Indices | slice) -> Shares:
@@ -172,7 +172,7 @@ def _rows(seen: View, resources: tuple[str, ...], *, offered: bool) -> Ints:
 
 def _mean(seen: View, resource: str, offered: Ints) -> float:
     """Give the mean of the nodes that offer the resource, whatever their sizes."""
-    counted = standing(seen.facts).usable & (offered > 0)
+    counted = find_usable_nodes(seen.facts).usable & (offered > 0)
     return float(shares(seen, resource)[counted].mean()) if counted.any() else 0.0
 
 

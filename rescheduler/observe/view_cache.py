@@ -11,7 +11,7 @@ T = TypeVar("T")
 _VIEWS = 2
 
 
-class Lately(Generic[T]):
+class ViewCache(Generic[T]):
     """Answers by view and key, each found once."""
 
     def __init__(self) -> None:

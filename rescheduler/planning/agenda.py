@@ -18,10 +18,10 @@ _NEAR, _FIRST = 256, 16
 
 Batch = tuple[Proposals, Policy]
 # What a proposal promises, and who comes first of those that promise alike: complex numbers sort by both.
-Turns = NDArray[np.complex128]
+SortKeys = NDArray[np.complex128]
 
 
-class Columns(NamedTuple):
+class ProposalColumns(NamedTuple):
     """Of each proposal whose batch it is of, which of it, its pod, and its rank beside others.
 
     Those of a lower class come first, whatever the others promise; the ties decide where nothing else does.
@@ -39,9 +39,9 @@ class Agenda:
     """Proposals in their order. The columns stand as all were proposed, the turns as they come."""
 
     batches: Sequence[Batch]
-    columns: Columns
+    columns: ProposalColumns
     order: Ints
-    turns: Turns
+    turns: SortKeys
 
     def __len__(self) -> int:
         return len(self.order)
@@ -92,7 +92,7 @@ class Agenda:
         after = _merge(turns[ranked], rest.turns, is_near)
         return Agenda(self.batches, self.columns, order, after), not places[:_FIRST].any()
 
-    def find_places(self, classes: Indices, turns: Turns) -> Ints:
+    def find_places(self, classes: Indices, turns: SortKeys) -> Ints:
         """Tell before which of these others come that are of the first one's class, or of one before it."""
         first = self.columns.classes[self.order[0]] if len(self) else 0
         alike = bisect_right(self.order, first, key=self.columns.classes.__getitem__)
@@ -134,7 +134,7 @@ def set_agenda(policies: Iterable[Policy], seen: View, looked_at: frozenset[str]
     pods = np.concatenate([np.zeros(0, np.int32), *(each.pods for each, _ in batches)])
     undemanded = np.array([each.demand is None for each, _ in batches], np.int32)[batch]
     classes = 2 * undemanded + _find_again(pods, seen, looked_at)
-    columns = Columns(batch, number, pods, classes, _break_ties(batches, batch, pods, seen))
+    columns = ProposalColumns(batch, number, pods, classes, _break_ties(batches, batch, pods, seen))
     promises = np.concatenate([np.zeros(0), *(each.promises for each, _ in batches)])
     turns = _take_turns(promises, columns.ties)
     order = np.lexsort((columns.ties, turns.real, classes))
@@ -150,7 +150,7 @@ def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, seen: V
     return ties
 
 
-def _take_turns(promises: Promises, ties: Ints) -> Turns:
+def _take_turns(promises: Promises, ties: Ints) -> SortKeys:
     """The highest promise comes first."""
     return -np.round(promises, _DIGITS) + 1j * ties
 

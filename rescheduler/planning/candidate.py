@@ -12,18 +12,17 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, Indices
 from reberth.values.refusal import Refused
-from rescheduler.budgets.limits import Spending
+from rescheduler.budgets.limits import CandidateMove
 from rescheduler.model.plan import Destination, PlannedMove
-from rescheduler.model.plan_memory import Moved
+from rescheduler.model.plan_memory import RememberedMove
 from rescheduler.observe.node_eligibility import ONLY_LEAVING
-from rescheduler.observe.prospects import Prospect, draw, find_avoided, list_destinations, look_ahead
+from rescheduler.observe.prospects import Prospect, draw, find_avoided, forecast_move, list_destinations
 from rescheduler.planning.cooldown import find_rest, refuse_resting
 from rescheduler.planning.cycle import Cycle
-from rescheduler.planning.draft import Accepted, Draft
-from rescheduler.planning.pricing import gather_facts
-from rescheduler.planning.worth import SAME, Worth, appraise, find_threshold, grade
+from rescheduler.planning.draft import AcceptedMove, PlanDraft
+from rescheduler.planning.worth import SAME, Worth, appraise, collect_move_facts, find_threshold, grade
 from rescheduler.policies.proposal import Policy, Promises, Proposal
-from rescheduler.protections import protect
+from rescheduler.protections import refuse_protected
 
 _MOST_LIKELY = 0.5
 
@@ -32,7 +31,7 @@ _OVER_LIMIT = "Limit"
 _ARRIVED = Refused("Undoes", "the plan has brought a pod of the same owner to this node")
 
 
-class _Candidate(NamedTuple):
+class _AppraisedMove(NamedTuple):
     """A proposal for which everything but limits and the cluster speaks."""
 
     proposal: Proposal
@@ -41,7 +40,7 @@ class _Candidate(NamedTuple):
     worth: Worth
 
 
-def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: Draft) -> Accepted | Refused:
+def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused:
     """Make a move of a proposal, or tell what is against it."""
     refused = next(_list_objections(proposal, cycle, draft), None) or policy.refuse(proposal, draft.seen)
     if refused:
@@ -49,7 +48,7 @@ def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: Draft) -> 
     if draft.has_looked_enough(cycle):
         return Refused(_OVER_LIMIT, f"no more than {cycle.settings.forecasts} forecasts in a cycle")
     draft.forecast.append(cycle.context.row(proposal.pod).uid)
-    prospect = look_ahead(proposal.pod, draft.seen, cycle.advised)
+    prospect = forecast_move(proposal.pod, draft.seen, cycle.advised)
     if isinstance(prospect, Refused):
         return prospect
     chosen = _choose(proposal, policy, prospect, cycle, draft)
@@ -64,7 +63,7 @@ def refuse_over_limit(cycle: Cycle) -> Refused:
     return Refused(_OVER_LIMIT, f"no more than perCycle {cycle.settings.limits.per_cycle} moves in a cycle")
 
 
-def _list_objections(proposal: Proposal, cycle: Cycle, draft: Draft) -> Iterator[Refused]:
+def _list_objections(proposal: Proposal, cycle: Cycle, draft: PlanDraft) -> Iterator[Refused]:
     """Give what forbids to move the pod, wherever it would go."""
     pod, context = proposal.pod, cycle.context
     yield from cycle.brakes
@@ -73,7 +72,7 @@ def _list_objections(proposal: Proposal, cycle: Cycle, draft: Draft) -> Iterator
         if find_threshold(cycle.settings.level, cycle.settings.worth) is None:
             yield Refused("Level", f"level {cycle.settings.level} moves only what a rule demands")
     found = (
-        protect(pod, context)
+        refuse_protected(pod, context)
         or refuse_resting(
             context.row(pod),
             context.history(context.template_of(pod)),
@@ -82,13 +81,13 @@ def _list_objections(proposal: Proposal, cycle: Cycle, draft: Draft) -> Iterator
             now=cycle.now,
         )
         or _refuse_undoing(pod, cycle, draft)
-        or draft.limits.refuse(Spending(pod, int(draft.seen.node[pod]), proposal.policy))
+        or draft.limits.refuse(CandidateMove(pod, int(draft.seen.node[pod]), proposal.policy))
     )
     if found:
         yield found
 
 
-def _refuse_undoing(pod: int, cycle: Cycle, draft: Draft) -> Refused | None:
+def _refuse_undoing(pod: int, cycle: Cycle, draft: PlanDraft) -> Refused | None:
     """Nothing leaves a node that the plan sends a pod of the same owner to."""
     controller, node = cycle.context.row(pod).template.controller, cycle.context.row(pod).node
     planned = draft.planned.get(controller.uid, ()) if controller else ()
@@ -96,7 +95,7 @@ def _refuse_undoing(pod: int, cycle: Cycle, draft: Draft) -> Refused | None:
 
 
 def _choose(
-    proposal: Proposal, policy: Policy, prospect: Prospect, cycle: Cycle, draft: Draft
+    proposal: Proposal, policy: Policy, prospect: Prospect, cycle: Cycle, draft: PlanDraft
 ) -> Bools | Refused:
     """Choose among the prospect's nodes: feasible and to the purpose, no rule is against it, and better."""
     fit = prospect.feasible & (prospect.nodes != prospect.source) & policy.choose(proposal, prospect)
@@ -113,7 +112,7 @@ def _choose(
     return better
 
 
-def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tuple[Bools, Refused]]:
+def _list_rules(prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Iterator[tuple[Bools, Refused]]:
     """Tell which nodes may be moved onto, rule by rule, and what is said where a rule leaves none."""
     yield cycle.may_enter[prospect.nodes], ONLY_LEAVING
     avoided = find_avoided(prospect, cycle.advised.extenders)
@@ -125,7 +124,7 @@ def _list_rules(prospect: Prospect, cycle: Cycle, draft: Draft) -> Iterator[tupl
     yield ~full, Refused("NodeInFlight", f"no more than perNode {most} onto every node that fits")
 
 
-def _find_left(prospect: Prospect, cycle: Cycle, draft: Draft) -> Bools:
+def _find_left(prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Bools:
     """Tell which nodes pods of the same controller were moved off."""
     controller = prospect.forecast.incoming.controller
     uid = controller.uid if controller else ""
@@ -139,10 +138,10 @@ def _appraise(
     prospect: Prospect,
     chosen: Bools,
     cycle: Cycle,
-    draft: Draft,
+    draft: PlanDraft,
     *,
     preferred: Promises | None,
-) -> Accepted | Refused:
+) -> AcceptedMove | Refused:
     destinations = list_destinations(prospect, chosen, preferred=preferred)
     drawn = draw(prospect, destinations, cycle.advised.extenders)
     chance = drawn.chance_among(prospect.nodes[chosen])
@@ -150,10 +149,10 @@ def _appraise(
     if refused:
         return refused
     gain = drawn.expect(drawn.gains) if proposal.demand is None else proposal.demand * chance
-    facts = gather_facts(proposal.pod, draft.seen, cycle.context, chance=chance)
+    facts = collect_move_facts(proposal.pod, draft.seen, cycle.context, chance=chance)
     worth = appraise(gain, facts, cycle.settings.prices, demanded=proposal.demand is not None)
     cheap = _refuse_cheap(proposal, worth, cycle)
-    return cheap or _accept(_Candidate(proposal, drawn, destinations, worth), cycle, draft)
+    return cheap or _accept(_AppraisedMove(proposal, drawn, destinations, worth), cycle, draft)
 
 
 def _refuse_landing(drawn: Prospect, chance: float) -> Refused | None:
@@ -175,26 +174,26 @@ def _refuse_cheap(proposal: Proposal, worth: Worth, cycle: Cycle) -> Refused | N
     return Refused("NotWorthIt", f"worth {worth.total:.1f} points, less than {least:g} of level {level}")
 
 
-def _accept(candidate: _Candidate, cycle: Cycle, draft: Draft) -> Accepted | Refused:
+def _accept(candidate: _AppraisedMove, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused:
     """Reserve the first destination, unless limits or the cluster are against it."""
     proposal, drawn, destinations, _ = candidate
     first = int(destinations[0])
-    limits = draft.limits.spend(Spending(proposal.pod, drawn.source, proposal.policy, first))
+    limits = draft.limits.spend(CandidateMove(proposal.pod, drawn.source, proposal.policy, first))
     if isinstance(limits, Refused):
         return limits
     after = draft.seen.with_pod_on(proposal.pod, first)
-    mended = cycle.judge.count_mended(proposal.pod, draft.seen, after)
-    worse = cycle.judge.refuse_worse(proposal, draft.seen, after, mended=mended)
+    mended = cycle.scorer.count_mended(proposal.pod, draft.seen, after)
+    worse = cycle.scorer.refuse_worse(proposal, draft.seen, after, mended=mended)
     if worse:
         return worse
-    return Accepted(_describe(candidate, cycle), after, limits, _remember(candidate, cycle), mended)
+    return AcceptedMove(_describe(candidate, cycle), after, limits, _remember(candidate, cycle), mended)
 
 
-def _remember(candidate: _Candidate, cycle: Cycle) -> Moved:
+def _remember(candidate: _AppraisedMove, cycle: Cycle) -> RememberedMove:
     drawn, rest, now = candidate.drawn, cycle.settings.rest, cycle.now
     controller, names = drawn.forecast.incoming.controller, drawn.seen.nodes.names
     paid_back = now + find_rest(candidate.worth, rest)
-    return Moved(
+    return RememberedMove(
         controller.uid if controller else "",
         names[drawn.source],
         tuple(names[node] for node in candidate.destinations.tolist()),
@@ -204,7 +203,7 @@ def _remember(candidate: _Candidate, cycle: Cycle) -> Moved:
     )
 
 
-def _describe(candidate: _Candidate, cycle: Cycle) -> PlannedMove:
+def _describe(candidate: _AppraisedMove, cycle: Cycle) -> PlannedMove:
     proposal, drawn, destinations, worth = candidate
     row, names = cycle.context.row(proposal.pod), drawn.seen.nodes.names
     root = cycle.context.identify(proposal.pod)

@@ -11,21 +11,21 @@ from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import BETTER_PREFERENCES, ClusterScore
 from rescheduler.observe.utilisation import Bounds, count_on_leaving, measure_excess, measure_spread
-from rescheduler.observe.view_cache import Lately
+from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.proposal import Proposal
-from rescheduler.policies.rules import Rules
+from rescheduler.policies.rules import SchedulingRules
 
 # What numbers of this size differ by is noise.
 _DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class ClusterScorer:
     """Measures one snapshot, and its views while pods are moved."""
 
-    rules: Rules
+    rules: SchedulingRules
     bounds: Bounds
-    _known: Lately[float] = field(default_factory=Lately, repr=False)
+    _known: ViewCache[float] = field(default_factory=ViewCache, repr=False)
 
     def measure(self, seen: View) -> ClusterScore:
         return self.measure_uses(seen, broken=self.rules.count_broken(seen))

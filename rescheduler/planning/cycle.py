@@ -14,12 +14,12 @@ from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes, 
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.node_eligibility import find_rivals
-from rescheduler.observe.pending_pods import place_waiting
+from rescheduler.observe.pending_pods import place_pending_pods
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.observe.scheduler_model import AdvisedScheduler, CachedAdvice, SchedulerModel
-from rescheduler.observe.utilisation import standing
+from rescheduler.observe.utilisation import find_usable_nodes
 from rescheduler.planning.agenda import Agenda
-from rescheduler.planning.cluster_score import Judge
+from rescheduler.planning.cluster_score import ClusterScorer
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies import under_utilised_nodes
 from rescheduler.policies.better_preferences import BetterPreferences
@@ -41,7 +41,7 @@ class Cycle:
     health: ClusterHealth
     seen: View
     advised: AdvisedScheduler
-    judge: Judge
+    scorer: ClusterScorer
     policies: tuple[Policy, ...]
     made: Mapping[str, Bools]  # by policy: the moves of which templates' pods are made
     memory: PlanMemory
@@ -106,7 +106,7 @@ def begin_cycle(
     """Set everything up for one plan."""
     as_read = model.look_at(snapshot)
     advised = model.advise(CachedAdvice(as_read.facts, model.extender))
-    seen, policies = place_waiting(as_read, advised), settings.policies
+    seen, policies = place_pending_pods(as_read, advised), settings.policies
     rules = set_rules(policies.broken_rules, model.scheduler)
     utilisation, hot = under_utilised_nodes.begin(seen, policies.under_utilised_nodes, memory)
     context = RuleContext(
@@ -131,12 +131,12 @@ def begin_cycle(
         health=health,
         seen=seen,
         advised=advised,
-        judge=Judge(rules, utilisation.bounds),
+        scorer=ClusterScorer(rules, utilisation.bounds),
         policies=asked,
         made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
         memory=PlanMemory(hot, before.moved),
         looked_at=before.looked_at,
-        may_enter=standing(as_read.facts).usable,
+        may_enter=find_usable_nodes(as_read.facts).usable,
         brakes=find_brakes(context, health),
         pauses=find_pauses(context),
     )

@@ -10,37 +10,36 @@ from reberth.cluster.columns import Bools, Indices
 from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
 from rescheduler.budgets.limits import Limits
-from rescheduler.model.plan import APPLY, RECOMMEND, Mode, PlannedMove
-from rescheduler.model.plan_memory import Moved, PlanMemory
-from rescheduler.model.refusing import Refusals, Word
+from rescheduler.model.plan import APPLY, RECOMMEND, Mode, PlannedMove, Refusals, RefusedPods
+from rescheduler.model.plan_memory import PlanMemory, RememberedMove
 from rescheduler.planning.agenda import Agenda, set_agenda
 from rescheduler.planning.cycle import Cycle
 from rescheduler.policies.proposal import Proposal
 
 
-class Accepted(NamedTuple):
+class AcceptedMove(NamedTuple):
     """A move, and what is left after it."""
 
     move: PlannedMove
     seen: View
     limits: Limits
-    remembered: Moved
+    remembered: RememberedMove
     mended: int  # so many fewer pods break a rule
 
 
-class Draft:
+class PlanDraft:
     """Grows move by move."""
 
     def __init__(self, seen: View, limits: Limits) -> None:
         self.seen = seen
         self.limits = limits
-        self.planned: defaultdict[str, list[Moved]] = defaultdict(list)  # by controller
+        self.planned: defaultdict[str, list[RememberedMove]] = defaultdict(list)  # by controller
         self.moves: list[PlannedMove] = []
         self.moved: set[int] = set()
         self.mended = 0
         self.forecast: list[str] = []  # the uids of the pods that were forecast, once for each time
-        self._made: list[Moved] = []
-        self._refused: dict[Mode, list[Word]] = {APPLY: [], RECOMMEND: []}
+        self._made: list[RememberedMove] = []
+        self._refused: dict[Mode, list[RefusedPods]] = {APPLY: [], RECOMMEND: []}
         self._mode: Mode = APPLY
         self._proposed: tuple[View, Agenda] | None = None
 
@@ -60,9 +59,9 @@ class Draft:
         most = cycle.settings.forecasts
         return most is not None and len(self.forecast) >= most
 
-    def enter(self, proposal: Proposal, verdict: Accepted | Refused) -> None:
+    def enter(self, proposal: Proposal, verdict: AcceptedMove | Refused) -> None:
         """Enter what became of a proposal."""
-        if isinstance(verdict, Accepted):
+        if isinstance(verdict, AcceptedMove):
             self._accept(proposal.pod, verdict)
         else:
             self._refuse(np.array([proposal.pod], np.int32), proposal.policy, verdict)
@@ -87,18 +86,18 @@ class Draft:
 
     def list_refused(self, cycle: Cycle) -> Refusals:
         """Give the refused proposals by pod and policy; nothing more is said of a pod that is moved."""
-        words = [*self._refused[APPLY], *self._refused[RECOMMEND]]
-        return Refusals(words, cycle.context.snapshot.pods.rows, stays=self._find_staying())
+        refused = [*self._refused[APPLY], *self._refused[RECOMMEND]]
+        return Refusals(refused, cycle.context.snapshot.pods.rows, stays=self._find_staying())
 
     def _refuse(self, pods: Indices, policy: str, refused: Refused) -> None:
-        self._refused[self._mode].append(Word(pods, policy, refused))
+        self._refused[self._mode].append(RefusedPods(pods, policy, refused))
 
     def _find_staying(self) -> Bools:
         stays = np.ones(len(self.seen.node), np.bool_)
         stays[list(self.moved)] = False
         return stays
 
-    def _accept(self, pod: int, accepted: Accepted) -> None:
+    def _accept(self, pod: int, accepted: AcceptedMove) -> None:
         self.moved.add(pod)
         self.moves.append(accepted.move)
         self.mended += accepted.mended

@@ -63,7 +63,7 @@ def judge_binding(binding: Binding, snapshot: Snapshot, model: SchedulerModel) -
     return None if (found.chances > 0).all() else True
 
 
-class Agreement:
+class HitRate:
     """How many of the last bindings were as forecast."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from reberth.cluster.snapshot import Snapshot
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth
-from rescheduler.budgets.limits import Spending, begin_limits
+from rescheduler.budgets.limits import CandidateMove, begin_limits
 from rescheduler.model.plan import APPLY, RECOMMEND, Plan
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
@@ -21,7 +21,7 @@ from rescheduler.protections import explain
 _MOVED = {APPLY: "is moved to", RECOMMEND: "is recommended to be moved to"}
 
 
-class Word(msgspec.Struct, frozen=True):
+class Statement(msgspec.Struct, frozen=True):
     """What one policy or rule says; nothing is against the pod where `against` is not set."""
 
     who: str
@@ -29,15 +29,15 @@ class Word(msgspec.Struct, frozen=True):
     against: bool = False
 
 
-class Why(msgspec.Struct, frozen=True):
+class PodExplanation(msgspec.Struct, frozen=True):
     """All that is said of a pod."""
 
     pod: str
     node: str | None
     verdict: str
-    policies: tuple[Word, ...]
-    rules: tuple[Word, ...]
-    plan: tuple[Word, ...]
+    policies: tuple[Statement, ...]
+    rules: tuple[Statement, ...]
+    plan: tuple[Statement, ...]
 
 
 def explain_pod(
@@ -48,59 +48,61 @@ def explain_pod(
     *,
     model: SchedulerModel,
     health: ClusterHealth = NOT_WATCHED,
-) -> Why:
+) -> PodExplanation:
     """Ask everybody about a pod, and look up what becomes of it in the plan of all pods."""
     cycle = begin_cycle(snapshot, settings, memory, model, health)
     made, _ = write_plan(cycle)
     row = snapshot.pods.rows[place]
     name = f"{row.namespace}/{row.name}"
-    words = tuple(_list_words(name, made))
-    return Why(
+    outcomes = tuple(_list_outcomes(name, made))
+    return PodExplanation(
         pod=name,
         node=row.node,
-        verdict=words[0].says if words else "no policy wants it moved",
-        policies=tuple(_ask(policy, place, cycle) for policy in cycle.policies),
-        rules=tuple(_list_rules(place, cycle)),
-        plan=words,
+        verdict=outcomes[0].says if outcomes else "no policy wants it moved",
+        policies=tuple(_explain_policy(policy, place, cycle) for policy in cycle.policies),
+        rules=tuple(_explain_rules(place, cycle)),
+        plan=outcomes,
     )
 
 
-def _ask(policy: Policy, place: int, cycle: Cycle) -> Word:
+def _explain_policy(policy: Policy, place: int, cycle: Cycle) -> Statement:
     found = [
         each.pick(number)
         for each in policy.propose(cycle.seen)
         for number in np.flatnonzero(each.pods == place).tolist()
     ]
-    return Word(policy.name, "; ".join(map(_say, found)) if found else "sees no need, or no better place")
+    return Statement(
+        policy.name, "; ".join(map(_describe, found)) if found else "sees no need, or no better place"
+    )
 
 
-def _say(proposal: Proposal) -> str:
+def _describe(proposal: Proposal) -> str:
     return f"would move it: {proposal.reason}"
 
 
-def _list_rules(place: int, cycle: Cycle) -> Iterator[Word]:
+def _explain_rules(place: int, cycle: Cycle) -> Iterator[Statement]:
     for rule, refused in explain(place, cycle.context):
-        yield _word(rule, refused)
+        yield _state(rule, refused)
     node = int(cycle.context.snapshot.pods.node[place])
     if node >= 0:
         limits = begin_limits(cycle.context)
         for policy in cycle.policies:
-            yield _word(f"limits of {policy.name}", limits.refuse(Spending(place, node, policy.name)))
+            yield _state(f"limits of {policy.name}", limits.refuse(CandidateMove(place, node, policy.name)))
     for stop in cycle.list_stops():
-        yield _word(stop.rule, stop)
+        yield _state(stop.rule, stop)
 
 
-def _word(who: str, refused: Refused | None) -> Word:
+def _state(who: str, refused: Refused | None) -> Statement:
     if refused is None:
-        return Word(who, "allows it")
+        return Statement(who, "allows it")
     rule = "" if refused.rule == who else f"{refused.rule}: "
-    return Word(who, f"{rule}{refused.reason}", against=True)
+    return Statement(who, f"{rule}{refused.reason}", against=True)
 
 
-def _list_words(name: str, plan: Plan) -> Iterator[Word]:
+def _list_outcomes(name: str, plan: Plan) -> Iterator[Statement]:
     for move in plan.moves:
         if move.pod == name:
-            yield Word(move.policy, f"{_MOVED[move.mode]} {move.destinations[0].node}: {move.reason}")
+            yield Statement(move.policy, f"{_MOVED[move.mode]} {move.destinations[0].node}: {move.reason}")
     for refused in plan.refused:
         if refused.pod == name:
-            yield Word(refused.policy, f"is not moved: {refused.rule}: {refused.reason}", against=True)
+            yield Statement(refused.policy, f"is not moved: {refused.rule}: {refused.reason}", against=True)

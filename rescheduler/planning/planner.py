@@ -25,7 +25,7 @@ from rescheduler.observe.utilisation import list_shares
 from rescheduler.planning.agenda import Agenda
 from rescheduler.planning.candidate import refuse_over_limit, try_move
 from rescheduler.planning.cycle import Cycle, begin_cycle
-from rescheduler.planning.draft import Accepted, Draft
+from rescheduler.planning.draft import AcceptedMove, PlanDraft
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies.proposal import Policy, Proposal
 
@@ -50,20 +50,20 @@ def plan(
 
 def write_plan(cycle: Cycle) -> tuple[Plan, PlanMemory]:
     """Make the plan of a cycle that was set up."""
-    before = cycle.judge.measure(cycle.seen)
-    draft = Draft(cycle.seen, begin_limits(cycle.context))
+    before = cycle.scorer.measure(cycle.seen)
+    draft = PlanDraft(cycle.seen, begin_limits(cycle.context))
     for mode in cycle.list_modes():
         _plan_moves(cycle, draft, mode)
     return _write(cycle, draft, before), draft.remember(cycle)
 
 
-def _plan_moves(cycle: Cycle, draft: Draft, mode: Mode) -> None:
+def _plan_moves(cycle: Cycle, draft: PlanDraft, mode: Mode) -> None:
     for _ in range(_MOST_ROUNDS):
         if not _run_round(cycle, draft, mode):
             break
 
 
-def _run_round(cycle: Cycle, draft: Draft, mode: Mode) -> bool:
+def _run_round(cycle: Cycle, draft: PlanDraft, mode: Mode) -> bool:
     """Look at every proposal of a mode once; tells whether another round may bring more."""
     before = len(draft.moves)
     agenda = draft.begin_round(cycle, mode)
@@ -74,14 +74,14 @@ def _run_round(cycle: Cycle, draft: Draft, mode: Mode) -> bool:
     return before < len(draft.moves) and not draft.is_full(cycle)
 
 
-def _make_next_move(agenda: Agenda, cycle: Cycle, draft: Draft) -> Agenda:
+def _make_next_move(agenda: Agenda, cycle: Cycle, draft: PlanDraft) -> Agenda:
     """Look at those that are next until one is moved; gives those after them, as things stand then."""
     for place, (proposal, policy) in enumerate(agenda.near(), 1):
         if proposal.pod in draft.moved or not _is_due(proposal, policy, draft.seen):
             continue
         verdict = try_move(proposal, policy, cycle, draft)
         draft.enter(proposal, verdict)
-        if isinstance(verdict, Accepted):
+        if isinstance(verdict, AcceptedMove):
             return agenda.since(place).weigh_again(draft.seen)
     return agenda.since(len(agenda.near())).weigh_again(draft.seen)
 
@@ -90,8 +90,8 @@ def _is_due(proposal: Proposal, policy: Policy, seen: View) -> bool:
     return bool(policy.find_due(proposal.cause, np.array([proposal.pod], np.int32), seen)[0])
 
 
-def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
-    after = cycle.judge.measure_uses(draft.seen, broken=before.broken_rules - draft.mended)
+def _write(cycle: Cycle, draft: PlanDraft, before: ClusterScore) -> Plan:
+    after = cycle.scorer.measure_uses(draft.seen, broken=before.broken_rules - draft.mended)
     return Plan(
         kind="Plan",
         now=write_time(cycle.now),
@@ -103,9 +103,9 @@ def _write(cycle: Cycle, draft: Draft, before: ClusterScore) -> Plan:
     )
 
 
-def _compare_nodes(cycle: Cycle, draft: Draft) -> Iterator[tuple[str, BeforeAndAfter]]:
+def _compare_nodes(cycle: Cycle, draft: PlanDraft) -> Iterator[tuple[str, BeforeAndAfter]]:
     """Give what the moves change on the nodes that they touch."""
-    resources, names = cycle.judge.bounds.resources, cycle.seen.nodes.names
+    resources, names = cycle.scorer.bounds.resources, cycle.seen.nodes.names
     touched = {name for move in draft.moves for name in (move.from_, move.destinations[0].node)}
     nodes = np.array(sorted(cycle.seen.nodes.index[name] for name in touched), np.int32)
     before, after = (list_shares(seen, nodes, resources) for seen in (cycle.seen, draft.seen))

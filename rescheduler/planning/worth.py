@@ -8,9 +8,16 @@ is what may go wrong: few replicas, a budget that is nearly used up, a landing e
 from typing import Annotated, NamedTuple
 
 import msgspec
+import numpy as np
 
+from reberth.cluster.pods.requests import CPU, MEMORY
+from reberth.cluster.templates import RESOURCES
 from reberth.config.settings import Section
+from reberth.forecast.state.view import View
+from reberth.memory.history import learn_cost
 from reberth.values.duration import Duration, Percentage
+from rescheduler.observe.rule_context import RuleContext
+from rescheduler.protections import read_prices
 
 # What verification will call the same: a gain that is not above it would not be seen.
 SAME = 20
@@ -21,6 +28,8 @@ LevelNumber = Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 _DELETION_COSTS, _PRIORITIES = 2.0**27, 2.0**25
 _MOST_IMPORTANT = 10.0
+# Of a pod that others would rather not see evicted: as dear as moves get.
+_UNWELCOME = 2**31 - 1
 
 
 class Level(NamedTuple):
@@ -60,7 +69,7 @@ class PriceSettings(Section, frozen=True):
     """The risk of a landing elsewhere, if it were certain."""
 
 
-class Facts(NamedTuple):
+class MoveFacts(NamedTuple):
     """What is known of a pod that the price of its move depends on."""
 
     age: float
@@ -84,7 +93,7 @@ class Worth(NamedTuple):
         return self.gain * self.lasting - self.cost - self.risk
 
 
-def appraise(gain: float, facts: Facts, prices: PriceSettings, *, demanded: bool) -> Worth:
+def appraise(gain: float, facts: MoveFacts, prices: PriceSettings, *, demanded: bool) -> Worth:
     """Tell what a move is worth; what a rule demands lasts as long as the rule."""
     lasting = 1.0 if demanded else 1 - 0.5 * 2.0 ** (-max(facts.age, 0.0) / max(prices.lasting, 1e-9))
     return Worth(gain, lasting, _find_cost(facts, prices), _find_risk(facts, prices))
@@ -100,7 +109,7 @@ def grade(worth: Worth, *, demanded: bool) -> int | None:
     return min(reached, default=None)
 
 
-def _find_cost(facts: Facts, prices: PriceSettings) -> float:
+def _find_cost(facts: MoveFacts, prices: PriceSettings) -> float:
     importance = 1 + facts.deletion_cost / _DELETION_COSTS + facts.priority / _PRIORITIES
     seconds = prices.ready if facts.time_to_ready is None else facts.time_to_ready
     return (
@@ -110,7 +119,7 @@ def _find_cost(facts: Facts, prices: PriceSettings) -> float:
     )
 
 
-def _find_risk(facts: Facts, prices: PriceSettings) -> float:
+def _find_risk(facts: MoveFacts, prices: PriceSettings) -> float:
     budget = 0.0 if facts.allowed is None else prices.budget / max(facts.allowed, 1)
     return prices.replicas / max(facts.replicas, 1) + budget + prices.landing * (1 - facts.chance)
 
@@ -123,3 +132,29 @@ def find_buffer(level: int, given: Percentage | None) -> float:
 def find_threshold(level: int, given: float | None) -> float | None:
     """Give what a move that no rule demands must be worth; none if no such move is made."""
     return LEVELS[level].worth if given is None else given
+
+
+def collect_move_facts(place: int, seen: View, context: RuleContext, *, chance: float) -> MoveFacts:
+    """Look up what is known of a pod; `chance` is that of a good landing."""
+    row, template = context.row(place), context.template_of(place)
+    history, prices = context.history(template), read_prices(place, context)
+    budgets = [each.record.status.disruptions_allowed for each in context.budgets_of(row)]
+    return MoveFacts(
+        age=context.now - row.created,
+        priority=row.template.priority,
+        deletion_cost=_UNWELCOME if prices.is_unwelcome else prices.deletion_cost + prices.eviction_cost,
+        share=_find_share(place, seen),
+        time_to_ready=learn_cost(history) if history else None,
+        replicas=int(context.replicas[context.workload_of[template]]),
+        allowed=min(budgets, default=None),
+        chance=chance,
+    )
+
+
+def _find_share(place: int, seen: View) -> float:
+    """Give the part of its node that the pod takes, of cpu or of memory, whichever is larger."""
+    template = seen.facts.snapshot.pods.template[place]
+    rows = [RESOURCES.index(CPU), RESOURCES.index(MEMORY)]
+    asked = seen.facts.snapshot.templates.requests.main[rows, template]
+    offered = seen.nodes.allocatable.main[rows, seen.node[place]]
+    return float(np.divide(asked, offered, out=np.zeros(2), where=offered > 0).max())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reberth.cluster.columns import Indices, Ints
 from reberth.forecast.state.view import View
-from rescheduler.observe.utilisation import Bounds, Shares, standing
+from rescheduler.observe.utilisation import Bounds, Shares, find_usable_nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Balance:
 def find_balance(bounds: Bounds, seen: View) -> Balance:
     """Measure the nodes by the resources that have bounds."""
     used, endless = bounds.uses(seen), bounds.endless
-    largest, usable = find_largest(used, endless), standing(seen.facts).usable
+    largest, usable = find_largest(used, endless), find_usable_nodes(seen.facts).usable
     return Balance(used, endless, largest, float(largest[usable].mean()) if usable.any() else 0.0)
 
 

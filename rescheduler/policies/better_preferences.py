@@ -29,10 +29,10 @@ from reberth.values.refusal import Refused
 from rescheduler.model.plan import BETTER_PREFERENCES
 from rescheduler.observe.node_eligibility import ONLY_LEAVING
 from rescheduler.observe.prospects import Prospect
-from rescheduler.observe.utilisation import standing
-from rescheduler.observe.view_cache import Lately
-from rescheduler.policies.grouping import group
+from rescheduler.observe.utilisation import find_usable_nodes
+from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.proposal import PolicySection, Promises, Proposal, Proposals
+from rescheduler.policies.rules import group_codes
 
 NODE_AFFINITY, POD_AFFINITY, SPREAD = "NodeAffinity", "InterPodAffinity", "PodTopologySpread"
 _WISHES = {
@@ -71,7 +71,7 @@ class BetterPreferences:
     settings: PreferenceSettings
     scheduler: KubeScheduler
     name: str = BETTER_PREFERENCES
-    _known: Lately[_Wishes | None] = field(default_factory=Lately, repr=False)
+    _known: ViewCache[_Wishes | None] = field(default_factory=ViewCache, repr=False)
 
     def propose(self, seen: View) -> Iterator[Proposals]:
         facts = seen.facts
@@ -103,7 +103,7 @@ class BetterPreferences:
             return _FULL
         fits = wishes.allowed & ~self._refuse(template, seen, ("NodeResourcesFit",))
         better = fits & (wishes.points > wishes.points[seen.node[proposal.pod]])
-        if (better & standing(seen.facts).usable).any():
+        if (better & find_usable_nodes(seen.facts).usable).any():
             return None
         return ONLY_LEAVING if better.any() else _FULL
 
@@ -119,7 +119,7 @@ class BetterPreferences:
     def _find_promises(self, pods: Indices, seen: View) -> Promises:
         """Tell by how many points the best node meets more wishes of each pod than its own."""
         templates, promises = seen.facts.snapshot.pods.template[pods], np.zeros(len(pods))
-        for number, theirs in group(self._number(seen.facts)[templates]):
+        for number, theirs in group_codes(self._number(seen.facts)[templates]):
             wishes = self._read(number, int(templates[theirs[0]]), seen)
             if wishes is not None:
                 promises[theirs] = wishes.best - wishes.points[seen.node[pods[theirs]]]

@@ -31,7 +31,14 @@ from rescheduler.model.plan import BROKEN_RULES
 from rescheduler.observe.prospects import Prospect
 from rescheduler.policies.proposal import PolicySection, Proposal, Proposals
 from rescheduler.policies.rule_checks import count_replicas
-from rescheduler.policies.rules import ANTI_AFFINITY, DUPLICATES, NODE_AFFINITY, SPREAD, TAINTS, Rules
+from rescheduler.policies.rules import (
+    ANTI_AFFINITY,
+    DUPLICATES,
+    NODE_AFFINITY,
+    SPREAD,
+    TAINTS,
+    SchedulingRules,
+)
 
 _REASONS = {
     TAINTS: "its node has a taint that it does not tolerate",
@@ -64,7 +71,7 @@ class BrokenRules:
     """The policy, at work on one snapshot."""
 
     settings: RuleSettings
-    rules: Rules
+    rules: SchedulingRules
     name: str = BROKEN_RULES
 
     def propose(self, seen: View) -> Iterator[Proposals]:
@@ -103,7 +110,7 @@ def _say(rule: str, _pod: int) -> str:
     return _REASONS[rule]
 
 
-def set_rules(settings: RuleSettings, scheduler: KubeScheduler) -> Rules:
+def set_rules(settings: RuleSettings, scheduler: KubeScheduler) -> SchedulingRules:
     """Give the rules that are enforced."""
     switches = {
         TAINTS: settings.taints,
@@ -112,4 +119,4 @@ def set_rules(settings: RuleSettings, scheduler: KubeScheduler) -> Rules:
         SPREAD: settings.topology_spread,
         DUPLICATES: settings.duplicates,
     }
-    return Rules(tuple(rule for rule, on in switches.items() if on), scheduler)
+    return SchedulingRules(tuple(rule for rule, on in switches.items() if on), scheduler)

@@ -17,7 +17,7 @@ _AT_ONCE = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Fitting:
+class Headroom:
     """Some nodes of the view that a plan begins with, and pods of some sizes."""
 
     bounds: Bounds

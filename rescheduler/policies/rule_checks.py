@@ -27,7 +27,7 @@ from reberth.forecast.state.verdict import FilterVerdict, Rejected, Unforeseeabl
 from reberth.forecast.state.view import View
 from reberth.records import Labels
 from reberth.selectors import SelectorError, compile_node_rule
-from rescheduler.observe.utilisation import standing
+from rescheduler.observe.utilisation import find_usable_nodes
 
 # Gives for each node how badly a pod of the template breaks the rule there; 0: not at all.
 Question = Callable[[IncomingPod, View, KubeScheduler], Ints]
@@ -71,7 +71,7 @@ def break_duplicates(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) 
     if asked.controller is None:
         return np.zeros(seen.facts.size, np.int64)
     counts = count_replicas(seen, asked.controller.uid)
-    nodes = int(standing(seen.facts).usable.sum())
+    nodes = int(find_usable_nodes(seen.facts).usable.sum())
     return np.maximum(counts - max(-(-int(counts.sum()) // max(nodes, 1)), 1), 0)
 
 

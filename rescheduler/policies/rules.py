@@ -16,8 +16,7 @@ from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
 from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.view import View
-from rescheduler.observe.view_cache import Lately
-from rescheduler.policies.grouping import group
+from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.rule_checks import (
     Question,
     break_anti_affinity,
@@ -34,12 +33,12 @@ SPREAD, DUPLICATES = "topologySpread", "duplicates"
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class SchedulingRules:
     """Some of the rules, at work on one snapshot."""
 
     names: tuple[str, ...]
     scheduler: KubeScheduler
-    _known: Lately[Ints] = field(default_factory=Lately, repr=False)
+    _known: ViewCache[Ints] = field(default_factory=ViewCache, repr=False)
 
     def find_broken(self, seen: View) -> Iterator[tuple[str, Indices, Ints]]:
         """Give the pods that break each rule and how badly, template by template."""
@@ -67,7 +66,7 @@ class Rules:
     def find_breaking(self, rule: str, pods: Indices, seen: View) -> Bools:
         """Tell which of the pods break a rule where they stand."""
         found = np.zeros(len(pods), np.bool_)
-        for template, theirs in group(seen.facts.snapshot.pods.template[pods]):
+        for template, theirs in group_codes(seen.facts.snapshot.pods.template[pods]):
             found[theirs] = self._find_nodes(rule, template, seen)[seen.node[pods[theirs]]] > 0
         return found
 
@@ -191,3 +190,12 @@ _LISTINGS: Mapping[str, Callable[[SnapshotFacts], Iterable[int]]] = {
     SPREAD: _list_spread_hard,
     DUPLICATES: _list_replicated,
 }
+
+
+def group_codes(codes: Indices) -> Iterator[tuple[int, Indices]]:
+    """Give each code that occurs, smallest first, and the places where it does, in their order."""
+    order = np.argsort(codes, kind="stable").astype(np.int32)
+    found = codes[order]
+    first = np.flatnonzero(np.diff(found, prepend=-1)) if len(found) else order
+    for places in np.split(order, first[1:]) if len(first) else ():
+        yield int(codes[places[0]]), places

@@ -34,10 +34,10 @@ from rescheduler.model.plan import UNDER_UTILISED_NODES
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.node_eligibility import ONLY_LEAVING
 from rescheduler.observe.prospects import Prospect
-from rescheduler.observe.utilisation import Bounds, Shares, set_bounds, standing
-from rescheduler.observe.view_cache import Lately
+from rescheduler.observe.utilisation import Bounds, Shares, find_usable_nodes, set_bounds
+from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.balance import Balance, find_balance
-from rescheduler.policies.headroom import Fitting
+from rescheduler.policies.headroom import Headroom
 from rescheduler.policies.proposal import PolicySection, Promises, Proposal, Proposals
 
 _TOO_LARGE = Refused("NoBetterNode", "no under-utilised node has room for it and stays below its threshold")
@@ -91,9 +91,9 @@ class UnderUtilisedNodes:
     cold: Bools
     begun: View
     name: str = UNDER_UTILISED_NODES
-    _known: Lately[Bools] = field(default_factory=Lately, repr=False)
-    _rooms: Lately[Bools] = field(default_factory=Lately, repr=False)
-    _balances: Lately[Balance] = field(default_factory=Lately, repr=False)
+    _known: ViewCache[Bools] = field(default_factory=ViewCache, repr=False)
+    _rooms: ViewCache[Bools] = field(default_factory=ViewCache, repr=False)
+    _balances: ViewCache[Balance] = field(default_factory=ViewCache, repr=False)
 
     def propose(self, seen: View) -> Iterator[Proposals]:
         hot = self._find_hot(seen)
@@ -168,13 +168,13 @@ class UnderUtilisedNodes:
     @cached_property
     def _cold_but_leaving(self) -> Indices:
         """List the nodes that would be under-utilised if they were here to stay."""
-        going = self.bounds.find_little_used(self.begun) & ~standing(self.begun.facts).usable
+        going = self.bounds.find_little_used(self.begun) & ~find_usable_nodes(self.begun.facts).usable
         return np.flatnonzero(going).astype(np.int32)
 
     @cached_property
-    def _fitting(self) -> Fitting:
+    def _fitting(self) -> Headroom:
         cold = np.flatnonzero(self.cold).astype(np.int32)
-        return Fitting(self.bounds, self.begun, cold, self._sizes.requests)
+        return Headroom(self.bounds, self.begun, cold, self._sizes.requests)
 
     @cached_property
     def _sizes(self) -> "_Sizes":
@@ -216,7 +216,7 @@ def begin(
         for node in np.flatnonzero(bounds.find_hot(seen)).tolist()
     }
     long_hot = np.array([cycles.get(name, 0) >= settings.hot_after for name in names], np.bool_)
-    usable = standing(seen.facts).usable
+    usable = find_usable_nodes(seen.facts).usable
     return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(seen) & ~long_hot, seen), cycles
 
 

@@ -28,8 +28,8 @@ __all__ = [
     "find_automation",
     "find_protected",
     "list_marked",
-    "protect",
     "read_prices",
+    "refuse_protected",
 ]
 
 
@@ -85,7 +85,7 @@ _POD_RULES = tuple((rank, rule) for rank, rule in enumerate(RULES) if isinstance
 _Flags = NDArray[np.uint64]
 
 
-def protect(place: int, context: RuleContext) -> Refused | None:
+def refuse_protected(place: int, context: RuleContext) -> Refused | None:
     """Tell which rule protects a pod: the first in the table."""
     rank, refused = _ask_template(context.template_of(place), context)
     flags = int(_flag(context)[place])

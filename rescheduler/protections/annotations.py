@@ -29,7 +29,7 @@ _GO_PART = re.compile(r"([0-9.]+)([a-zµμ]+)")
 _GO_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Word(Enum):
+class MarkMeaning(Enum):
     """What a mark says."""
 
     NO = "no"
@@ -42,7 +42,7 @@ class Mark(NamedTuple):
 
     where: Literal["label", "annotation"]
     key: str
-    read: Callable[[str], Word | None]
+    read: Callable[[str], MarkMeaning | None]
 
 
 class Prices(NamedTuple):
@@ -53,43 +53,43 @@ class Prices(NamedTuple):
     is_unwelcome: bool = False
 
 
-def _unless_false(value: str, *, word: Word) -> Word | None:
-    return None if value == "false" else word
+def _unless_false(value: str, *, meaning: MarkMeaning) -> MarkMeaning | None:
+    return None if value == "false" else meaning
 
 
-def _always(_value: str, *, word: Word) -> Word:
-    return word
+def _always(_value: str, *, meaning: MarkMeaning) -> MarkMeaning:
+    return meaning
 
 
-def _read_drain(value: str) -> Word | None:
-    return Word.WAIT if value == "wait-completed" else _no(value)
+def _read_drain(value: str) -> MarkMeaning | None:
+    return MarkMeaning.WAIT if value == "wait-completed" else _no(value)
 
 
-_no = partial(_unless_false, word=Word.NO)
-_wait = partial(_unless_false, word=Word.WAIT)
-_only_true = {"true": Word.YES}.get
+_no = partial(_unless_false, meaning=MarkMeaning.NO)
+_wait = partial(_unless_false, meaning=MarkMeaning.WAIT)
+_only_true = {"true": MarkMeaning.YES}.get
 
 MARKS = (
-    Mark("annotation", FOR_A_WHILE, {"true": Word.NO}.get),
+    Mark("annotation", FOR_A_WHILE, {"true": MarkMeaning.NO}.get),
     Mark("annotation", "karpenter.sh/do-not-evict", _no),
     Mark(
         "annotation",
         "cluster-autoscaler.kubernetes.io/safe-to-evict",
-        {"false": Word.NO, "on-completion": Word.WAIT, "true": Word.YES}.get,
+        {"false": MarkMeaning.NO, "on-completion": MarkMeaning.WAIT, "true": MarkMeaning.YES}.get,
     ),
-    Mark("annotation", PREFER_NO_EVICTION, partial(_always, word=Word.NO)),
-    Mark("annotation", EVICTION_COST, {"2147483647": Word.NO}.get),
+    Mark("annotation", PREFER_NO_EVICTION, partial(_always, meaning=MarkMeaning.NO)),
+    Mark("annotation", EVICTION_COST, {"2147483647": MarkMeaning.NO}.get),
     Mark("label", "cluster.x-k8s.io/drain", _read_drain),
     Mark("annotation", "autoscaling.cast.ai/removal-disabled", _no),
     Mark("label", "spotinst.io/restrict-scale-down", _no),
     Mark("label", "nvidia.com/gpu-driver-upgrade-drain.skip", _no),
     Mark("label", "nvidia.com/ofed-driver-upgrade-drain.skip", _no),
-    Mark("label", "agones.dev/safe-to-evict", {"false": Word.NO}.get),
-    Mark("annotation", "node-lifecycle.datadoghq.com/enabled", {"false": Word.NO}.get),
-    Mark("annotation", EVICTION_IN_PROGRESS, partial(_always, word=Word.WAIT)),
-    Mark("annotation", "scheduling.koordinator.sh/soft-eviction", partial(_always, word=Word.WAIT)),
+    Mark("label", "agones.dev/safe-to-evict", {"false": MarkMeaning.NO}.get),
+    Mark("annotation", "node-lifecycle.datadoghq.com/enabled", {"false": MarkMeaning.NO}.get),
+    Mark("annotation", EVICTION_IN_PROGRESS, partial(_always, meaning=MarkMeaning.WAIT)),
+    Mark("annotation", "scheduling.koordinator.sh/soft-eviction", partial(_always, meaning=MarkMeaning.WAIT)),
     Mark("label", "apps.kruise.io/specified-delete", _wait),
-    Mark("annotation", "descheduler.alpha.kubernetes.io/evict", partial(_always, word=Word.YES)),
+    Mark("annotation", "descheduler.alpha.kubernetes.io/evict", partial(_always, meaning=MarkMeaning.YES)),
     Mark("annotation", "autoscaling.cast.ai/disposable", _only_true),
     Mark("annotation", "beta.evictor.cast.ai/disposable", _only_true),
 )
@@ -97,18 +97,18 @@ _KEYS = frozenset(mark.key for mark in MARKS)
 
 
 def refuse_marked(template: int, context: RuleContext) -> Refused | None:
-    said = _hear(template, context).get(Word.NO)
+    said = _read_marks(template, context).get(MarkMeaning.NO)
     return Refused("MarkedNo", said) if said else None
 
 
 def refuse_busy(template: int, context: RuleContext) -> Refused | None:
-    said = _hear(template, context).get(Word.WAIT)
+    said = _read_marks(template, context).get(MarkMeaning.WAIT)
     return Refused("MarkedWait", f"{said}: somebody is at it already") if said else None
 
 
 def is_lifted(template: int, context: RuleContext) -> bool:
     """Tell whether a mark lifts the protections of bare pods, of the system, and of local data."""
-    return Word.YES in _hear(template, context)
+    return MarkMeaning.YES in _read_marks(template, context)
 
 
 def read_prices(place: int, context: RuleContext) -> Prices:
@@ -132,7 +132,7 @@ def read_go_duration(text: str) -> float | None:
     return -seconds if found[1] == "-" else seconds
 
 
-def _hear(template: int, context: RuleContext) -> dict[Word, str]:
+def _read_marks(template: int, context: RuleContext) -> dict[MarkMeaning, str]:
     """Give the first mark of the template's pods that says no, wait and yes."""
     pod, own = context.template(template).pod.metadata, context.protections.protected_pod_annotations
     if _KEYS.isdisjoint(pod.labels or ()) and not (
@@ -141,20 +141,22 @@ def _hear(template: int, context: RuleContext) -> dict[Word, str]:
         return {}
     return context.once(
         ("marks", template),
-        lambda: _find_words(pod.labels or {}, pod.annotations or {}, context.protections),
+        lambda: _find_meanings(pod.labels or {}, pod.annotations or {}, context.protections),
     )
 
 
-def _find_words(labels: Labels, annotations: Labels, settings: ProtectionSettings) -> dict[Word, str]:
-    found: dict[Word, str] = {}
+def _find_meanings(
+    labels: Labels, annotations: Labels, settings: ProtectionSettings
+) -> dict[MarkMeaning, str]:
+    found: dict[MarkMeaning, str] = {}
     for where, key, read in MARKS:
         value = (labels if where == "label" else annotations).get(key)
-        word = None if value is None or _is_priced(key, settings) else read(value)
-        if word and value is not None:
-            found.setdefault(word, f"{where} {key}={value:.{_LONGEST_VALUE}}")
+        meaning = None if value is None or _is_priced(key, settings) else read(value)
+        if meaning and value is not None:
+            found.setdefault(meaning, f"{where} {key}={value:.{_LONGEST_VALUE}}")
     own = (each for each in settings.protected_pod_annotations if _has(annotations, each))
     for each in own:
-        found.setdefault(Word.NO, f"annotation {each}")
+        found.setdefault(MarkMeaning.NO, f"annotation {each}")
     return found
 
 

@@ -7,9 +7,22 @@ import numpy as np
 
 from reberth.cluster.columns import Bools, seal
 from reberth.cluster.templates import Template
+from reberth.records import Pod
 from reberth.values.refusal import Refused
-from rescheduler.observe.rule_context import RuleContext
+from rescheduler.observe.rule_context import FINISHED_PHASES, RuleContext
 from rescheduler.protections.annotations import FOR_A_WHILE, read_go_duration
+
+TERMINATING = Refused("Terminating", "the pod is being deleted")
+UNSCHEDULED = Refused("NotBound", "the pod is not bound to a node")
+
+
+def refuse_pod(pod: Pod) -> Refused | None:
+    """Tell why a pod that was just read is not moved, whoever asks for it."""
+    if pod.metadata.deletion_timestamp:
+        return TERMINATING
+    if pod.status.phase in FINISHED_PHASES:
+        return _refuse_phase(pod.status.phase)
+    return None if pod.spec.node_name else UNSCHEDULED
 
 
 def find_terminating(context: RuleContext) -> Bools:
@@ -17,7 +30,7 @@ def find_terminating(context: RuleContext) -> Bools:
 
 
 def refuse_terminating(_place: int, _context: RuleContext) -> Refused:
-    return Refused("Terminating", "the pod is on its way out already")
+    return TERMINATING
 
 
 def find_finished(context: RuleContext) -> Bools:
@@ -25,7 +38,11 @@ def find_finished(context: RuleContext) -> Bools:
 
 
 def refuse_finished(place: int, context: RuleContext) -> Refused:
-    return Refused("Finished", f"the pod has {context.row(place).phase.lower()}")
+    return _refuse_phase(context.row(place).phase)
+
+
+def _refuse_phase(phase: str) -> Refused:
+    return Refused("Finished", f"the pod has {phase.lower()}")
 
 
 def find_unbound(context: RuleContext) -> Bools:
@@ -34,7 +51,7 @@ def find_unbound(context: RuleContext) -> Bools:
 
 def refuse_unbound(place: int, context: RuleContext) -> Refused:
     node = context.row(place).node
-    return Refused("NotBound", f"node {node} is not known" if node else "the pod is on no node yet")
+    return Refused(UNSCHEDULED.rule, f"node {node} is not known") if node else UNSCHEDULED
 
 
 def find_young(context: RuleContext) -> Bools:

@@ -28,7 +28,7 @@ class Automation(StrEnum):
     APPLY = "apply"
 
 
-class Said(NamedTuple):
+class AutomationMark(NamedTuple):
     """What our own mark says, and on what it was found."""
 
     value: str
@@ -61,16 +61,16 @@ def refuse_off(template: int, context: RuleContext) -> Refused | None:
     return Refused("AutomationOff", f"the {said.where}'s annotation {AUTOMATION}={said.value:.60}{known}")
 
 
-def find_automation(template: int, context: RuleContext) -> Said | None:
+def find_automation(template: int, context: RuleContext) -> AutomationMark | None:
     """Give our own mark: that of the pods, else that of their workload, else that of their namespace."""
     pod, root = context.template(template), context.root(template)
     namespace = context.namespace(pod.namespace)
     carriers = (("pod", pod.pod), ("workload", root), ("namespace", namespace))
     marks = ((where, _read_mark(each.metadata.annotations)) for where, each in carriers if each)
-    return next((Said(value, where) for where, value in marks if value is not None), None)
+    return next((AutomationMark(value, where) for where, value in marks if value is not None), None)
 
 
-def list_marked(context: RuleContext) -> Mapping[int, Said]:
+def list_marked(context: RuleContext) -> Mapping[int, AutomationMark]:
     """Give our own mark for each template whose pods, workload or namespace bear one."""
     return context.once("marked by us", lambda: dict(_list_marked(context)))
 
@@ -107,7 +107,7 @@ def _judge_namespace(name: str, context: RuleContext) -> Refused | None:
     return None
 
 
-def _list_marked(context: RuleContext) -> Iterator[tuple[int, Said]]:
+def _list_marked(context: RuleContext) -> Iterator[tuple[int, AutomationMark]]:
     """Only where a workload or a namespace bears a mark it is asked who belongs to it."""
     kinds: tuple[Kind[Any, Any], ...] = (NAMESPACE, *WORKLOAD_KINDS)
     snapshot = context.snapshot

@@ -22,7 +22,7 @@ _STANDARD = (CPU, MEMORY, STORAGE)
 _Named = tuple[str, str, str]
 
 
-class Need(NamedTuple):
+class QuotaNeed(NamedTuple):
     """What a replacement takes of a ResourceQuota, and what is left there; in nanos."""
 
     quota: str
@@ -78,7 +78,7 @@ def refuse_quota(template: int, context: RuleContext) -> Refused | None:
     )
 
 
-def list_needs(template: int, context: RuleContext) -> Iterator[Need]:
+def list_needs(template: int, context: RuleContext) -> Iterator[QuotaNeed]:
     """Give what a replacement would take of each quota, while the pod that leaves still counts.
 
     A StatefulSet makes the replacement when the pod has gone, out of what the pod gave back.
@@ -91,13 +91,13 @@ def list_needs(template: int, context: RuleContext) -> Iterator[Need]:
         yield from _list_needs_of(quota, template, context)
 
 
-def _list_needs_of(quota: ResourceQuota, template: int, context: RuleContext) -> Iterator[Need]:
+def _list_needs_of(quota: ResourceQuota, template: int, context: RuleContext) -> Iterator[QuotaNeed]:
     used = quota.status.used or {}
     for resource, hard in (quota.status.hard or {}).items():
         amount = _amount(resource, template, context)
         if amount:
             room = nanos(hard) - nanos(used.get(resource, 0))
-            yield Need(quota.metadata.name, resource, amount, room)
+            yield QuotaNeed(quota.metadata.name, resource, amount, room)
 
 
 def _refuse_surge_of_scaler(template: int, context: RuleContext) -> Refused | None:

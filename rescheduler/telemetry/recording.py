@@ -14,7 +14,7 @@ from reberth.runtime.metrics import bounded
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Plan
 from rescheduler.moves.outcome import Landing, MoveReport
-from rescheduler.observe.utilisation import shares, standing
+from rescheduler.observe.utilisation import find_usable_nodes, shares
 from rescheduler.planning.cycle import Cycle
 from rescheduler.telemetry import metrics
 
@@ -100,7 +100,7 @@ def count_end(report: MoveReport, landing: Landing | None) -> None:
 
 def _show_utilisation(cycle: Cycle) -> None:
     seen = cycle.seen
-    usable = standing(seen.facts).usable
+    usable = find_usable_nodes(seen.facts).usable
     for resource in (CPU, MEMORY):
         used = shares(seen, resource)[usable]
         for bar in metrics.UTILISATION_BARS:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from reberth.memory.ledger import DisruptionLimits, Rate
 from reberth.values.duration import Percentage
 from reberth.values.refusal import Refused
-from rescheduler.budgets.limits import Limits, LimitSettings, Spending, begin_limits
-from rescheduler.model.guardrails import ProtectionSettings
+from rescheduler.budgets.limits import CandidateMove, Limits, begin_limits
+from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
 from rescheduler.model.quiet_hours import QuietHours, TimeOfDay
 from rescheduler.observe.rule_context import RuleContext
 from tests.support.builders import node, owner, pdb
@@ -57,7 +57,7 @@ def spend_all(
     """Spend one move after another; name the rule that refuses each."""
     limits, rules = begin_limits(context), []
     for name in names:
-        move = Spending(place_of(context, name), 0, policy, destination)
+        move = CandidateMove(place_of(context, name), 0, policy, destination)
         left = limits.spend(move)
         assert (limits.refuse(move) is None) == isinstance(left, Limits)
         rules.append(left.rule if isinstance(left, Refused) else None)
@@ -66,7 +66,7 @@ def spend_all(
 
 
 def only(context: RuleContext, name: str = "web-1", policy: str = "underUtilisedNodes") -> Refused | None:
-    return begin_limits(context).refuse(Spending(place_of(context, name), 0, policy))
+    return begin_limits(context).refuse(CandidateMove(place_of(context, name), 0, policy))
 
 
 THREE = ("web-1", "web-2", "web-3")
@@ -98,18 +98,20 @@ def test_without_limits_nothing_is_refused() -> None:
 def test_a_limit_of_a_node_holds_for_arrivals_too() -> None:
     sources = [replica(f"web-{n}", node=f"n{n}", labels=APP) for n in (1, 2)]
     context = cluster(*sources, node("n2"), node("n3"), limits=settings(per_node=1))
-    limits = begin_limits(context).spend(Spending(place_of(context, "web-1"), 0, "underUtilisedNodes", 2))
+    limits = begin_limits(context).spend(
+        CandidateMove(place_of(context, "web-1"), 0, "underUtilisedNodes", 2)
+    )
     assert isinstance(limits, Limits)
-    refused = limits.refuse(Spending(place_of(context, "web-2"), 1, "underUtilisedNodes", 2))
+    refused = limits.refuse(CandidateMove(place_of(context, "web-2"), 1, "underUtilisedNodes", 2))
     assert refused == Refused("NodeInFlight", "no more than perNode 1")
-    assert limits.refuse(Spending(place_of(context, "web-2"), 1, "underUtilisedNodes")) is None
+    assert limits.refuse(CandidateMove(place_of(context, "web-2"), 1, "underUtilisedNodes")) is None
 
 
 @pytest.mark.parametrize(("per_node", "full"), [(1, [1]), (2, []), (None, [])])
 def test_nodes_that_nothing_more_may_be_moved_onto_are_known(per_node: int | None, full: list[int]) -> None:
     context = cluster(node("n1"), node("n2"), *WEBS, limits=settings(per_node=per_node))
     limits = begin_limits(context).spend(
-        Spending(place_of(context, "web-1"), 0, "underUtilisedNodes", destination=1)
+        CandidateMove(place_of(context, "web-1"), 0, "underUtilisedNodes", destination=1)
     )
     assert isinstance(limits, Limits)
     assert limits.list_full() == full
@@ -117,7 +119,7 @@ def test_nodes_that_nothing_more_may_be_moved_onto_are_known(per_node: int | Non
 
 def test_spending_leaves_the_value_as_it_was() -> None:
     context = cluster(*WEBS, limits=settings(per_cycle=1))
-    limits, move = begin_limits(context), Spending(place_of(context), 0, "underUtilisedNodes")
+    limits, move = begin_limits(context), CandidateMove(place_of(context), 0, "underUtilisedNodes")
     assert isinstance(limits.spend(move), Limits)
     assert isinstance(limits.spend(move), Limits)
 
@@ -373,7 +375,7 @@ def test_no_plan_exceeds_a_limit(
     left, accepted = begin_limits(context), []
     for number, (at, of, guarded) in enumerate(pods):
         onto = (at + 1) % 3
-        spent = left.spend(Spending(place_of(context, f"p-{number:02}"), at, "underUtilisedNodes", onto))
+        spent = left.spend(CandidateMove(place_of(context, f"p-{number:02}"), at, "underUtilisedNodes", onto))
         if isinstance(spent, Limits):
             accepted.append((at, of, guarded, onto))
             left = spent

@@ -10,7 +10,7 @@ from rescheduler.daemon.pause import PauseWatch
 from rescheduler.daemon.resources import DaemonResources
 from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
 from rescheduler.model.guardrails import ProtectionSettings
-from rescheduler.observe.cache import NoticingCache
+from rescheduler.observe.cache import NotifyingCache
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 
@@ -25,7 +25,7 @@ def resources(
     return DaemonResources(
         api=nothing,
         lease_api=nothing,
-        cache=NoticingCache(version=(1, 36)),
+        cache=NotifyingCache(version=(1, 36)),
         mirror=mirror,
         extenders=nothing,
         pause=pause,

@@ -1,10 +1,10 @@
 """What is remembered of moves, and what is found in it."""
 
-from rescheduler.model.plan_memory import Moved, PlanMemory
+from rescheduler.model.plan_memory import PlanMemory, RememberedMove
 
 
-def moved(controller: str, left: str, forgotten: float = 100.0) -> Moved:
-    return Moved(controller, left, ("b",), since=0.0, paid_back=50.0, forgotten=forgotten)
+def moved(controller: str, left: str, forgotten: float = 100.0) -> RememberedMove:
+    return RememberedMove(controller, left, ("b",), since=0.0, paid_back=50.0, forgotten=forgotten)
 
 
 def test_moves_are_found_by_their_controller() -> None:

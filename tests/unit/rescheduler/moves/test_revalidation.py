@@ -25,15 +25,11 @@ from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
 from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
 from rescheduler.moves.revalidation import (
-    FINISHED,
-    NOT_BOUND,
     NOT_MIRRORED,
-    TERMINATING,
     FreshState,
     choose_usable,
     refuse_by_budgets,
     refuse_by_rules,
-    refuse_pod,
 )
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.support import builders
@@ -46,20 +42,6 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 def web(**fields: Any) -> Pod:
     given = {"node": "n1", "labels": {"app": "web"}, "status": READY} | fields
     return builders.as_record(Pod, builders.pod("web-0", **given))
-
-
-@pytest.mark.parametrize(
-    ("pod", "refused"),
-    [
-        (web(), None),
-        (web(deleted="2026-11-18T12:00:00Z"), TERMINATING),
-        (web(phase="Succeeded"), FINISHED),
-        (web(phase="Failed"), FINISHED),
-        (web(node=None), NOT_BOUND),
-    ],
-)
-def test_a_pod_is_moved_only_while_it_runs_somewhere(pod: Pod, refused: Refused | None) -> None:
-    assert refuse_pod(pod) == refused
 
 
 ALLOWED = {"disruptionsAllowed": 1, "observedGeneration": 1}

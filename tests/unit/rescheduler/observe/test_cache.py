@@ -9,14 +9,14 @@ from reberth.cluster.kinds import NODE, POD, REPLICA_SET
 from reberth.cluster.rows import PodRow
 from reberth.memory.notes import ANNOTATION
 from reberth.records import Node, Owner, Pod
-from rescheduler.observe.cache import NoticingCache
+from rescheduler.observe.cache import NotifyingCache
 from tests.support import builders
 
 
 class Ear:
     """Keeps what it hears, and what the mirror showed at that moment."""
 
-    def __init__(self, cache: NoticingCache) -> None:
+    def __init__(self, cache: NotifyingCache) -> None:
         self.heard: list[Any] = []
         self._cache = cache
 
@@ -34,7 +34,7 @@ class Ear:
 
 @pytest.fixture
 def ear() -> Ear:
-    cache = NoticingCache(version=(1, 36))
+    cache = NotifyingCache(version=(1, 36))
     cache.listener = heard = Ear(cache)
     return heard
 
@@ -88,6 +88,6 @@ def test_a_pod_that_comes_bound_and_other_kinds_are_nobodys_business(ear: Ear) -
 
 
 def test_without_a_listener_it_is_a_cache_like_any_other() -> None:
-    cache = NoticingCache(version=(1, 36))
+    cache = NotifyingCache(version=(1, 36))
     assert cache.apply(POD, ADDED, pod(1))
     assert cache.of(POD).by_uid("uid-web") is not None

@@ -8,9 +8,9 @@ from reberth.records import Node
 from reberth.values.refusal import Refused
 from rescheduler.observe.node_eligibility import (
     find_rivals,
-    may_empty,
-    may_enter,
-    may_leave,
+    refuse_destination,
+    refuse_emptying,
+    refuse_source,
 )
 from tests.support.builders import as_record
 from tests.support.rescheduler.guardrails import Object
@@ -57,38 +57,38 @@ FULL = [
 @pytest.mark.parametrize(("sign", "node"), LEAVING)
 def test_a_leaving_node_is_neither_source_nor_destination(sign: str, node: Node) -> None:
     expected = Refused("SourceLeaving", f"source is leaving ({sign}): its pods go anyway")
-    assert may_leave(node) == may_empty(node) == expected
-    assert may_enter(node) == Refused("DestinationLeaving", f"destination is leaving ({sign})")
+    assert refuse_source(node) == refuse_emptying(node) == expected
+    assert refuse_destination(node) == Refused("DestinationLeaving", f"destination is leaving ({sign})")
 
 
 @pytest.mark.parametrize(("sign", "node"), YOUNG)
 def test_a_young_node_is_neither_source_nor_destination(sign: str, node: Node) -> None:
-    assert may_leave(node) == Refused("SourceYoung", f"source is not finished ({sign})")
-    assert may_enter(node) == Refused("DestinationYoung", f"destination is not finished ({sign})")
+    assert refuse_source(node) == Refused("SourceYoung", f"source is not finished ({sign})")
+    assert refuse_destination(node) == Refused("DestinationYoung", f"destination is not finished ({sign})")
 
 
 @pytest.mark.parametrize("annotations", FULL)
 def test_a_node_that_is_to_stay_is_not_emptied_but_pods_may_leave_it(annotations: dict[str, str]) -> None:
     node = node_of(annotations=annotations)
-    assert may_empty(node) == Refused("NodeMarked", f"annotation {next(iter(annotations))}")
-    assert may_leave(node) is None
-    assert may_enter(node) is None
+    assert refuse_emptying(node) == Refused("NodeMarked", f"annotation {next(iter(annotations))}")
+    assert refuse_source(node) is None
+    assert refuse_destination(node) is None
 
 
 def test_a_busy_node_is_not_emptied() -> None:
     key = "delay-deletion.cluster-autoscaler.kubernetes.io/csi"
-    assert may_empty(node_of(annotations={key: ""})) == Refused("NodeBusy", f"annotation {key}")
+    assert refuse_emptying(node_of(annotations={key: ""})) == Refused("NodeBusy", f"annotation {key}")
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_nobody_leaves_a_node_whose_removal_is_disabled(where: str) -> None:
     node = node_of(**{where: {"autoscaling.cast.ai/removal-disabled": "true"}})
-    refused = may_leave(node)
-    assert refused == may_empty(node)
+    refused = refuse_source(node)
+    assert refused == refuse_emptying(node)
     assert refused == Refused(
         "NodeMarked", f"the source's {where.removesuffix('s')} autoscaling.cast.ai/removal-disabled"
     )
-    assert may_enter(node) is None
+    assert refuse_destination(node) is None
 
 
 def test_a_mark_that_is_false_says_nothing() -> None:
@@ -96,14 +96,14 @@ def test_a_mark_that_is_false_says_nothing() -> None:
         [*(key for each in FULL for key in each), "autoscaling.cast.ai/removal-disabled"], "false"
     )
     node = node_of(annotations=marks)
-    assert may_leave(node) is None
-    assert may_empty(node) is None
+    assert refuse_source(node) is None
+    assert refuse_emptying(node) is None
 
 
 def test_an_ordinary_node_is_source_and_destination() -> None:
-    assert may_leave(node_of()) is None
-    assert may_enter(node_of()) is None
-    assert may_empty(node_of()) is None
+    assert refuse_source(node_of()) is None
+    assert refuse_destination(node_of()) is None
+    assert refuse_emptying(node_of()) is None
 
 
 def test_another_rescheduler_is_known_by_its_taint() -> None:

@@ -17,8 +17,8 @@ from rescheduler.observe.prospects import (
     Prospect,
     draw,
     find_avoided,
+    forecast_move,
     list_destinations,
-    look_ahead,
 )
 from rescheduler.observe.scheduler_model import AdvisedScheduler, CachedAdvice
 from tests.support import builders
@@ -35,7 +35,7 @@ def look(objects: list[Object], *, weight: int = 20, **advice: Any) -> tuple[Pro
     advised = AdvisedScheduler(scheduler, find_reberth_extenders(scheduler, CachedAdvice(facts, settings)))
     place = facts.snapshot.pods.named("default", "web-1")
     assert place is not None
-    found = look_ahead(place, view_snapshot(facts), advised)
+    found = forecast_move(place, view_snapshot(facts), advised)
     assert isinstance(found, Prospect)
     return found, advised
 
@@ -120,7 +120,7 @@ def test_what_nobody_can_forecast_is_refused() -> None:
         VERSION,
     )
     scheduler = parse_scheduler(WITH_EXTENDER.read_bytes(), version=VERSION)
-    refused = look_ahead(0, view_snapshot(facts), AdvisedScheduler(scheduler))
+    refused = forecast_move(0, view_snapshot(facts), AdvisedScheduler(scheduler))
     assert isinstance(refused, Refused)
     assert refused.rule == "CannotForecast"
 

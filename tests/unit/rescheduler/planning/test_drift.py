@@ -8,7 +8,7 @@ from reberth.cluster.object_files import load_objects
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.state.profile import parse_scheduler
 from rescheduler.observe.scheduler_model import SchedulerModel
-from rescheduler.planning.drift import RULE, Agreement, Binding, DriftSettings, Sampler, judge_binding
+from rescheduler.planning.drift import RULE, Binding, DriftSettings, HitRate, Sampler, judge_binding
 from tests.support.builders import node, owner, pod
 from tests.support.rescheduler.plans import NOW, PLAIN_MODEL, VERSION
 
@@ -60,8 +60,8 @@ def test_what_tells_nothing_is_not_judged() -> None:
     assert judge_binding(Binding("uid-gone", "n1"), snapshot(), PLAIN_MODEL) is None
 
 
-def agreement(*last: bool, settings: DriftSettings) -> Agreement:
-    found = Agreement()
+def agreement(*last: bool, settings: DriftSettings) -> HitRate:
+    found = HitRate()
     for agreed in last:
         found.enter(agreed, settings)
     return found
@@ -94,7 +94,7 @@ def test_the_reason_says_what_is_wrong() -> None:
         "landed as forecast, fewer than 60%"
     )
     assert found.share == 0.25
-    assert Agreement().share is None
+    assert HitRate().share is None
 
 
 def test_a_sampler_admits_a_few_at_once_and_so_many_a_minute() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reberth.values.duration import Percentage
 from rescheduler.planning.worth import (
     LEVELS,
-    Facts,
+    MoveFacts,
     PriceSettings,
     appraise,
     find_buffer,
@@ -16,7 +16,7 @@ from rescheduler.planning.worth import (
 )
 
 PRICES = PriceSettings()
-PLAIN = Facts(
+PLAIN = MoveFacts(
     age=1e9,
     priority=0,
     deletion_cost=0,
@@ -29,7 +29,7 @@ PLAIN = Facts(
 
 numbers = st.floats(0, 1e6)
 all_facts = st.builds(
-    Facts,
+    MoveFacts,
     age=st.floats(-10, 1e9),
     priority=st.integers(-(2**31), 2**31 - 1),
     deletion_cost=st.integers(-(2**31), 2**31 - 1),
@@ -61,7 +61,7 @@ all_facts = st.builds(
         (PLAIN._replace(deletion_cost=2**31 - 1, priority=2**30), 93 - 45),
     ],
 )
-def test_every_fact_has_its_price(facts: Facts, worth: float) -> None:
+def test_every_fact_has_its_price(facts: MoveFacts, worth: float) -> None:
     assert appraise(100, facts, PRICES, demanded=False).total == pytest.approx(worth, abs=0.01)
 
 
@@ -70,7 +70,7 @@ def test_what_a_rule_demands_lasts() -> None:
 
 
 @given(numbers, all_facts, st.booleans())
-def test_costs_and_risks_are_never_negative(gain: float, facts: Facts, demanded: bool) -> None:  # noqa: FBT001 - drawn
+def test_costs_and_risks_are_never_negative(gain: float, facts: MoveFacts, demanded: bool) -> None:  # noqa: FBT001 - drawn
     worth = appraise(gain, facts, PRICES, demanded=demanded)
     assert worth.cost >= 0
     assert worth.risk >= 0

@@ -10,7 +10,7 @@ from reberth.cluster.object_files import load_objects
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import view_snapshot
 from rescheduler.observe.utilisation import set_bounds
-from rescheduler.policies.headroom import Fitting
+from rescheduler.policies.headroom import Headroom
 from tests.support import builders
 from tests.support.rescheduler.fleets import draw_objects
 from tests.support.rescheduler.plans import NOW, VERSION, replica
@@ -23,7 +23,7 @@ def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound()
     objects = [*map(builders.node, "ab"), replica("p-1", "p", "a", cpu="2", memory="4Gi")]
     seen = view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     sizes = np.array([[1_000, 3_000], [0, 0]])  # one core, three cores
-    fitting = Fitting(
+    fitting = Headroom(
         set_bounds(seen, HIGH, HIGH, around_mean=False), seen, np.array([0, 1], np.int32), sizes
     )
     assert fitting.fill(np.array([0, 1]), seen).tolist() == [[0.375, 0.125], [np.inf, 0.375]]
@@ -40,8 +40,8 @@ def test_after_moves_it_tells_what_it_would_if_it_began_there(seed: int) -> None
         np.arange(begun.facts.size, dtype=np.int32),
     )
     sizes = np.array([[100, 2_000], [2**28, 2**32]])
-    known = Fitting(bounds, begun, nodes, sizes)
+    known = Headroom(bounds, begun, nodes, sizes)
     for _ in range(3):
         seen = seen.with_pod_on(dice.randrange(len(snapshot.pods.rows)), dice.randrange(len(nodes)))
-        anew = Fitting(bounds, seen, nodes, sizes).fill(np.array([0, 1]), seen)
+        anew = Headroom(bounds, seen, nodes, sizes).fill(np.array([0, 1]), seen)
         assert known.fill(np.array([0, 1]), seen).tolist() == anew.tolist()

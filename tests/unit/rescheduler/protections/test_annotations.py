@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescheduler.protections import Prices, ProtectionSettings, protect, read_prices
+from rescheduler.protections import Prices, ProtectionSettings, read_prices, refuse_protected
 from rescheduler.protections.annotations import MARKS, read_go_duration
 from tests.support.rescheduler.guardrails import NOW, Object, context_of, peer, place_of, replica
 
@@ -76,14 +76,14 @@ LOCAL: Object = {"volumes": [{"name": "cache", "emptyDir": {}}]}
 def ask(*, settings: ProtectionSettings | None = None, **fields: Any) -> str | None:
     """Name the rule that protects a pod with these fields."""
     context = context_of(peer(), replica(**fields), protections=settings)
-    refused = protect(place_of(context), context)
+    refused = refuse_protected(place_of(context), context)
     return refused.rule if refused else None
 
 
 @pytest.mark.parametrize(("where", "key", "value", "rule"), ROWS)
 def test_a_mark_is_honoured(where: str, key: str, value: str, rule: str | None) -> None:
     context = context_of(peer(), replica(**{where: {key: value}}))
-    refused = protect(place_of(context), context)
+    refused = refuse_protected(place_of(context), context)
     assert (refused.rule if refused else None) == rule
     if refused:
         assert f"{where.removesuffix('s')} {key}={value}" in refused.reason
@@ -155,7 +155,7 @@ def test_karpenters_duration_counts_from_the_start_of_the_pod(
 ) -> None:
     status = replica()["status"] | {"startTime": started}
     context = context_of(peer(), replica(annotations={KARPENTER: value}, status=status))
-    refused = protect(place_of(context), context)
+    refused = refuse_protected(place_of(context), context)
     assert (refused.until if refused else None) == until
     if refused:
         assert refused.rule == "MarkedForAWhile"
@@ -164,7 +164,7 @@ def test_karpenters_duration_counts_from_the_start_of_the_pod(
 
 def test_a_pod_without_a_start_is_still_kept() -> None:
     context = context_of(peer(), replica(annotations={KARPENTER: "1m"}))
-    refused = protect(place_of(context), context)
+    refused = refuse_protected(place_of(context), context)
     assert refused is not None
     assert (refused.rule, refused.until) == ("MarkedForAWhile", None)
 
@@ -214,7 +214,7 @@ def test_prices_are_read_of_each_pod() -> None:
     settings = ProtectionSettings(prefer_no_eviction="price")
     context = context_of(peer(), replica(annotations=prices), protections=settings)
     assert read_prices(place_of(context), context) == Prices(-100, 7, is_unwelcome=True)
-    assert protect(place_of(context), context) is None
+    assert refuse_protected(place_of(context), context) is None
     assert read_prices(place_of(context, "web-peer"), context) == Prices()
 
 

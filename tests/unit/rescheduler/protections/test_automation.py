@@ -4,7 +4,7 @@ import pytest
 
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
-from rescheduler.protections import Automation, find_automation, protect
+from rescheduler.protections import Automation, find_automation, refuse_protected
 from tests.support.builders import owner
 from tests.support.rescheduler.guardrails import context_of, namespace, peer, place_of, replica, workload
 
@@ -48,7 +48,7 @@ def test_the_nearest_mark_wins(
     said = find_automation(context.template_of(place), context)
     assert said is not None
     assert (said.where, said.automation) == (where, automation)
-    refused = protect(place, context)
+    refused = refuse_protected(place, context)
     if automation in (Automation.APPLY, Automation.RECOMMEND):
         assert refused is None
     else:
@@ -66,4 +66,4 @@ def test_a_word_that_is_none_counts_as_off_and_is_said_to_be_none() -> None:
     context = marked("yes", None, None)
     known = "which is none of off, recommend and apply"
     expected = Refused("AutomationOff", f"the pod's annotation {KEY}=yes, {known}")
-    assert protect(place_of(context), context) == expected
+    assert refuse_protected(place_of(context), context) == expected

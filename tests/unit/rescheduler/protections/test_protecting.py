@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from reberth.values.refusal import Refused
-from rescheduler.protections import RULES, ProtectionSettings, explain, find_protected, ownership, protect
+from rescheduler.protections import (
+    RULES,
+    ProtectionSettings,
+    explain,
+    find_protected,
+    ownership,
+    refuse_protected,
+)
 from tests.support.builders import owner
 from tests.support.rescheduler.guardrails import (
     NOW,
@@ -31,7 +38,7 @@ STATEFUL = {"owned_by": owner("StatefulSet", "web")}
 
 def ask(*objects: Object, name: str = "web-1", namespace: str = "default", **settings: Any) -> Refused | None:
     context = context_of(peer(), *objects, protections=ProtectionSettings(**settings))
-    return protect(place_of(context, name, namespace), context)
+    return refuse_protected(place_of(context, name, namespace), context)
 
 
 def empty(name: str = "cache") -> Object:
@@ -47,9 +54,9 @@ def rolled(kind: str, status: Object | None = None, spec: Object | None = None) 
 
 
 ROWS: list[tuple[str, str, list[Object], dict[str, Any]]] = [
-    ("Terminating", "on its way out", [replica(deleted="2027-01-15T08:10:00Z")], {}),
+    ("Terminating", "is being deleted", [replica(deleted="2027-01-15T08:10:00Z")], {}),
     ("Finished", "has failed", [replica(phase="Failed")], {}),
-    ("NotBound", "on no node yet", [replica(node=None)], {}),
+    ("NotBound", "is not bound to a node", [replica(node=None)], {}),
     ("NotBound", "node n9 is not known", [replica(node="n9")], {}),
     ("MirrorPod", "from a file", [replica(annotations={"kubernetes.io/config.mirror": "x"})], {}),
     ("MirrorPod", "from a file", [replica(owned_by=owner("Node", "n1", api_version="v1"))], {}),
@@ -264,7 +271,7 @@ def test_the_first_rule_of_the_table_is_the_one_that_refuses() -> None:
     context = context_of(
         both, replica("web-2", created=young), replica("web-3", created=young, volumes=[empty()])
     )
-    refusals = [protect(place_of(context, name), context) for name in ("web-1", "web-2", "web-3")]
+    refusals = [refuse_protected(place_of(context, name), context) for name in ("web-1", "web-2", "web-3")]
     assert [refused and refused.rule for refused in refusals] == ["Terminating", "MinAge", "LocalStorage"]
 
 
@@ -282,7 +289,7 @@ def test_an_explanation_has_every_rule_once_and_agrees_with_the_protection() -> 
     assert len({name for name, _ in words}) == len(words)
     refusals = [refused for _, refused in words if refused]
     assert [refused.rule for refused in refusals] == ["LocalStorage", "MinAge"]
-    assert protect(place, context) == refusals[0]
+    assert refuse_protected(place, context) == refusals[0]
 
 
 def test_the_column_of_protected_pods_agrees_with_the_protection_of_each() -> None:
@@ -290,7 +297,7 @@ def test_the_column_of_protected_pods_agrees_with_the_protection_of_each() -> No
     renamed = [each | {"metadata": each["metadata"] | {"name": f"p{n}"}} for n, each in enumerate(objects)]
     context = context_of(peer(), *renamed)
     column = find_protected(context)
-    asked = [protect(place, context) is not None for place in range(len(column))]
+    asked = [refuse_protected(place, context) is not None for place in range(len(column))]
     assert column.tolist() == asked
     assert True in asked
     assert False in asked
@@ -303,7 +310,7 @@ def test_the_column_of_an_empty_cluster_is_empty() -> None:
 def test_a_peer_that_is_leaving_or_not_ready_is_no_peer() -> None:
     leaving = replica("web-2", deleted="2027-01-15T08:10:00Z")
     context = context_of(replica(), leaving, replica("web-3", status={}))
-    assert protect(place_of(context), context) == Refused("LastReady", "no other replica is Ready")
+    assert refuse_protected(place_of(context), context) == Refused("LastReady", "no other replica is Ready")
 
 
 @pytest.mark.parametrize(("objects", "settings"), [row[2:] for row in ROWS])

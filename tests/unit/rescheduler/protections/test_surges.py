@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reberth.values.refusal import Refused
-from rescheduler.protections import protect
+from rescheduler.protections import refuse_protected
 from tests.support.builders import meta, owner
 from tests.support.rescheduler.guardrails import Object, context_of, peer, place_of, replica, workload
 
@@ -29,7 +29,7 @@ def scaler(kind: str, target: Object, *keys: str, namespace: str = "default", na
 
 def ask(*objects: Object) -> Refused | None:
     context = context_of(peer(), replica(), AMONG, workload("Deployment"), *objects)
-    return protect(place_of(context), context)
+    return refuse_protected(place_of(context), context)
 
 
 @by_kind
@@ -69,4 +69,4 @@ def test_the_word_on_the_workload_itself_goes_first() -> None:
     marked = workload("Deployment", annotations={KEYS[0]: "2"})
     context = context_of(peer(), replica(), AMONG, marked, scaler("ScaledObject", WEB, KEYS[1]))
     expected = Refused("Surge", f"the workload's annotation {KEYS[0]}: a surge runs")
-    assert protect(place_of(context), context) == expected
+    assert refuse_protected(place_of(context), context) == expected

@@ -4,7 +4,7 @@ import numpy as np
 
 from reberth.cluster.object_files import load_objects
 from reberth.values.refusal import Refused
-from rescheduler.model.refusing import Refusals, Word
+from rescheduler.model.plan import Refusals, RefusedPods
 from tests.support.rescheduler.plans import NOW, VERSION, replica
 
 FULL, LATE = Refused("Full", "it is full"), Refused("Late", "it is late")
@@ -14,11 +14,11 @@ ROWS = load_objects(
 ALL_STAY = np.ones(4, np.bool_)
 
 
-def word(policy: str, refused: Refused, *pods: int) -> Word:
-    return Word(np.array(pods, np.int32), policy, refused)
+def word(policy: str, refused: Refused, *pods: int) -> RefusedPods:
+    return RefusedPods(np.array(pods, np.int32), policy, refused)
 
 
-def told(*words: Word, stays: np.typing.NDArray[np.bool_] = ALL_STAY) -> list[tuple[str, str, str]]:
+def told(*words: RefusedPods, stays: np.typing.NDArray[np.bool_] = ALL_STAY) -> list[tuple[str, str, str]]:
     return [(each.pod, each.policy, each.rule) for each in Refusals(words, ROWS, stays=stays)]
 
 
