@@ -1,4 +1,4 @@
-"""What an operator may set of the rescheduler."""
+"""Settings of the rescheduler: how it runs. What it moves is set in its policy."""
 
 import re
 from collections.abc import Callable
@@ -26,44 +26,44 @@ _ADDRESS = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
 
 class ClientTls(Section, frozen=True):
-    """With what certificate the extenders are asked, and by whose authority theirs is good."""
+    """The client certificate for calls to the extenders, and the CA that signed theirs."""
 
     ca: str
     certificate: str
     key: str
     server_name: str = ""
-    """The name in their certificate, where it is not the address that they are asked at."""
+    """The name in their certificate, if it differs from the address."""
 
 
 class ExtenderAccess(Section, frozen=True):
-    """Where the extenders are: all endpoints of a Service, or these addresses (host:port)."""
+    """How the extenders are reached: at all endpoints of a Service, or at these addresses (host:port)."""
 
     namespace: str = "reberth-system"
     service: str = "reberth-extender"
     addresses: tuple[str, ...] = ()
     tls: ClientTls | None = None
     wait: PositiveDuration = PositiveDuration(2)
-    """A move is dropped if they have not all seen it after so long."""
+    """A move is refused if not all extenders have seen it within this time."""
     try_every: PositiveDuration = PositiveDuration(5)
-    """So often it is tried whether they can be asked at all."""
+    """Time between two checks whether the extenders can be reached."""
 
     def __post_init__(self) -> None:
         if self.wait > _LONGEST_WAIT:
-            raise ValueError(f"wait must be at most {_LONGEST_WAIT:g}s: an extender waits no longer")
+            raise ValueError(f"wait must be at most {_LONGEST_WAIT:g}s: an extender does not wait longer")
         wrong = [address for address in self.addresses if not _ADDRESS.fullmatch(address)]
         if wrong:
-            raise ValueError(f"addresses must be of the form host:port, not {wrong[0]!r}")
+            raise ValueError(f"addresses must have the form host:port: invalid address {wrong[0]!r}")
 
 
 class SchedulerSettings(Section, frozen=True):
-    """What the forecast must know of the scheduler; nobody can ask it through the API server."""
+    """What the forecast must know of kube-scheduler, and cannot read from the API server."""
 
     configuration: str = ""
-    """The file with its KubeSchedulerConfiguration; without one, it is taken for unconfigured."""
+    """File with its KubeSchedulerConfiguration (default: the defaults of kube-scheduler)."""
     extender: str = ""
-    """The file with the settings of Reberth's extender, if the configuration names it."""
+    """File with the settings of Reberth's extender, if the configuration names the extender."""
     kubernetes: str = ""
-    """Its version, like 1.36; without one, that of the API server."""
+    """Its version, e.g. 1.36 (default: the version of the API server)."""
 
     def __post_init__(self) -> None:
         if self.kubernetes:
@@ -71,20 +71,20 @@ class SchedulerSettings(Section, frozen=True):
 
 
 class CycleSettings(Section, frozen=True):
-    """When the daemon plans anew."""
+    """When the daemon runs a cycle."""
 
     interval: Duration = Duration(60)
-    """So often, whatever happens."""
+    """Maximum time between cycles."""
     settle: Duration = Duration(2)
-    """So long after an event that matters, in which more may come."""
-    least_pause: Duration = Duration(5)
-    """Events begin no cycle sooner after the last one."""
+    """Time to wait after an event, since more events may follow."""
+    min_interval: Duration = Duration(5)
+    """Minimum time between cycles."""
     pending: Duration = Duration(30)
-    """A pod that waits for a node for so long is such an event."""
+    """A pod that has been pending for this long is an event."""
 
 
 class ReschedulerSettings(Section, frozen=True):
-    """The rescheduler's settings. What moves, and how much, stands in its policy."""
+    """The settings of the rescheduler."""
 
     extender: Literal["required", "optional", "none"] = "required"
     extender_access: ExtenderAccess = ExtenderAccess()
@@ -96,14 +96,14 @@ class ReschedulerSettings(Section, frozen=True):
     watch: WatchSettings = WatchSettings()
     server: ServerSettings = ServerSettings(port=8445)
     probes: ServerSettings | None = None
-    """A second address for /healthz, /readyz and /metrics alone: a kubelet shows no client certificate."""
+    """A second address for /healthz, /readyz and /metrics only: a kubelet has no client certificate."""
     log: LogSettings = LogSettings()
     note_life: PositiveDuration = PositiveDuration(BALANCE_LIFE)
-    doubt: Duration = Duration(30)
-    """So long a pod is looked at after an eviction that was not answered, before it counts as not evicted."""
+    eviction_timeout: Duration = Duration(30)
+    """How long to read the pod after an eviction without an answer, before the pod counts as not evicted."""
 
 
-# What a running daemon cannot take from a changed file.
+# Fields that take effect only after a restart.
 RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "probes", "log")
 
 

@@ -31,7 +31,7 @@ _MOST = 100
 _PATIENCE = 200.0
 _LOOK_EVERY = 0.05
 _INTO_A_CYCLE = 0.4
-_WITHOUT_PAUSE = {"interval": "200ms", "settle": "100ms", "leastPause": "100ms", "pending": "1h"}
+_WITHOUT_PAUSE = {"interval": "200ms", "settle": "100ms", "minInterval": "100ms", "pending": "1h"}
 
 
 class Thresholds(NamedTuple):

@@ -1,1 +1,1 @@
-"""The process that leads: lease, loop, monitors."""
+"""The daemon: its process, leadership, the cycle loop, and monitors."""

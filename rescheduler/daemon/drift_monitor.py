@@ -1,4 +1,4 @@
-"""Compares what the running scheduler does with the forecast: a few pods a minute, as they are bound."""
+"""Compares the running scheduler with the forecast: for a few pods a minute, when they are bound."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ log = Log(__name__)
 
 
 class DriftMonitor:
-    """Judges one binding after the other; those that come while too many wait are passed over."""
+    """Compares one binding after the other; bindings that come while too many wait are skipped."""
 
     def __init__(
         self, cache: Cache, *, model: SchedulerModel, settings: Callable[[], DriftSettings],
@@ -38,7 +38,7 @@ class DriftMonitor:
         self._waiting: asyncio.Queue[tuple[Binding, Contents]] = asyncio.Queue(_MOST_WAITING)
 
     def note(self, pod: PodRow, node: str) -> None:
-        """Take the moment before a binding down, if this one is to be compared."""
+        """Keep the state of the cluster right before a binding, if this binding is to be compared."""
         now = self._clock()
         if self._waiting.full() or not self._sampler.admit(now, self._settings().per_minute):
             return
@@ -53,7 +53,7 @@ class DriftMonitor:
             before = self.find_drift()
             self._enter(await self._judge(binding, contents))
             if (self.find_drift() is None) != (before is None):
-                self._tell(self.find_drift())
+                self._log_change(self.find_drift())
 
     async def _judge(self, binding: Binding, contents: Contents) -> bool | None:
         now = self._clock()
@@ -70,11 +70,11 @@ class DriftMonitor:
             self.agreement.enter(agreed, self._settings())
             metrics.AGREEMENT.set(self.agreement.share or 0.0)
 
-    def _tell(self, drift: Refused | None) -> None:
+    def _log_change(self, drift: Refused | None) -> None:
         if drift:
-            log.warning("scheduler drift", reason=drift.reason)
+            log.warning("scheduler drift: bindings differ from the forecast", reason=drift.reason)
         else:
-            log.info("the scheduler does as forecast again")
+            log.info("scheduler agrees with the forecast again")
 
 
 def _judge(binding: Binding, contents: Contents, model: SchedulerModel, now: float) -> bool | None:

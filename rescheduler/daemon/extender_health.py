@@ -1,7 +1,8 @@
-"""Whether the extenders can be asked at all: tried again and again, without beginning a move.
+"""Health of the extenders: checked at an interval, independently of any move.
 
-Where no move may be made without their word, moves are not begun to be dropped: this is a brake, which lets
-go by itself when they are back.
+With `extender: required` a move needs the acknowledgement of all extenders. Without this check, moves would
+be started only to be refused, one after the other. So unreachable extenders are a brake, which is released
+when they answer again.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ log = Log(__name__)
 
 
 class ExtenderHealth:
-    """Whether all extenders answer; `on_change` hears when that becomes otherwise."""
+    """Whether all extenders answer; `on_change` is called when that changes."""
 
     def __init__(
         self,
@@ -38,16 +39,16 @@ class ExtenderHealth:
         self._settings = settings
         self._on_change = on_change
 
-    async def follow(self) -> NoReturn:
+    async def run(self) -> NoReturn:
         while True:
-            await self.look()
+            await self.check()
             await asyncio.sleep(self._settings().extender_access.try_every)
 
-    async def look(self) -> None:
-        """Ask all extenders what a move would ask them, of a node as it is mirrored here."""
+    async def check(self) -> None:
+        """Ask all extenders what a move would ask them: whether they have seen a node of our cache."""
         node = next((row.record.metadata for row in self._cache.of(NODE).rows()), None)
         if self._settings().extender == "none" or node is None:
-            self._take(None)
+            self._record(None)
             return
         try:
             unseen = await self._extenders.refuse_unseen(
@@ -55,14 +56,14 @@ class ExtenderHealth:
             )
         except ReberthError as error:
             unseen = Refused(RULE, str(error))
-        self._take(Refused(RULE, unseen.reason) if unseen else None)
+        self._record(Refused(RULE, unseen.reason) if unseen else None)
 
-    def _take(self, refused: Refused | None) -> None:
+    def _record(self, refused: Refused | None) -> None:
         was, self.refused = self.refused, refused
         if (was is None) == (refused is None):
             return
         if refused:
-            log.warning("extenders away", reason=refused.reason)
+            log.warning("extenders unreachable", reason=refused.reason)
         else:
-            log.info("extenders back")
+            log.info("extenders reachable again")
         self._on_change()

@@ -1,7 +1,8 @@
-"""The leader's side of a move that is handed over: looked at as the command would, answered, then begun.
+"""The leader's side of a handover: a request is checked as the command would check it, answered, then begun.
 
-It is answered before it begins. Whoever dies between the two leaves a request that was never begun: no
-history holds its move. Nobody begins it twice.
+The answer is written before the move begins. If the leader dies between the two, the request is never begun:
+no history has its move. In the other order, the next leader would find the request and begin it a second
+time.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ log = Log(__name__)
 
 
 class HandoverReceiver:
-    """Takes one request after the other for as long as we lead."""
+    """Takes one request after the other while this process leads."""
 
     def __init__(
         self, context: ExecutionContext, dispatcher: MoveDispatcher, lease: LeaseSettings, *, identity: str
@@ -48,52 +49,52 @@ class HandoverReceiver:
         self._lease = lease
         self._identity = identity
         self._waiting: HandoverRequest | None = None
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
 
-    def look(self, lease: Lease) -> None:
-        """See the lease; it is renewed again and again, so what failed once is seen again."""
+    def take_lease(self, lease: Lease) -> None:
+        """Take a version of the Lease. It is renewed again and again, so a failed request is seen again."""
         self._waiting = read_request(lease.metadata.annotations)
         if self._waiting:
-            self._news.set()
+            self._arrived.set()
 
-    async def receive_for_ever(self) -> NoReturn:
+    async def run(self) -> NoReturn:
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._arrived.wait()
+            self._arrived.clear()
             if self._waiting:
-                await self._survive(self._waiting)
+                await self._receive_safely(self._waiting)
 
-    async def _survive(self, request: HandoverRequest) -> None:
-        """Whatever goes wrong with one request, the next one is looked at."""
+    async def _receive_safely(self, request: HandoverRequest) -> None:
+        """An error in one request must not prevent the next one."""
         try:
             await self.receive(request)
         except LeaseLost:
             raise
         except ReberthError as error:
-            log.warning("request not answered", request=request.id, reason=str(error))
+            log.warning("handover request not answered", request=request.id, reason=str(error))
         except Exception:
-            log.exception("request not answered", request=request.id)
+            log.exception("handover request not answered", request=request.id)
 
     async def receive(self, request: HandoverRequest) -> None:
-        """Answer, and begin the move if the answer is a yes and is the only one."""
+        """Answer the request, and begin the move if it is accepted and no other answer exists."""
         order = await self._compose(request)
         answer = self._compose_answer(request, order)
         now = self._context.clock()
         taken = await self._context.store.change_lease(
             self._lease, partial(answer_request, answer=answer, now=now)
         )
-        said = {"request": request.id, "pod": f"{request.namespace}/{request.pod}"}
+        fields = {"request": request.id, "pod": f"{request.namespace}/{request.pod}"}
         if isinstance(taken, Refused):
-            log.info("request dropped", refused=taken.rule, **said)
+            log.info("handover request dropped", refused=taken.rule, **fields)
         elif isinstance(order, Refused):
             count_refusal(MANUAL, order)
-            log.info("request refused", refused=order.rule, refusal=order.reason, **said)
+            log.info("handover request refused", refused=order.rule, refusal=order.reason, **fields)
         else:
-            log.info("request taken", move=order.move, **said)
+            log.info("handover request accepted", move=order.move, **fields)
             await self._begin(order, answer)
 
     async def _compose(self, request: HandoverRequest) -> MoveOrder | Refused:
-        """Refuse what the command itself would refuse, and what would meet another move of the pod."""
+        """Refuse what the command itself would refuse, and a pod that is already being moved."""
         if request.is_over(self._context.clock()):
             return EXPIRED
         refused = self._context.stop_reason(MANUAL)
@@ -104,7 +105,7 @@ class HandoverReceiver:
         if isinstance(order, Refused):
             return order
         if order.pod.metadata.uid != request.uid:
-            return replace(NO_SUCH_POD, reason=f"another pod has the name {namespace}/{name} by now")
+            return replace(NO_SUCH_POD, reason=f"{namespace}/{name} is another pod now")
         return replace(order, move=request.move)
 
     def _compose_answer(self, request: HandoverRequest, order: MoveOrder | Refused) -> HandoverAnswer:
@@ -114,11 +115,11 @@ class HandoverReceiver:
         return replace(answer, move=order.move, history=name_history(order.signature.root))
 
     async def _begin(self, order: MoveOrder, answer: HandoverAnswer) -> None:
-        if not self._dispatcher.begin_order(order, partial(self._hear, answer)):
+        if not self._dispatcher.begin_order(order, partial(self._report_refusal, answer)):
             await self._amend(refuse_request(answer, MOVE_UNDER_WAY))
 
-    async def _hear(self, answer: HandoverAnswer, report: MoveReport) -> None:
-        """A history does not say why a move was dropped: so the answer does."""
+    async def _report_refusal(self, answer: HandoverAnswer, report: MoveReport) -> None:
+        """A history does not say why a move was refused, so the answer does."""
         if report.refused:
             await self._amend(refuse_request(answer, report.refused))
 
@@ -128,4 +129,4 @@ class HandoverReceiver:
         except LeaseLost:
             raise
         except ReberthError as error:
-            log.warning("refusal not told", request=answer.id, reason=str(error))
+            log.warning("refusal not written to the handover answer", request=answer.id, reason=str(error))

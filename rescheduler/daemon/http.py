@@ -1,4 +1,4 @@
-"""What people and tools ask the daemon: the last plan, the moves, and why a pod is where it is."""
+"""HTTP endpoints of the daemon: the last plan, the moves, and why a pod is or is not moved."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -16,11 +16,11 @@ from rescheduler.planning.explain import PodExplanation, explain_pod
 from rescheduler.planning.output import write_json
 
 _MOST_PAST = 100
-_NO_PLAN = "no plan has been made here yet: another process leads, or the mirror is not filled\n"
+_NO_PLAN = "no plan yet: another process leads, or the caches are not synced\n"
 
 
 class StatusRoutes:
-    """Lets others look at what is known here."""
+    """Serves /plan, /moves and /why."""
 
     def __init__(
         self, *, last: Callable[[], CycleResult | None], histories: Callable[[], Table[EvictionHistory]]
@@ -53,14 +53,14 @@ class StatusRoutes:
         place = made.cycle.context.snapshot.pods.named(namespace or "default", name)
         if place is None:
             return web.Response(
-                status=404, text="no such pod in the last plan; ask with pod=NAMESPACE/NAME\n"
+                status=404, text="the last plan has no such pod: expected pod=NAMESPACE/NAME\n"
             )
-        async with self._one_at_a_time:  # it takes as long as a plan
-            return _json(await run_in_thread(lambda: _ask(made, place)))
+        async with self._one_at_a_time:  # each one takes as long as a plan
+            return _json(await run_in_thread(lambda: _explain_pod(made, place)))
 
 
 def list_moves(histories: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401 - rows or a list
-    """Give all open moves, and the last of those that have ended, the newest first."""
+    """Give all open moves, and the last ones that have ended, newest first."""
     found = list(histories)
     opened = [_place(each, move) for each in found for move in each.status.open or ()]
     ended = [(closing_time(move), move.id, _place(each, move)) for each, move in _list_past(found)]
@@ -80,7 +80,7 @@ def _place(history: EvictionHistory, move: msgspec.Struct) -> dict[str, Any]:
     return {**whose, **msgspec.to_builtins(move)}
 
 
-def _ask(made: CycleResult, place: int) -> PodExplanation:
+def _explain_pod(made: CycleResult, place: int) -> PodExplanation:
     cycle = made.cycle
     snapshot = cycle.context.snapshot
     return explain_pod(place, snapshot, cycle.settings, cycle.memory, model=cycle.model, health=cycle.health)

@@ -1,4 +1,4 @@
-"""One cycle after the other: look at the cluster, plan, publish the plan, begin its moves."""
+"""The cycle loop: take a snapshot, plan, publish the plan, begin its moves."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -25,14 +25,14 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.telemetry import metrics
 from rescheduler.telemetry.recording import count_plan, show_state
 
-EARLIER_WAIT = Refused("EarlierWait", "moves of an earlier plan wait for their turn")
+EARLIER_WAIT = Refused("EarlierWait", "moves of an earlier plan are still waiting to begin")
 
 log = Log(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class CycleResult:
-    """A plan, what it was made from, and what the next one should know."""
+    """A plan, what it was made from, and the memory for the next plan."""
 
     cycle: Cycle
     plan: Plan
@@ -42,7 +42,7 @@ class CycleResult:
 
 @dataclass(frozen=True)
 class CycleInputs:
-    """What a cycle looks at; each is asked when the cycle begins."""
+    """What a cycle is made from. Functions are called when the cycle begins."""
 
     contents: Callable[[], Contents]
     policy: Callable[[], ReschedulerPolicy]
@@ -55,7 +55,7 @@ class CycleInputs:
 
 
 class CycleLoop:
-    """Keeps the last plan, and what it remembers; both may be lost."""
+    """Keeps the last plan and its memory. Both may be lost: nothing that must survive is stored here."""
 
     def __init__(self, inputs: CycleInputs, memory: PlanMemory | None) -> None:
         self.last: CycleResult | None = None
@@ -63,13 +63,13 @@ class CycleLoop:
         self._memory = memory
         self._begun: dict[str, RememberedMove] = {}
 
-    async def cycle_for_ever(self, trigger: Trigger, dispatcher: MoveDispatcher) -> None:
+    async def run(self, trigger: Trigger, dispatcher: MoveDispatcher) -> None:
         while True:
-            wake = await trigger.sleep()
-            await self.cycle(wake, dispatcher)
+            cause = await trigger.sleep()
+            await self.cycle(cause, dispatcher)
 
-    async def cycle(self, wake: str, dispatcher: MoveDispatcher) -> None:
-        """Plan, and begin the moves; whatever goes wrong, the next cycle begins anew."""
+    async def cycle(self, cause: str, dispatcher: MoveDispatcher) -> None:
+        """Plan, and begin the moves. An error ends this cycle only."""
         result = "failed"
         try:
             if dispatcher.failed or dispatcher.has_orphans():
@@ -82,21 +82,21 @@ class CycleLoop:
         except LeaseLost:
             raise
         except ReberthError as error:
-            log.warning("cycle failed", wake=wake, reason=str(error))
+            log.warning("cycle failed", wake=cause, reason=str(error))
         except Exception:
-            log.exception("cycle failed", wake=wake)
+            log.exception("cycle failed", wake=cause)
         finally:
-            metrics.CYCLES.labels(wake, result).inc()
+            metrics.CYCLES.labels(cause, result).inc()
 
     def forget(self, planned: PlannedMove) -> None:
-        """Forget a move that was begun and did not take place."""
+        """Forget a move that was begun but refused: the next plan may propose it again."""
         moved = self._begun.pop(planned.uid, None)
         if moved and self._memory:
             kept = tuple(each for each in self._memory.moved if each is not moved)
             self._memory = msgspec.structs.replace(self._memory, moved=kept)
 
     def settle(self, planned: PlannedMove) -> None:
-        """Hear that a move has taken place."""
+        """Keep the memory of a move whose pod was evicted."""
         self._begun.pop(planned.uid, None)
 
     async def _plan(self) -> CycleResult:
@@ -115,7 +115,7 @@ class CycleLoop:
         return made
 
     def _begin(self, made: CycleResult, dispatcher: MoveDispatcher) -> None:
-        """Begin the moves that are to be made; only of these something is remembered."""
+        """Begin the moves of policies in mode `apply`; only moves that were begun are remembered."""
         applied = [move for move in made.plan.moves if move.mode == APPLY]
         known = made.memory.moved[: len(made.memory.moved) - len(applied)]
         fresh = made.memory.moved[len(known) :]

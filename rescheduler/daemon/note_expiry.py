@@ -1,4 +1,4 @@
-"""Notes whose time is over: removed soon, a strict one at once, since pods wait for its end."""
+"""Removes expired notes within a second: pods may be pending until a strict note is removed."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -14,24 +14,24 @@ from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
 
-_LOOK_EVERY = 1.0
+_CHECK_EVERY = 1.0
 
 log = Log(__name__)
 
 
 async def remove_expired_notes(context: ExecutionContext) -> NoReturn:
-    """Remove our expired notes for as long as this leads."""
+    """Remove our expired notes while this process leads."""
     while True:
         for node in list(find_nodes_with_expired_notes(context.mirror.cache.of(NODE), context.clock)):
             try:
                 await context.store.change_notes(node, partial(drop_expired, now=context.clock()))
             except ApiError as error:
-                log.warning("notes not removed", node=node, reason=str(error))
-        await asyncio.sleep(_LOOK_EVERY)
+                log.warning("expired notes not removed", node=node, reason=str(error))
+        await asyncio.sleep(_CHECK_EVERY)
 
 
 def find_nodes_with_expired_notes(nodes: Table[NodeRow], clock: Callable[[], float]) -> Iterator[str]:
-    """Name the nodes that carry a note of ours that has expired."""
+    """Give the names of the nodes that have an expired note of ours."""
     now = clock()
     for row in nodes.rows():
         node = row.record

@@ -1,4 +1,4 @@
-"""The pause: an annotation on our Lease, watched, so that a person stops all moves with one command.
+"""The pause: an annotation on the Lease stops all moves with one command.
 
 kubectl annotate lease -n reberth-system reberth-rescheduler reberth.dev/paused=true
 """
@@ -20,7 +20,7 @@ from rescheduler.telemetry import metrics
 ANNOTATION = "reberth.dev/paused"
 PAUSED = Refused("Paused", f"the lease's annotation {ANNOTATION} pauses all moves")
 
-# A connection that has died unseen is found out when the server should have ended it.
+# The server ends a watch after this time; a connection that died silently is noticed when it does not.
 _WATCH_SECONDS = 30.0
 _PATIENCE = 5.0
 _PAUSE = 1.0
@@ -29,41 +29,41 @@ log = Log(__name__)
 
 
 class PauseWatch:
-    """Whether all moves are paused; `on_end` hears that they are no more."""
+    """Watches the Lease: whether all moves are paused. `on_end` is called when a pause ends."""
 
     def __init__(self, api: Api, lease: LeaseSettings, *, on_end: Callable[[], None]) -> None:
         self.refused: Refused | None = None
         self.trouble: str | None = None
-        """Why the lease is not seen: then nobody can pause."""
+        """Why the lease cannot be watched: then a new pause would not be noticed."""
         self.listener: Callable[[Lease], None] | None = None
-        """Hears of the lease as often as it is seen."""
+        """Called with every version of the lease that is read."""
         self._was_there = False
         self._api = api
         self.lease = lease
         self._on_end = on_end
 
-    async def follow(self) -> NoReturn:
-        """Watch the lease; while it cannot be read, what was last read holds."""
+    async def run(self) -> NoReturn:
+        """Watch the lease; while it cannot be read, its last known state holds."""
         while True:
             try:
                 async with asyncio.timeout(_WATCH_SECONDS + _PATIENCE):
                     await self._watch()
             except ApiError as error:
-                self._complain(str(error))
+                self._log_trouble(str(error))
             except TimeoutError:
-                log.debug("the watch of the lease has died")
+                log.debug("watch of the lease timed out")
             await asyncio.sleep(_PAUSE)
 
-    async def look(self) -> None:
-        """Read it once. Raises ApiError."""
+    async def read(self) -> None:
+        """Read the lease once. Raises ApiError."""
         await self._read()
 
     def list_warnings(self) -> Iterator[str]:
-        """Say that all is paused, or that a pause would not be seen."""
+        """Warn of a pause, and of a lease that cannot be watched."""
         if self.refused:
             yield f"{self.refused.rule}: {self.refused.reason}"
         if self.trouble:
-            yield f"the lease {self.lease.namespace}/{self.lease.name} is not watched: {self.trouble}"
+            yield f"the lease {self.lease.namespace}/{self.lease.name} cannot be watched: {self.trouble}"
 
     async def _watch(self) -> None:
         version = await self._read()
@@ -86,21 +86,21 @@ class PauseWatch:
             "fieldSelector": f"metadata.name={self.lease.name}",
         }
 
-    def _complain(self, trouble: str | None) -> None:
-        """Say what is wrong, once until it changes."""
+    def _log_trouble(self, trouble: str | None) -> None:
+        """Log a trouble once, until it changes."""
         if trouble and trouble != self.trouble:
-            log.warning("lease not watched", lease=self.lease.name, reason=trouble)
+            log.warning("lease cannot be watched", lease=self.lease.name, reason=trouble)
         self.trouble = trouble
 
     def _take(self, lease: Lease | None) -> None:
-        self._complain("it is gone" if self._was_there and lease is None else None)
+        self._log_trouble("it was deleted" if self._was_there and lease is None else None)
         self._was_there = self._was_there or lease is not None
         annotations = (lease.metadata.annotations if lease else None) or {}
         is_paused, was_paused = annotations.get(ANNOTATION) == "true", self.refused is not None
         self.refused = PAUSED if is_paused else None
         metrics.PAUSED.set(is_paused)
         if is_paused != was_paused:
-            log.info("paused" if is_paused else "not paused any more", lease=self.lease.name)
+            log.info("paused" if is_paused else "resumed", lease=self.lease.name)
         if was_paused and not is_paused:
             self._on_end()
         if lease and self.listener:

@@ -1,7 +1,8 @@
-"""The daemon: a mirror, the lease, cycles while it is ours, and a server in front of them.
+"""The daemon process: caches, the lease, cycles while it leads, and an HTTP server.
 
-Whoever does not lead mirrors all the same and stands by. At SIGTERM nothing more is written but the lease,
-which is given back; what was begun stands in the histories, and the next leader takes it on.
+A process that does not lead keeps its caches in sync and waits. On SIGTERM it writes nothing but the lease,
+which it releases; moves that were begun are recorded in the eviction histories, and the next leader continues
+them.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings, read_fo
 from rescheduler.telemetry import metrics
 from rescheduler.telemetry.recording import forget_state
 
-# What has not ended by then is broken off: nothing that matters stands in this process alone.
+# The process exits after this time in any case: everything that matters is stored in the cluster.
 _STOPPING_TIME = 0.9
 _PAUSE = 1.0
 
@@ -39,7 +40,7 @@ log = Log(__name__)
 
 
 class Daemon:
-    """One process of several, of which one leads. Raises a SettingsError if a file is bad from the start."""
+    """One replica of the daemon; one of them leads. Raises SettingsError if a file is invalid."""
 
     def __init__(self, settings: Path, policy: Path, access: Access) -> None:
         self.settings = LiveSettings(
@@ -54,10 +55,10 @@ class Daemon:
         self._stop = asyncio.Event()
         self._resources: DaemonResources | None = None
         self._leader: Leader | None = None
-        self._lost = ""  # why it does not lead any more
+        self._lost = ""  # why it lost the leadership
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT. Raises a ReberthError if it cannot even begin."""
+        """Serve until SIGTERM or SIGINT. Raises ReberthError if it cannot start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -68,9 +69,9 @@ class Daemon:
             files = (self.settings.follow(), self.policy.follow())
             works = (
                 *files,
-                resources.pause.follow(),
-                resources.extender_health.follow(),
-                self._lead_for_ever(resources),
+                resources.pause.run(),
+                resources.extender_health.run(),
+                self._keep_leading(resources),
             )
             tasks = [group.create_task(work) for work in works]
             await self._stop.wait()
@@ -80,16 +81,16 @@ class Daemon:
                 task.cancel()
 
     async def run_once(self) -> bool | Refused:
-        """Make one cycle and its moves, unless somebody else leads; tells whether all ended well."""
+        """Run one cycle and its moves unless another process leads; tell whether all moves ended well."""
         async with self._open_resources() as resources:
-            await resources.mirrored()
+            await resources.wait_until_synced()
             async with leading(
                 resources.lease_api, self._first.lease, identity=resources.identity, give_way=True
             ) as leadership:
                 if isinstance(leadership, Refused):
                     return leadership
-                await resources.pause.look()
-                await resources.extender_health.look()
+                await resources.pause.read()
+                await resources.extender_health.check()
                 return await Leader(resources, leadership, memory=None).lead_once()
 
     @asynccontextmanager
@@ -105,8 +106,8 @@ class Daemon:
             yield resources
 
     def _servers(self, resources: DaemonResources) -> list[Server]:
-        """The one for probes begins first and ends last."""
-        window = StatusRoutes(last=self._find_last, histories=lambda: resources.cache.of(HISTORY))
+        """Give the servers; the one for probes starts first and stops last."""
+        status = StatusRoutes(last=self._find_last, histories=lambda: resources.cache.of(HISTORY))
         serve = partial(
             Server,
             checks={
@@ -116,14 +117,14 @@ class Daemon:
             remarks=lambda: [f"# {remark}" for remark in self._list_remarks(resources)],
         )
         probes = [serve(self._first.probes)] if self._first.probes else []
-        return [*probes, serve(self._first.server, routes=window.routes())]
+        return [*probes, serve(self._first.server, routes=status.routes())]
 
-    async def _lead_for_ever(self, resources: DaemonResources) -> None:
-        await resources.mirrored()
-        await resources.extender_health.look()
+    async def _keep_leading(self, resources: DaemonResources) -> None:
+        await resources.wait_until_synced()
+        await resources.extender_health.check()
         gc.collect()
-        gc.freeze()  # what has been listed stays: the collector need not look through it again and again
-        log.info("all is mirrored")
+        gc.freeze()  # listed objects stay: the garbage collector need not scan them again and again
+        log.info("caches synced")
         while True:
             try:
                 await self._lead(resources)
@@ -137,7 +138,7 @@ class Daemon:
     async def _lead(self, resources: DaemonResources) -> None:
         async with leading(resources.lease_api, self._first.lease, identity=resources.identity) as leadership:
             if not isinstance(leadership, Leadership):
-                return  # only who gives way is refused
+                return  # never: only `give_way` is refused
             log.info("leading", identity=resources.identity)
             metrics.LEADING.set(1)
             self._lost = ""
@@ -150,10 +151,10 @@ class Daemon:
                 forget_state()
 
     def _take_settings(self, fresh: ReschedulerSettings) -> None:
-        """Take settings that have changed, as far as that can be done without a restart."""
+        """Apply changed settings, as far as that is possible without a restart."""
         late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
         if late:
-            log.warning("settings have changed that need a restart", fields=late)
+            log.warning("changed settings take effect after a restart", fields=late)
         self._wake()
 
     def _take_policy(self, _: ReschedulerPolicy) -> None:
@@ -176,14 +177,14 @@ class Daemon:
         return "stopping" if self._stop.is_set() else None
 
     def _list_remarks(self, resources: DaemonResources) -> Iterator[str]:
-        """Say who leads, what is worth a look, and how true the mirrors are."""
-        lost = f"; it was lost here: {self._lost}" if self._lost else ""
-        yield "leading" if self._leader else f"standing by: another process leads, or nobody does yet{lost}"
+        """Give the lines of /readyz: who leads, warnings, and caches that are not in sync."""
+        lost = f"; this process lost the lease: {self._lost}" if self._lost else ""
+        yield "leading" if self._leader else f"standby: another process leads, or no process leads yet{lost}"
         for refusal in filter(None, (self.settings.refusal, self.policy.refusal)):
-            yield f"refused, the last good one stays in force: {refusal}"
-        made = self._find_last()
+            yield f"refused, the last valid version stays in force: {refusal}"
+        last = self._find_last()
         known = self._leader.list_warnings() if self._leader else resources.list_warnings()
-        planned = made.cycle.list_warnings() if made else ()
+        planned = last.cycle.list_warnings() if last else ()
         for warning in dict.fromkeys((*known, *planned)):
             yield f"warning: {warning}"
         for name, trouble in sorted(resources.mirror.troubles().items()):

@@ -1,4 +1,4 @@
-"""What a daemon has from its start to its stop, whoever leads."""
+"""What a daemon has from its start to its stop, whether it leads or not."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -41,40 +41,45 @@ class DaemonResources(ClusterResources):
     forecast: Forecaster
     identity: str
 
-    async def mirrored(self) -> None:
-        """Wait until all is known that is needed, and of the rest that it is there or why not."""
+    async def wait_until_synced(self) -> None:
+        """Wait until the needed caches are synced, and until each other one is synced or has failed."""
         await self.mirror.synced(*FOR_THE_DAEMON)
         for watcher in self.mirror.watchers.values():
             await watcher.answered()
 
     def list_missing(self) -> Iterator[str]:
-        """Say what is not mirrored yet and must be."""
+        """Give the needed caches that are not synced, and why."""
         for name in FOR_THE_DAEMON:
             watcher = self.mirror.watchers[name]
             if not watcher.is_synced:
                 yield f"{name}: {watcher.trouble}"
 
-    def find_ages(self) -> dict[str, float]:
-        """Tell how old the mirrors are that have lost their way to the server; silence alone is no age."""
+    def find_cache_ages(self) -> dict[str, float]:
+        """Give the age of every synced cache: 0 if its watch has no trouble, even without events."""
         watchers = self.mirror.watchers.items()
         return {
             name: watcher.age if watcher.trouble else 0.0 for name, watcher in watchers if watcher.is_synced
         }
 
-    def find_unread(self) -> Refused | None:
-        """Tell that the mirror lacks an annotation by which the policy protects pods."""
+    def refuse_unread_annotations(self) -> Refused | None:
+        """Refuse moves while cached pods lack an annotation that protects them by the policy.
+
+        Without this, a pod that was protected a moment ago could be evicted.
+        """
         keys = self.policy().protections.annotation_keys
         if self.cache.keeps_annotations(keys):
             return None
-        return Refused("StaleMirror", f"pods are read anew, with the annotations {', '.join(sorted(keys))}")
+        return Refused(
+            "StaleMirror", f"pods are being read again, with the annotations {', '.join(sorted(keys))}"
+        )
 
     def keep_annotations(self) -> None:
-        """Read the pods anew if the policy protects them by an annotation that was not kept."""
+        """Read the pods again if the policy protects them by an annotation that the cache does not keep."""
         if self.cache.keep_annotations(self.policy().protections.annotation_keys):
             self.mirror.watchers["pods"].resync()
 
     def list_warnings(self) -> Iterator[str]:
-        """Say what cannot be promised, and what is planned without."""
+        """Warn of what is not guaranteed, and of caches that plans are made without."""
         yield from list_promises_missing(self.settings().extender)
         yield from self.pause.list_warnings()
         if self.extender_health.refused:
@@ -84,7 +89,7 @@ class DaemonResources(ClusterResources):
                 yield f"planned without {name}: {watcher.trouble}"
 
     def announce_refusal(self, why: str) -> None:
-        """Say as an Event that a changed file is not taken."""
+        """Report as an Event that a changed file is refused."""
         lease = self.settings().lease
         regarding = ObjectReference("coordination.k8s.io/v1", "Lease", lease.namespace, lease.name)
         self.recorder.record(regarding, reason="SettingsRefused", note=why, action="Reload", kind=WARNING)
@@ -99,7 +104,7 @@ async def open_daemon_resources(
     *,
     wake: Callable[[str], None],
 ) -> AsyncIterator[DaemonResources]:
-    """Have everything for as long as the context lasts; `wake` hears of what calls for a cycle."""
+    """Open everything for as long as the context lasts; `wake` is called if something needs a cycle."""
     first, identity = settings(), name_holder()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context

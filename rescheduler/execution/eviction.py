@@ -157,7 +157,7 @@ class Evictor:
         """Read the pod until it is terminating, or for so long that the request cannot arrive any more."""
         context = self._context
         self._handle.reporter.tell("the eviction was not answered: reading the pod")
-        until = context.clock() + context.settings().doubt
+        until = context.clock() + context.settings().eviction_timeout
         while judge_pod(await self._read_pod(seen), seen.entry.pod_uid) == PodState.ALIVE:
             left = until - context.clock()
             if left <= 0:

@@ -233,7 +233,7 @@ async def see_the_brake(one: Daemon) -> None:
     said = "ExtendersUnreachable: no extender can be reached"
     assert plan["warnings"].count(said) == 1
     assert (await one.remarks(said)).count(said) == 1
-    assert '"extenders away"' in one.log
+    assert '"extenders unreachable"' in one.log
     assert await one.said("reberth_rescheduler_moves_refused_total") == 0
 
 
@@ -258,7 +258,7 @@ async def test_who_takes_over_in_the_middle_of_moves_ends_them_and_repeats_none(
         leader.send(signal.SIGCONT)  # the frozen one wakes up in the middle of what it was doing
         await heir.quiet()
         if how == signal.SIGSTOP:
-            await leader.remarks("standing by")
+            await leader.remarks("standby")
         past = await crowd.past()
         evicted = [move for move in past if "evictedAt" in move]
         assert await crowd.lost() == len(evicted) == len({move["podUID"] for move in evicted})

@@ -76,7 +76,7 @@ async def test_each_answer_to_an_eviction_is_read_by_its_cause(
     async with workload(shared, f"asked-{asked}") as stayer, proxied(shared) as proxy:
         victim = await stayer.pick()
         to = elsewhere(victim)
-        async with mover(shared, "mover", doubt="100ms") as move:
+        async with mover(shared, "mover", evictionTimeout="100ms") as move:
             for name, (effect, *rules) in ANSWERS.items():
                 with subtests.test(name):
                     turns = between(asked, asked + 1) if name == "429 busy" else nth(asked)

@@ -172,12 +172,12 @@ def settings_of(extender: Extending | None, cluster: Cluster, **changes: Any) ->
     """Quick settings; the scheduler's file is the one that the running scheduler has."""
     found: Object = {
         "extender": "required" if extender else "none",
-        "cycle": {"interval": "2s", "settle": "200ms", "leastPause": "500ms", "pending": "5s"},
+        "cycle": {"interval": "2s", "settle": "200ms", "minInterval": "500ms", "pending": "5s"},
         "scheduler": {"configuration": str(cluster.design.path(SCHEDULER_FILE))},
         "lease": {"namespace": "reberth-system", **LEASE_TIMES},
         "api": {"requestsPerSecond": 500, "burst": 500},
         "log": {"style": "json", "level": "info"},
-        "doubt": "1s",
+        "evictionTimeout": "1s",
     }
     if extender:
         addresses = [f"{HOST}:{replica.port}" for replica in extender.replicas]

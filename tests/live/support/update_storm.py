@@ -222,7 +222,7 @@ async def stormed(cluster: Cluster, folder: Path, fleet: Fleet) -> AsyncIterator
         names = await _bring_up(client, fleet)
         etcd = await enter(aiohttp.ClientSession(cluster.design.etcd_url))
         pods = [await _look_up(etcd, name) for name in names]
-        cycle = {"interval": f"{INTERVAL:g}s", "settle": "100ms", "leastPause": "100ms", "pending": "1h"}
+        cycle = {"interval": f"{INTERVAL:g}s", "settle": "100ms", "minInterval": "100ms", "pending": "1h"}
         settings = settings_of(None, cluster, cycle=cycle)
         way = await way_through(cluster, client, NAME, server=await proxy.open(NAME))
         one = await enter(daemon(cluster, folder, settings, POLICY, way=way))

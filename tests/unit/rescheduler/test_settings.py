@@ -29,7 +29,7 @@ def test_the_documented_file_holds_the_defaults() -> None:
     assert documented.extender_access.tls is not None
     assert documented.extender_access.tls.server_name == "reberth-extender.reberth-system.svc"
     assert documented.extender_access.wait == ExtenderAccess().wait
-    for name in ("extender", "lease", "api", "note_life", "doubt"):
+    for name in ("extender", "lease", "api", "note_life", "eviction_timeout"):
         assert getattr(documented, name) == getattr(ReschedulerSettings(), name), name
 
 
@@ -44,11 +44,11 @@ def test_the_documented_file_holds_the_defaults() -> None:
         ("extenderAccess: {wait: 11s}", "wait must be at most 10s"),
         (
             "extenderAccess: {addresses: [localhost]}",
-            "addresses must be of the form host:port, not 'localhost'",
+            "addresses must have the form host:port: invalid address 'localhost'",
         ),
-        ("extenderAccess: {addresses: ['::1:8443']}", "addresses must be of the form host:port"),
+        ("extenderAccess: {addresses: ['::1:8443']}", "addresses must have the form host:port"),
         ("noteLife: 0s", "noteLife"),
-        ("doubt: 3", "doubt"),
+        ("evictionTimeout: 3", "evictionTimeout"),
         ("drift: {least: 2}", "drift.least"),
         ("cycle: {interval: often}", "cycle.interval"),
     ],

@@ -63,7 +63,7 @@ class Tried:
 @asynccontextmanager
 async def trying(**how: Any) -> AsyncIterator[Tried]:
     tried = Tried(**how)
-    task = asyncio.create_task(tried.extender_health.follow())
+    task = asyncio.create_task(tried.extender_health.run())
     await asyncio.sleep(0.01)
     yield tried
     task.cancel()

@@ -70,7 +70,7 @@ async def leading(
         dispatcher = MoveDispatcher(context, group, on_end=lambda _planned, _evicted: None)
         await dispatcher.resume()
         receiver = HandoverReceiver(context, dispatcher, LEASE, identity=name)
-        tasks = [group.create_task(receiver.receive_for_ever()), group.create_task(show(world, receiver))]
+        tasks = [group.create_task(receiver.run()), group.create_task(show(world, receiver))]
         yield receiver
         await dispatcher.finished()
         for task in tasks:
@@ -79,7 +79,7 @@ async def leading(
 
 async def show(world: World, receiver: HandoverReceiver) -> None:
     while True:
-        receiver.look(lease_of(world))
+        receiver.take_lease(lease_of(world))
         await asyncio.sleep(0.5)
 
 

@@ -92,5 +92,5 @@ async def test_without_a_plan_the_reason_is_said() -> None:
         for path in ("/plan", "/why?pod=web-1"):
             status, text = await ask(path)
             assert status == 404
-            assert "no plan has been made here yet" in text
+            assert "no plan yet" in text
         assert (await ask("/moves"))[0] == 200

@@ -59,7 +59,7 @@ async def pausing(first: Lease | None) -> AsyncIterator[tuple[Server, PauseWatch
     server, ends = Server(first), list[float]()
     clock = asyncio.get_running_loop().time
     pause = PauseWatch(cast("Api", server), LeaseSettings(), on_end=lambda: ends.append(clock()))
-    task = asyncio.create_task(pause.follow())
+    task = asyncio.create_task(pause.run())
     await asyncio.sleep(0.01)
     yield server, pause, ends
     task.cancel()
@@ -84,7 +84,7 @@ async def test_a_pause_holds_while_the_lease_cannot_be_read_and_ends_with_it() -
         await asyncio.sleep(0.5)
         assert pause.refused == PAUSED
         assert list(pause.list_warnings())[1:] == [
-            "the lease reberth-system/reberth-rescheduler is not watched: watch: gone"
+            "the lease reberth-system/reberth-rescheduler cannot be watched: watch: gone"
         ]
         server.listed = None
         await asyncio.sleep(1)
@@ -104,7 +104,7 @@ async def test_who_may_not_watch_the_lease_says_so_until_he_may() -> None:
         server.events.put_nowait(server.forbidden)
         await asyncio.sleep(5)
         assert list(pause.list_warnings()) == [
-            "the lease reberth-system/reberth-rescheduler is not watched: list: not for you"
+            "the lease reberth-system/reberth-rescheduler cannot be watched: list: not for you"
         ]
         server.forbidden = None
         await asyncio.sleep(1.1)
@@ -118,7 +118,7 @@ async def test_a_lease_that_is_gone_is_missed_and_one_that_never_was_is_not() ->
         server.events.put_nowait(WatchEvent(DELETED, lease("true")))
         await asyncio.sleep(0.01)
         assert list(pause.list_warnings()) == [
-            "the lease reberth-system/reberth-rescheduler is not watched: it is gone"
+            "the lease reberth-system/reberth-rescheduler cannot be watched: it was deleted"
         ]
 
 

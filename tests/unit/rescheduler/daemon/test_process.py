@@ -1,4 +1,4 @@
-"""What a daemon says of itself at /readyz."""
+"""What a daemon reports at /readyz."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +12,10 @@ from rescheduler.daemon.process import Daemon
 HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: "
 
 
-@pytest.mark.parametrize(("lost", "ending"), [("", ""), ("no answer", "; it was lost here: no answer")])
-def test_who_does_not_lead_any_more_says_why(lost: str, ending: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lost", "ending"), [("", ""), ("no answer", "; this process lost the lease: no answer")]
+)
+def test_a_process_that_lost_the_lease_says_why(lost: str, ending: str, tmp_path: Path) -> None:
     settings, policy = tmp_path / "ReschedulerSettings", tmp_path / "ReschedulerPolicy"
     for file in (settings, policy):
         file.write_text(f"{HEAD}{file.name}\n")
@@ -21,4 +23,4 @@ def test_who_does_not_lead_any_more_says_why(lost: str, ending: str, tmp_path: P
     daemon._lost = lost
     resources: Any = SimpleNamespace(list_warnings=list, mirror=SimpleNamespace(troubles=dict))
     said = list(daemon._list_remarks(cast("Any", resources)))
-    assert said == [f"standing by: another process leads, or nobody does yet{ending}"]
+    assert said == [f"standby: another process leads, or no process leads yet{ending}"]

@@ -43,7 +43,7 @@ def watcher(*, synced: bool = True, trouble: str | None = None, age: float = 40.
 
 
 def test_a_mirror_ages_while_it_has_lost_its_way_and_not_while_it_is_quiet() -> None:
-    found = resources(pods=watcher(trouble="silent"), services=watcher()).find_ages()
+    found = resources(pods=watcher(trouble="silent"), services=watcher()).find_cache_ages()
     assert (found["pods"], found["services"], found["nodes"]) == (40.0, 0.0, 0.0)
 
 
@@ -51,7 +51,7 @@ def test_what_was_never_read_has_no_age_and_is_said() -> None:
     absent = watcher(synced=False, trouble="not installed in this cluster", age=float("inf"))
     forbidden = watcher(synced=False, trouble="list: 403 forbidden", age=float("inf"))
     found = resources(nodeplacementscores=absent, csinodes=forbidden)
-    assert set(found.find_ages()) == set(FOR_THE_DAEMON)
+    assert set(found.find_cache_ages()) == set(FOR_THE_DAEMON)
     assert list(found.list_warnings()) == ["planned without csinodes: list: 403 forbidden"]
     assert list(found.list_missing()) == []
 
@@ -73,12 +73,12 @@ def test_moves_wait_until_pods_are_read_with_the_annotations_that_protect_them()
     protections = ProtectionSettings(protected_pod_annotations=("example.com/pinned", "example.com/a=b"))
     found = resources(policy=ReschedulerPolicy(protections=protections), pods=pods)
     names = "example.com/a, example.com/pinned"
-    expected = Refused("StaleMirror", f"pods are read anew, with the annotations {names}")
-    assert found.find_unread() == expected
+    expected = Refused("StaleMirror", f"pods are being read again, with the annotations {names}")
+    assert found.refuse_unread_annotations() == expected
     found.keep_annotations()
     found.keep_annotations()
     assert asked == ["pods"]
-    assert found.find_unread() == expected
+    assert found.refuse_unread_annotations() == expected
     found.cache.replace(POD, [], "1")
-    assert found.find_unread() is None
-    assert resources().find_unread() is None
+    assert found.refuse_unread_annotations() is None
+    assert resources().refuse_unread_annotations() is None

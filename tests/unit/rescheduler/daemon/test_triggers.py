@@ -8,13 +8,13 @@ from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import POD
 from reberth.records import Pod
 from reberth.values.duration import Duration
-from rescheduler.daemon.triggers import PendingPodTrigger, Trigger
+from rescheduler.daemon.triggers import ClusterTriggers, Trigger
 from rescheduler.settings import CycleSettings
 from tests.support import builders
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
 SETTINGS = CycleSettings(
-    interval=Duration(60), settle=Duration(2), least_pause=Duration(5), pending=Duration(30)
+    interval=Duration(60), settle=Duration(2), min_interval=Duration(5), pending=Duration(30)
 )
 
 
@@ -54,7 +54,7 @@ async def test_events_begin_no_cycle_right_after_the_last_one() -> None:
     assert now() - began == pytest.approx(5, abs=0.01)
 
 
-async def test_an_event_while_nobody_sleeps_is_not_lost() -> None:
+async def test_an_event_while_the_loop_is_not_sleeping_is_not_lost() -> None:
     trigger = await begin()
     trigger.fire("settings")
     await asyncio.sleep(30)
@@ -64,15 +64,15 @@ async def test_an_event_while_nobody_sleeps_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize(("bound_after", "wakes"), [(None, True), (10.0, False)])
-async def test_a_pod_that_waits_for_too_long_wakes(
+async def test_a_pod_that_is_pending_for_too_long_starts_a_cycle(
     bound_after: float | None,
     wakes: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     trigger, cache = await begin(), Cache(version=(1, 36))
-    watch = PendingPodTrigger(trigger, cache, lambda: SETTINGS)
+    listener = ClusterTriggers(trigger, cache, lambda: SETTINGS, on_binding=lambda _pod, _node: None)
     cache.replace(POD, [pod(None)], "1")
     (row,) = cache.of(POD).rows()
-    watch.look_after(row)
+    listener.pod_waits(row)
     if bound_after:
         await asyncio.sleep(bound_after)
         cache.replace(POD, [pod("n1")], "2")
