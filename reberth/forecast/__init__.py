@@ -1,1 +1,1 @@
-"""Where would this pod land: kube-scheduler's own feasibility and scores, to the integer."""
+"""A forecast of kube-scheduler: a pod's feasible nodes, their scores to the integer, and their chances."""

@@ -1,8 +1,11 @@
-"""How likely each node is to get the pod.
+"""How likely each feasible node is to get the pod.
 
-Below 100 nodes kube-scheduler looks at all of them, and the best ones share the chance alike: which of them
-wins depends on the order in which it came to know the nodes. From 100 nodes on it stops when it has found
-enough feasible ones, so a node wins if it is among those found and no better one is.
+Below 100 nodes kube-scheduler filters all of them, and the nodes with the highest total share the chance:
+which of them wins depends on the order in which the scheduler learned of its nodes. From 100 nodes on it
+stops when it has found enough feasible nodes, so a node wins if it is among those found and no better one is.
+
+kube-scheduler: `pkg/scheduler/schedule_one.go`: `(*Scheduler).numFeasibleNodesToFind`,
+`(*Scheduler).findNodesThatPassFilters`, `prioritizeNodes`
 """
 
 from functools import lru_cache
@@ -14,24 +17,28 @@ from reberth.cluster.columns import Ints
 
 Chances = NDArray[np.float64]
 
-_ALL_BELOW = 100
-_LEAST_PERCENTAGE = 5
-_MOST_PERCENTAGE = 50
-_NODES_PER_POINT = 125
+# `pkg/scheduler/schedule_one.go`: `minFeasibleNodesToFind`, `minFeasibleNodesPercentageToFind`
+_MIN_FEASIBLE_NODES = 100
+_MIN_PERCENTAGE = 5
+# The adaptive percentage: 50 minus one for every 125 nodes.
+# `pkg/scheduler/schedule_one.go`: `(*Scheduler).numFeasibleNodesToFind`
+_MAX_PERCENTAGE = 50
+_NODES_PER_PERCENT = 125
 
 
 def count_wanted(nodes: int, percentage: int) -> int:
-    """Tell how many feasible nodes kube-scheduler looks for; at 0 percent their number decides."""
-    if nodes < _ALL_BELOW:
+    """Give how many feasible nodes kube-scheduler searches for; 0 percent means adaptive."""
+    if nodes < _MIN_FEASIBLE_NODES:
         return nodes
-    share = percentage or max(_LEAST_PERCENTAGE, _MOST_PERCENTAGE - nodes // _NODES_PER_POINT)
-    return max(_ALL_BELOW, nodes * share // 100)
+    share = percentage or max(_MIN_PERCENTAGE, _MAX_PERCENTAGE - nodes // _NODES_PER_PERCENT)
+    return max(_MIN_FEASIBLE_NODES, nodes * share // 100)
 
 
 def find_chances(totals: Ints, wanted: int, *, refused: int = 0) -> Chances:
-    """Give the chance of each feasible node, if any of them is found as likely as any other.
+    """Give the chance of each feasible node, if the search finds each with the same probability.
 
-    So many more are found and then refused by an extender: if only those are found, nobody gets the pod.
+    `refused` more nodes pass the filters and are then refused by an extender: if the search finds only those,
+    no node gets the pod.
     """
     if not len(totals):
         return np.zeros(0)
@@ -44,7 +51,7 @@ def find_chances(totals: Ints, wanted: int, *, refused: int = 0) -> Chances:
 
 @lru_cache(maxsize=64)
 def _miss_best(feasible: int, found: int) -> Chances:
-    """Give the chance that none of the best n nodes is among those found, for each n."""
+    """Give the probability that none of the best n nodes is among those found, for each n."""
     missed = np.arange(feasible - found)
     steps = (feasible - found - missed) / (feasible - missed)
     return np.concatenate(([1.0], np.cumprod(steps), np.zeros(found)))

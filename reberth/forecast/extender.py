@@ -1,7 +1,10 @@
-"""What Reberth's own extender will say of a pod, from the same memory and by the same functions.
+"""What Reberth's own extender will answer for a pod: the same memory, the same functions.
 
-kube-scheduler's configuration tells under which paths it asks the extender, and how much each answer weighs.
-The answer to a pod that is about to be moved may be asked beforehand, as if its move were remembered already.
+kube-scheduler's configuration tells under which paths it calls the extender, and the weight of each. The
+answer for a pod that is about to be moved can be forecast as if its move were already in the memory.
+
+kube-scheduler: `pkg/scheduler/schedule_one.go`: `findNodesThatPassExtenders`, `prioritizeNodes`;
+`pkg/scheduler/extender.go`: `(*HTTPExtender).Filter`, `(*HTTPExtender).Prioritize`
 """
 
 from collections.abc import Sequence
@@ -41,14 +44,15 @@ from reberth.values.timestamp import write_time
 
 AVOID, SCORES = "avoid", "scores"
 
-# The kinds of controllers that may have an owner themselves.
+# The kinds of controllers that may have a controller themselves.
 _OWNED: dict[str, Kind[Any, Any]] = {kind.name: kind for kind in (REPLICA_SET, JOB)}
-# kube-scheduler takes grades up to 10 for scores up to 100.
-_POINTS_OF_A_GRADE = 10
+# An extender scores 0..10, and prioritizeNodes multiplies by MaxNodeScore / MaxExtenderPriority = 100 / 10.
+# `k8s.io/kube-scheduler/extender/v1/types.go`: `MaxExtenderPriority`
+_POINTS_PER_GRADE = 10
 
 
 class ExtenderForecastSettings(msgspec.Struct, frozen=True):
-    """What a landing depends on of the extender's settings; the rest of its file is passed over."""
+    """The extender's settings that a forecast depends on; the rest of its file is ignored."""
 
     advice: AdviceSettings = ALL_SIGNALS
     scores: ScoreSettings = ScoreSettings()
@@ -59,7 +63,7 @@ DEFAULTS = ExtenderForecastSettings()
 
 @dataclass(frozen=True, eq=False)
 class SnapshotMemory:
-    """What is remembered in a snapshot, and which signals of it are given."""
+    """The memory in a snapshot, and the settings that say which signals of it are used."""
 
     facts: SnapshotFacts
     settings: ExtenderForecastSettings = DEFAULTS
@@ -78,7 +82,7 @@ class SnapshotMemory:
     @cached_property
     def index(self) -> MemoryIndex:
         snapshot, index = self.facts.snapshot, MemoryIndex(self.settings.scores)
-        index.put_first(zip(snapshot.nodes.records, self.facts.judged, strict=True))
+        index.put_first(zip(snapshot.nodes.records, self.facts.lifecycles, strict=True))
         for history in snapshot.of(HISTORY):
             index.put_history(history)
         for score in snapshot.of(SCORE):
@@ -86,12 +90,12 @@ class SnapshotMemory:
         return index
 
     def rank(self, advice: PodAdvice) -> Ranks:
-        """Rank all nodes of the snapshot by what is to be avoided."""
+        """Rank all nodes of the snapshot by notes, node lifecycle and open moves."""
         find = partial(rank_avoiding, self.index, advice, self._rows)
         return find() if _is_about_nodes(advice) else self.facts.once(("ranks", self), find)
 
     def grade(self, advice: PodAdvice) -> Grades:
-        """Grade all nodes of the snapshot by what add-ons think of them, and by what was lost there."""
+        """Grade all nodes of the snapshot by add-on scores, less the points lost by bad landings."""
         find = partial(grade_scores, self.index, advice, self._rows)
         weights = tuple(advice.choice.weights.items())
         return find() if _is_about_nodes(advice) else self.facts.once(("grades", self, weights), find)
@@ -102,7 +106,7 @@ class SnapshotMemory:
         return self.index.locate(self.facts.snapshot.nodes.names)
 
     def _find_owner(self, incoming: IncomingPod) -> dict[str, ObjectMeta]:
-        """Give the mirrored controller of a pod if it may have an owner itself."""
+        """Give the controller of a pod from the snapshot if it may have a controller itself."""
         controller = incoming.controller
         kind = _OWNED.get(controller.kind) if controller else None
         if controller is None or kind is None:
@@ -111,7 +115,7 @@ class SnapshotMemory:
         return {controller.uid: found.metadata} if found else {}
 
     def _find_replicas(self, incoming: IncomingPod) -> dict[str, list[Replica]]:
-        """Give the replicas beside the pod where there is anything to draw them to."""
+        """Give the other replicas of the pod's controller if there is an open move to draw them."""
         controller = incoming.controller
         if controller is None or not self.index.moves_of(controller.uid):
             return {}
@@ -121,7 +125,7 @@ class SnapshotMemory:
 
 @dataclass(frozen=True, eq=False)
 class ReberthExtender:
-    """One of our paths, as kube-scheduler asks it."""
+    """One path of Reberth's extender, as kube-scheduler calls it."""
 
     memory: SnapshotMemory
     path: str
@@ -130,7 +134,7 @@ class ReberthExtender:
     move: OpenMove | None = None
 
     def moving(self, move: OpenMove) -> "ReberthExtender":
-        """Answer as if this move were open: the pod is drawn to its destinations, and its source noted."""
+        """Answer as if this move were open: it draws the pod to its destinations, and its source is noted."""
         return replace(self, move=move)
 
     def filter(self, incoming: IncomingPod, view: View, nodes: Indices) -> Sequence[Refusal]:
@@ -154,13 +158,13 @@ class ReberthExtender:
             grades = grade_ranks(self.memory.rank(self._advise(incoming)).take(nodes))
         else:
             grades = self.memory.grade(self._advise(incoming)).take(nodes)
-        return np.multiply(grades, self.weight * _POINTS_OF_A_GRADE, dtype=np.int64)
+        return np.multiply(grades, self.weight * _POINTS_PER_GRADE, dtype=np.int64)
 
     def rank(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
         if self.path != AVOID or not self.weight:
             return self.prioritize(incoming, view, nodes)
         ranks = self.memory.rank(self._advise(incoming)).take(nodes)
-        return ranks.astype(np.int64) * MOST_GRADE * self.weight * _POINTS_OF_A_GRADE
+        return ranks.astype(np.int64) * MOST_GRADE * self.weight * _POINTS_PER_GRADE
 
     def _advise(self, incoming: IncomingPod) -> PodAdvice:
         advice = self.memory.advise(incoming)
@@ -171,7 +175,7 @@ class ReberthExtender:
 
 
 def find_reberth_extenders(scheduler: KubeScheduler, memory: SnapshotMemory) -> tuple[ReberthExtender, ...]:
-    """Find the extenders of the scheduler that are ours, by the path that it asks."""
+    """Find Reberth's extenders in the scheduler's configuration, by the path of their URL."""
     found = [(_path_of(extender), extender) for extender in scheduler.extenders]
     return tuple(
         ReberthExtender(
@@ -183,7 +187,7 @@ def find_reberth_extenders(scheduler: KubeScheduler, memory: SnapshotMemory) -> 
 
 
 def list_other_extenders(scheduler: KubeScheduler) -> list[str]:
-    """List the extenders that are not ours: what they say cannot be known."""
+    """List the other extenders: their answers cannot be forecast."""
     return [each.url_prefix for each in scheduler.extenders if _path_of(each) not in {AVOID, SCORES}]
 
 
@@ -192,15 +196,15 @@ def _path_of(extender: ExtenderConfig) -> str:
 
 
 def _meta_of(incoming: IncomingPod, now: float) -> ObjectMeta:
-    """Give what the extender reads of a pod; one that is yet to be made is made now."""
+    """Give the metadata that the extender reads of a pod; an expected pod is created now."""
     row = incoming.row
     meta = incoming.template.pod.metadata
     return ObjectMeta(
         name=incoming.name,
         namespace=incoming.namespace,
-        uid="" if incoming.is_next else incoming.uid,
-        creation_timestamp=write_time(now if incoming.is_next else row.created),
-        resource_version="" if incoming.is_next else str(row.version),
+        uid="" if incoming.is_expected else incoming.uid,
+        creation_timestamp=write_time(now if incoming.is_expected else row.created),
+        resource_version="" if incoming.is_expected else str(row.version),
         labels=incoming.labels,
         annotations=row.annotations,
         owner_references=meta.owner_references,
@@ -208,7 +212,7 @@ def _meta_of(incoming: IncomingPod, now: float) -> ObjectMeta:
 
 
 def _is_about_nodes(advice: PodAdvice) -> bool:
-    """Tell whether anything is remembered that is not so of every pod."""
+    """Tell whether the memory holds anything that is not the same for every pod."""
     return bool(advice.drawn_by or advice.noted or advice.losses)
 
 

@@ -1,4 +1,9 @@
-"""Where a pod would land: the feasible nodes with their scores, the best of them, and the chance of each."""
+"""Where a pod would land: the feasible nodes with their scores, the best of them, and the chance of each.
+
+kube-scheduler: `pkg/scheduler/schedule_one.go`: `(*Scheduler).schedulePod`,
+`(*Scheduler).findNodesThatFitPod`, `(*Scheduler).evaluateNominatedNode`, `findNodesThatPassExtenders`,
+`prioritizeNodes`
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +25,9 @@ from reberth.forecast.state.view import View
 
 
 class Victim(Enum):
-    """What kube-scheduler sees of a pod when it schedules the replacement, in the order in which it happens.
+    """What kube-scheduler sees of the old pod when it schedules the replacement, in the order of time.
 
-    It hears of the two pods apart: rarely it is behind with the old one when it meets the new one.
+    The events of the two pods arrive one by one: rarely its cache is stale for the old pod.
     """
 
     UNNOTICED = "unnoticed"
@@ -31,45 +36,45 @@ class Victim(Enum):
 
     @property
     def earlier(self) -> tuple["Victim", ...]:
-        """Give what it may still see instead."""
+        """Give what a stale cache may still show instead."""
         order = tuple(Victim)
         return order[: order.index(self)]
 
 
 class ExtenderModel(Protocol):
-    """An extender that kube-scheduler asks, as far as it is known here."""
+    """The model of an extender that kube-scheduler calls."""
 
     def filter(self, incoming: IncomingPod, view: View, nodes: Indices) -> Sequence[Refusal]:
-        """Tell which of the nodes it refuses, and why."""
+        """Give the nodes that it refuses, and why."""
 
     def prioritize(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
-        """Give what it adds to the total of each of the nodes, if it is asked about all of them."""
+        """Give what it adds to the total of each node, if it is called with all of them."""
 
     def rank(self, incoming: IncomingPod, view: View, nodes: Indices) -> Ints:
-        """Give what puts the nodes in their order, whichever of them it is asked about."""
+        """Give an order of the nodes that holds for any subset of them with which it is called."""
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What kube-scheduler would do with a pod. All arrays stand by the feasible nodes."""
+    """What kube-scheduler would do with a pod. All arrays are by feasible node."""
 
     incoming: IncomingPod
     feasible: Indices
-    scores: NodeScores | None  # none where at most one node is feasible: then nobody asks for scores
+    scores: NodeScores | None  # None if at most one node is feasible: kube-scheduler then skips scoring
     totals: Ints
     refusals: tuple[Refusal, ...]
     find_chances: Callable[[], Chances] = field(repr=False)
-    said: Mapping[ExtenderModel, Ints] = field(default_factory=dict)  # what each adviser adds to the totals
+    extender_scores: Mapping[ExtenderModel, Ints] = field(default_factory=dict)  # part of the totals
     rejected: str | None = None
 
     @cached_property
     def chances(self) -> Chances:
-        """Give the chance of each; not every asker wants to know."""
+        """Give the chance of each; computed on demand."""
         return self.find_chances()
 
     @property
     def best(self) -> Indices:
-        """Give the nodes that score most; if all are looked at, the pod lands on one of them."""
+        """Give the nodes with the highest total; if all nodes are searched, the pod lands on one of them."""
         best: Indices = self.feasible[self.totals == self.totals.max(initial=0)]
         return best
 
@@ -77,14 +82,14 @@ class Forecast:
         return float(self.chances[self.feasible == node].sum())
 
     def reasons(self, node: int) -> list[str]:
-        """Tell why a node is refused."""
+        """Give the reasons why a node is refused."""
         return [refusal.reason for refusal in self.refusals if refusal.nodes[node]]
 
 
 def forecast(
     incoming: IncomingPod, view: View, scheduler: KubeScheduler, *, extenders: Sequence[ExtenderModel] = ()
 ) -> Forecast | Unforeseeable:
-    """Tell where the pod would land if it were scheduled on the cluster as this view shows it."""
+    """Forecast where the pod would land if it were scheduled on the cluster as this view shows it."""
     profile = profile_of(incoming, scheduler)
     if isinstance(profile, Unforeseeable):
         return profile
@@ -92,22 +97,26 @@ def forecast(
     if isinstance(found, Unforeseeable):
         return found
     if isinstance(found, Rejected):
-        return _nowhere(incoming, view, (), found.reason)
+        return _reject(incoming, view, (), found.reason)
     passed = int(np.count_nonzero(found.fits))
     found = _ask_advisers(incoming, view, found, extenders)
     feasible = _find_feasible(incoming, view, found)
     scores = run_scores(incoming, view, profile, feasible) if len(feasible) > 1 else None
     if isinstance(scores, Rejected):
-        return _nowhere(incoming, view, found.refusals, scores.reason)
-    said = {extender: extender.prioritize(incoming, view, feasible) for extender in extenders if scores}
-    totals: Ints = sum(said.values(), scores.totals if scores else np.zeros(len(feasible), np.int64))
+        return _reject(incoming, view, found.refusals, scores.reason)
+    extender_scores = {
+        extender: extender.prioritize(incoming, view, feasible) for extender in extenders if scores
+    }
+    totals: Ints = sum(
+        extender_scores.values(), scores.totals if scores else np.zeros(len(feasible), np.int64)
+    )
     wanted = count_wanted(view.facts.size, profile.percentage)
     order = (
         partial(_prefer, incoming, view, scores, extenders) if scores and wanted < passed else lambda: totals
     )
     refused = passed - int(np.count_nonzero(found.fits))
     chances = partial(_find_chances, order, wanted, refused)
-    return Forecast(incoming, feasible, scores, totals, found.refusals, chances, said)
+    return Forecast(incoming, feasible, scores, totals, found.refusals, chances, extender_scores)
 
 
 def forecast_replacement(
@@ -118,9 +127,9 @@ def forecast_replacement(
     victim: Victim | None = None,
     extenders: Sequence[ExtenderModel] = (),
 ) -> Forecast | Unforeseeable:
-    """Tell where the next incarnation of a pod would land.
+    """Forecast where the replacement of a pod would land.
 
-    What the old one does meanwhile its owner decides, if nobody says it.
+    `victim` tells what kube-scheduler sees of the old pod; by default that depends on its controller.
     """
     row = view.facts.snapshot.pods.rows[place]
     if row.template.controller is None:
@@ -130,14 +139,14 @@ def forecast_replacement(
         case Victim.GONE:
             view = view.without(place)
         case Victim.TERMINATING:
-            view = view.with_leaving(place)
+            view = view.with_terminating(place)
     return forecast(incoming, view, scheduler, extenders=extenders)
 
 
 def forecast_with_stale_cache(
     place: int, view: View, scheduler: KubeScheduler, *, extenders: Sequence[ExtenderModel] = ()
 ) -> tuple[Forecast, ...]:
-    """Tell where it would land if kube-scheduler is behind with the end of the old pod, as it rarely is."""
+    """Forecast where it would land if kube-scheduler's cache is stale for the old pod, as happens rarely."""
     row = view.facts.snapshot.pods.rows[place]
     found = (
         forecast_replacement(place, view, scheduler, victim=victim, extenders=extenders)
@@ -147,9 +156,10 @@ def forecast_with_stale_cache(
 
 
 def expect_victim(row: PodRow) -> Victim:
-    """Tell what becomes of a pod before its replacement is scheduled.
+    """Tell what kube-scheduler sees of a pod when it schedules the replacement.
 
-    A StatefulSet waits until it is gone. Others replace a pod at once; one without a grace period is quicker.
+    A StatefulSet controller waits until the old pod is gone; others create the replacement at once, and only
+    a pod without a grace period is gone by then.
     """
     controller = row.template.controller
     of_stateful_set = controller is not None and controller.kind == "StatefulSet"
@@ -174,7 +184,10 @@ def _ask_advisers(
 
 
 def _find_feasible(incoming: IncomingPod, view: View, found: Feasibility) -> Indices:
-    """Give the feasible nodes; a node that the pod is nominated for is tried first, and alone."""
+    """Give the feasible nodes; if the pod's nominated node is feasible, only that one.
+
+    `pkg/scheduler/schedule_one.go`: `(*Scheduler).evaluateNominatedNode`
+    """
     nominated = view.nodes.index.get(incoming.nominated or "")
     if nominated is not None and found.fits[nominated]:
         return np.array([nominated], np.int32)
@@ -184,7 +197,7 @@ def _find_feasible(incoming: IncomingPod, view: View, found: Feasibility) -> Ind
 def _prefer(
     incoming: IncomingPod, view: View, scores: NodeScores, extenders: Sequence[ExtenderModel]
 ) -> Ints:
-    """Order the nodes as they win, whichever of them kube-scheduler finds."""
+    """Rank the nodes by which wins, for any subset of them that kube-scheduler finds."""
     return sum((extender.rank(incoming, view, scores.nodes) for extender in extenders), scores.totals)
 
 
@@ -192,11 +205,11 @@ def _find_chances(order: Callable[[], Ints], wanted: int, refused: int) -> Chanc
     return find_chances(order(), wanted, refused=refused)
 
 
-def _nowhere(incoming: IncomingPod, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:
-    """Nobody gets the pod: every node is refused for the one reason."""
-    nobody: Indices = np.zeros(0, np.int32)
+def _reject(incoming: IncomingPod, view: View, refusals: tuple[Refusal, ...], reason: str) -> Forecast:
+    """Every node is refused for this reason."""
+    no_nodes: Indices = np.zeros(0, np.int32)
     everywhere = Refusal(reason, np.ones(view.facts.size, np.bool_))
-    none: Ints = np.zeros(0, np.int64)
+    no_totals: Ints = np.zeros(0, np.int64)
     return Forecast(
-        incoming, nobody, None, none, (*refusals, everywhere), lambda: np.zeros(0), rejected=reason
+        incoming, no_nodes, None, no_totals, (*refusals, everywhere), lambda: np.zeros(0), rejected=reason
     )

@@ -1,4 +1,12 @@
-"""kube-scheduler's plugins by their names, each as one question about a pod and all nodes."""
+"""kube-scheduler's plugins by name, as functions of the incoming pod and all nodes.
+
+Plugins without a Filter or Score that a forecast depends on are not listed: SchedulingGates, PrioritySort,
+DefaultPreemption and DefaultBinder run outside of both. NodeName refuses nothing here, because the incoming
+pod has no node yet.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/registry.go`: `NewInTreeRegistry`;
+`pkg/scheduler/framework/plugins/nodename/node_name.go`: `(*NodeName).Filter`
+"""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -46,15 +54,17 @@ Score = Callable[[IncomingPod, View, Indices, Profile], Ints | Rejected | None]
 A = TypeVar("A", bound=PluginArgs)
 
 
-def _argued(refuse: Callable[[IncomingPod, View, A], FilterVerdict], name: str, kind: type[A]) -> Filter:
+def _filter_with_args(
+    refuse: Callable[[IncomingPod, View, A], FilterVerdict], name: str, kind: type[A]
+) -> Filter:
     return lambda incoming, view, profile: refuse(incoming, view, _read(profile, name, kind))
 
 
-def _plain(refuse: Callable[[IncomingPod, View], FilterVerdict]) -> Filter:
-    return lambda incoming, view, profile: refuse(incoming, view)  # noqa: ARG005 - it has no arguments
+def _filter(refuse: Callable[[IncomingPod, View], FilterVerdict]) -> Filter:
+    return lambda incoming, view, profile: refuse(incoming, view)  # noqa: ARG005 - the plugin has no arguments
 
 
-def _argued_score(
+def _score_with_args(
     score: Callable[[IncomingPod, View, Indices, A], Ints | Rejected | None], name: str, kind: type[A]
 ) -> Score:
     return lambda incoming, view, feasible, profile: score(
@@ -62,7 +72,7 @@ def _argued_score(
     )
 
 
-def _plain_score(score: Callable[[IncomingPod, View, Indices], Ints | None]) -> Score:
+def _score(score: Callable[[IncomingPod, View, Indices], Ints | None]) -> Score:
     return lambda incoming, view, feasible, profile: score(incoming, view, feasible)  # noqa: ARG005 - likewise
 
 
@@ -74,32 +84,38 @@ def _read(profile: Profile, name: str, kind: type[A]) -> A:
 
 
 FILTERS: dict[str, Filter] = {
-    "NodeUnschedulable": _plain(filter_node_unschedulable),
-    "NodeName": lambda incoming, view, profile: FITS,  # noqa: ARG005 - who asks has no node yet
-    "TaintToleration": _plain(filter_taint_toleration),
-    "NodeAffinity": _argued(filter_node_affinity, "NodeAffinity", NodeAffinityArgs),
-    "NodePorts": _plain(filter_node_ports),
-    "NodeResourcesFit": _argued(filter_node_resources_fit, "NodeResourcesFit", NodeResourcesFitArgs),
-    "VolumeRestrictions": _plain(filter_volume_restrictions),
-    "NodeVolumeLimits": _plain(filter_node_volume_limits),
-    "VolumeBinding": _argued(filter_volume_binding, "VolumeBinding", VolumeBindingArgs),
-    "VolumeZone": _plain(filter_volume_zone),
-    "PodTopologySpread": _argued(filter_pod_topology_spread, "PodTopologySpread", PodTopologySpreadArgs),
-    "InterPodAffinity": _plain(filter_inter_pod_affinity),
-    "DynamicResources": _plain(filter_dynamic_resources),
-    "NodeDeclaredFeatures": _plain(filter_node_declared_features),
+    "NodeUnschedulable": _filter(filter_node_unschedulable),
+    "NodeName": lambda incoming, view, profile: FITS,  # noqa: ARG005 - the incoming pod has no node yet
+    "TaintToleration": _filter(filter_taint_toleration),
+    "NodeAffinity": _filter_with_args(filter_node_affinity, "NodeAffinity", NodeAffinityArgs),
+    "NodePorts": _filter(filter_node_ports),
+    "NodeResourcesFit": _filter_with_args(
+        filter_node_resources_fit, "NodeResourcesFit", NodeResourcesFitArgs
+    ),
+    "VolumeRestrictions": _filter(filter_volume_restrictions),
+    "NodeVolumeLimits": _filter(filter_node_volume_limits),
+    "VolumeBinding": _filter_with_args(filter_volume_binding, "VolumeBinding", VolumeBindingArgs),
+    "VolumeZone": _filter(filter_volume_zone),
+    "PodTopologySpread": _filter_with_args(
+        filter_pod_topology_spread, "PodTopologySpread", PodTopologySpreadArgs
+    ),
+    "InterPodAffinity": _filter(filter_inter_pod_affinity),
+    "DynamicResources": _filter(filter_dynamic_resources),
+    "NodeDeclaredFeatures": _filter(filter_node_declared_features),
 }
 
 SCORES: dict[str, Score] = {
-    "TaintToleration": _plain_score(score_taint_toleration),
-    "NodeAffinity": _argued_score(score_node_affinity, "NodeAffinity", NodeAffinityArgs),
-    "NodeResourcesFit": _argued_score(score_node_resources_fit, "NodeResourcesFit", NodeResourcesFitArgs),
-    "VolumeBinding": _argued_score(score_volume_binding, "VolumeBinding", VolumeBindingArgs),
-    "PodTopologySpread": _argued_score(score_pod_topology_spread, "PodTopologySpread", PodTopologySpreadArgs),
-    "InterPodAffinity": _argued_score(score_inter_pod_affinity, "InterPodAffinity", InterPodAffinityArgs),
+    "TaintToleration": _score(score_taint_toleration),
+    "NodeAffinity": _score_with_args(score_node_affinity, "NodeAffinity", NodeAffinityArgs),
+    "NodeResourcesFit": _score_with_args(score_node_resources_fit, "NodeResourcesFit", NodeResourcesFitArgs),
+    "VolumeBinding": _score_with_args(score_volume_binding, "VolumeBinding", VolumeBindingArgs),
+    "PodTopologySpread": _score_with_args(
+        score_pod_topology_spread, "PodTopologySpread", PodTopologySpreadArgs
+    ),
+    "InterPodAffinity": _score_with_args(score_inter_pod_affinity, "InterPodAffinity", InterPodAffinityArgs),
     "DynamicResources": lambda incoming, view, feasible, profile: None,  # noqa: ARG005 - see its filter
-    "NodeResourcesBalancedAllocation": _argued_score(
+    "NodeResourcesBalancedAllocation": _score_with_args(
         score_balanced_allocation, "NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocationArgs
     ),
-    "ImageLocality": _plain_score(score_image_locality),
+    "ImageLocality": _score(score_image_locality),
 }

@@ -133,8 +133,8 @@ def find_avoided(prospect: Prospect, extenders: Sequence[ReberthExtender]) -> Bo
 
 def _weigh(prospect: Prospect, nodes: Indices, extender: ReberthExtender) -> Ints:
     found = prospect.forecast
-    if nodes is found.feasible and extender in found.said:
-        return found.said[extender]
+    if nodes is found.feasible and extender in found.extender_scores:
+        return found.extender_scores[extender]
     return extender.prioritize(found.incoming, prospect.seen, nodes)
 
 

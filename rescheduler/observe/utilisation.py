@@ -126,8 +126,8 @@ def count_on_leaving(seen: View) -> int:
 
 
 def _judge(facts: SnapshotFacts) -> UsableNodes:
-    usable = np.array([verdict is None for verdict in facts.judged], np.bool_)
-    leaving = np.array([isinstance(verdict, LeavingNode) for verdict in facts.judged], np.bool_)
+    usable = np.array([verdict is None for verdict in facts.lifecycles], np.bool_)
+    leaving = np.array([isinstance(verdict, LeavingNode) for verdict in facts.lifecycles], np.bool_)
     return UsableNodes(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
 
 

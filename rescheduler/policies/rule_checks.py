@@ -92,7 +92,7 @@ def list_apart(asked: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, 
         for each in own
     )
     ones = [WeightedPods(key, pods, np.ones(len(pods), np.int64)) for key, pods in meant]
-    return (*ones, *existing_terms(facts, REQUIRED_ANTI_AFFINITY).meaning(asked, facts))
+    return (*ones, *existing_terms(facts, REQUIRED_ANTI_AFFINITY).matching(asked, facts))
 
 
 def counts_in_spread(

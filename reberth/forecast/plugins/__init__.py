@@ -1,1 +1,1 @@
-"""kube-scheduler's plugins, one file each."""
+"""kube-scheduler's plugins, one module each, all nodes at once."""

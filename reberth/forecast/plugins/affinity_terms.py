@@ -1,7 +1,14 @@
-"""The terms of pod affinity as pods have them, in four groups, and whom the asking pod's own mean.
+"""The affinity and anti-affinity terms of pods, in four groups; the incoming pod's with namespaces resolved.
 
-One malformed term spoils its group. A pod that asks with a spoilt group is turned away; one that stands
-somewhere is taken as if it had no such group.
+One malformed term invalidates its whole group. An incoming pod with an invalid group is rejected; an existing
+pod is treated as if it had no such group: kube-scheduler keeps the groups that it could parse.
+
+kube-scheduler:
+* `k8s.io/kube-scheduler/framework/types.go`: `GetAffinityTerms`, `GetWeightedAffinityTerms`,
+  `(*AffinityTerm).Matches`
+* `pkg/scheduler/framework/types.go`: `(*PodInfo).Update`
+* `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go`:
+  `(*InterPodAffinity).mergeAffinityTermNamespacesIfNotEmpty`
 """
 
 from collections.abc import Callable, Mapping
@@ -13,20 +20,23 @@ from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.records import Affinity, PodAffinity
 from reberth.selectors import EVERYTHING, NOTHING, PodTerm, SelectorError, compile_pod_term
 
-# Until then, a term whose namespaceSelector was put into names kept the selector as well, and asked it about
-# no labels: one that is content with none, such as NotIn, means the pods of all namespaces.
-_PUTS_INTO_NAMES = (1, 37)
+# kube-scheduler 1.35 and 1.36 resolve a namespaceSelector in a copy of the term (the parameter is no
+# pointer). So the selector stays, and is matched against an empty set of labels: one that matches it, such as
+# NotIn or DoesNotExist, selects the pods of all namespaces.
+# `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go`:
+# `(*InterPodAffinity).mergeAffinityTermNamespacesIfNotEmpty`. The 1.37 branch passes a pointer.
+_RESOLVES_NAMESPACE_SELECTOR = (1, 37)
 
 
 class WeightedTerm(NamedTuple):
-    """A term, and how much it counts: below zero if it keeps away."""
+    """A term and its weight; the weight of an anti-affinity term is negative."""
 
     term: PodTerm
     weight: int
 
 
 class TermsError(ValueError):
-    """Some terms of the asking pod are malformed."""
+    """Some terms of the incoming pod are malformed."""
 
 
 Terms = tuple[WeightedTerm, ...]
@@ -62,12 +72,12 @@ _COMPILERS: Mapping[str, Callable[[Affinity, str], Terms]] = {
 
 
 def compile_terms(affinity: Affinity, namespace: str, group: str) -> Terms:
-    """Compile the terms of one group, of a pod in this namespace. Raises SelectorError."""
+    """Compile the terms of one group of a pod in this namespace. Raises SelectorError."""
     return _COMPILERS[group](affinity, namespace)
 
 
 def own_terms(incoming: IncomingPod, facts: SnapshotFacts) -> Mapping[str, Terms]:
-    """Give the asking pod's terms by group, with the namespaces meant by name. Raises TermsError."""
+    """Give the incoming pod's terms by group, with their namespaces by name. Raises TermsError."""
     return facts.once(("own terms", incoming.template), lambda: _read(incoming, facts))
 
 
@@ -89,9 +99,9 @@ def _read(incoming: IncomingPod, facts: SnapshotFacts) -> Mapping[str, Terms]:
 
 
 def _name_namespaces(term: PodTerm, facts: SnapshotFacts) -> PodTerm:
-    """Put the names of the namespaces that it selects in the place of a namespaceSelector."""
+    """Replace a namespaceSelector by the names of the namespaces that it selects."""
     selector = term.namespace_selector
-    if selector == EVERYTHING or (facts.version < _PUTS_INTO_NAMES and selector.matches(None)):
+    if selector == EVERYTHING or (facts.version < _RESOLVES_NAMESPACE_SELECTOR and selector.matches(None)):
         names = frozenset(facts.snapshot.pods.namespaces)
     else:
         known = facts.snapshot.of(NAMESPACE)

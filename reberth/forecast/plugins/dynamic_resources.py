@@ -1,4 +1,12 @@
-"""Devices that a pod claims: which of them a node can still give is known to kube-scheduler alone."""
+"""DynamicResources: a pod with resource claims cannot be forecast.
+
+Which devices a node can still allocate depends on ResourceSlices, CEL expressions and allocations that only
+kube-scheduler tracks.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go`:
+`(*DynamicResources).PreFilter`, `(*DynamicResources).Filter`, `(*DynamicResources).Score`. The plugin scores
+since 1.35; a pod without resource claims gets 0 for every node.
+"""
 
 from reberth.forecast.state.incoming_pod import IncomingPod
 from reberth.forecast.state.verdict import FITS, FilterVerdict, Unforeseeable

@@ -1,7 +1,11 @@
-"""The terms of all pods that stand somewhere, to be asked which of them mean a pod.
+"""The (anti-)affinity terms of all existing pods, to be matched against the incoming pod.
 
-There are thousands, and few mean it: a term is looked at only if the pod has the rarest label that it
-demands.
+There are thousands of terms and few match: a term is looked at only if the pod has the rarest label that its
+selector requires.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`:
+`(*InterPodAffinity).getExistingAntiAffinityCounts`;
+`pkg/scheduler/framework/plugins/interpodaffinity/scoring.go`: `(*InterPodAffinity).processExistingPod`
 """
 
 from collections import Counter
@@ -21,12 +25,12 @@ from reberth.forecast.state.label_index import Pair
 from reberth.records import Affinity, Labels
 from reberth.selectors import SelectorError
 
-# What a template demands is compiled once in its life: it outlives many snapshots.
+# The terms of a template are compiled once: templates outlive many snapshots.
 _COMPILED: WeakKeyDictionary[Template, Mapping[str, Terms]] = WeakKeyDictionary()
 
 
 class WeightedPods(NamedTuple):
-    """Pods, and what each weighs for the domain of this label that it stands in."""
+    """Pods, and the weight that each adds to its domain of this topology key."""
 
     topology_key: str
     pods: Indices
@@ -34,17 +38,17 @@ class WeightedPods(NamedTuple):
 
 
 class ExistingTerms:
-    """The terms of some groups, each with the templates that have it, as often as they have it."""
+    """The terms of some groups, each with the templates that have it; a template that has it twice, twice."""
 
     def __init__(self, templates: Mapping[WeightedTerm, tuple[int, ...]]) -> None:
         self._templates = templates
         self._by_pair = _group_by_pair(templates)
         self._keys = frozenset(chain.from_iterable(each.term.selector.keys for each in templates))
 
-    def meaning(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
-        """Give the pods of which some term means this one, by topology."""
+    def matching(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
+        """Give the pods that have a term which matches the incoming pod, by topology key."""
         own = tuple(pair for pair in incoming.own.labels if pair[0] in self._keys)
-        return facts.once(("meaning", self, incoming.template, own), lambda: self._find(incoming, facts))
+        return facts.once(("matching", self, incoming.template, own), lambda: self._find(incoming, facts))
 
     def _find(self, incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
         found: dict[str, Counter[int]] = {}
@@ -86,7 +90,7 @@ def _has_terms(template: Template) -> bool:
 
 
 def _compile_sound(template: Template) -> Mapping[str, Terms]:
-    """Compile the terms of a template, by group; a group that is spoilt or empty is absent."""
+    """Compile the terms of a template, by group; an invalid or empty group is absent."""
     known = _COMPILED.get(template)
     if known is None:
         found = {group: _compile(template, group) for group in GROUPS}
@@ -102,7 +106,7 @@ def _compile(template: Template, group: str) -> Terms:
 
 
 def _group_by_pair(terms: Mapping[WeightedTerm, tuple[int, ...]]) -> Mapping[Pair | None, list[WeightedTerm]]:
-    """Group the terms by the rarest label that each demands; None for what demands no certain one."""
+    """Group the terms by the rarest label that each requires; None for those that require no exact label."""
     often = Counter(chain.from_iterable(each.term.selector.pairs for each in terms))
     found: dict[Pair | None, list[WeightedTerm]] = {}
     for each in terms:

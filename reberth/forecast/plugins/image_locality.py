@@ -1,4 +1,9 @@
-"""Images that a node already has, so that a pod starts there sooner."""
+"""ImageLocality: a node scores more if it already has the pod's images.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`: `(*ImageLocality).Score`,
+`calculatePriority`, `sumImageScores`, `scaledImageScore`, `normalizedImageName`. Since 1.36 `sumImageScores`
+counts image volumes; `calculatePriority` still gets only the number of containers.
+"""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -16,15 +21,17 @@ from reberth.forecast.state.view import View
 from reberth.records import ContainerImage, ObjectMeta, PodSpec
 
 _MEBI = 1024**2
-_LEAST = 23 * _MEBI
-_MOST_OF_ONE = 1000 * _MEBI
+# `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`: `minThreshold`, `maxContainerThreshold`
+# (there: 90 % of the images on Docker Hub have a size in this range)
+_MIN_THRESHOLD = 23 * _MEBI
+_MAX_CONTAINER_THRESHOLD = 1000 * _MEBI
 
-# An image's size, as the first node that has it gave it, and the nodes of each record that tells of it.
+# An image's size as the first node reported it, and the nodes of each record of this image.
 ImageNodes = tuple[int, list[Indices]]
 
 
 class _Shared(NamedTuple):
-    """What some nodes say of an image in one record: which nodes, and at which places of all."""
+    """One record of an image that some nodes share: the nodes, and the position of the record in each."""
 
     image: ContainerImage
     nodes: Indices
@@ -44,13 +51,17 @@ def score_image_locality(incoming: IncomingPod, view: View, feasible: Indices) -
 
 
 def _score(size: int, images: Iterable[ImageNodes], containers: int) -> Ints:
-    """Score every node; the score of one does not depend on which others are feasible."""
+    """Score every node: a node's score does not depend on which nodes are feasible."""
     sums = np.zeros(size, np.int64)
     for each, parts in images:
         nodes = np.unique(np.concatenate(parts))
         sums[nodes] += int(each * (len(nodes) / max(size, 1)))
-    highest = _MOST_OF_ONE * containers
-    return seal(MAX_NODE_SCORE * (np.clip(sums, _LEAST, highest) - _LEAST) // (highest - _LEAST))
+    highest = _MAX_CONTAINER_THRESHOLD * containers
+    return seal(
+        MAX_NODE_SCORE
+        * (np.clip(sums, _MIN_THRESHOLD, highest) - _MIN_THRESHOLD)
+        // (highest - _MIN_THRESHOLD)
+    )
 
 
 def _name_images(spec: PodSpec, version: Version) -> Iterator[str]:
@@ -67,7 +78,7 @@ def _with_tag(name: str) -> str:
 
 
 def _list_images(facts: SnapshotFacts) -> dict[str, list[_Shared]]:
-    """Find who has each image. Nodes that have the same one mostly share its record."""
+    """Find the nodes that have each image. Nodes with the same image mostly share its record."""
     known: dict[str, list[_Shared]] = {}
     for each in _list_shared(facts):
         for name in each.image.names or ():
@@ -76,7 +87,11 @@ def _list_images(facts: SnapshotFacts) -> dict[str, list[_Shared]]:
 
 
 def _settle(shared: list[_Shared], facts: SnapshotFacts) -> ImageNodes:
-    """Take the size that the first node gave, where records of one name differ."""
+    """Take the size that the first node reported, where records of one name differ.
+
+    kube-scheduler keeps the size of the first report: `pkg/scheduler/backend/cache/cache.go`:
+    `(*cacheImpl).addNodeImageStates`
+    """
     sizes = {each.image.size_bytes for each in shared}
     first = shared[0] if len(sizes) == 1 else min(shared, key=partial(_come, facts))
     return first.image.size_bytes, [each.nodes for each in shared]
@@ -96,15 +111,15 @@ def _list_shared(facts: SnapshotFacts) -> Iterator[_Shared]:
 
 
 def _come(facts: SnapshotFacts, shared: _Shared) -> tuple[tuple[int, str], int]:
-    """Tell when kube-scheduler came to know a record."""
+    """Give the order in which kube-scheduler learned of a record."""
     records = facts.snapshot.nodes.records
     pairs = zip(shared.nodes.tolist(), shared.places.tolist(), strict=True)
     return min((_age(records[node].metadata), place) for node, place in pairs)
 
 
 def _age(meta: ObjectMeta) -> tuple[int, str]:
-    """Order nodes as kube-scheduler may have come to know them: it matters where they differ over a size.
+    """Order nodes as kube-scheduler may have learned of their images; it matters where their sizes differ.
 
-    What a node says of its images came with its version; nodes of one version are told by their birth.
+    The images came with the node's resourceVersion; among nodes of one version the older comes first.
     """
     return int(meta.resource_version), meta.creation_timestamp or ""

@@ -1,4 +1,9 @@
-"""Ports of the host that a pod needs, and those that other pods have taken."""
+"""NodePorts: a node is refused if a pod on it has a host port that the incoming pod needs.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/nodeports/node_ports.go`: `(*NodePorts).Filter`, `fitsPorts`;
+`pkg/scheduler/util/utils.go`: `GetHostPorts`; `k8s.io/kube-scheduler/framework/types.go`:
+`(HostPortInfo).CheckConflict`
+"""
 
 from typing import NamedTuple
 
@@ -33,7 +38,7 @@ def filter_node_ports(incoming: IncomingPod, view: View) -> FilterVerdict:
 
 
 def find_host_ports(spec: PodSpec) -> frozenset[HostPort]:
-    """Give the host ports of what runs as long as the pod: its containers and sidecars."""
+    """Give the host ports of a pod's containers and sidecars; other init containers do not count."""
     sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
     return frozenset(
         HostPort(port.host_ip or _ANY_ADDRESS, port.protocol or "TCP", port.host_port)

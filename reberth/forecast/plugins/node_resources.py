@@ -1,4 +1,16 @@
-"""What a pod requests against what its node has left: whether it fits, and how well."""
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: a pod's requests against what its node has left.
+
+kube-scheduler:
+* `pkg/scheduler/framework/plugins/noderesources/fit.go`: `(*Fit).Filter`, `fitsRequest`, `(*Fit).Score`
+* `pkg/scheduler/framework/plugins/noderesources/resource_allocation.go`: `(*resourceAllocationScorer).score`,
+  `(*resourceAllocationScorer).calculatePodResourceRequest`
+* `pkg/scheduler/framework/plugins/noderesources/least_allocated.go`: `leastResourceScorer`
+* `pkg/scheduler/framework/plugins/noderesources/most_allocated.go`: `mostResourceScorer`
+* `pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go`:
+  `buildRequestedToCapacityRatioScorerFunction`
+* `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`: `(*BalancedAllocation).PreScore`,
+  `balancedResourceScorer`, `balancedResourceScore`
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
@@ -24,21 +36,18 @@ from reberth.forecast.state.verdict import FilterVerdict, Refusal
 from reberth.forecast.state.view import View
 
 _LOAD = (CPU, MEMORY)
-# Scores of a shape stand between 0 and 10.
-_MOST_OF_SHAPE = 10
+# The scores of a shape are 0..10. `pkg/scheduler/apis/config/types.go`: `MaxCustomPriorityScore`
+_MAX_SHAPE_SCORE = 10
 
 Fractions = NDArray[np.float64]
 
 _HALF = MAX_NODE_SCORE // 2
-# Scores up to 100, as they are kept.
+# Scores 0..100, one byte each: they are cached for every node.
 SmallScores = NDArray[np.int8]
 
 
 class ResourceUsage(NamedTuple):
-    """What counts for a score on some nodes, as [resource, node]: what they offer, and what is used of it.
-
-    `after` is what would be used with the pod.
-    """
+    """The resources that count for a score, as [resource, node]; `after` is the use with the pod."""
 
     weights: Ints
     offered: Ints
@@ -55,7 +64,12 @@ def filter_node_resources_fit(
 def score_node_resources_fit(
     incoming: IncomingPod, view: View, feasible: Indices, arguments: NodeResourcesFitArgs
 ) -> Ints:
-    """Score by the profile's strategy. It weighs loads and overlooks what is requested for the whole pod."""
+    """Score by the profile's scoringStrategy.
+
+    The pod-level requests of the incoming pod are ignored, as in kube-scheduler: NewFit sets
+    enablePodLevelResources of the plugin and not of its scorer. NewBalancedAllocation sets it of the scorer.
+    `pkg/scheduler/framework/plugins/noderesources/fit.go`: `NewFit`, `nodeResourceStrategyTypeMap`
+    """
     load, strategy = incoming.demand.load, arguments.scoring_strategy
     key = ("fit", frozenset(load.items()), strategy)
     return view.by_node(key, partial(_score, strategy=strategy, load=load), feasible).astype(np.int64)
@@ -73,31 +87,31 @@ def _score(view: View, nodes: Indices, *, strategy: ScoringStrategy, load: Amoun
 def score_balanced_allocation(
     incoming: IncomingPod, view: View, feasible: Indices, arguments: NodeResourcesBalancedAllocationArgs
 ) -> Ints | None:
-    """Score how even the use would be; since 1.36, how much more even than without the pod."""
+    """Score how balanced the use would be; since 1.36, how much the pod improves it (75: no change)."""
     demand, resources = incoming.demand.amounts, arguments.resources
     if not any(demand.get(each.name, 0) for each in resources):
         return None
     key = ("balance", frozenset(demand.items()), resources)
-    return view.by_node(key, partial(_score_evenness, resources=resources, demand=demand), feasible).astype(
+    return view.by_node(key, partial(_score_balance, resources=resources, demand=demand), feasible).astype(
         np.int64
     )
 
 
-def _score_evenness(
+def _score_balance(
     view: View, nodes: Indices, *, resources: tuple[ResourceSpec, ...], demand: Amounts
 ) -> SmallScores:
     uses = _find_usage(view, nodes, resources, demand, by_load=False)
     if view.facts.version < (1, 36):
-        return _rate_evenness(uses.offered, uses.after)
-    before, evenness = _rate_evenness(uses.offered[:, None], np.stack((uses.used, uses.after), axis=1))
-    scores: SmallScores = _HALF + (_HALF + evenness - before) // 2
+        return _rate_balance(uses.offered, uses.after)
+    before, balance = _rate_balance(uses.offered[:, None], np.stack((uses.used, uses.after), axis=1))
+    scores: SmallScores = _HALF + (_HALF + balance - before) // 2
     return scores
 
 
 def _find_usage(
     view: View, nodes: Indices, resources: tuple[ResourceSpec, ...], demand: Amounts, *, by_load: bool
 ) -> ResourceUsage:
-    """Look at the resources that count for a score; of what few nodes have, only what the pod requests."""
+    """Look at the resources that count for a score; extended resources only if the pod requests them."""
     weights, amounts, offered, used = [], [], [], []
     for each in resources:
         amount = demand.get(each.name, 0)
@@ -126,7 +140,10 @@ def resource_column(amounts: AmountColumns, resource: str) -> Ints | None:
 
 
 def _load(view: View, resource: str) -> Ints | None:
-    """Give what LeastAllocated weighs: of cpu and memory more than what is requested."""
+    """Give what the strategies count as used: for cpu and memory, with defaults for missing requests.
+
+    `pkg/scheduler/util/pod_resources.go`: `DefaultMilliCPURequest`, `DefaultMemoryRequest`
+    """
     if resource not in _LOAD:
         return resource_column(view.requested, resource)
     row: Ints = view.load[_LOAD.index(resource)]
@@ -148,7 +165,7 @@ def _in_order(amounts: Amounts) -> list[tuple[str, int]]:
 
 
 def _is_ignored(name: str, arguments: NodeResourcesFitArgs) -> bool:
-    """Extended resources may be left to others; Kubernetes' own may not."""
+    """Only extended resources can be ignored."""
     if "/" not in name or "kubernetes.io/" in name:
         return False
     return (
@@ -163,26 +180,29 @@ def _compare(name: str, amount: int, offered: Ints | None, used: Ints | None) ->
     return Refusal(f"Insufficient {name}", amount > offered - used)
 
 
-def _free(uses: ResourceUsage) -> Ints:
+def _least_allocated(uses: ResourceUsage) -> Ints:
     return np.where(uses.after > uses.offered, 0, uses.offered - uses.after)
 
 
-def _filled(uses: ResourceUsage) -> Ints:
+def _most_allocated(uses: ResourceUsage) -> Ints:
     return np.minimum(uses.after, uses.offered)
 
 
-_PARTS: dict[str, Callable[[ResourceUsage], Ints]] = {"LeastAllocated": _free, "MostAllocated": _filled}
+_PARTS: dict[str, Callable[[ResourceUsage], Ints]] = {
+    "LeastAllocated": _least_allocated,
+    "MostAllocated": _most_allocated,
+}
 
 
 def _rate(uses: ResourceUsage, part: Callable[[ResourceUsage], Ints]) -> Ints:
-    """Average the parts of what each node offers, in hundredths; what it does not offer drops out."""
+    """Average over the resources, 0..100 each; a resource of which the node offers nothing drops out."""
     there = uses.offered > 0
     rated = np.where(there, part(uses) * MAX_NODE_SCORE // np.maximum(uses.offered, 1), 0)
     return _average(uses.weights, rated, there)
 
 
 def _rate_by_shape(uses: ResourceUsage, shape: tuple[UtilizationShapePoint, ...]) -> Ints:
-    """Rate each resource by the line of the shape; what rates 0 drops out of the average."""
+    """Rate each resource by the shape; a resource rated 0 drops out of the average, as in kube-scheduler."""
     there, offered = uses.offered > 0, np.maximum(uses.offered, 1)
     share = np.where(uses.after > uses.offered, MAX_NODE_SCORE, uses.after * MAX_NODE_SCORE // offered)
     rated = np.where(there, follow(shape, share), 0)
@@ -197,8 +217,11 @@ def _average(weights: Ints, rated: Ints, counted: Bools) -> Ints:
 
 
 def follow(shape: tuple[UtilizationShapePoint, ...], share: Ints) -> Ints:
-    """Follow the broken line through the points, dividing as Go does: towards zero."""
-    step = MAX_NODE_SCORE // _MOST_OF_SHAPE
+    """Interpolate between the points of a shape; integer division truncates towards zero, as in Go.
+
+    `pkg/scheduler/framework/plugins/helper/shape_score.go`: `BuildBrokenLinearFunction`
+    """
+    step = MAX_NODE_SCORE // _MAX_SHAPE_SCORE
     line = np.full(share.shape, shape[-1].score * step, np.int64)
     for before, point in reversed(list(pairwise(shape))):
         rise = (point.score - before.score) * step * (share - before.utilization)
@@ -208,15 +231,15 @@ def follow(shape: tuple[UtilizationShapePoint, ...], share: Ints) -> Ints:
     return np.where(share <= shape[0].utilization, shape[0].score * step, line)
 
 
-def _rate_evenness(offered: Ints, used: Ints) -> SmallScores:
-    """Rate from 0 to 100, of [resource, ...] in use: one minus the deviation of the parts."""
+def _rate_balance(offered: Ints, used: Ints) -> SmallScores:
+    """Rate the use of [resource, ...] 0..100: one minus the standard deviation of the used fractions."""
     there = offered > 0
     parts = np.minimum(np.where(there, used / np.maximum(offered, 1), 0.0), 1.0)
     return ((1.0 - _deviate(parts, there)) * MAX_NODE_SCORE).astype(np.int8)
 
 
 def _deviate(parts: Fractions, there: NDArray[np.bool_]) -> Fractions:
-    """Take the deviation over what each node offers, in the steps of Go: for two resources a short way."""
+    """Give the standard deviation, computed in Go's order: two resources have a shorter formula."""
     if len(parts) == 2 and there.all():
         half: Fractions = np.abs(parts[0] - parts[1]) / 2
         return half
@@ -229,5 +252,5 @@ def _deviate(parts: Fractions, there: NDArray[np.bool_]) -> Fractions:
 
 
 def _sum_rows(rows: Fractions) -> Fractions:
-    """Add row after row: numpy's own sum may take another order, and give another last bit."""
+    """Add row after row: numpy's sum may add in another order, and the last bit would differ from Go."""
     return reduce(np.add, rows)

@@ -1,6 +1,15 @@
-"""What nodes say of themselves: unschedulable, tainted, labelled, lacking a feature.
+"""NodeUnschedulable, TaintToleration, NodeAffinity and NodeDeclaredFeatures: what depends on nodes alone.
 
 None of it depends on other pods, so the pods of one template share the answers.
+
+kube-scheduler:
+* `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go`: `(*NodeUnschedulable).Filter`
+* `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go`: `(*TaintToleration).Filter`,
+  `(*TaintToleration).Score`, `(*TaintToleration).countIntolerableTaintsPreferNoSchedule`
+* `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go`: `(*NodeAffinity).PreFilter`,
+  `(*NodeAffinity).Filter`, `(*NodeAffinity).PreScore`, `(*NodeAffinity).Score`
+* `pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go`:
+  `(*NodeDeclaredFeatures).PreFilter`, `(*NodeDeclaredFeatures).Filter`
 """
 
 from collections.abc import Hashable
@@ -28,15 +37,17 @@ from reberth.selectors import (
 )
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
-_RESTARTS_ALL = "RestartAllContainersOnContainerExits"
-_OWN_USERS = "UserNamespacesHostNetworkSupport"
+# The features that a pod spec can require in 1.36:
+# `k8s.io/component-helpers/nodedeclaredfeatures/features/registry.go`: `AllFeatures`
+_RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+_USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 
 def filter_node_unschedulable(incoming: IncomingPod, view: View) -> FilterVerdict:
-    closed = view.nodes.unschedulable
-    if not closed.any() or tolerates(incoming.spec.tolerations, _UNSCHEDULABLE):
+    unschedulable = view.nodes.unschedulable
+    if not unschedulable.any() or tolerates(incoming.spec.tolerations, _UNSCHEDULABLE):
         return FITS
-    return refuse("node(s) were unschedulable", closed, final=True)
+    return refuse("node(s) were unschedulable", unschedulable, final=True)
 
 
 def filter_taint_toleration(incoming: IncomingPod, view: View) -> FilterVerdict:
@@ -56,7 +67,7 @@ def score_taint_toleration(incoming: IncomingPod, view: View, feasible: Indices)
 
 
 def filter_node_affinity(incoming: IncomingPod, view: View, arguments: NodeAffinityArgs) -> FilterVerdict:
-    """Refuse the nodes beyond the pod's nodeSelector and required node affinity, and the profile's."""
+    """Refuse nodes that do not match nodeSelector, required node affinity, or the profile's addedAffinity."""
     rule = _rule_of(incoming, view.facts)
     if rule.names is not None and not rule.names:
         return Rejected("pod affinity terms conflict")
@@ -72,7 +83,10 @@ def filter_node_affinity(incoming: IncomingPod, view: View, arguments: NodeAffin
 
 
 def prefilter_node_affinity(incoming: IncomingPod, view: View) -> Bools | None:
-    """Give the only nodes that are looked at, if the pod names them."""
+    """Give the nodes that the pod names, if every required term has matchFields; only these are filtered.
+
+    kube-scheduler's PreFilterResult: DaemonSet pods are made this way.
+    """
     names = _rule_of(incoming, view.facts).names
     if not names:
         return None
@@ -97,7 +111,10 @@ def score_node_affinity(
 
 
 def filter_node_declared_features(incoming: IncomingPod, view: View) -> FilterVerdict:
-    """Refuse the nodes that do not declare what the spec needs; looked at since 1.36."""
+    """Refuse nodes that do not declare a feature that the spec requires.
+
+    Since 1.36: feature gate NodeDeclaredFeatures is off by default in 1.35 and on in 1.36.
+    """
     needed = _needed_features(incoming.spec)
     if not needed or view.facts.version < (1, 36):
         return FITS
@@ -122,7 +139,7 @@ def _prefers(spec: PodSpec) -> bool:
 
 
 def _weigh(facts: SnapshotFacts, spec: PodSpec, extra: tuple[PreferredSchedulingTerm, ...]) -> Ints:
-    """Sum the weights of the preferences that each node meets."""
+    """Sum the weights of the preferred terms that each node matches."""
     weights = np.zeros(facts.size, np.int64)
     for weight, term in (*compile_node_preferences(spec).terms, *compile_preferences(extra).terms):
         weights += weight * facts.matching_term(term)
@@ -130,7 +147,7 @@ def _weigh(facts: SnapshotFacts, spec: PodSpec, extra: tuple[PreferredScheduling
 
 
 def _taints_of(facts: SnapshotFacts) -> tuple[tuple[tuple[Taint, ...], ...], Indices]:
-    """Give the different sets of taints, and for each node which it has."""
+    """Give the distinct sets of taints, and the index of each node's set."""
     return facts.once("taints", lambda: _group_taints(facts))
 
 
@@ -160,7 +177,7 @@ def _needed_features(spec: PodSpec) -> frozenset[str]:
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     rules = [rule for container in containers for rule in container.restart_policy_rules or ()]
     if any(rule.action == "RestartAllContainers" for rule in rules):
-        needed.add(_RESTARTS_ALL)
+        needed.add(_RESTART_ALL_CONTAINERS)
     if spec.host_network and spec.host_users is False:
-        needed.add(_OWN_USERS)
+        needed.add(_USER_NAMESPACES_HOST_NETWORK)
     return frozenset(needed)

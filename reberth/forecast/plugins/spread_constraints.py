@@ -1,7 +1,12 @@
-"""What topology spread asks of a pod: its own constraints, or the profile's for a pod that has none.
+"""The topology spread constraints of a pod: its own, or the profile's defaults for a pod that has none.
 
-The profile's constraints count the pods that the pod's Services and its owner select. Where they are
-kube-scheduler's own defaults, a node may lack a label: it then has no term for it.
+Default constraints count the pods that the pod's Services and its controller select. Where they are
+kube-scheduler's system defaults, a node may lack a topology label: it then has no count for it.
+
+kube-scheduler:
+* `pkg/scheduler/framework/plugins/podtopologyspread/common.go`:
+  `(*PodTopologySpread).buildDefaultConstraints`, `(*PodTopologySpread).filterTopologySpreadConstraints`
+* `pkg/scheduler/framework/plugins/helper/spread.go`: `DefaultSelector`, `GetPodServices`
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,6 +31,7 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
+# `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go`: `systemDefaultConstraints`
 _SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
@@ -35,7 +41,7 @@ _CONTROLLER = ("v1", "ReplicationController")
 
 
 class SpreadConstraint(NamedTuple):
-    """A constraint as it is for one pod. `own` is what the pod itself adds to its domain: 1 or 0."""
+    """A constraint as it applies to one pod. `own` is what the pod itself adds to its domain: 1 or 0."""
 
     max_skew: int
     topology_key: str
@@ -55,7 +61,10 @@ def constraints_of(
 
 
 def needs_all_labels(incoming: IncomingPod, arguments: PodTopologySpreadArgs) -> bool:
-    """Tell if nodes that lack one of the labels are left out of counts and scores."""
+    """Tell if nodes that lack one of the topology labels are left out of counts and scores.
+
+    `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`: `(*PodTopologySpread).PreScore`
+    """
     return bool(incoming.template.spec.topology_spread_constraints) or not _is_system(arguments)
 
 
@@ -93,13 +102,13 @@ def _read(constraint: TopologySpreadConstraint, labels: Labels, selector: Select
 
 
 def _own_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Selector:
-    """Demand what the selector does, and the pod's own values of matchLabelKeys."""
+    """Combine the constraint's labelSelector with the pod's values of its matchLabelKeys."""
     shared = {key: labels[key] for key in constraint.match_label_keys or () if key in labels}
     return combine((compile_labels(shared), compile_selector(constraint.label_selector)))
 
 
 def _default_selector(incoming: IncomingPod, facts: SnapshotFacts) -> Selector:
-    """Demand what all Services of the pod and its owner do."""
+    """Combine the selectors of all Services that select the pod with its controller's."""
     shared: Labels = {}
     for selector in _services_in(facts, incoming.namespace):
         if selector.items() <= incoming.labels.items():
@@ -116,7 +125,7 @@ def _default_selector(incoming: IncomingPod, facts: SnapshotFacts) -> Selector:
 
 
 def _services_in(facts: SnapshotFacts, namespace: str) -> tuple[Labels, ...]:
-    """Give the selectors of a namespace's Services, as far as they have one."""
+    """Give the selectors of a namespace's Services; a Service may have none."""
     return facts.snapshot.of(SERVICE).part(namespace).read(_list_selectors)
 
 
@@ -125,7 +134,7 @@ def _list_selectors(services: Iterable[Service]) -> tuple[Labels, ...]:
 
 
 def _demanded(shared: Labels, selector: LabelSelector | None) -> Iterator[Selector]:
-    """Give both selectors; an owner's that is missing or malformed demands nothing."""
+    """Give both selectors; a controller's that is missing or malformed is left out."""
     yield compile_labels(shared)
     try:
         compiled = compile_selector(selector)

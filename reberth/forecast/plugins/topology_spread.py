@@ -1,8 +1,17 @@
-"""PodTopologySpread: how evenly the pods of a kind stand in zones, on nodes, in whatever has a label.
+"""PodTopologySpread: how evenly pods are spread over zones, nodes or other topology domains.
 
-A hard constraint refuses a node if its domain would have too many more than the emptiest. A soft one
-counts against a node what its domain has already, and more so the more domains there are. Pods that are
-leaving do not count.
+A constraint with DoNotSchedule refuses a node if its domain would exceed the emptiest by more than maxSkew.
+One with ScheduleAnyway lowers the score by the pods in the node's domain, weighted by the number of domains.
+Terminating pods are not counted.
+
+kube-scheduler:
+* `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`: `(*PodTopologySpread).calPreFilterState`,
+  `(*preFilterState).minMatchNum`, `(*PodTopologySpread).Filter`
+* `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`: `(*PodTopologySpread).PreScore`,
+  `(*PodTopologySpread).Score`, `(*PodTopologySpread).NormalizeScore`, `topologyNormalizingWeight`,
+  `scoreForCount`
+* `pkg/scheduler/framework/plugins/podtopologyspread/common.go`: `countPodsMatchSelector`,
+  `(*topologySpreadConstraint).matchNodeInclusionPolicies`
 """
 
 import math
@@ -43,10 +52,10 @@ _NO_LABEL = f"{_NOT_MATCHED} (missing required label)"
 
 
 class Domains(NamedTuple):
-    """One label as it parts the nodes into `size` domains at most.
+    """The domains of one topology key, `size` at most.
 
-    `of` gives the domain of each node; one that lacks the label is in that of the empty value. Pods count on
-    `counting` nodes alone, and `known` are the domains that have any of these.
+    `of` gives the domain of each node; a node that lacks the label is in the domain of the empty value. Only
+    pods on `counting` nodes count, and `known` are the domains that have such nodes.
     """
 
     of: Indices
@@ -72,7 +81,7 @@ def filter_pod_topology_spread(
     keys = _keys(constraints)
     lacking, skewed = np.zeros((2, view.facts.size), np.bool_)
     for constraint in constraints:
-        domains = _part(incoming, view.facts, constraint, keys)
+        domains = _find_domains(incoming, view.facts, constraint, keys)
         passed = ~(lacking | skewed)
         lacking |= passed & domains.lacking
         skewed |= passed & ~domains.lacking & _is_skewed(constraint, domains, where[constraint.selector])
@@ -96,7 +105,7 @@ def score_pod_topology_spread(
     compared = feasible[~lacking[feasible]] if lacking.any() else feasible
     costs = np.zeros(view.facts.size)
     for constraint in constraints:
-        domains = _part(incoming, view.facts, constraint, keys)
+        domains = _find_domains(incoming, view.facts, constraint, keys)
         costs += _find_costs(constraint, domains, where[constraint.selector], compared)
     scores = _normalise(_round(costs.take(compared)))
     if len(compared) == len(feasible):
@@ -113,14 +122,14 @@ def _keys(constraints: Iterable[SpreadConstraint]) -> tuple[str, ...]:
 def _find_places(
     incoming: IncomingPod, view: View, constraints: Iterable[SpreadConstraint]
 ) -> Mapping[Selector, Indices]:
-    """Give the node of each pod that a constraint counts."""
+    """Give the nodes of the pods that each constraint counts."""
     selectors = {constraint.selector for constraint in constraints}
     return {selector: _find_place(incoming, view, selector) for selector in selectors}
 
 
 def _find_place(incoming: IncomingPod, view: View, selector: Selector) -> Indices:
     if selector == EVERYTHING:
-        return np.zeros(0, np.int32)  # of all pods none are counted
+        return np.zeros(0, np.int32)  # an empty selector counts no pods: countPodsMatchSelector
     pods = view.counted_among(find_matching_pods(view.facts, selector, frozenset((incoming.namespace,))))
     return view.node[pods[~view.terminating[pods]]]
 
@@ -141,7 +150,7 @@ def _count(domains: Domains, where: Indices) -> Ints:
 def _find_costs(
     constraint: SpreadConstraint, domains: Domains, where: Indices, compared: Indices
 ) -> NDArray[np.float64]:
-    """Give what stands against each node of the cluster, if these are compared."""
+    """Give the raw score of each node of the cluster, the lower the better, when these nodes are compared."""
     of_nodes = constraint.topology_key == HOSTNAME
     counts = np.bincount(where, minlength=len(domains.of)) if of_nodes else _count(domains, where)
     size = len(compared) if of_nodes else _count_domains(domains, compared)
@@ -153,38 +162,38 @@ def _find_costs(
 
 
 def _count_domains(domains: Domains, nodes: Indices) -> int:
-    """Count those that have any of the nodes."""
+    """Count the domains that have any of these nodes."""
     has_any = np.zeros(domains.size, np.bool_)
     has_any[domains.of.take(nodes)] = True
     return int(np.count_nonzero(has_any))
 
 
 def _round(costs: NDArray[np.float64]) -> Ints:
-    """Round to the nearest, halves up; adding a half first would round what is just below one up, too."""
+    """Round as Go's math.Round: adding 0.5 first would round up 0.49999999999999994, too."""
     whole = np.floor(costs)
     return (whole + (costs - whole >= 0.5)).astype(np.int64)
 
 
 def _normalise(costs: Ints) -> Ints:
-    """Give the cheapest the most."""
+    """Give the lowest cost the highest score; if the highest cost is 0, all get 100."""
     least, most = (int(costs.min()), int(costs.max())) if len(costs) else (0, 0)
     return MAX_NODE_SCORE * (most + least - costs) // most if most else np.full(len(costs), MAX_NODE_SCORE)
 
 
-def _part(
+def _find_domains(
     incoming: IncomingPod, facts: SnapshotFacts, constraint: SpreadConstraint, keys: tuple[str, ...]
 ) -> Domains:
-    """Part the nodes by the constraint's label; only those that have all the keys count."""
+    """Find the domains of a constraint; only nodes that have all topology keys count."""
     rule = compile_node_rule(incoming.spec) if constraint.honors_affinity else NodeRule()
     tolerations = (incoming.spec.tolerations or ()) if constraint.honors_taints else None
     key = ("domains", constraint.topology_key, keys, rule, tolerations)
     return facts.once(
         key,
-        lambda: _find_domains(facts, constraint.topology_key, _counting(facts, keys, rule, tolerations)),
+        lambda: _group_nodes(facts, constraint.topology_key, _counting(facts, keys, rule, tolerations)),
     )
 
 
-def _find_domains(facts: SnapshotFacts, key: str, counting: Bools) -> Domains:
+def _group_nodes(facts: SnapshotFacts, key: str, counting: Bools) -> Domains:
     column = facts.label(key)
     lacking = column.codes < 0
     values = (*column.values, "")

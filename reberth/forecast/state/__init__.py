@@ -1,1 +1,1 @@
-"""What a forecast looks at: the pod, the cluster, the scheduler's profile."""
+"""The inputs of a forecast: the pod, the cluster, the scheduler's profile."""

@@ -1,7 +1,7 @@
-"""What all forecasts on one snapshot share: answers about its nodes and templates that are found only once.
+"""Facts that all forecasts on one snapshot share: answers about its nodes and templates, found once.
 
-A question about thousands of nodes is a question about the few different labels that they have, one about
-thousands of pods a question about their templates. Each is asked once and its answer spread over the array.
+A question about thousands of nodes is one about their few distinct labels; a question about thousands of pods
+is one about their templates. Each is asked once, and the answers are spread over the array.
 """
 
 from collections import OrderedDict
@@ -25,64 +25,65 @@ from reberth.selectors import EVERYTHING, NODE_NAME, Clause, NodeRule, NodeTerm,
 T = TypeVar("T")
 
 ABSENT = -1
-# Enough for the owners that one plan looks at; what was not asked for longest is found anew.
-_MOST_KNOWN = 4096
-_MOST_LATEST = 256
+# Least recently used caches, by number of entries. Chosen so that they hold the controllers that one plan
+# looks at; an evicted answer is found again.
+_MAX_FACTS = 4096
+_MAX_RECENT = 256
 
 
 @dataclass(frozen=True, eq=False)
 class LabelColumn:
-    """One label on all nodes: the values that it has, and for each node which; ABSENT where it has none."""
+    """One label on all nodes: its distinct values, and the code of each node's value; ABSENT without one."""
 
     values: tuple[str, ...]
     codes: Indices
 
     def ask(self, question: Callable[[str | None], bool]) -> Bools:
-        """Ask a question of each value, and of its absence; give each node the answer to its own."""
+        """Ask a question about each value, and about its absence; give each node the answer for its value."""
         answers = np.array([*map(question, self.values), question(None)], np.bool_)
         return answers[self.codes]
 
 
 @dataclass(frozen=True, eq=False)
 class SnapshotFacts:
-    """A snapshot, the version of Kubernetes that schedules on it, and what has been found out about both."""
+    """A snapshot, the version of its kube-scheduler, and a cache of what was found out about both."""
 
     snapshot: Snapshot
     version: Version
     _known: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict, repr=False)
-    _latest: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict, repr=False)
+    _recent: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict, repr=False)
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.snapshot.nodes.names)
 
     def once(self, key: Hashable, find: Callable[[], T]) -> T:
-        """Give what was found under this key, or find it. The key names all that the answer depends on."""
-        return _remember(self._known, _MOST_KNOWN, key, find)
+        """Give the cached answer of this key, or find it. The key names all that the answer depends on."""
+        return _remember(self._known, _MAX_FACTS, key, find)
 
-    def lately(self, key: Hashable, find: Callable[[], T]) -> T:
-        """Do the same for answers as large as the cluster, of which only the latest are kept."""
-        return _remember(self._latest, _MOST_LATEST, key, find)
+    def once_recently(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Do the same for answers as large as the cluster, of which fewer are kept."""
+        return _remember(self._recent, _MAX_RECENT, key, find)
 
     @cached_property
-    def judged(self) -> tuple[LeavingNode | YoungNode | None, ...]:
-        """Tell of each node what keeps it from being a destination."""
+    def lifecycles(self) -> tuple[LeavingNode | YoungNode | None, ...]:
+        """Give what keeps each node from being a destination: that it is leaving, or too young."""
         return tuple(row.standing for row in self.snapshot.of(NODE))
 
     def label(self, key: str) -> LabelColumn:
         return self.once(("label", key), lambda: _read_label(self._labels, key))
 
     def matching(self, rule: NodeRule) -> Bools:
-        """Tell which nodes a rule of node affinity allows."""
+        """Tell which nodes match a rule of node affinity."""
         return self.once(("rule", rule), lambda: seal(self._ask_rule(rule)))
 
     def matching_term(self, term: NodeTerm) -> Bools:
-        """Tell which nodes one alternative of a node selector means."""
+        """Tell which nodes match one term of a node selector."""
         return self.once(("term", term), lambda: seal(self._ask_term(term)))
 
     def selecting(self, selector: Selector) -> Bools:
-        """Tell which nodes have the labels that a selector demands."""
+        """Tell which nodes match a label selector."""
         if selector.never:
             return np.zeros(self.size, np.bool_)
         fits = np.ones(self.size, np.bool_)
@@ -93,13 +94,13 @@ class SnapshotFacts:
         return fits
 
     def pods_of(self, templates: Iterable[int]) -> Indices:
-        """Give all pods of some templates, bound or not, whatever their phase, in no certain order."""
+        """Give all pods of some templates, bound or not, in any phase, in no particular order."""
         order, first = self._pods_by_template
         parts = [order[first[template] : first[template + 1]] for template in templates]
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
     def templates_where(self, question: Callable[[Template], bool]) -> tuple[int, ...]:
-        """List the templates of which something is true; it must be about the template alone."""
+        """List the templates of which something is true; the answer must depend on the template alone."""
         return self.once(("templates", question), lambda: self.snapshot.templates_where(question))
 
     def templates_of(self, controller: str) -> tuple[int, ...]:

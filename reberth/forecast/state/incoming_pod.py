@@ -1,4 +1,7 @@
-"""The pod that asks for a node: one that waits for it, or the next one that its owner would make."""
+"""The pod to be scheduled: a pending pod, or the replacement that its controller would create.
+
+"Incoming" as in kube-scheduler's plugins, beside the existing pods.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,19 +13,20 @@ from reberth.cluster.templates import Template
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import Labels, PodSpec, WorkloadIdentity
 
-# The API server writes these onto a pod when it is bound, as they stand on its node.
+# The API server copies these from the node to a pod when it is bound, since 1.35 by default.
+# `plugin/pkg/admission/podtopologylabels/admission.go`: `(*Plugin).admitBinding`, `mergeLabels`
 _COPIED_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 @dataclass(frozen=True, eq=False)
 class IncomingPod:
-    """A pod as kube-scheduler would get it. `place` is where the pod that it is, or replaces, stands."""
+    """A pod as kube-scheduler would get it. `place` is the snapshot's place of it, or of the old pod."""
 
     place: int
     row: PodRow
     own: PodOwnFields
     demand: PodRequests
-    is_next: bool
+    is_expected: bool
     nominated: str | None = None
 
     @property
@@ -55,39 +59,41 @@ class IncomingPod:
 
     @cached_property
     def spec(self) -> PodSpec:
-        """Give the spec of the pod, which has no node yet."""
+        """Give the spec of the pod; it has no node yet."""
         return join_spec(self.template.spec, self.own, node=None)
 
 
 def read_pending_pod(facts: SnapshotFacts, place: int) -> IncomingPod:
-    """Ask for a pod that has no node, as it is."""
+    """Read a pending pod as it is."""
     row = facts.snapshot.pods.rows[place]
-    return _ask(facts, place, own=row.own, nominated=row.nominated_node)
+    return _make_incoming(facts, place, own=row.own, nominated=row.nominated_node)
 
 
 def predict_replacement(facts: SnapshotFacts, place: int) -> IncomingPod:
-    """Ask for the pod that the owner would make in the place of this one.
+    """Predict the pod that the controller would create in the place of this one.
 
-    Its own name and uid are not known yet, and it does not have what binding wrote onto the old one.
+    Its name and uid are not known yet, and it lacks the labels that binding wrote to the old pod.
     """
     row = facts.snapshot.pods.rows[place]
-    return _ask(facts, place, own=row.own._replace(labels=_unwritten(facts, row)), is_next=True)
+    return _make_incoming(
+        facts, place, own=row.own._replace(labels=_drop_copied_labels(facts, row)), is_expected=True
+    )
 
 
-def _ask(
+def _make_incoming(
     facts: SnapshotFacts,
     place: int,
     *,
     own: PodOwnFields,
-    is_next: bool = False,
+    is_expected: bool = False,
     nominated: str | None = None,
 ) -> IncomingPod:
     row = facts.snapshot.pods.rows[place]
     demand = facts.once(("demand", row.template), lambda: count_incoming_requests(row.template.spec))
-    return IncomingPod(place, row, own, demand, is_next, nominated)
+    return IncomingPod(place, row, own, demand, is_expected, nominated)
 
 
-def _unwritten(facts: SnapshotFacts, row: PodRow) -> tuple[tuple[str, str], ...]:
+def _drop_copied_labels(facts: SnapshotFacts, row: PodRow) -> tuple[tuple[str, str], ...]:
     """Give a pod's own labels without those that binding copied from its node."""
     nodes = facts.snapshot.nodes
     node = nodes.index.get(row.node or "")

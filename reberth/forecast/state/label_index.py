@@ -1,7 +1,7 @@
-"""Which pods a label selector means, found through the templates that have the labels.
+"""Pods that match a label selector, found through their templates.
 
-A selector nearly always demands some label of a certain value. Of a namespace, then, only the templates
-with that value are asked, and of many such labels the rarest decides.
+A selector nearly always requires some label with a certain value. So of a namespace only the templates with
+that value are matched, and of several such labels the rarest is looked up.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ Pair = tuple[str, str]
 
 
 def find_matching_pods(facts: SnapshotFacts, selector: Selector, namespaces: frozenset[str]) -> Indices:
-    """Give the pods of these namespaces that a selector matches, bound or not, whatever their phase."""
+    """Give the pods of these namespaces that match a selector, bound or not, in any phase."""
     return facts.once(("pods", selector, namespaces), lambda: seal(_find_pods(facts, selector, namespaces)))
 
 
@@ -27,11 +27,13 @@ def _find_pods(facts: SnapshotFacts, selector: Selector, namespaces: Iterable[st
         parts = [facts.snapshot.select(selector, namespace) for namespace in namespaces]
         return np.concatenate([np.zeros(0, np.int32), *parts])
     templates = facts.snapshot.templates.all
-    asked = chain.from_iterable(_candidates(facts, namespace, selector.pairs) for namespace in namespaces)
-    return facts.pods_of(each for each in asked if selector.matches(templates[each].labels))
+    candidates = chain.from_iterable(
+        _candidates(facts, namespace, selector.pairs) for namespace in namespaces
+    )
+    return facts.pods_of(each for each in candidates if selector.matches(templates[each].labels))
 
 
 def _candidates(facts: SnapshotFacts, namespace: str, pairs: Iterable[Pair]) -> Sequence[int]:
-    """Give the templates that have the rarest of these labels; all of the namespace if there are none."""
+    """Give the templates with the rarest of these labels; without labels, all of the namespace."""
     found = (facts.snapshot.templates_with(namespace, *pair) for pair in pairs)
     return min(found, key=len, default=facts.snapshot.templates_in(namespace))

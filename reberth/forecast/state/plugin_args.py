@@ -1,4 +1,11 @@
-"""What a profile may tell its plugins, as KubeSchedulerConfiguration spells it, with Kubernetes' defaults."""
+"""The arguments of plugins as in KubeSchedulerConfiguration v1, with Kubernetes' defaults and validation.
+
+kube-scheduler: `pkg/scheduler/apis/config/v1/defaults.go`: `SetDefaults_NodeResourcesFitArgs`,
+`SetDefaults_NodeResourcesBalancedAllocationArgs`, `SetDefaults_PodTopologySpreadArgs`,
+`SetDefaults_InterPodAffinityArgs`, `SetDefaults_VolumeBindingArgs`;
+`pkg/scheduler/apis/config/validation/validation_pluginargs.go`: `ValidateNodeResourcesFitArgs`,
+`validateFunctionShape`, `ValidatePodTopologySpreadArgs`, `ValidateNodeAffinityArgs`
+"""
 
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -13,21 +20,21 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
 class PluginArgs(Section, frozen=True):
-    """The arguments of one plugin; a file may say in each of them what they are."""
+    """The arguments of one plugin; a file may give their apiVersion and kind."""
 
     api_version: str | None = None
     kind: str | None = None
 
 
 class ResourceSpec(Section, frozen=True):
-    """How much a resource counts in a score."""
+    """The weight of a resource in a score."""
 
     name: str
     weight: Annotated[int, Meta(ge=1, le=100)] = 1
 
 
 class UtilizationShapePoint(Section, frozen=True):
-    """A point of the line that RequestedToCapacityRatio scores by."""
+    """A point of the shape of RequestedToCapacityRatio."""
 
     utilization: Percent
     score: Annotated[int, Meta(ge=0, le=10)]
@@ -41,7 +48,7 @@ class RequestedToCapacityRatioParam(Section, frozen=True):
 
     def __post_init__(self) -> None:
         if any(one.utilization >= next_.utilization for one, next_ in pairwise(self.shape)):
-            raise ValueError("shape must rise in utilization from point to point")
+            raise ValueError("utilization must increase from point to point of shape")
 
 
 _CPU_AND_MEMORY = (ResourceSpec("cpu"), ResourceSpec("memory"))
@@ -54,7 +61,9 @@ class ScoringStrategy(Section, frozen=True):
 
     def __post_init__(self) -> None:
         if (self.type == "RequestedToCapacityRatio") is (self.requested_to_capacity_ratio is None):
-            raise ValueError("requestedToCapacityRatio belongs to the type of that name, and to no other")
+            raise ValueError(
+                "requestedToCapacityRatio must be set if, and only if, type is RequestedToCapacityRatio"
+            )
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True):
@@ -88,9 +97,9 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
 
     def __post_init__(self) -> None:
         if self.defaulting_type == "System" and self.default_constraints:
-            raise ValueError("defaultConstraints need defaultingType List")
+            raise ValueError("defaultConstraints require defaultingType List")
         if any(each.label_selector is not None for each in self.default_constraints):
-            raise ValueError("defaultConstraints must not have a labelSelector: each pod has its own")
+            raise ValueError("defaultConstraints must not have a labelSelector: it is deduced for each pod")
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):

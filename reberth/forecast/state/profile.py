@@ -1,8 +1,15 @@
-"""The user's scheduler: which plugins judge a pod, in which order, and what each of them counts.
+"""A scheduler's profiles: which plugins run for a pod, in which order, with which weights and arguments.
 
-Read from the KubeSchedulerConfiguration that the scheduler itself was given. Its plugins are enabled in two
-ways, at `multiPoint` and at single points, each with its own list of what is disabled; what comes out of both
-is found in the same steps as in kube-scheduler.
+Read from the KubeSchedulerConfiguration that the scheduler itself was given. Plugins are enabled at
+`multiPoint` and at single extension points, each with its own list of disabled plugins; both are merged in
+the same steps as in kube-scheduler.
+
+kube-scheduler:
+* `pkg/scheduler/apis/config/v1/default_plugins.go`: `getDefaultPlugins`, `applyFeatureGates`,
+  `applyDynamicResources`, `mergePluginSet`
+* `pkg/scheduler/framework/runtime/framework.go`: `(*frameworkImpl).expandMultiPointPlugins`,
+  `getValidScoreWeights`
+* `pkg/scheduler/apis/config/validation/validation.go`: `validateKubeSchedulerProfile`, `validateExtenders`
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +36,7 @@ from reberth.forecast.state.plugin_args import (
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 DEFAULT_SCHEDULER = "default-scheduler"
 
-# kube-scheduler's own plugins, in its order.
+# The in-tree plugins in the order of getDefaultPlugins and applyFeatureGates.
 PluginName = Literal[
     "SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity",
     "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
@@ -44,20 +51,22 @@ _WEIGHTS = {
     "InterPodAffinity": 2,
     "DynamicResources": 2,
 }
+# Feature gate GangScheduling is off by default.
 _OFF_BY_DEFAULT = ("GangScheduling",)
+# Feature gate NodeDeclaredFeatures: off by default in 1.35, on in 1.36.
 _SINCE: dict[str, Version] = {"NodeDeclaredFeatures": (1, 36)}
 
-_CHECKING_FIRST = (
+_PRE_FILTER = (
     "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits",
     "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources",
     "NodeDeclaredFeatures",
 )  # fmt: skip
-_FILTERING = ("NodeUnschedulable", "NodeName", "TaintToleration", *_CHECKING_FIRST)
-_SCORING = (
+_FILTER = ("NodeUnschedulable", "NodeName", "TaintToleration", *_PRE_FILTER)
+_SCORE = (
     "TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread",
     "InterPodAffinity", "DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality",
 )  # fmt: skip
-_SCORING_FIRST = tuple(name for name in _SCORING if name != "ImageLocality")
+_PRE_SCORE = tuple(name for name in _SCORE if name != "ImageLocality")
 
 _ALL = "*"
 
@@ -96,7 +105,7 @@ class Plugins(Section, frozen=True):
 
 
 class PluginConfig(Section, frozen=True, tag_field="name"):
-    """The arguments of a plugin; its name tells which it takes."""
+    """The arguments of a plugin, by its name."""
 
 
 class FitConfig(PluginConfig, frozen=True, tag="NodeResourcesFit"):
@@ -152,7 +161,7 @@ class SchedulerProfile(Section, frozen=True):
     def __post_init__(self) -> None:
         names = [type(each) for each in self.plugin_config]
         if len(set(names)) < len(names):
-            raise ValueError("pluginConfig names a plugin twice")
+            raise ValueError("pluginConfig has two entries for one plugin")
 
 
 class ManagedResource(Section, frozen=True):
@@ -176,11 +185,11 @@ class ExtenderConfig(Section, frozen=True):
 
     def __post_init__(self) -> None:
         if self.prioritize_verb and self.weight <= 0:
-            raise ValueError("an extender with a prioritizeVerb needs a positive weight")
+            raise ValueError("an extender with a prioritizeVerb must have a positive weight")
 
 
 class KubeSchedulerConfiguration(Section, frozen=True):
-    """As the scheduler reads it. What no landing depends on may be anything."""
+    """The configuration of kube-scheduler. Fields that no forecast depends on are not validated."""
 
     profiles: Annotated[tuple[SchedulerProfile, ...], Meta(min_length=1)] = (SchedulerProfile(),)
     extenders: tuple[ExtenderConfig, ...] = ()
@@ -201,10 +210,10 @@ class KubeSchedulerConfiguration(Section, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """What judges the pods that ask for one scheduler, each list in its order."""
+    """The plugins that run for the pods of one schedulerName, each list in order."""
 
     name: str
-    checks: tuple[str, ...]  # these may turn the pod away before any node is looked at
+    pre_filters: tuple[str, ...]  # these may reject the pod before any node is filtered
     filters: tuple[str, ...]
     scores: tuple[tuple[str, int], ...]
     arguments: Mapping[str, PluginArgs]
@@ -212,7 +221,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class KubeScheduler(msgspec.Struct, frozen=True):
-    """All profiles of a scheduler, and the extenders that it asks for each of them."""
+    """The profiles of one kube-scheduler, and the extenders that it calls for every profile."""
 
     profiles: Mapping[str, Profile]
     extenders: tuple[ExtenderConfig, ...] = ()
@@ -220,7 +229,7 @@ class KubeScheduler(msgspec.Struct, frozen=True):
 
 
 def parse_scheduler(content: bytes, *, version: Version, source: str = "scheduler") -> KubeScheduler:
-    """Read the configuration of a scheduler, which errors call by its source. Raises SettingsError."""
+    """Read the configuration of a scheduler; errors name its source. Raises SettingsError."""
     configuration = settings.parse(
         content, KubeSchedulerConfiguration, source=source, api_version=API_VERSION
     )
@@ -228,7 +237,7 @@ def parse_scheduler(content: bytes, *, version: Version, source: str = "schedule
 
 
 def arrange(configuration: KubeSchedulerConfiguration, *, version: Version) -> KubeScheduler:
-    """Find out which plugins run in which order."""
+    """Determine which plugins run in which order."""
     profiles = [_arrange_profile(each, configuration, version) for each in configuration.profiles]
     return KubeScheduler(
         MappingProxyType({profile.name: profile for profile in profiles}),
@@ -238,7 +247,7 @@ def arrange(configuration: KubeSchedulerConfiguration, *, version: Version) -> K
 
 
 def default_scheduler(version: Version) -> KubeScheduler:
-    """Give a scheduler that nobody has configured."""
+    """Give a scheduler with the default configuration."""
     return arrange(KubeSchedulerConfiguration(), version=version)
 
 
@@ -246,16 +255,16 @@ def _arrange_profile(
     given: SchedulerProfile, configuration: KubeSchedulerConfiguration, version: Version
 ) -> Profile:
     plugins = given.plugins
-    everywhere = _merge(_default_plugins(version), plugins.multi_point)
+    multi_point_plugins = _merge(_default_plugins(version), plugins.multi_point)
     percentage = given.percentage_of_nodes_to_score
     if percentage is None:
         percentage = configuration.percentage_of_nodes_to_score
-    weights = _weigh((*plugins.score.enabled, *everywhere))
+    weights = _find_weights((*plugins.score.enabled, *multi_point_plugins))
     return Profile(
         name=given.scheduler_name,
-        checks=_expand(plugins.pre_filter, everywhere, _CHECKING_FIRST),
-        filters=_expand(plugins.filter, everywhere, _FILTERING),
-        scores=tuple((name, weights[name]) for name in _expand(plugins.score, everywhere, _SCORING)),
+        pre_filters=_expand(plugins.pre_filter, multi_point_plugins, _PRE_FILTER),
+        filters=_expand(plugins.filter, multi_point_plugins, _FILTER),
+        scores=tuple((name, weights[name]) for name in _expand(plugins.score, multi_point_plugins, _SCORE)),
         arguments=_gather_arguments(given, configuration.extenders),
         percentage=percentage or 0,
     )
@@ -270,7 +279,10 @@ def _default_plugins(version: Version) -> list[Plugin]:
 
 
 def _merge(defaults: list[Plugin], given: PluginSet) -> tuple[Plugin, ...]:
-    """Replace the defaults that are given anew in their places, leave out what is disabled, add the rest."""
+    """Replace defaults that are configured, in their places; drop disabled ones; append the others.
+
+    `pkg/scheduler/apis/config/v1/default_plugins.go`: `mergePluginSet`
+    """
     disabled = {each.name for each in given.disabled}
     anew = {each.name: each for each in given.enabled}
     kept = [] if _ALL in disabled else [each for each in defaults if each.name not in disabled]
@@ -281,13 +293,18 @@ def _merge(defaults: list[Plugin], given: PluginSet) -> tuple[Plugin, ...]:
     )
 
 
-def _expand(point: PluginSet, everywhere: Iterable[Plugin], able: tuple[str, ...]) -> tuple[str, ...]:
-    """List who runs at a point: first those named here and everywhere, then everywhere's, then the others."""
+def _expand(
+    point: PluginSet, multi_point_plugins: Iterable[Plugin], able: tuple[str, ...]
+) -> tuple[str, ...]:
+    """List the plugins of an extension point: those of both lists, then of multiPoint, then of the point.
+
+    `pkg/scheduler/framework/runtime/framework.go`: `(*frameworkImpl).expandMultiPointPlugins`
+    """
     named = [each.name for each in point.enabled]
     disabled = {each.name for each in point.disabled}
     if _ALL in disabled:
         return tuple(named)
-    general = [each.name for each in everywhere if each.name in able and each.name not in disabled]
+    general = [each.name for each in multi_point_plugins if each.name in able and each.name not in disabled]
     return tuple(
         dict.fromkeys(
             [
@@ -299,8 +316,8 @@ def _expand(point: PluginSet, everywhere: Iterable[Plugin], able: tuple[str, ...
     )
 
 
-def _weigh(plugins: Iterable[Plugin]) -> dict[str, int]:
-    """The first word counts; a plugin without a weight counts once."""
+def _find_weights(plugins: Iterable[Plugin]) -> dict[str, int]:
+    """Give each plugin the first weight found; a plugin without a weight has 1."""
     weights: dict[str, int] = {}
     for plugin in plugins:
         weights.setdefault(plugin.name, plugin.weight or 1)
@@ -321,11 +338,15 @@ def _gather_arguments(
     for each in given.plugin_config:
         if isinstance(each.args, PluginArgs):
             found[str(each.__struct_config__.tag)] = each.args
-    return MappingProxyType(found | {"NodeResourcesFit": _leave_to_extenders(found, extenders)})
+    return MappingProxyType(found | {"NodeResourcesFit": _ignore_managed(found, extenders)})
 
 
-def _leave_to_extenders(found: Mapping[str, PluginArgs], extenders: Iterable[ExtenderConfig]) -> PluginArgs:
-    """Let the resources that an extender manages alone be ignored, as kube-scheduler does."""
+def _ignore_managed(found: Mapping[str, PluginArgs], extenders: Iterable[ExtenderConfig]) -> PluginArgs:
+    """Ignore the resources that an extender manages with ignoredByScheduler.
+
+    kube-scheduler replaces the profile's ignoredResources by these, and here they are added.
+    `pkg/scheduler/scheduler.go`: `buildExtenders`
+    """
     fit = found["NodeResourcesFit"]
     managed = [each.name for one in extenders for each in one.managed_resources if each.ignored_by_scheduler]
     if not managed or not isinstance(fit, NodeResourcesFitArgs):

@@ -1,6 +1,9 @@
-"""What a plugin may say of a pod.
+"""The verdict of a filter plugin.
 
-It refuses some nodes, each with a reason; or the pod as a whole; or nobody but kube-scheduler can tell.
+It refuses some nodes, each with a reason; or rejects the pod; or cannot be forecast.
+
+kube-scheduler's status codes: `k8s.io/kube-scheduler/framework/interface.go`: `Unschedulable`,
+`UnschedulableAndUnresolvable`
 """
 
 from typing import NamedTuple
@@ -13,8 +16,8 @@ from reberth.cluster.columns import Bools
 class Refusal(NamedTuple):
     """Nodes that are refused for one reason, in kube-scheduler's words.
 
-    A node may be refused for several reasons of one plugin: they count in the order in which they stand.
-    `final` says that no preemption could help there.
+    A node may be refused for several reasons of one plugin, in this order. `final` is
+    UnschedulableAndUnresolvable: preemption cannot help there.
     """
 
     reason: str
@@ -23,13 +26,13 @@ class Refusal(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """The pod is turned away before any node is looked at."""
+    """The pod is rejected before any node is filtered."""
 
     reason: str
 
 
 class Unforeseeable(NamedTuple):
-    """Nobody but kube-scheduler itself can tell."""
+    """Only kube-scheduler itself can tell."""
 
     reason: str
 

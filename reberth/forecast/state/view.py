@@ -1,7 +1,7 @@
-"""The cluster as a forecast sees it: the snapshot, with some pods taken away, leaving or already elsewhere.
+"""The cluster as a forecast sees it: the snapshot, with some pods removed, terminating or on another node.
 
-A view is never changed: each step gives a new one, which copies the few columns that differ. So a plan may
-try a move, look at what follows, and go back for nothing.
+A view never changes: each step gives a new view, which copies the few columns that differ. So a plan can try
+a move, look at the result, and go back for free.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -21,11 +21,11 @@ Column = TypeVar("Column", Indices, Bools, NDArray[np.int8], NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Where each pod is, whether it counts there and whether it is leaving; and each node's sums of them."""
+    """The node of each pod, whether it counts there and whether it terminates; and the sums of each node."""
 
     facts: SnapshotFacts
     node: Indices  # of each pod; -1: on none
-    counted: Bools  # takes something from its node
+    counted: Bools  # uses resources of its node: bound and not finished
     terminating: Bools
     requested: AmountColumns
     load: Ints
@@ -37,7 +37,7 @@ class View:
 
     @property
     def is_unmoved(self) -> bool:
-        """Tell whether every pod is where the snapshot has it; some may be leaving."""
+        """Tell whether every pod is where the snapshot has it; some may be terminating."""
         pods = self.facts.snapshot.pods
         return self.node is pods.node and self.counted is pods.counted
 
@@ -45,7 +45,7 @@ class View:
         """See the cluster as if this pod were gone."""
         return self._move(pod, -1)
 
-    def with_leaving(self, pod: int) -> "View":
+    def with_terminating(self, pod: int) -> "View":
         """See the pod still on its node, and terminating."""
         return replace(self, terminating=_put(self.terminating, pod, value=True))
 
@@ -55,16 +55,16 @@ class View:
         return replace(moved, terminating=_put(self.terminating, pod, value=False))
 
     def counts_on_nodes(self, pods: Indices) -> Ints:
-        """Count these pods, as far as they are counted, node by node."""
+        """Count those of these pods that count, by node."""
         where = self.node[pods[self.counted[pods]]]
         return np.bincount(where, minlength=self.facts.size).astype(np.int64)
 
     def counted_among(self, pods: Indices) -> Indices:
-        """Give those of the pods that take something from their nodes."""
+        """Give those of these pods that count."""
         return pods[self.counted[pods]]
 
     def by_node(self, key: Hashable, find: Callable[["View", Indices], Column], nodes: Indices) -> Column:
-        """Give what is found of nodes by their sums alone: once for the snapshot, anew where they differ."""
+        """Find something that depends only on the nodes' sums: cached, and anew where the sums differ."""
         if len(nodes) <= len(self.changed):
             return find(self, nodes)
         facts = self.facts
@@ -79,7 +79,7 @@ class View:
 
     @cached_property
     def nominated(self) -> Mapping[int, tuple[int, ...]]:
-        """Give the pods that wait and are nominated for a node, by node."""
+        """Give the pending pods with a nominatedNodeName, by node."""
         found: dict[int, list[int]] = {}
         snapshot = self.facts.snapshot
         for pod in self.facts.once("waiting and nominated", self._list_nominated):
@@ -98,7 +98,7 @@ class View:
         )
 
     def _move(self, pod: int, node: int) -> "View":
-        """Take the pod from where it counts to where it will; -1 is nowhere."""
+        """Move the pod from where it counts to this node; -1 is nowhere."""
         template = int(self.facts.snapshot.pods.template[pod])
         changes = [(int(self.node[pod]), -1)] if self.counted[pod] else []
         changes += [(node, 1)] if node >= 0 else []

@@ -1,1 +1,1 @@
-"""VolumeBinding, VolumeZone, NodeVolumeLimits and VolumeRestrictions."""
+"""VolumeBinding, VolumeZone, NodeVolumeLimits and VolumeRestrictions: the plugins that look at volumes."""

@@ -1,7 +1,11 @@
-"""Which volumes are attached to which nodes: those that pods have there, and those that are not let go yet.
+"""Volumes attached to nodes: those that pods there use, and those not detached yet.
 
-A volume is known by its driver and what the driver calls it. One that is still to be provisioned is known
-by its claim.
+A volume is known by its CSI driver and handle; one that is still to be provisioned, by its claim.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`:
+`(*CSILimits).filterAttachableVolumes`, `(*CSILimits).checkAttachableInlineVolume`,
+`(*CSILimits).getCSIDriverInfo`, `(*CSILimits).getCSIDriverInfoFromSC`,
+`(*CSILimits).getNodeVolumeAttachmentInfo`
 """
 
 from collections import defaultdict
@@ -17,8 +21,7 @@ from reberth.cluster.kinds import ATTACHMENT, CLAIM
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.templates import Template
 from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.state.view import View
-from reberth.forecast.state.view import view_snapshot as see
+from reberth.forecast.state.view import View, view_snapshot
 from reberth.forecast.volumes.claims import class_of_claim, find_class, find_volume, name_claims
 from reberth.forecast.volumes.csi_migration import (
     IN_TREE_DRIVERS,
@@ -31,32 +34,34 @@ from reberth.forecast.volumes.csi_migration import (
 )
 from reberth.records import PersistentVolumeClaim, PodSpec
 
-# Since then the volumes of this old driver, too, are counted wherever a node has a CSINode at all.
-_LAST_MIGRATED: Version = (1, 36)
+# Since 1.36 Portworx volumes count on every node with a CSINode, like those of the other in-tree drivers; in
+# 1.35 only where the CSINode's annotation names the driver.
+# `pkg/scheduler/framework/plugins/nodevolumelimits/utils.go`: `isCSIMigrationOn`
+_ALWAYS_MIGRATES_PORTWORX: Version = (1, 36)
 
 
 class Attachable(NamedTuple):
-    """A volume that a node must attach; `old` is the driver that it was made for."""
+    """A volume that a node must attach; `in_tree` is the driver that its object names, if migrated."""
 
     driver: str
     handle: tuple[str, ...]
-    old: InTreeDriver | None = None
+    in_tree: InTreeDriver | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class VolumeUsage:
-    """The volumes of one driver: which pod uses which, and which is attached to which node."""
+    """The volumes of one CSI driver: which pod uses which, and which is attached to which node."""
 
     facts: SnapshotFacts
     numbers: Mapping[tuple[str, ...], int]
-    volume: Indices  # of each use by a pod, in order
+    volume: Indices  # of each use by a pod, sorted
     pod: Indices
-    old: tuple[tuple[InTreeDriver, Bools], ...]  # the uses of volumes that old drivers made
+    in_tree: tuple[tuple[InTreeDriver, Bools], ...]  # which uses are of volumes of in-tree drivers
     attached: Indices
     attached_to: Indices
 
     def count(self, view: View) -> Ints:
-        """Count the volumes on each node: as in the snapshot, and what is different in the view."""
+        """Count the volumes on each node: those of the snapshot, corrected for moved pods."""
         used, (at_first, counts) = self._locate(view, slice(None)), self._begin
         moved = np.zeros(len(self.numbers), np.bool_)
         moved[self.volume[used != at_first]] = True
@@ -77,14 +82,14 @@ class VolumeUsage:
     @cached_property
     def _begin(self) -> tuple[Indices, Ints]:
         """Find where the uses are in the snapshot, and how many volumes are on each node."""
-        used = self._locate(see(self.facts), slice(None))
+        used = self._locate(view_snapshot(self.facts), slice(None))
         return used, seal(self._tally(used, np.ones(len(self.numbers), np.bool_)))
 
     def _locate(self, view: View, uses: slice) -> Indices:
         """Give the node of each use; -1 where it does not count."""
         pods = self.pod[uses]
         nodes = np.where(view.counted[pods], view.node[pods], np.int32(-1))
-        for driver, marks in self.old:
+        for driver, marks in self.in_tree:
             nodes[marks[uses] & ~counts_migrated(view.facts, driver)[nodes]] = -1
         return nodes
 
@@ -105,7 +110,7 @@ def find_volume_usage(facts: SnapshotFacts, driver: str) -> VolumeUsage:
 def list_attachables(
     facts: SnapshotFacts, spec: PodSpec, claims: Iterable[PersistentVolumeClaim]
 ) -> Iterator[Attachable]:
-    """Give the volumes of a pod that count for some driver."""
+    """Give the volumes of a pod that count against a driver's limit."""
     yield from _list_claimed(facts, claims)
     yield from _list_inline(spec)
 
@@ -115,15 +120,15 @@ def _list_claimed(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim])
 
 
 def _list_inline(spec: PodSpec) -> Iterator[Attachable]:
-    """Give the volumes that the pod names itself."""
+    """Give the in-tree volumes that the pod spec names without a claim."""
     for volume in spec.volumes or ():
         if (moved := find_migrated_volume(volume)) and moved.handle:
-            yield _by_successor(moved, moved.handle)
+            yield _by_csi_driver(moved, moved.handle)
 
 
 def counts_migrated(facts: SnapshotFacts, driver: InTreeDriver) -> Bools:
-    """Tell where the volumes of an old driver count for its successor, if that has a limit there."""
-    if facts.version >= _LAST_MIGRATED or driver is not PORTWORX:
+    """Tell on which nodes the volumes of an in-tree driver count against the limit of its CSI driver."""
+    if facts.version >= _ALWAYS_MIGRATES_PORTWORX or driver is not PORTWORX:
         return facts.once("everywhere", lambda: np.ones(facts.size, np.bool_))
     return find_migrated_nodes(facts, driver)
 
@@ -131,7 +136,7 @@ def counts_migrated(facts: SnapshotFacts, driver: InTreeDriver) -> Bools:
 class _VolumeUse(NamedTuple):
     number: int
     place: int
-    old: InTreeDriver | None
+    in_tree: InTreeDriver | None
 
 
 class _Collected:
@@ -155,7 +160,7 @@ def _collect(facts: SnapshotFacts) -> defaultdict[str, _Collected]:
         for pod in facts.pods_of([place]).tolist():
             for each in (*inline, *_list_claimed(facts, _look_up_claims(facts, spec, pod))):
                 driver = found[each.driver]
-                driver.used.append(_VolumeUse(driver.number(each.handle), pod, each.old))
+                driver.used.append(_VolumeUse(driver.number(each.handle), pod, each.in_tree))
     _collect_attached(facts, found)
     return found
 
@@ -178,13 +183,15 @@ def _collect_attached(facts: SnapshotFacts, found: defaultdict[str, _Collected])
 
 def _tabulate(facts: SnapshotFacts, collected: _Collected) -> VolumeUsage:
     used = sorted(collected.used, key=lambda entry: entry.number)
-    drivers = dict.fromkeys(entry.old for entry in used if entry.old)
+    drivers = dict.fromkeys(entry.in_tree for entry in used if entry.in_tree)
     return VolumeUsage(
         facts=facts,
         numbers=collected.numbers,
         volume=np.array([entry.number for entry in used], np.int32),
         pod=np.array([entry.place for entry in used], np.int32),
-        old=tuple((old, np.array([entry.old == old for entry in used], np.bool_)) for old in drivers),
+        in_tree=tuple(
+            (driver, np.array([entry.in_tree == driver for entry in used], np.bool_)) for driver in drivers
+        ),
         attached=np.array([entry.number for entry in collected.attached], np.int32),
         attached_to=np.array([entry.place for entry in collected.attached], np.int32),
     )
@@ -202,22 +209,22 @@ def _may_attach(template: Template) -> bool:
 def _find_attachable(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Attachable | None:
     volume = find_volume(facts, claim.spec.volume_name)
     if volume is None:
-        return _foresee_attachable(facts, claim)
+        return _expect_attachable(facts, claim)
     if csi := volume.spec.csi:
         return Attachable(csi.driver, (csi.volume_handle,)) if csi.driver and csi.volume_handle else None
     moved = find_migrated_volume(volume.spec, volume.metadata.labels)
-    return _by_successor(moved, moved.handle) if moved and moved.handle else None
+    return _by_csi_driver(moved, moved.handle) if moved and moved.handle else None
 
 
-def _foresee_attachable(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Attachable | None:
-    """Give the volume that will be provisioned for a claim."""
+def _expect_attachable(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Attachable | None:
+    """Give the volume that will be provisioned for an unbound claim."""
     found = find_class(facts, class_of_claim(claim))
     if found is None or not found.provisioner or found.provisioner in UNCOUNTED:
         return None
     handle = (claim.metadata.namespace, claim.metadata.name)
     old = IN_TREE_DRIVERS.get(found.provisioner)
-    return Attachable(old.successor if old else found.provisioner, handle, old)
+    return Attachable(old.csi_driver if old else found.provisioner, handle, old)
 
 
-def _by_successor(moved: MigratedVolume, handle: str) -> Attachable:
-    return Attachable(moved.driver.successor, (handle,), moved.driver)
+def _by_csi_driver(moved: MigratedVolume, handle: str) -> Attachable:
+    return Attachable(moved.driver.csi_driver, (handle,), moved.driver)

@@ -1,4 +1,11 @@
-"""The claims of a pod: whether each node can reach, find or make the volumes for them."""
+"""VolumeBinding: whether each node can reach, find or provision the volumes of a pod's claims.
+
+kube-scheduler:
+* `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`: `(*VolumeBinding).podHasPVCs`,
+  `(*VolumeBinding).PreFilter`, `(*VolumeBinding).Filter`, `(*VolumeBinding).Score`
+* `pkg/scheduler/framework/plugins/volumebinding/binder.go`: `(*volumeBinder).GetPodVolumeClaims`,
+  `(*volumeBinder).FindPodVolumes`, `(*volumeBinder).checkBoundClaims`
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -29,19 +36,21 @@ from reberth.records import OwnerReference, PersistentVolume, PersistentVolumeCl
 from reberth.selectors import SelectorError
 from reberth.values.quantity import QuantityError
 
+# Feature gate StorageCapacityScoring: off in 1.36, on in the 1.37 branch.
 _SCORES_CAPACITY: Version = (1, 37)
-_EMPTIER_IS_BETTER = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+# `pkg/scheduler/apis/config/v1/defaults.go`: `SetDefaults_VolumeBindingArgs`
+_DEFAULT_SHAPE = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
 
 
 class PodVolumeClaims(NamedTuple):
-    """The claims that have a volume, and those that wait for their pod."""
+    """The claims that are bound, and those with WaitForFirstConsumer that are not."""
 
     bound: list[PersistentVolumeClaim]
     waiting: list[PersistentVolumeClaim]
 
 
 def filter_volume_binding(incoming: IncomingPod, view: View, _arguments: VolumeBindingArgs) -> FilterVerdict:
-    """Refuse what cannot be bound. The arguments speak of other things: time-outs and scores."""
+    """Refuse nodes where a claim cannot be bound. The arguments only affect binding timeouts and scores."""
     claims = list_claims(incoming, view.facts)
     if not claims:
         return FITS
@@ -51,23 +60,23 @@ def filter_volume_binding(incoming: IncomingPod, view: View, _arguments: VolumeB
     try:
         return tuple(_refuse(view.facts, parted))
     except (QuantityError, SelectorError) as error:
-        return Unforeseeable(f"a volume or claim in question is malformed: {error}")
+        return Unforeseeable(f"a volume or claim is malformed: {error}")
 
 
 def score_volume_binding(
     incoming: IncomingPod, view: View, feasible: Indices, arguments: VolumeBindingArgs
 ) -> Ints | None:
-    """Score the room for the pod's volumes, from 1.37 on.
+    """Score the storage capacity left for the pod's volumes, from 1.37 on.
 
-    Not proven against a running 1.37: the rules are those of the same feature in 1.36, where it is off. Among
-    several pools, or several equally large volumes, kube-scheduler takes any.
+    Not compared with a running 1.37: the rules are those of the same feature in 1.36, where it is off. Of
+    several CSIStorageCapacities, or of several equally large volumes, kube-scheduler may take any.
     """
     claims = list_claims(incoming, view.facts) if view.facts.version >= _SCORES_CAPACITY else ()
     parted = _part(view.facts, claims)
     if not claims or not isinstance(parted, PodVolumeClaims):
         return None
     sources = find_sources(view.facts, parted.waiting)
-    return score_capacity(view.facts, sources, feasible, arguments.shape or _EMPTIER_IS_BETTER)
+    return score_capacity(view.facts, sources, feasible, arguments.shape or _DEFAULT_SHAPE)
 
 
 def _check_all(
@@ -86,8 +95,8 @@ def _check(incoming: IncomingPod, facts: SnapshotFacts, claim: PodClaim) -> Reje
         return Rejected(f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"')
     if record.metadata.deletion_timestamp:
         return Rejected(f'persistentvolumeclaim "{name}" is being deleted')
-    if claim.is_foreseen:
-        return _check_foreseen(facts, record)
+    if claim.is_expected:
+        return _check_expected(facts, record)
     if claim.is_ephemeral and not _is_controlled(record.metadata.owner_references or (), incoming.uid):
         namespace = incoming.namespace
         return Rejected(
@@ -102,14 +111,14 @@ def _miss(claim: PodClaim) -> str:
     return f'persistentvolumeclaim "{claim.name}" not found'
 
 
-def _check_foreseen(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Unforeseeable | None:
-    """Where a claim that is not made yet will get its volume is known only if it waits for its pod."""
+def _check_expected(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Unforeseeable | None:
+    """A claim that does not exist yet can be forecast only if its class waits for the pod."""
     found = find_class(facts, class_of_claim(claim))
     if found and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return None
     return Unforeseeable(
-        f"ephemeral volume with claim {claim.metadata.name} cannot be forecast: the claim is not made yet,"
-        " and its class does not wait for the pod"
+        f"ephemeral volume with claim {claim.metadata.name} cannot be forecast: the claim does not exist yet,"
+        " and its StorageClass is not WaitForFirstConsumer"
     )
 
 
@@ -142,13 +151,13 @@ def _refuse(facts: SnapshotFacts, claims: PodVolumeClaims) -> Iterator[Refusal]:
         sources = find_sources(facts, claims.waiting)
         lacks = "node(s) didn't find available persistent volumes to bind"
         yield from refuse(lacks, sources.lacks_volume, final=True)
-        yield from refuse("node(s) did not have enough free storage", sources.lacks_room, final=True)
+        yield from refuse("node(s) did not have enough free storage", sources.lacks_capacity, final=True)
     missing = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
     yield from refuse(missing, gone, final=True)
 
 
 def _check_bound(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) -> tuple[Bools, Bools]:
-    """Tell which nodes cannot reach a volume, and which come upon one that is not there before that."""
+    """Tell which nodes cannot reach a volume, and which meet a missing volume first."""
     far = np.zeros(facts.size, np.bool_)
     for claim in claims:
         volume = find_volume(facts, claim.spec.volume_name)
@@ -159,7 +168,10 @@ def _check_bound(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) 
 
 
 def _find_near(facts: SnapshotFacts, volume: PersistentVolume) -> Bools:
-    """Tell which nodes can reach a volume; some ask the driver that took over from its old one."""
+    """Tell which nodes can reach a volume; migrated nodes use the topology label of the CSI driver.
+
+    `pkg/scheduler/framework/plugins/volumebinding/binder.go`: `(*volumeBinder).tryTranslatePVToCSI`
+    """
     affinity = volume.spec.node_affinity
     near = is_reachable(facts, read_node_affinity(affinity.required if affinity else None))
     moved = None if volume.spec.csi else find_migrated_volume(volume.spec, volume.metadata.labels)

@@ -1,4 +1,8 @@
-"""How full the storage of a node would be with the volumes of a pod."""
+"""The VolumeBinding score: how full a node's storage would be with the volumes of a pod.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/volumebinding/scorer.go`: `buildScorerFunction`;
+`pkg/scheduler/framework/plugins/volumebinding/volume_binding.go`: `(*VolumeBinding).Score`
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,7 +24,7 @@ from reberth.values.quantity import UNIT, round_up
 
 
 class StorageResource(NamedTuple):
-    """What a pod requests of the storage of one class, and what is there."""
+    """The storage of one class: what the pod requests, and the capacity."""
 
     requested: Ints
     offered: Ints
@@ -30,7 +34,7 @@ class StorageResource(NamedTuple):
 def score_capacity(
     facts: SnapshotFacts, sources: VolumeSources, feasible: Indices, shape: tuple[UtilizationShapePoint, ...]
 ) -> Ints:
-    """Average over the classes: of the existing volumes where a node takes any, of the new ones elsewhere."""
+    """Average over the classes: of existing volumes where a node takes any, of provisioned ones elsewhere."""
     existing = _sum_existing(facts, sources.existing, feasible)
     taken = np.logical_or.reduce([np.zeros(len(feasible), np.bool_), *(use.counts for use in existing)])
     new = [use._replace(counts=use.counts & ~taken) for use in _sum_new(sources.new, feasible)]
@@ -45,7 +49,7 @@ def score_capacity(
 def _sum_existing(
     facts: SnapshotFacts, existing: tuple[StaticBinding, ...], feasible: Indices
 ) -> list[StorageResource]:
-    """Sum up the volumes that are chosen, by the classes that they say they have."""
+    """Sum the chosen volumes by their storageClassName."""
     uses: dict[str, StorageResource] = {}
     for claim, chosen in existing:
         places, which = np.unique(chosen[feasible], return_inverse=True)
@@ -60,7 +64,7 @@ def _sum_existing(
 
 
 def _read_offers(facts: SnapshotFacts, places: Indices) -> tuple[Ints, Mapping[str, Bools]]:
-    """Read the sizes of some volumes, and which of them are of which class; a place may be NO_VOLUME."""
+    """Read the capacity of some volumes, and which are of which class; a place may be NO_VOLUME."""
     volumes = facts.snapshot.of(VOLUME).all
     offered = np.zeros(len(places), np.int64)
     classes: defaultdict[str, Bools] = defaultdict(lambda: np.zeros(len(places), np.bool_))
@@ -73,14 +77,14 @@ def _read_offers(facts: SnapshotFacts, places: Indices) -> tuple[Ints, Mapping[s
 
 
 def _sum_new(new: tuple[DynamicProvision, ...], feasible: Indices) -> list[StorageResource]:
-    """Sum up the volumes to be made. They come from the same room, of which the last claim tells."""
+    """Sum the volumes to provision. They share one CSIStorageCapacity, as found for the last claim."""
     uses: dict[str, StorageResource] = {}
-    for claim, nodes, room in new:
-        if room is not None:
+    for claim, nodes, capacity in new:
+        if capacity is not None:
             counts = nodes[feasible]
             use = uses.setdefault(class_of_claim(claim), _start(len(feasible)))
             use.requested[counts] += _request(claim)
-            use.offered[counts] = room[feasible][counts]
+            use.offered[counts] = capacity[feasible][counts]
             use.counts[counts] = True
     return list(uses.values())
 

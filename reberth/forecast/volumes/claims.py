@@ -1,4 +1,9 @@
-"""The claims of a pod: those that it names, and those that are made for its ephemeral volumes."""
+"""The claims of a pod: those that it names, and those made for its ephemeral volumes.
+
+kube-scheduler: `k8s.io/component-helpers/storage/volume/helpers.go`: `GetPersistentVolumeClaimClass`,
+`GetPersistentVolumeClass`; `pkg/scheduler/framework/plugins/volumebinding/binder.go`:
+`(*volumeBinder).isPVCFullyBound`
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -21,25 +26,25 @@ from reberth.values.quantity import nanos
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
-# What names the class is the annotation, where there is one, rather than the field.
+# This annotation takes precedence over storageClassName.
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
 class PodClaim(NamedTuple):
-    """A claim as a pod names it. Its record is None where there is no such claim.
+    """A claim as a pod names it. Its record is None if there is no such claim.
 
-    A foreseen one belongs to a pod that is not made yet: its record is what its template says.
+    An expected claim belongs to a pod that does not exist yet: its record comes from the volumeClaimTemplate.
     """
 
     name: str
     record: PersistentVolumeClaim | None
     is_ephemeral: bool = False
-    is_foreseen: bool = False
+    is_expected: bool = False
 
 
 def list_claims(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[PodClaim, ...]:
-    """Give the claims of the pod that asks, in the order of its volumes."""
+    """Give the claims of the incoming pod, in the order of its volumes."""
     if not incoming.template.spec.volumes:
         return ()
     named = name_claims(incoming.template.spec, incoming.own.claims, incoming.name)
@@ -47,7 +52,7 @@ def list_claims(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[PodClaim, 
 
 
 def name_claims(spec: PodSpec, claims: Iterable[str], pod: str) -> Iterator[tuple[str, Volume]]:
-    """Name the claims behind the volumes of a template, given what its pod has of its own."""
+    """Name the claims of a template's volumes, given the claim names of its pod."""
     left = iter(claims)
     for volume in spec.volumes or ():
         if volume.persistent_volume_claim is not None:
@@ -73,12 +78,12 @@ def class_of_volume(volume: PersistentVolume) -> str:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether both sides of the binding are done."""
+    """Tell whether the claim names a volume and binding is completed."""
     return bool(claim.spec.volume_name) and _BIND_COMPLETED in (claim.metadata.annotations or {})
 
 
 def requested_size(spec: ClaimSpec) -> int | None:
-    """Give the nanos of storage that a claim requests, if it does."""
+    """Give the storage that a claim requests, in nanos; None if it requests none."""
     requests = spec.resources.requests if spec.resources else None
     return _read_storage(requests)
 
@@ -96,10 +101,10 @@ def _class_of(annotations: Labels | None, field: str | None) -> str:
 
 
 def _look_up(incoming: IncomingPod, facts: SnapshotFacts, name: str, volume: Volume) -> PodClaim:
-    if volume.ephemeral is not None and incoming.is_next:
+    if volume.ephemeral is not None and incoming.is_expected:
         template = volume.ephemeral.volume_claim_template
         meta = ObjectMeta(name=name, namespace=incoming.namespace)
         record = PersistentVolumeClaim(meta, template.spec if template else ClaimSpec())
-        return PodClaim(name, record, is_ephemeral=True, is_foreseen=True)
+        return PodClaim(name, record, is_ephemeral=True, is_expected=True)
     found = facts.snapshot.of(CLAIM).named(incoming.namespace, name)
     return PodClaim(name, found, is_ephemeral=volume.ephemeral is not None)

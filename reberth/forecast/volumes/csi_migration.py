@@ -1,4 +1,10 @@
-"""Volumes of the old drivers inside Kubernetes, as the CSI drivers that took over from them see them."""
+"""Volumes of in-tree drivers as the CSI drivers that replace them see them (CSI migration).
+
+kube-scheduler: `k8s.io/csi-translation-lib/translate.go`: `(CSITranslator).TranslateInTreePVToCSI`,
+`(CSITranslator).TranslateInTreeInlineVolumeToCSI`; `k8s.io/csi-translation-lib/plugins/in_tree_volume.go`:
+`translateTopologyFromInTreeToCSI`, `getTopologyLabel`;
+`pkg/scheduler/framework/plugins/volumebinding/binder.go`: `isPluginMigratedToCSIOnNode`
+"""
 
 import re
 from collections.abc import Iterator
@@ -31,15 +37,15 @@ _EBS_VOLUME = re.compile(r"vol-[^/]*")
 
 
 class InTreeDriver(NamedTuple):
-    """A driver inside Kubernetes, the one that took over, and the label by which that one knows zones."""
+    """An in-tree driver, the CSI driver that replaces it, and that driver's topology label for zones."""
 
     name: str
-    successor: str
+    csi_driver: str
     zone: str | None = None
 
 
 class MigratedVolume(NamedTuple):
-    """A volume of an old driver, and how the new one calls it; None for what it cannot take over."""
+    """A volume of an in-tree driver, and its CSI volume handle; None if it cannot be translated."""
 
     driver: InTreeDriver
     handle: str | None
@@ -54,14 +60,15 @@ _AZURE = InTreeDriver("kubernetes.io/azure-disk", "disk.csi.azure.com")
 PORTWORX = InTreeDriver("kubernetes.io/portworx-volume", "pxd.portworx.com")
 
 IN_TREE_DRIVERS = {driver.name: driver for driver in (_EBS, _GCE, _CINDER, _AZURE, PORTWORX)}
-# These have successors too, but kube-scheduler leaves their volumes out of its counts.
+# CSI drivers replace these, too, but isCSIMigrationOn does not list them: their volumes do not count.
+# `pkg/scheduler/framework/plugins/nodevolumelimits/utils.go`: `isCSIMigrationOn`
 UNCOUNTED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
 
 
 def find_migrated_volume(
     source: PersistentVolumeSpec | Volume, labels: Labels | None = None
 ) -> MigratedVolume | None:
-    """Find out whether a volume, or what a pod names itself, is of an old driver."""
+    """Translate a PersistentVolume, or a volume of a pod spec, if it is of an in-tree driver."""
     if disk := source.aws_elastic_block_store:
         return MigratedVolume(_EBS, _name_ebs(disk.volume_id or ""))
     if disk := source.gce_persistent_disk:
@@ -74,12 +81,12 @@ def find_migrated_volume(
 
 
 def find_migrated_nodes(facts: SnapshotFacts, driver: InTreeDriver) -> Bools:
-    """Tell which nodes say that they leave the volumes of an old driver to its successor."""
+    """Tell on which nodes CSI migration of a driver is on, by the annotation of their CSINodes."""
     return facts.once(("migrated", driver.name), lambda: seal(_ask_nodes(facts, driver)))
 
 
 def migrate_affinity(volume: PersistentVolume, zone: str) -> NodeSelector | None:
-    """Give a volume's node affinity as the new driver would write it, with its own label for zones."""
+    """Translate a volume's node affinity to the CSI driver's topology label for zones."""
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity else None
     terms = (required.node_selector_terms if required else None) or ()
@@ -99,7 +106,7 @@ def migrate_affinity(volume: PersistentVolume, zone: str) -> NodeSelector | None
 
 
 def _find_zone_label(terms: tuple[NodeSelectorTerm, ...], labels: Labels) -> tuple[str, bool]:
-    """Find the label by which a volume names its zone; the newer and the affinity go first."""
+    """Find the label by which a volume names its zone: affinity before labels, GA before beta."""
     keys = {each.key for each in _list_expressions(terms)}
     for known in (keys, labels):
         for label in _ZONES:
@@ -140,7 +147,7 @@ def _ask_nodes(facts: SnapshotFacts, driver: InTreeDriver) -> Bools:
 
 
 def _name_ebs(text: str) -> str | None:
-    """Take the volume out of aws://zone/volume; a bare one stands for itself."""
+    """Take the volume ID out of aws://zone/volume; a bare volume ID is kept."""
     if not text.startswith("aws://"):
         return text
     volume = text.removeprefix("aws://").partition("/")[2].strip("/")

@@ -1,4 +1,8 @@
-"""How many volumes of a driver a node can attach."""
+"""NodeVolumeLimits: how many volumes of a CSI driver a node can attach.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`: `(*CSILimits).Filter`,
+`(*CSILimits).checkCSIDriverOnNode`, `getVolumeLimits`
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -21,16 +25,17 @@ from reberth.forecast.volumes.attachments import (
 from reberth.forecast.volumes.claims import list_claims
 from reberth.records import CSINodeDriver
 
-# Since then a driver may demand that no pod comes to a node where it is not installed.
-_MAY_DEMAND_DRIVER: Version = (1, 37)
+# Feature gate VolumeLimitScaling: off in 1.36, on in the 1.37 branch. A CSIDriver with
+# preventPodSchedulingIfMissing keeps pods off nodes where it is not installed.
+_REQUIRES_DRIVER: Version = (1, 37)
 _NO_LIMIT = 2**31
 _TOO_MANY = "node(s) exceed max volume count"
 
 
 def filter_node_volume_limits(incoming: IncomingPod, view: View) -> FilterVerdict:
-    """Refuse where the volumes that a pod brings do not fit beside the others of their driver.
+    """Refuse nodes where the pod's volumes and those attached exceed the limit of their driver.
 
-    A volume that is still attached without a pod counts among the others, even against its own next pod.
+    A volume that is still attached, though no pod uses it, counts: even against a pod that will use it.
     """
     if not incoming.template.spec.volumes:
         return FITS
@@ -39,49 +44,49 @@ def filter_node_volume_limits(incoming: IncomingPod, view: View) -> FilterVerdic
         if claim.record is None:
             return refuse(_miss(incoming, claim.name), np.ones(facts.size, np.bool_), final=True)
     records = [claim.record for claim in claims if claim.record]
-    brought = tuple(dict.fromkeys(list_attachables(facts, incoming.template.spec, records)))
-    return tuple(_check(view, brought)) if brought else FITS
+    new_volumes = tuple(dict.fromkeys(list_attachables(facts, incoming.template.spec, records)))
+    return tuple(_check(view, new_volumes)) if new_volumes else FITS
 
 
 def _miss(incoming: IncomingPod, name: str) -> str:
     return f'looking up PVC {incoming.namespace}/{name}: persistentvolumeclaim "{name}" not found'
 
 
-def _check(view: View, brought: tuple[Attachable, ...]) -> Iterator[Refusal]:
-    """A node that lacks a driver is told so; how many volumes it bears is then not asked."""
+def _check(view: View, new_volumes: tuple[Attachable, ...]) -> Iterator[Refusal]:
+    """A node that lacks a required driver is refused for that; its limit is then not checked."""
     refused = np.zeros(view.facts.size, np.bool_)
-    drivers = sorted({each.driver for each in brought})
-    if view.facts.version >= _MAY_DEMAND_DRIVER:
+    drivers = sorted({each.driver for each in new_volumes})
+    if view.facts.version >= _REQUIRES_DRIVER:
         for driver in drivers:
-            lacking = _find_lacking(view.facts, driver, brought) & ~refused
+            lacking = _find_lacking(view.facts, driver, new_volumes) & ~refused
             yield from refuse(f"{driver} CSI driver is not installed on the node", lacking)
             refused |= lacking
-    full = [_find_full(view, driver, brought) for driver in drivers]
+    full = [_find_full(view, driver, new_volumes) for driver in drivers]
     yield from refuse(_TOO_MANY, np.logical_or.reduce([*full, np.zeros_like(refused)]) & ~refused)
 
 
-def _find_full(view: View, driver: str, brought: tuple[Attachable, ...]) -> Bools:
+def _find_full(view: View, driver: str, new_volumes: tuple[Attachable, ...]) -> Bools:
     limits = _limits_by_driver(view.facts).get(driver)
     if limits is None:
         return np.zeros(view.facts.size, np.bool_)
     uses = find_volume_usage(view.facts, driver)
     new = np.zeros(view.facts.size, np.int64)
-    for each in brought:
+    for each in new_volumes:
         if each.driver == driver:
             new += _is_new(view.facts, each) & ~uses.using(view, each.handle)
     return (new > 0) & (uses.count(view) + new > limits)
 
 
 def _is_new(facts: SnapshotFacts, volume: Attachable) -> Bools | np.bool_:
-    return counts_migrated(facts, volume.old) if volume.old else np.True_
+    return counts_migrated(facts, volume.in_tree) if volume.in_tree else np.True_
 
 
-def _find_lacking(facts: SnapshotFacts, driver: str, brought: tuple[Attachable, ...]) -> Bools:
-    """Tell where a driver that demands to be installed is not. A volume of an old driver needs a CSINode."""
+def _find_lacking(facts: SnapshotFacts, driver: str, new_volumes: tuple[Attachable, ...]) -> Bools:
+    """Tell where a required driver is not installed. In-tree volumes require it only where a CSINode is."""
     record = facts.snapshot.of(CSI_DRIVER).named("", driver)
     if record is None or not record.spec.prevent_pod_scheduling_if_missing:
         return np.zeros(facts.size, np.bool_)
-    is_old = all(each.old for each in brought if each.driver == driver)
+    is_old = all(each.in_tree for each in new_volumes if each.driver == driver)
     installed = facts.once(("installed", driver), lambda: _find_installed(facts, driver))
     return ~installed & _has_csi_node(facts) if is_old else ~installed
 
@@ -95,7 +100,7 @@ def _has_csi_node(facts: SnapshotFacts) -> Bools:
 
 
 def _ask_csi_nodes(facts: SnapshotFacts, question: Callable[[tuple[CSINodeDriver, ...]], bool]) -> Bools:
-    """Ask something of the drivers on each node; no to a node of which nothing is said."""
+    """Ask a question about the drivers of each node; a node without a CSINode answers no."""
     answers = np.zeros(facts.size, np.bool_)
     for node, drivers in _list_drivers(facts):
         answers[node] = question(drivers)
@@ -110,7 +115,7 @@ def _list_drivers(facts: SnapshotFacts) -> Iterator[tuple[int, tuple[CSINodeDriv
 
 
 def _limits_by_driver(facts: SnapshotFacts) -> Mapping[str, Ints]:
-    """Give the limits of each driver that has any, node by node."""
+    """Give the limit of each driver on each node."""
     return facts.once("volume limits", lambda: _read_limits(facts))
 
 

@@ -1,4 +1,9 @@
-"""Which nodes a new volume could be made for: where its class allows it, and where there is room for it."""
+"""Where a volume could be provisioned: the allowedTopologies of its class, and CSIStorageCapacity.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/volumebinding/binder.go`:
+`(*volumeBinder).checkVolumeProvisions`, `(*volumeBinder).hasEnoughCapacity`, `capacitySufficient`,
+`(*volumeBinder).nodeHasAccess`
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -25,36 +30,36 @@ from reberth.values.quantity import UNIT, round_up, value
 
 NO_CAPACITY = -1
 
-_BY_HAND = "kubernetes.io/no-provisioner"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class StoragePool(NamedTuple):
-    """Room for volumes of a class: what is left, the largest volume that it takes, and the nodes near it."""
+    """A CSIStorageCapacity: capacity, maximumVolumeSize (else capacity), and the nodes with access."""
 
-    room: int
+    capacity: int
     largest: int
     nodes: Indices
 
 
 def allows_provisioning(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Bools:
-    """Tell for which nodes the class of a claim makes volumes."""
+    """Tell for which nodes the StorageClass of a claim provisions volumes."""
     found = find_class(facts, class_of_claim(claim))
-    if found is None or not found.provisioner or found.provisioner == _BY_HAND:
+    if found is None or not found.provisioner or found.provisioner == _NO_PROVISIONER:
         return np.zeros(facts.size, np.bool_)
     return is_reachable(facts, read_node_affinity(_read_topologies(found)))
 
 
 def find_capacity(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> Ints | None:
-    """Give the room of the pool that each node would take, NO_ROOM for none; None if nobody asks for room.
+    """Give the capacity that each node would use, or NO_CAPACITY; None if the driver does not report any.
 
-    A pool must be large enough. Of several kube-scheduler takes any: here it is the first by name.
+    The capacity must be sufficient. Of several kube-scheduler may take any: here it is the first by name.
     """
     size = requested_size(claim.spec)
     name = class_of_claim(claim)
-    if size is None or not _asks_for_room(facts, name):
+    if size is None or not _reports_capacity(facts, name):
         return None
     needed = round_up(size, UNIT)
-    return facts.once(("room", name, needed), lambda: _find_room(facts, name, needed))
+    return facts.once(("capacity", name, needed), lambda: _find_sufficient(facts, name, needed))
 
 
 def _read_topologies(found: StorageClass) -> NodeSelector | None:
@@ -73,18 +78,18 @@ def _read_topologies(found: StorageClass) -> NodeSelector | None:
     )
 
 
-def _asks_for_room(facts: SnapshotFacts, class_name: str) -> bool:
+def _reports_capacity(facts: SnapshotFacts, class_name: str) -> bool:
     found = find_class(facts, class_name)
     driver = facts.snapshot.of(CSI_DRIVER).named("", found.provisioner) if found else None
     return bool(driver and driver.spec.storage_capacity)
 
 
-def _find_room(facts: SnapshotFacts, class_name: str, needed: int) -> Ints:
-    room = np.full(facts.size, NO_CAPACITY, np.int64)
+def _find_sufficient(facts: SnapshotFacts, class_name: str, needed: int) -> Ints:
+    found = np.full(facts.size, NO_CAPACITY, np.int64)
     for pool in reversed(_pools(facts).get(class_name, ())):
         if pool.largest >= needed:
-            room[pool.nodes] = pool.room
-    return room
+            found[pool.nodes] = pool.capacity
+    return found
 
 
 def _pools(facts: SnapshotFacts) -> Mapping[str, list[StoragePool]]:
@@ -105,7 +110,7 @@ def _read(quantity: Quantity | None, otherwise: int) -> int:
 
 
 def _find_near(facts: SnapshotFacts, record: CSIStorageCapacity) -> Indices:
-    """Find the nodes near a pool: none, if it does not say well which."""
+    """Find the nodes with access: none, if nodeTopology is malformed."""
     try:
         return find_reachable(facts, (compile_selector(record.node_topology),))
     except SelectorError:

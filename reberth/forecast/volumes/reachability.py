@@ -1,7 +1,9 @@
-"""The nodes that a volume or a pool of storage can be reached from: often just one of thousands.
+"""The nodes that can reach a volume or a CSIStorageCapacity: often one of thousands.
 
-So they are kept as short lists, and a rule that demands a rare label, such as a host's name, is asked of
-those nodes alone that have it.
+So they are kept as short lists, and a rule that requires a rare label, such as a hostname, is evaluated only
+for the nodes that have it.
+
+kube-scheduler: `k8s.io/component-helpers/storage/volume/helpers.go`: `CheckNodeAffinity`
 """
 
 from collections.abc import Mapping
@@ -13,32 +15,32 @@ from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import NodeSelector
 from reberth.selectors import EVERYTHING, NODE_NAME, Selector, compile_node_selector
 
-# One of them must hold; none at all hold nowhere.
+# Terms of which one must match; no terms match nowhere.
 NodeSelectorTerms = tuple[Selector, ...]
 
 _FEW = 64
 
 
 def read_node_affinity(required: NodeSelector | None) -> NodeSelectorTerms:
-    """Read the node affinity of a volume. It speaks of labels: a node has no name for it."""
+    """Read the node affinity of a volume. CheckNodeAffinity passes only labels: a node has no name for it."""
     rule = compile_node_selector(required)
     if rule.terms is None:
         return (EVERYTHING,)
     return tuple(term.labels for term in rule.terms if term.fields.matches({NODE_NAME: ""}))
 
 
-def find_reachable(facts: SnapshotFacts, alternatives: NodeSelectorTerms) -> Indices:
-    """List the nodes where one of the alternatives holds, in order."""
-    if len(alternatives) == 1:
-        return _select(facts, alternatives[0])
-    parts = [np.zeros(0, np.int32), *(_select(facts, each) for each in alternatives)]
+def find_reachable(facts: SnapshotFacts, terms: NodeSelectorTerms) -> Indices:
+    """List the nodes that match one of the terms, in order."""
+    if len(terms) == 1:
+        return _select(facts, terms[0])
+    parts = [np.zeros(0, np.int32), *(_select(facts, each) for each in terms)]
     return np.unique(np.concatenate(parts))
 
 
-def is_reachable(facts: SnapshotFacts, alternatives: NodeSelectorTerms) -> Bools:
-    """Tell of each node whether one of the alternatives holds there."""
+def is_reachable(facts: SnapshotFacts, terms: NodeSelectorTerms) -> Bools:
+    """Tell which nodes match one of the terms."""
     nodes = np.zeros(facts.size, np.bool_)
-    nodes[find_reachable(facts, alternatives)] = True
+    nodes[find_reachable(facts, terms)] = True
     return nodes
 
 

@@ -1,4 +1,9 @@
-"""Volumes that bear no second pod: disks that two pods name themselves, and claims for one pod alone."""
+"""VolumeRestrictions: disks that two pods cannot mount at once, and ReadWriteOncePod claims.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go`:
+`isVolumeConflict`, `needsRestrictionsCheck`, `satisfyReadWriteOncePod`, `(*VolumeRestrictions).PreFilter`,
+`(*VolumeRestrictions).Filter`
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -37,7 +42,7 @@ def filter_volume_restrictions(incoming: IncomingPod, view: View) -> FilterVerdi
 
 
 def _find_taken_disks(incoming: IncomingPod, view: View) -> Bools:
-    """Tell where a pod has a disk that the asking one names as well, unless both only read it."""
+    """Tell where a pod has a disk that the incoming pod names as well, unless both only read it."""
     facts, taken = view.facts, np.zeros(view.facts.size, np.bool_)
     rivals = facts.once(("rivals for disks", incoming.template), lambda: _list_rivals(incoming, facts))
     taken[view.node[view.counted_among(rivals)]] = True
@@ -57,7 +62,7 @@ def _names_disks(template: Template) -> bool:
 
 
 def _read_disks(spec: PodSpec) -> dict[Disk, bool]:
-    """Give the disks that a pod names itself, and of each whether the pod only reads it."""
+    """Give the disks that a pod spec names without a claim, and whether the pod only reads each."""
     disks: dict[Disk, bool] = {}
     for volume in spec.volumes or ():
         for disk, reads in _identify(volume):
@@ -66,7 +71,7 @@ def _read_disks(spec: PodSpec) -> dict[Disk, bool]:
 
 
 def _identify(volume: Volume) -> Iterator[tuple[Disk, bool]]:
-    """Tell disks apart as kube-scheduler does: EBS bears no second reader, of iSCSI the iqn counts."""
+    """Identify disks as isVolumeConflict does: EBS cannot be shared even read-only, iSCSI by IQN."""
     if gce := volume.gce_persistent_disk:
         yield ("gce", gce.pd_name), bool(gce.read_only)
     if ebs := volume.aws_elastic_block_store:
@@ -83,7 +88,7 @@ def _collide(mine: dict[Disk, bool], theirs: dict[Disk, bool]) -> bool:
 
 
 def _is_taken(incoming: IncomingPod, view: View, claim: PodClaim) -> bool:
-    """Tell whether a claim is for one pod alone, and has one."""
+    """Tell whether a claim is ReadWriteOncePod and a pod uses it."""
     if claim.record is None or "ReadWriteOncePod" not in (claim.record.spec.access_modes or ()):
         return False
     users = _users_of_claims(view.facts, incoming.namespace).get(claim.name)

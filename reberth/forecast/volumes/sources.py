@@ -3,6 +3,10 @@
 As kube-scheduler does: the volume that was made for the claim, else the smallest free one that fits; a volume
 chosen for one claim of the pod is not available to the next. Which of several equally large volumes
 kube-scheduler takes depends on chance: here it is the first by name.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/volumebinding/binder.go`:
+`(*volumeBinder).FindPodVolumes`, `(*volumeBinder).findMatchingVolumes`;
+`k8s.io/component-helpers/storage/volume/pv_helpers.go`: `FindMatchingVolume`
 """
 
 from collections.abc import Iterable
@@ -19,7 +23,7 @@ from reberth.forecast.volumes.stock import (
     VolumeOffer,
     VolumeRequirements,
     list_free,
-    list_made_for,
+    list_reserved,
     read_requirements,
 )
 from reberth.records import PersistentVolumeClaim
@@ -30,52 +34,52 @@ _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 class VolumeCandidates(NamedTuple):
-    """Volumes on nodes where they can be had, the best first."""
+    """Volumes, each with a node that can reach it, the best first."""
 
     volumes: Indices
     nodes: Indices
 
 
 class StaticBinding(NamedTuple):
-    """A claim, and which volume each node has for it."""
+    """A claim, and the existing volume that it would be bound to on each node."""
 
     claim: PersistentVolumeClaim
     chosen: Indices
 
 
 class DynamicProvision(NamedTuple):
-    """A claim, the nodes where a volume would be made for it, and the room there, if anybody asks."""
+    """A claim, the nodes where a volume would be provisioned for it, and the capacity there, if reported."""
 
     claim: PersistentVolumeClaim
     nodes: Bools
-    room: Ints | None
+    capacity: Ints | None
 
 
 class VolumeSources(NamedTuple):
-    """What each node would take, and which nodes lack a volume, or room for one. No node lacks both."""
+    """What each node would use, and which nodes lack a volume, or capacity for one. No node lacks both."""
 
     existing: tuple[StaticBinding, ...]
     new: tuple[DynamicProvision, ...]
     lacks_volume: Bools
-    lacks_room: Bools
+    lacks_capacity: Bools
 
 
 def find_sources(facts: SnapshotFacts, claims: Iterable[PersistentVolumeClaim]) -> VolumeSources:
-    """Let each claim find a volume, or else have one made. A claim may be promised to one node already."""
-    promised = [(claim, node) for claim in claims if (node := _read_selected(claim)) is not None]
+    """Let each claim find a volume, or else provision one. The selected-node annotation may name a node."""
+    selected = [(claim, node) for claim in claims if (node := _read_selected(claim)) is not None]
     free = sorted((claim for claim in claims if _read_selected(claim) is None), key=_size_of)
     chosen = choose_volumes(facts, tuple(free))
     existing = tuple(map(StaticBinding, free, chosen))
     everywhere = np.ones(facts.size, np.bool_)
-    new = [DynamicProvision(claim, everywhere, find_capacity(facts, claim)) for claim, _ in promised]
+    new = [DynamicProvision(claim, everywhere, find_capacity(facts, claim)) for claim, _ in selected]
     new += [
         DynamicProvision(each.claim, each.chosen == NO_VOLUME, find_capacity(facts, each.claim))
         for each in existing
         if (each.chosen == NO_VOLUME).any()
     ]
-    lacks_volume, lacks_room = _check(facts, new)
-    elsewhere = ~np.logical_and.reduce([everywhere, *(_is_node(facts, node) for _, node in promised)])
-    return VolumeSources(existing, tuple(new), lacks_volume | elsewhere, lacks_room & ~elsewhere)
+    lacks_volume, lacks_capacity = _check(facts, new)
+    elsewhere = ~np.logical_and.reduce([everywhere, *(_is_node(facts, node) for _, node in selected)])
+    return VolumeSources(existing, tuple(new), lacks_volume | elsewhere, lacks_capacity & ~elsewhere)
 
 
 def _read_selected(claim: PersistentVolumeClaim) -> str | None:
@@ -87,13 +91,13 @@ def _size_of(claim: PersistentVolumeClaim) -> int:
 
 
 def _check(facts: SnapshotFacts, new: list[DynamicProvision]) -> tuple[Bools, Bools]:
-    """Find out where volumes cannot be made. The first claim that fails on a node says why."""
-    lacks_volume, lacks_room = np.zeros((2, facts.size), np.bool_)
-    for claim, nodes, room in new:
-        lacks_volume |= nodes & ~lacks_room & ~allows_provisioning(facts, claim)
-        if room is not None:
-            lacks_room |= nodes & ~lacks_volume & (room == NO_CAPACITY)
-    return lacks_volume, lacks_room
+    """Find where volumes cannot be provisioned. The first claim that fails on a node gives the reason."""
+    lacks_volume, lacks_capacity = np.zeros((2, facts.size), np.bool_)
+    for claim, nodes, capacity in new:
+        lacks_volume |= nodes & ~lacks_capacity & ~allows_provisioning(facts, claim)
+        if capacity is not None:
+            lacks_capacity |= nodes & ~lacks_volume & (capacity == NO_CAPACITY)
+    return lacks_volume, lacks_capacity
 
 
 def _is_node(facts: SnapshotFacts, name: str) -> Bools:
@@ -107,7 +111,7 @@ def _is_node(facts: SnapshotFacts, name: str) -> Bools:
 def choose_volumes(facts: SnapshotFacts, claims: tuple[PersistentVolumeClaim, ...]) -> list[Indices]:
     """Give for each claim, node by node, its volume's place in the snapshot; NO_VOLUME where there is none.
 
-    The claims choose in their order: the smallest must stand first.
+    The claims choose in order: the smallest must come first.
     """
     chosen: list[Indices] = []
     for claim in claims:
@@ -118,34 +122,34 @@ def choose_volumes(facts: SnapshotFacts, claims: tuple[PersistentVolumeClaim, ..
 def _choose(
     facts: SnapshotFacts, claim: PersistentVolumeClaim, earlier: list[Indices], *, among: int
 ) -> Indices:
-    wish = read_requirements(claim)
-    volumes, nodes = facts.once(("free volumes", wish, among), lambda: _find_free(facts, wish, among))
-    left = ~_is_gone(volumes, nodes, earlier)
+    needed = read_requirements(claim)
+    volumes, nodes = facts.once(("free volumes", needed, among), lambda: _find_free(facts, needed, among))
+    left = ~_is_taken(volumes, nodes, earlier)
     found = np.full(facts.size, NO_VOLUME, np.int32)
-    # What is written last stays: so the best goes last.
+    # The last write wins: so the best volume is written last.
     found[nodes[left][::-1]] = volumes[left][::-1]
-    for offer in reversed(list_made_for(facts, claim, wish)):
+    for offer in reversed(list_reserved(facts, claim, needed)):
         found = _prefer(facts, offer, found, earlier)
     return found
 
 
 def _prefer(facts: SnapshotFacts, offer: VolumeOffer, found: Indices, earlier: list[Indices]) -> Indices:
-    """Take a volume that was made for the claim, or none where it cannot be reached; unless it is gone."""
+    """Take a volume reserved for the claim, or none where it cannot be reached; unless it is taken."""
     gone = np.logical_or.reduce([np.zeros(facts.size, np.bool_), *(each == offer.place for each in earlier)])
     made = np.where(is_reachable(facts, offer.near), np.int32(offer.place), np.int32(NO_VOLUME))
     return np.where(gone, found, made)
 
 
-def _is_gone(volumes: Indices, nodes: Indices, earlier: Iterable[Indices]) -> Bools:
+def _is_taken(volumes: Indices, nodes: Indices, earlier: Iterable[Indices]) -> Bools:
     gone = np.zeros(len(nodes), np.bool_)
     for chosen in earlier:
         gone |= chosen[nodes] == volumes
     return gone
 
 
-def _find_free(facts: SnapshotFacts, wish: VolumeRequirements, among: int) -> VolumeCandidates:
-    """List the free volumes node by node: of those that are alike no more than there are claims."""
-    offers = list(list_free(facts, wish, at_most=among))
+def _find_free(facts: SnapshotFacts, needed: VolumeRequirements, among: int) -> VolumeCandidates:
+    """List the free volumes node by node: of identical ones no more than there are claims."""
+    offers = list(list_free(facts, needed, at_most=among))
     near = [find_reachable(facts, alternatives) for _, alternatives in offers]
     places = np.array([offer.place for offer, _ in offers], np.int32)
     volumes = np.repeat(places, [len(nodes) for nodes in near])

@@ -1,4 +1,8 @@
-"""The existing volumes that claims may still get: the free ones, and those made for a certain claim."""
+"""The existing volumes that claims may still be bound to: free ones, and those reserved for a certain claim.
+
+kube-scheduler: `k8s.io/component-helpers/storage/volume/pv_helpers.go`: `FindMatchingVolume`,
+`CheckVolumeModeMismatches`, `CheckAccessModes`, `IsVolumeBoundToClaim`
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -15,7 +19,7 @@ _FILESYSTEM = "Filesystem"
 
 
 class VolumeRequirements(NamedTuple):
-    """What a volume must have to do for a claim."""
+    """What a claim requires of a volume."""
 
     storage_class: str
     size: int
@@ -39,10 +43,10 @@ class VolumeOffer(NamedTuple):
 
 
 class VolumeStock(NamedTuple):
-    """Free volumes by class, and the others by the claim that they are for: places in the snapshot."""
+    """Free volumes by class, and reserved ones by their claimRef: places in the snapshot."""
 
     free: Mapping[str, list[int]]
-    made_for: Mapping[tuple[str | None, str | None], list[int]]
+    reserved: Mapping[tuple[str | None, str | None], list[int]]
 
 
 def read_requirements(claim: PersistentVolumeClaim) -> VolumeRequirements:
@@ -58,38 +62,38 @@ def read_requirements(claim: PersistentVolumeClaim) -> VolumeRequirements:
 
 
 def list_free(
-    facts: SnapshotFacts, wish: VolumeRequirements, *, at_most: int
+    facts: SnapshotFacts, needed: VolumeRequirements, *, at_most: int
 ) -> Iterator[tuple[VolumeOffer, NodeSelectorTerms]]:
-    """Give the free volumes that would do, the best first, and the nodes near each.
+    """Give the free volumes that match, the best first, and the node affinity of each.
 
-    Of volumes that are alike there are no more than so many.
+    Of volumes with the same node affinity, `at_most` are given.
     """
     alike: defaultdict[NodeSelectorTerms, int] = defaultdict(int)
-    for offer in _sort_free(facts, wish.storage_class):
-        if _would_do(offer, wish) and _suits(offer.volume, wish):
+    for offer in _sort_free(facts, needed.storage_class):
+        if _has_size_and_mode(offer, needed) and _matches(offer.volume, needed):
             near = offer.near
             alike[near] += 1
             if alike[near] <= at_most:
                 yield offer, near
 
 
-def list_made_for(
-    facts: SnapshotFacts, claim: PersistentVolumeClaim, wish: VolumeRequirements
+def list_reserved(
+    facts: SnapshotFacts, claim: PersistentVolumeClaim, needed: VolumeRequirements
 ) -> list[VolumeOffer]:
-    """Give the volumes that were made for this claim. They need not suit it in all, but be large enough."""
+    """Give the volumes reserved for this claim. Access modes and selector need not match; the size must."""
     meta = claim.metadata
     return [
         offer
-        for place in _take_stock(facts).made_for.get((meta.namespace, meta.name), ())
+        for place in _volume_stock(facts).reserved.get((meta.namespace, meta.name), ())
         if _is_for(offer := _offer(facts, place), meta.uid)
-        and class_of_volume(offer.volume) == wish.storage_class
-        and _would_do(offer, wish)
+        and class_of_volume(offer.volume) == needed.storage_class
+        and _has_size_and_mode(offer, needed)
     ]
 
 
 def _sort_free(facts: SnapshotFacts, storage_class: str) -> list[VolumeOffer]:
-    """Put the free volumes of a class in order: the smallest first, those of a size by name."""
-    places = _take_stock(facts).free.get(storage_class, ())
+    """Sort the free volumes of a class: the smallest first, those of one size by name."""
+    places = _volume_stock(facts).free.get(storage_class, ())
     return facts.once(
         ("free volumes of", storage_class),
         lambda: sorted((_offer(facts, place) for place in places), key=lambda offer: offer.size),
@@ -101,7 +105,7 @@ def _offer(facts: SnapshotFacts, place: int) -> VolumeOffer:
     return VolumeOffer(place, volume, capacity_of(volume))
 
 
-def _take_stock(facts: SnapshotFacts) -> VolumeStock:
+def _volume_stock(facts: SnapshotFacts) -> VolumeStock:
     return facts.once("stock of volumes", lambda: _part(facts.snapshot.of(VOLUME).all))
 
 
@@ -112,23 +116,23 @@ def _part(volumes: tuple[PersistentVolume, ...]) -> VolumeStock:
         if volume.metadata.deletion_timestamp:
             continue
         if owner:
-            stock.made_for[owner.namespace, owner.name].append(place)
+            stock.reserved[owner.namespace, owner.name].append(place)
         elif volume.status.phase == "Available":
             stock.free[class_of_volume(volume)].append(place)
     return stock
 
 
-def _would_do(offer: VolumeOffer, wish: VolumeRequirements) -> bool:
+def _has_size_and_mode(offer: VolumeOffer, needed: VolumeRequirements) -> bool:
     spec = offer.volume.spec
     return (
-        offer.size >= wish.size
-        and (spec.volume_mode or _FILESYSTEM) == wish.mode
-        and (spec.volume_attributes_class_name or "") == wish.attributes
+        offer.size >= needed.size
+        and (spec.volume_mode or _FILESYSTEM) == needed.mode
+        and (spec.volume_attributes_class_name or "") == needed.attributes
     )
 
 
-def _suits(volume: PersistentVolume, wish: VolumeRequirements) -> bool:
-    return wish.selector.matches(volume.metadata.labels) and wish.access.issubset(
+def _matches(volume: PersistentVolume, needed: VolumeRequirements) -> bool:
+    return needed.selector.matches(volume.metadata.labels) and needed.access.issubset(
         volume.spec.access_modes or ()
     )
 

@@ -1,4 +1,8 @@
-"""Volumes that say by labels of their own in which zone or region they are."""
+"""VolumeZone: volumes whose labels name their zone or region.
+
+kube-scheduler: `pkg/scheduler/framework/plugins/volumezone/volume_zone.go`: `(*VolumeZone).PreFilter`,
+`(*VolumeZone).getPVbyPod`, `(*VolumeZone).Filter`, `(*VolumeZone).getPVTopologies`, `translateToGALabel`
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,8 +25,8 @@ from reberth.forecast.volumes.claims import (
 from reberth.records import PersistentVolume, PersistentVolumeClaim
 
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-# Each label of a volume, and the one that may stand for it on a node.
-_NEWER = {
+# Each label of a volume, and the GA label that a node may have instead.
+_GA_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": _ZONE,
     "failure-domain.beta.kubernetes.io/region": _REGION,
     _ZONE: _ZONE,
@@ -31,7 +35,7 @@ _NEWER = {
 
 
 class VolumeTopology(NamedTuple):
-    """Where a volume is: a label, and the values of which a node must have one."""
+    """A topology label of a volume, and the values of which a node must have one."""
 
     key: str
     values: frozenset[str]
@@ -62,7 +66,7 @@ def _find_places(facts: SnapshotFacts, claim: PodClaim) -> list[VolumeTopology] 
 
 
 def _judge_unbound(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> list[VolumeTopology] | Rejected:
-    """An unbound claim says nothing of a place, if it is one that waits for its pod."""
+    """An unbound claim has no topology, if it is WaitForFirstConsumer."""
     name = class_of_claim(claim)
     if not name:
         return Rejected("PersistentVolumeClaim had no pv name and storageClass name")
@@ -77,9 +81,9 @@ def _judge_unbound(facts: SnapshotFacts, claim: PersistentVolumeClaim) -> list[V
 
 
 def _read(volume: PersistentVolume) -> Iterator[VolumeTopology]:
-    """Read the labels; one with an empty value among its values is passed over."""
+    """Read the labels; one with an empty value among its values is ignored."""
     labels = volume.metadata.labels or {}
-    for key in _NEWER:
+    for key in _GA_LABELS:
         values = frozenset(value.strip() for value in labels.get(key, "").split("__"))
         if "" not in values:
             yield VolumeTopology(key, values)
@@ -87,10 +91,12 @@ def _read(volume: PersistentVolume) -> Iterator[VolumeTopology]:
 
 def _is_there(facts: SnapshotFacts, place: VolumeTopology) -> Bools:
     own = facts.label(place.key).ask(lambda value: value in place.values)
-    newer = facts.label(_NEWER[place.key]).ask(lambda value: value in place.values)
+    newer = facts.label(_GA_LABELS[place.key]).ask(lambda value: value in place.values)
     return np.where(facts.label(place.key).codes >= 0, own, newer)
 
 
 def _is_zoned(facts: SnapshotFacts) -> Bools:
-    """Tell which nodes say anything of a zone; the others take every volume."""
-    return facts.once("zoned", lambda: np.logical_or.reduce([facts.label(key).codes >= 0 for key in _NEWER]))
+    """Tell which nodes have a topology label; the others accept every volume."""
+    return facts.once(
+        "zoned", lambda: np.logical_or.reduce([facts.label(key).codes >= 0 for key in _GA_LABELS])
+    )

@@ -13,7 +13,7 @@ from localcluster.client import Client
 from localcluster.state_dir import running
 from reberth.cluster.object_files import load_objects
 from reberth.forecast.forecast import forecast_replacement, forecast_with_stale_cache
-from reberth.forecast.output import NEXT, RARE_SHARE, describe
+from reberth.forecast.output import NEXT, STALE_SHARE, describe
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
 from reberth.forecast.state.view import view_snapshot
@@ -41,7 +41,7 @@ class Landing(NamedTuple):
     @property
     def is_rare(self) -> bool:
         """The scheduler was behind with the end of the old pod."""
-        return self.foretold["chances"].get(self.landed_on, 0.0) <= RARE_SHARE
+        return self.foretold["chances"].get(self.landed_on, 0.0) <= STALE_SHARE
 
 
 class Evictions:

@@ -123,7 +123,7 @@ def test_objects_without_a_node_are_told_of(
     assert run(monkeypatch, "--cluster", str(file), "--pending", "-o", "wide") == 0
     said = capsys.readouterr()
     assert said.err == "reberth: there is no node among the objects\n"
-    assert said.out == "no pod waits for a node\n"
+    assert said.out == "no pending pods\n"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,9 @@ def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(tain
     assert isinstance(profile, Profile)
     whole = run_scores(found.forecast.incoming, found.seen.without(found.place), profile, found.nodes)
     assert isinstance(whole, NodeScores)
-    before = run_scores(found.forecast.incoming, found.seen.with_leaving(found.place), profile, found.nodes)
+    before = run_scores(
+        found.forecast.incoming, found.seen.with_terminating(found.place), profile, found.nodes
+    )
     assert isinstance(before, NodeScores)
     assert np.flatnonzero(before.totals != found.scores.totals).tolist() == [found.source]
     assert found.scores.totals.tolist() == whole.totals.tolist()

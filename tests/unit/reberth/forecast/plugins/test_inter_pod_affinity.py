@@ -189,7 +189,7 @@ def test_a_pod_keeps_its_own_replacement_away_as_long_as_it_stands() -> None:
     seen = world(*NODES, standing("web", "a0", apart(term("web"))), standing("web", "b0", name="other"))
     place, asked = place_of(seen, "web-a0"), next_of(seen, "web-a0")
     assert refusals(seen, asked) == {"a0": APART, "b0": APART}
-    assert refusals(seen.with_leaving(place), asked) == {"a0": APART, "b0": APART}
+    assert refusals(seen.with_terminating(place), asked) == {"a0": APART, "b0": APART}
     assert refusals(seen.without(place), asked) == {"b0": APART}
     moved = seen.with_pod_on(place, seen.nodes.index["c0"])
     assert refusals(moved, next_of(seen, "other")) == {"c0": KEPT_OFF}

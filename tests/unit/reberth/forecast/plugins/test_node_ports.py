@@ -49,5 +49,5 @@ def test_a_pod_that_is_gone_has_let_its_port_go() -> None:
 
 def test_a_terminating_pod_still_holds_its_port() -> None:
     seen = world(node("a"), holding("old", {"hostPort": 80}, node="a"), holding("asking", {"hostPort": 80}))
-    after = seen.with_leaving(place_of(seen, "old"))
+    after = seen.with_terminating(place_of(seen, "old"))
     assert refused(after, filter_node_ports(asking(after), after)) == {"a": TAKEN}

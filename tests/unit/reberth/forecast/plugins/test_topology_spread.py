@@ -253,10 +253,10 @@ def test_the_next_pod_is_pulled_back_to_where_the_old_one_leaves() -> None:
     place = place_of(seen, "old")
     asked = next_of(seen, "old")
     assert refusals(seen, asked) == {}
-    assert refusals(seen.with_leaving(place), asked) == {"b0": SKEWED}
+    assert refusals(seen.with_terminating(place), asked) == {"b0": SKEWED}
     assert refusals(seen.without(place), asked) == {"b0": SKEWED}
     assert refusals(seen.with_pod_on(place, seen.nodes.index["b0"]), asked) == {"b0": SKEWED}
-    assert refusals(seen.with_leaving(place).with_pod_on(place_of(seen, "web-b0-0"), 0), asked) == {
+    assert refusals(seen.with_terminating(place).with_pod_on(place_of(seen, "web-b0-0"), 0), asked) == {
         "a0": SKEWED,
         "a1": SKEWED,
     }

@@ -83,7 +83,7 @@ profiles:
 """)
     assert profile.scores == (("NodeResourcesFit", 4),)
     assert profile.filters == ("NodeName",)
-    assert profile.checks == ()
+    assert profile.pre_filters == ()
 
 
 def test_arguments_and_percentages_are_read() -> None:
@@ -136,7 +136,7 @@ extenders:
         ("profiles: []", "profiles"),
         ("profiles: [{}, {}]", "two profiles have the same schedulerName"),
         ("percentageOfNodesToScore: 101", "percentageOfNodesToScore"),
-        ("extenders: [{urlPrefix: http://x, prioritizeVerb: p}]", "needs a positive weight"),
+        ("extenders: [{urlPrefix: http://x, prioritizeVerb: p}]", "must have a positive weight"),
         ("profile: []", "profile"),
         (
             "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Least}}}]}]",
@@ -144,13 +144,16 @@ extenders:
         ),
         (
             f"profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {{scoringStrategy: {RATIO}}}}}]}}]",
-            "requestedToCapacityRatio belongs to the type of that name",
+            "requestedToCapacityRatio must be set if, and only if, type is RequestedToCapacityRatio",
         ),
         (
             "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]",
             "hardPodAffinityWeight",
         ),
-        ("profiles: [{pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}]", "names a plugin twice"),
+        (
+            "profiles: [{pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}]",
+            "has two entries for one plugin",
+        ),
     ],
 )
 def test_a_wrong_configuration_names_its_field(text: str, complaint: str) -> None:
@@ -165,7 +168,7 @@ def test_another_kind_of_file_is_refused() -> None:
 
 
 SHAPES = [
-    ("[{utilization: 50, score: 1}, {utilization: 50, score: 2}]", "must rise"),
+    ("[{utilization: 50, score: 1}, {utilization: 50, score: 2}]", "utilization must increase"),
     ("[]", "shape"),
     ("[{utilization: 0, score: 11}]", "score"),
 ]

@@ -61,7 +61,7 @@ def test_a_successor_has_a_name_for_a_volume(
     found = record(**source)
     moved = find_migrated_volume(found.spec, labels)
     assert moved is not None
-    assert (moved.driver.successor, moved.handle) == (driver, handle)
+    assert (moved.driver.csi_driver, moved.handle) == (driver, handle)
 
 
 def test_other_volumes_have_no_old_driver() -> None:

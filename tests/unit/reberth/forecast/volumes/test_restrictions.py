@@ -89,7 +89,7 @@ def test_a_disk_follows_planned_moves_and_is_free_where_its_pod_is_gone_or_finis
     there, asked = place_of(seen, "there"), asking(seen)
     assert refused(seen, filter_volume_restrictions(asked, seen.with_pod_on(there, 1))) == {"n2": [DISK]}
     assert filter_volume_restrictions(asked, seen.without(there)) == FITS
-    assert refused(seen, filter_volume_restrictions(asked, seen.with_leaving(there))) == {"n1": [DISK]}
+    assert refused(seen, filter_volume_restrictions(asked, seen.with_terminating(there))) == {"n1": [DISK]}
 
 
 def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() -> None:
@@ -101,7 +101,7 @@ def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() ->
     there, asked = place_of(seen, "there"), next_of(seen, "there")
     everywhere = {"n1": [ALONE], "n2": [ALONE]}
     assert refused(seen, filter_volume_restrictions(asked, seen)) == everywhere
-    assert refused(seen, filter_volume_restrictions(asked, seen.with_leaving(there))) == everywhere
+    assert refused(seen, filter_volume_restrictions(asked, seen.with_terminating(there))) == everywhere
     assert filter_volume_restrictions(asked, seen.without(there)) == FITS
 
 
