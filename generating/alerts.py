@@ -97,7 +97,7 @@ ALERTS = (
     ),
     Alert(
         "ReberthUnacknowledgedEvictions",
-        "sum(increase(reberth_rescheduler_moves_unpromised_total[1h])) > 0",
+        "sum(increase(reberth_rescheduler_moves_unacknowledged_total[1h])) > 0",
         "0m",
         "{{ $value | humanize }} pods were evicted before all extenders had acknowledged the move",
         "Check the extenders. With `extender: required` such a move is not made.",

@@ -153,7 +153,7 @@ DOING = Row(
             (
                 Query("max(reberth_rescheduler_moves_in_flight)", "in flight"),
                 Query("max by (mode) (reberth_rescheduler_plan_moves)", "planned, {{mode}}"),
-                Query("max by (rate) (reberth_rescheduler_window_left_disruptions)", "left in {{rate}}"),
+                Query("max by (rate) (reberth_rescheduler_rate_remaining_disruptions)", "left in {{rate}}"),
             ),
         ),
         Panel(

@@ -1,4 +1,4 @@
-"""The rescheduler: the daemon that plans and moves, and what a person asks for by hand."""
+"""The rescheduler: the daemon that plans and makes moves, and commands to plan and move by hand."""
 
 import argparse
 import asyncio
@@ -35,8 +35,8 @@ from rescheduler.settings import ReschedulerSettings, read_forecaster
 DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
-class _Wish(TypedDict):
-    """What both who may carry a move out are told of it."""
+class _MoveArguments(TypedDict):
+    """What a move needs to know, whether the command or the daemon executes it."""
 
     to: tuple[str, ...]
     reason: str
@@ -44,7 +44,7 @@ class _Wish(TypedDict):
 
 
 def main() -> int:
-    """Exit code 0: done; 1: refused, or it came to nothing good; 2: wrong input or no kubeconfig."""
+    """Exit code 0: done; 1: refused, failed, or no good outcome; 2: invalid input or no kubeconfig."""
     parser = _parser()
     if len(sys.argv) == 1:
         parser.print_help(sys.stderr)
@@ -59,7 +59,7 @@ def main() -> int:
     except ReberthError as error:
         _complain(str(error))
         if arguments.run in (_run, _move):
-            _complain("what was begun is taken on by the next move or daemon")
+            _complain("moves that were begun are continued by the next command or daemon")
         return NOT_DONE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 async def _answer(arguments: argparse.Namespace) -> int:
-    """Have it done; SIGTERM ends it as Ctrl-C does, and the lease is given back."""
+    """Run the command. SIGTERM ends it as Ctrl-C does, and the lease is released."""
     here = asyncio.current_task()
     if here:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, here.cancel)
@@ -96,13 +96,15 @@ async def _move(arguments: argparse.Namespace) -> int:
     settings = _load(arguments)
     policy = load(arguments.policy, ReschedulerPolicy) if arguments.policy else ReschedulerPolicy()
     asked = (read_access(arguments), settings, _read_pod(arguments))
-    wish = _Wish(to=tuple(dict.fromkeys(arguments.to)), reason=_read_reason(arguments.reason), tell=_tell)
+    move = _MoveArguments(
+        to=tuple(dict.fromkeys(arguments.to)), reason=_read_reason(arguments.reason), tell=_tell
+    )
     make_forecast = read_forecaster(settings.scheduler)
     came: MoveReport | Ending | Refused = await perform_move(
-        *asked, policy=policy, make_forecast=make_forecast, **wish
+        *asked, policy=policy, make_forecast=make_forecast, **move
     )
     if isinstance(came, Refused) and came.rule == LEASE_HELD:
-        came = await hand_over(*asked, held=came, **wish)
+        came = await hand_over(*asked, held=came, **move)
     if isinstance(came, Refused):
         print(f"refused: {came.rule}: {came.reason}", flush=True)
         return NOT_DONE
@@ -116,8 +118,8 @@ async def _plan(arguments: argparse.Namespace) -> int:
 
 async def _list_notes(arguments: argparse.Namespace) -> int:
     async with Api(read_access(arguments), _load(arguments).api) as api:
-        for carried in await list_notes(api, arguments.node):
-            _print_notes(carried)
+        for node_notes in await list_notes(api, arguments.node):
+            _print_notes(node_notes)
     return DONE
 
 
@@ -134,43 +136,65 @@ async def _clear_notes(arguments: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rescheduler", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    text = "plan again and again, and make the moves: the daemon"
+    text = "run the daemon: plan again and again, and make the moves"
     run = commands.add_parser("run", help=text, description=text)
     run.set_defaults(run=_run)
-    run.add_argument("--settings", type=Path, required=True, metavar="FILE", help="ReschedulerSettings")
-    run.add_argument("--policy", type=Path, required=True, metavar="FILE", help="ReschedulerPolicy")
-    run.add_argument("--once", action="store_true", help="one cycle, its moves to their outcome, and end")
+    run.add_argument(
+        "--settings", type=Path, required=True, metavar="FILE", help="file of kind ReschedulerSettings"
+    )
+    run.add_argument(
+        "--policy", type=Path, required=True, metavar="FILE", help="file of kind ReschedulerPolicy"
+    )
+    run.add_argument("--once", action="store_true", help="run one cycle, wait for its moves, exit")
     add_access_arguments(run)
-    move = _command(commands, "move", _move, "move one pod, and tell where its replacement landed")
+    move = _command(commands, "move", _move, "move one pod, and show where its replacement lands")
     move.add_argument("pod", metavar="POD", help="NAMESPACE/NAME, or NAME with -n")
-    move.add_argument("-n", "--namespace", default="default", help="of a POD without one (default: default)")
     move.add_argument(
-        "--to", nargs="+", default=[], metavar="NODE", help="nodes that it may go to, the best first"
+        "-n", "--namespace", default="default", help="namespace, if POD names none (default: default)"
     )
     move.add_argument(
-        "--policy", type=Path, metavar="FILE", help="its rates and back-off; default: all defaults"
+        "--to",
+        nargs="+",
+        default=[],
+        metavar="NODE",
+        help="destinations, the best one first (default: the forecast chooses)",
     )
-    move.add_argument("--reason", default="asked for by hand", help="why; people will read it")
+    move.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="file of kind ReschedulerPolicy, for its rates and back-off (default: all defaults)",
+    )
+    move.add_argument(
+        "--reason", default="requested by hand", help="reason, shown in the note, the history and the Event"
+    )
     planned = commands.add_parser("plan", help=plan.DESCRIPTION, description=plan.DESCRIPTION)
     plan.add_arguments(planned)
     planned.set_defaults(run=_plan)
-    notes = commands.add_parser("notes", help="see or remove what the nodes remember")
+    notes = commands.add_parser("notes", help="list or remove the notes on nodes")
     on_notes = notes.add_subparsers(required=True, metavar="COMMAND")
-    listed = _command(on_notes, "list", _list_notes, "list the notes")
-    listed.add_argument("--node", metavar="NODE", help="of this node alone")
-    cleared = _command(on_notes, "clear", _clear_notes, "remove our notes; those of others stay")
+    listed = _command(on_notes, "list", _list_notes, "list the notes on nodes")
+    listed.add_argument("--node", metavar="NODE", help="only this node")
+    cleared = _command(
+        on_notes, "clear", _clear_notes, "remove Reberth's notes; notes of other controllers are kept"
+    )
     where = cleared.add_mutually_exclusive_group(required=True)
-    where.add_argument("--node", metavar="NODE", help="of this node alone")
-    where.add_argument("--all", action="store_true", help="of all nodes")
+    where.add_argument("--node", metavar="NODE", help="only this node")
+    where.add_argument("--all", action="store_true", help="all nodes")
     return parser
 
 
 def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse has no public type for it
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.set_defaults(run=run)
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="ReschedulerSettings as YAML")
     parser.add_argument(
-        "--extender", choices=("required", "optional", "none"), help="instead of what the settings say"
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="file of kind ReschedulerSettings (default: all defaults)",
+    )
+    parser.add_argument(
+        "--extender", choices=("required", "optional", "none"), help="overrides `extender` of the settings"
     )
     add_access_arguments(parser)
     return parser
@@ -186,12 +210,12 @@ def _load(arguments: argparse.Namespace) -> ReschedulerSettings:
 def _read_pod(arguments: argparse.Namespace) -> tuple[str, str]:
     namespace, _, name = arguments.pod.rpartition("/")
     if not name or "/" in namespace:
-        raise ConfigurationError(f"POD: {arguments.pod!r} is neither NAME nor NAMESPACE/NAME")
+        raise ConfigurationError(f"POD: {arguments.pod!r} must be NAME or NAMESPACE/NAME")
     return namespace or arguments.namespace, name
 
 
 def _read_reason(text: str) -> str:
-    """It stands in the history, which bounds it, and in a line of `notes list`."""
+    """The eviction history limits its length, and `notes list` shows it in one line."""
     if not text.isprintable() or len(text.encode()) > LONGEST_REASON:
         raise ConfigurationError(f"--reason: must be one line of at most {LONGEST_REASON} bytes")
     return text
@@ -201,12 +225,12 @@ def _tell(line: str) -> None:
     print(f"{write_time(time.time())}  {line}", flush=True)
 
 
-def _print_notes(carried: NodeNotes) -> None:
-    if isinstance(carried.notes, Refused):
-        print(f"{carried.node}  {carried.notes.rule}: {carried.notes.reason}")
+def _print_notes(node_notes: NodeNotes) -> None:
+    if isinstance(node_notes.notes, Refused):
+        print(f"{node_notes.node}  {node_notes.notes.rule}: {node_notes.notes.reason}")
         return
-    for note in carried.notes:
-        print(f"{carried.node}  {describe_note(note)}")
+    for note in node_notes.notes:
+        print(f"{node_notes.node}  {describe_note(note)}")
 
 
 def _complain(text: str) -> None:

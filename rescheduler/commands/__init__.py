@@ -1,1 +1,1 @@
-"""The commands of `python -m rescheduler`: plan, move, notes."""
+"""The commands of `python -m rescheduler`: plan, move and notes."""

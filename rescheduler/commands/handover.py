@@ -1,6 +1,7 @@
-"""The command's side of a move that is handed over: ask whoever leads, and wait for the answer.
+"""The command's side of a handover: request the move from the daemon that leads, and wait for its outcome.
 
-Until it is answered, the request can be withdrawn. From then on the move is the daemon's.
+Until the request is answered, it can be withdrawn. From then on the daemon makes the move, even if the
+command exits.
 """
 
 import asyncio
@@ -34,9 +35,9 @@ from rescheduler.moves.handover_request import (
 )
 from rescheduler.settings import ReschedulerSettings
 
-_LOOK_EVERY = 0.25
-_PATIENCE = 10.0  # while another one's request waits
-_LEAVING_TIME = 2.0
+_POLL_EVERY = 0.25
+_LONGEST_WAIT = 10.0  # for another request that is waiting
+_WITHDRAWAL_TIME = 2.0
 
 
 async def hand_over(
@@ -49,16 +50,16 @@ async def hand_over(
     reason: str,
     tell: Callable[[str], None],
 ) -> Ending | Refused:
-    """Have a pod (namespace, name) moved by whoever holds the lease, and give what came of it.
+    """Have a pod (namespace, name) moved by the holder of the lease, and give the outcome.
 
-    `held` says who that is; it is the answer where nobody there takes requests. Raises ReberthError.
+    `held` names that holder; it is returned if the holder does not accept requests. Raises ReberthError.
     """
     async with Api(access, settings.api) as api:
         uid = await _find_uid(api, pod)
         if uid is None:
             return replace(NO_SUCH_POD, reason=f"there is no pod {'/'.join(pod)}")
         request = _draft(pod, uid, to, reason)
-        return await HandoverClient(api, settings.lease, request, tell=tell).get_served(held)
+        return await HandoverClient(api, settings.lease, request, tell=tell).run(held)
 
 
 def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str) -> HandoverRequest:
@@ -75,7 +76,7 @@ async def _find_uid(api: Api, pod: tuple[str, str]) -> str | None:
 
 
 class HandoverClient:
-    """One who asks for one move."""
+    """Hands over one move."""
 
     def __init__(
         self,
@@ -92,22 +93,24 @@ class HandoverClient:
         self._tell = tell
         self._clock = clock
 
-    async def get_served(self, held: Refused) -> Ending | Refused:
+    async def run(self, held: Refused) -> Ending | Refused:
         try:
-            answer = await self._place() or await self._hear_answer()
+            answer = await self._place() or await self._wait_for_answer()
             if answer is None:
-                return replace(held, reason=f"{held.reason}, and nobody took the move within {LIFE:g} s")
+                return replace(
+                    held, reason=f"{held.reason}, and it did not accept the handover within {LIFE:g} s"
+                )
             if isinstance(answer, Refused) or answer.refused:
                 return answer if isinstance(answer, Refused) else answer.refused or held
             self._tell(f"handed over to {answer.by}")
             return await self._follow(answer)
         except asyncio.CancelledError:
-            await self._leave()
+            await self._exit_early()
             raise
 
     async def _place(self) -> Refused | None:
-        """Put the request on the lease; wait a little while another one's stands there."""
-        until = self._clock() + _PATIENCE
+        """Write the request to the Lease; wait for a while if another request is there."""
+        until = self._clock() + _LONGEST_WAIT
         while True:
             now = self._clock()
             self._request = prolong_request(self._request, now)
@@ -117,14 +120,14 @@ class HandoverClient:
                 return None
             if now >= until:
                 return placed
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_POLL_EVERY)
 
-    async def _hear_answer(self) -> HandoverAnswer | None:
+    async def _wait_for_answer(self) -> HandoverAnswer | None:
         while not self._request.is_over(self._clock()):
             answer = await self._find_answer()
             if answer:
                 return answer
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_POLL_EVERY)
         return await self._withdraw()
 
     async def _find_answer(self) -> HandoverAnswer | None:
@@ -132,7 +135,7 @@ class HandoverClient:
         return find_answer(lease.metadata.annotations, self._request.id)
 
     async def _withdraw(self) -> HandoverAnswer | None:
-        """Take the request back; if the answer was quicker, give it."""
+        """Withdraw the request, or give its answer if it was answered first."""
         change = partial(withdraw_request, request=self._request.id)
         lease = await rewrite_lease(self._api, self._lease, change)
         return (
@@ -140,7 +143,7 @@ class HandoverClient:
         )
 
     async def _follow(self, answer: HandoverAnswer) -> Ending | Refused:
-        onlooker = MoveProgress(
+        progress = MoveProgress(
             self._api,
             self._request.namespace,
             answer,
@@ -148,16 +151,16 @@ class HandoverClient:
             clock=self._clock,
             find_refusal=self._find_refusal,
         )
-        return await onlooker.follow()
+        return await progress.follow()
 
     async def _find_refusal(self) -> Refused | None:
         answer = await self._find_answer()
         return answer.refused if answer else None
 
-    async def _leave(self) -> None:
-        """End before the end of the move: what is not taken is withdrawn, what is goes on without us."""
-        answer, left = None, f"the request holds until {self._request.until}"
+    async def _exit_early(self) -> None:
+        """Withdraw a request that still waits; leave an accepted move to the daemon."""
+        answer, left = None, f"the request could not be withdrawn: it is valid until {self._request.until}"
         with suppress(ReberthError, TimeoutError):
-            async with asyncio.timeout(_LEAVING_TIME):
-                answer, left = await self._withdraw(), "the request is withdrawn"
-        self._tell(f"{answer.move} goes on: {answer.by} carries it out" if answer else left)
+            async with asyncio.timeout(_WITHDRAWAL_TIME):
+                answer, left = await self._withdraw(), "the request was withdrawn"
+        self._tell(f"{answer.move} continues: {answer.by} executes it" if answer else left)

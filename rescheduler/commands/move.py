@@ -1,4 +1,4 @@
-"""What a person has done at once: a move from its plan to its outcome, under the lease for that time."""
+"""`python -m rescheduler move`: one move to its outcome. The command holds the lease for that time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -39,7 +39,7 @@ MakeForecast = Callable[[Version], MoveForecast]
 
 
 class CachesNotSynced(ReberthError):
-    """What a move needs to see cannot be read."""
+    """Kinds that a move needs could not be read."""
 
 
 async def perform_move(
@@ -49,14 +49,14 @@ async def perform_move(
     *,
     policy: ReschedulerPolicy = ReschedulerPolicy(),  # noqa: B008 - frozen
     to: tuple[str, ...] = (),
-    reason: str = "asked for by hand",
+    reason: str = "requested by hand",
     tell: Callable[[str], None],
     make_forecast: MakeForecast | None = None,
 ) -> MoveReport | Refused:
-    """Move a pod (namespace, name) and give what came of it.
+    """Move a pod (namespace, name) and give the outcome.
 
-    Whatever a dead leader left is settled before. Raises ReberthError: then what was begun stands in the
-    workload's history, and the next leader takes it on. So it does after a cancellation.
+    Open moves of an earlier leader are settled first. Raises ReberthError. After an error or a cancellation,
+    a move that was begun is recorded in the workload's eviction history, and the next leader continues it.
     """
     async with Api(access, settings.api) as api, lead_by_hand(api, settings) as leadership:
         if isinstance(leadership, Refused):
@@ -69,7 +69,7 @@ async def perform_move(
 
 @asynccontextmanager
 async def lead_by_hand(api: Api, settings: ReschedulerSettings) -> AsyncIterator[Leadership | Refused]:
-    """Lead, unless somebody else does; a daemon takes a move over (`handing_over`)."""
+    """Take the lease, or give the refusal that names its holder: the move can be handed over to it."""
     async with leading(api, settings.lease, identity=name_holder(), give_way=True) as leadership:
         yield leadership
 
@@ -84,7 +84,7 @@ async def open_execution_context(
     tell: Callable[[str], None],
     make_forecast: MakeForecast | None,
 ) -> AsyncIterator[ExecutionContext]:
-    """Mirror what a move needs to see, and have all else at hand."""
+    """Sync the caches that a move needs, and open everything else that it works with."""
     version = read_version(await api.version())
     cache = Cache(version=version, annotations=policy.protections.annotation_keys)
     forecast = make_forecast(version) if make_forecast else None
@@ -108,7 +108,7 @@ async def open_execution_context(
             )
             yield make_execution_context(resources, MoveStore(api, leadership), tell=tell)
     except ExceptionGroup as group:
-        # The mirror's tasks and its body end together; what went wrong first says why.
+        # The watches and the body are cancelled together: the first error is the cause.
         raise group.exceptions[0] from group
 
 
@@ -119,13 +119,13 @@ async def _sync(mirror: Mirror) -> None:
     except TimeoutError:
         troubles = {name: trouble for name, trouble in mirror.troubles().items() if trouble}
         said = "; ".join(f"{name}: {trouble}" for name, trouble in sorted(troubles.items()))
-        raise CachesNotSynced(f"not mirrored within {SYNCING_TIME:g} s: {said}") from None
+        raise CachesNotSynced(f"caches not synced within {SYNCING_TIME:g} s: {said}") from None
 
 
 async def _perform(
     context: ExecutionContext, namespace: str, name: str, *, to: tuple[str, ...], reason: str
 ) -> MoveReport | Refused:
-    """Settle what was left, then move; a move of this very pod that was left is taken to its end instead."""
+    """Settle open moves, then move the pod. An open move of this pod is continued instead."""
     executor = Executor(context)
     awaited = (await resume_moves(context, executor)).awaited
     for one in awaited:
@@ -143,9 +143,9 @@ async def _perform(
 async def _following(
     executor: Executor, awaited: Iterable[AwaitedMove]
 ) -> AsyncIterator[Callable[[str, str], list[asyncio.Task[MoveReport]]]]:
-    """Follow the moves of others meanwhile; what has not ended then stays open for the next leader.
+    """Follow the awaited moves meanwhile; those that do not end in time stay open for the next leader.
 
-    Gives the tasks that belong to a history.
+    Gives a function that lists the tasks of one history.
     """
     tasks = [(one.handle, asyncio.create_task(executor.follow(one.handle, one.entry))) for one in awaited]
     try:

@@ -1,4 +1,4 @@
-"""What a person may do with the notes on nodes: see them, and clear them away."""
+"""`python -m rescheduler notes`: list the notes on nodes, and remove ours."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from rescheduler.execution.store import MoveStore
 
 
 class NodeNotes(NamedTuple):
-    """What one node carries; refused where its annotation cannot be read."""
+    """The notes of one node; a refusal if its annotation is unreadable."""
 
     node: str
     notes: Notes | Refused
 
 
 async def list_notes(api: Api, node: str | None) -> list[NodeNotes]:
-    """Give the notes of one node, or of all that carry an annotation."""
+    """Give the notes of one node, or of all nodes that have the annotation."""
     return [
         NodeNotes(found.metadata.name, read_notes(found.metadata.annotations[ANNOTATION]))
         async for found in _find_nodes(api, node)
@@ -31,7 +31,7 @@ async def list_notes(api: Api, node: str | None) -> list[NodeNotes]:
 
 
 async def clear_notes(api: Api, store: MoveStore, node: str | None, *, tell: Callable[[str], None]) -> bool:
-    """Remove all our notes of one node or of all; false if an annotation could not be read."""
+    """Remove our notes from one node or from all; false if an annotation is unreadable."""
     is_clear = True
     for carried in await list_notes(api, node):
         notes = carried.notes
@@ -42,12 +42,12 @@ async def clear_notes(api: Api, store: MoveStore, node: str | None, *, tell: Cal
             is_clear = False
             tell(f"{carried.node}: {cleared.rule}: {cleared.reason}")
         elif not isinstance(notes, Refused):
-            tell(f"{carried.node}: {len(notes.ours)} removed")
+            tell(f"{carried.node}: notes removed: {len(notes.ours)}")
     return is_clear
 
 
 def describe_note(note: Note) -> str:
-    """Say whose note it is, until when it holds, and why."""
+    """Describe a note: its owner, its end and its reason."""
     until = write_time(note.expires_at)
     mark = note.mark
     if mark is None:

@@ -1,4 +1,4 @@
-"""`python -m rescheduler plan`: which pods would move where and why, from a file or from the live cluster."""
+"""`python -m rescheduler plan`: which pods would be moved where and why, for a file or the live cluster."""
 
 import argparse
 import asyncio
@@ -39,7 +39,7 @@ from rescheduler.planning.output import write_json, write_table, write_text, wri
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 
-DESCRIPTION = "Say which pods would move where and why, and what keeps the others where they are."
+DESCRIPTION = "Show which pods would be moved where and why, and why the others stay."
 
 _SYNCING_TIME = 60.0
 _DEFAULT_VERSION = (1, 36)
@@ -62,35 +62,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="OBJECTS",
-        help="all objects, as JSON or YAML; - reads stdin; default: the live cluster",
+        help="all objects of a cluster, as JSON or YAML; - reads stdin (default: the live cluster)",
     )
-    parser.add_argument("--policy", metavar="FILE", help="a ReschedulerPolicy; default: all defaults")
-    parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
-    parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
     parser.add_argument(
-        "--kubernetes", metavar="VERSION", type=version_argument, help="default: that of the cluster, or 1.36"
+        "--policy", metavar="FILE", help="file of kind ReschedulerPolicy (default: all defaults)"
     )
-    parser.add_argument("--memory", metavar="FILE", help="what the last plan has remembered")
-    parser.add_argument("--remember", metavar="FILE", help="write there what the next plan should know")
-    parser.add_argument("--now", metavar="TIME", help="RFC 3339; default: the clock")
-    parser.add_argument("--why", metavar="POD", help="what everybody says of NAMESPACE/NAME")
     parser.add_argument(
-        "-o", "--output", choices=("json", "yaml", "table"), default="table", help="default table"
+        "--scheduler-config",
+        metavar="FILE",
+        help="file with the KubeSchedulerConfiguration (default: the defaults of kube-scheduler)",
+    )
+    parser.add_argument(
+        "--extender-settings", metavar="FILE", help="file with the settings of Reberth's extender"
+    )
+    parser.add_argument(
+        "--kubernetes",
+        metavar="VERSION",
+        type=version_argument,
+        help="version of kube-scheduler (default: that of the cluster, or 1.36)",
+    )
+    parser.add_argument("--memory", metavar="FILE", help="read the memory of the last plan from this file")
+    parser.add_argument("--remember", metavar="FILE", help="write the memory for the next plan to this file")
+    parser.add_argument("--now", metavar="TIME", help="time of the plan, RFC 3339 (default: now)")
+    parser.add_argument("--why", metavar="POD", help="explain why NAMESPACE/NAME is or is not moved")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("json", "yaml", "table"),
+        default="table",
+        help="output format (default: table)",
     )
     add_access_arguments(parser)
 
 
 async def answer(arguments: argparse.Namespace) -> str:
     """Give what is printed. Raises ConfigurationError, or ReberthError for a cluster that cannot be read."""
-    asked = await _ask(arguments)
+    inputs = await _read_inputs(arguments)
     width = shutil.get_terminal_size((160, 0)).columns
     if arguments.why:
-        place = _find_pod(asked.snapshot, arguments.why)
-        with show_progress(asked.describe):
-            why = explain_pod(place, asked.snapshot, asked.policy, asked.memory, model=asked.model)
+        place = _find_pod(inputs.snapshot, arguments.why)
+        with show_progress(inputs.describe):
+            why = explain_pod(place, inputs.snapshot, inputs.policy, inputs.memory, model=inputs.model)
         return _write_why(why, arguments.output, width)
-    with show_progress(asked.describe):
-        made, memory = plan(asked.snapshot, asked.policy, asked.memory, model=asked.model)
+    with show_progress(inputs.describe):
+        made, memory = plan(inputs.snapshot, inputs.policy, inputs.memory, model=inputs.model)
     if arguments.remember:
         _write(arguments.remember, msgspec.json.encode(memory, order="deterministic"))
     if arguments.output == "table":
@@ -98,7 +113,7 @@ async def answer(arguments: argparse.Namespace) -> str:
     return write_json(made) if arguments.output == "json" else write_yaml(made)
 
 
-async def _ask(arguments: argparse.Namespace) -> PlanInputs:
+async def _read_inputs(arguments: argparse.Namespace) -> PlanInputs:
     policy = read_settings(arguments.policy, ReschedulerPolicy())
     extender = read_settings(arguments.extender_settings, DEFAULTS)
     memory = None if arguments.memory is None else _read_memory(arguments.memory)
@@ -112,23 +127,23 @@ async def _read_cluster(
     arguments: argparse.Namespace, now: float, annotations: frozenset[str]
 ) -> tuple[Snapshot, Version]:
     if arguments.cluster is None:
-        return await _look(read_access(arguments), now, arguments.kubernetes, annotations)
+        return await _read_live_cluster(read_access(arguments), now, arguments.kubernetes, annotations)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
     with show_progress(lambda: f"reading {arguments.cluster}"):
         reading = read_objects(arguments.cluster, now=now, version=version, annotations=annotations)
     for fault in reading.faults:
-        sys.stderr.write(f"rescheduler: passed over: {fault}\n")
+        sys.stderr.write(f"rescheduler: skipped: {fault}\n")
     if not reading.snapshot.nodes.names:
-        sys.stderr.write("rescheduler: there is no node among the objects: nothing can be moved\n")
+        sys.stderr.write("rescheduler: the objects contain no node: no pod can be moved\n")
     return reading.snapshot, version
 
 
-async def _look(
-    access: Access, now: float, asked: Version | None, annotations: frozenset[str]
+async def _read_live_cluster(
+    access: Access, now: float, given: Version | None, annotations: frozenset[str]
 ) -> tuple[Snapshot, Version]:
-    """Mirror everything once; kinds of ours may not be installed."""
+    """Read everything once; Reberth's own kinds may not be installed."""
     async with Api(access) as api:
-        version = asked or read_version(await api.version())
+        version = given or read_version(await api.version())
         cache = Cache(version=version, annotations=annotations)
         async with mirroring(api, cache, ALL_RESOURCES) as mirror:
             is_read = await _wait(mirror)
@@ -140,7 +155,7 @@ async def _look(
 
 
 async def _wait(mirror: Mirror) -> bool:
-    """Wait until every kind is there or has said why not."""
+    """Wait until every kind is read or has failed."""
     left = set(mirror.watchers)
 
     async def wait(name: str) -> None:
@@ -148,7 +163,7 @@ async def _wait(mirror: Mirror) -> bool:
         left.discard(name)
 
     try:
-        with show_progress(lambda: f"reading the cluster: {', '.join(sorted(left))} to come"):
+        with show_progress(lambda: f"reading the cluster: waiting for {', '.join(sorted(left))}"):
             async with asyncio.timeout(_SYNCING_TIME):
                 await asyncio.gather(*map(wait, mirror.watchers))
     except TimeoutError:
@@ -157,7 +172,7 @@ async def _wait(mirror: Mirror) -> bool:
 
 
 def _tell_troubles(troubles: Mapping[str, str]) -> None:
-    """Say what the plan does without; without nodes and pods there is none."""
+    """Warn of kinds that the plan is made without; nodes and pods are required."""
     for name in FOR_A_PLAN:
         if name in troubles:
             raise ReberthError(f"{name} cannot be read: {troubles[name]}")
@@ -190,7 +205,7 @@ def _read_memory(path: str) -> PlanMemory:
     try:
         return msgspec.json.decode(read_bytes(path), type=PlanMemory)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no memory of a plan: {error}") from None
+        raise UsageError(f"{path} is not a plan-memory file: {error}") from None
 
 
 def _write(path: str, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A move that somebody else carries out, followed in its workload's history to its outcome."""
+"""Progress of a move that the daemon executes: read from its eviction history until it has an outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,20 +13,20 @@ from reberth.values.refusal import Refused
 from rescheduler.execution.executor import find_open
 from rescheduler.moves.handover_request import HandoverAnswer
 
-_LOOK_EVERY = 0.25
-_BEGINNING_TIME = 60.0
-_ENDING_TIME = 60.0
-_WORD_TIME = 5.0  # the history says that a move was dropped a moment before the lease says why
+_POLL_EVERY = 0.25
+_BEGINNING_TIME = 60.0  # from the answer until the history has the move
+_ENDING_TIME = 60.0  # from the expiry of the move until the history has its outcome
+_REASON_TIME = 5.0  # the history records a refusal a moment before the lease gives its reason
 
-_SAID = {
+_PHASE_TEXTS = {
     Phase.PLANNED: "planned",
-    Phase.NOTED: "its note is written",
+    Phase.NOTED: "the note is written",
     Phase.EVICTED: "evicted: waiting for the replacement",
 }
 
 
 class MoveProgress:
-    """Tells of one move as it goes on."""
+    """Reports one move until its end."""
 
     def __init__(
         self,
@@ -44,21 +44,21 @@ class MoveProgress:
         self._tell = tell
         self._clock = clock
         self._find_refusal = find_refusal
-        self._seen: OpenMove | None = None
+        self._last: OpenMove | None = None
         self._until = clock() + _BEGINNING_TIME
 
     async def follow(self) -> Ending | Refused:
-        """Look until the move has ended, or should have long ago."""
+        """Read the history until the move has ended, or should have ended long ago."""
         while True:
             refused = await self._find_refusal()
             if refused:
                 return refused
             ended = self._judge(await self._read())
             if isinstance(ended, Ending) and ended.outcome is Outcome.REFUSED:
-                return await self._hear_why()
+                return await self._wait_for_reason()
             if ended:
                 return ended
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_POLL_EVERY)
 
     async def _read(self) -> EvictionHistory | None:
         try:
@@ -70,45 +70,43 @@ class MoveProgress:
         past = find_past(history, self._answer.move) if history else None
         if past:
             return self._end(past)
-        if history is None and self._seen:
+        if history is None and self._last:
             return Ending(Outcome.GONE)
         move = find_open(history, self._answer.move) if history else None
         if move:
-            self._tell_of(move)
+            self._report(move)
         return self._give_up() if self._clock() >= self._until else None
 
     def _end(self, past: PastMove) -> Ending:
-        """A quick move may be over before it is looked at."""
+        """Report the end; a quick move may end before it was seen open."""
         ending = read_ending(past)
-        if self._seen is None:
+        if self._last is None:
             self._tell(f"{past.id}: {past.pod} off {past.from_}")
         self._tell(f"{past.id}: {ending}")
         return ending
 
-    def _tell_of(self, move: OpenMove) -> None:
-        if self._seen is None:
+    def _report(self, move: OpenMove) -> None:
+        if self._last is None:
             self._tell(f"{move.id}: {move.pod} off {move.from_} to {', '.join(move.destinations or ())}")
-        if self._seen is None or self._seen.phase != move.phase:
-            self._tell(_SAID[move.phase])
-        self._seen, self._until = move, instant(move.expires_at) + _ENDING_TIME
+        if self._last is None or self._last.phase != move.phase:
+            self._tell(_PHASE_TEXTS[move.phase])
+        self._last, self._until = move, instant(move.expires_at) + _ENDING_TIME
 
     def _give_up(self) -> Refused:
         move, by = self._answer.move, self._answer.by
-        if self._seen:
-            return Refused(
-                "Unended", f"the time of {move} is over, and nobody has ended it; it was begun by {by}"
-            )
-        return Refused("NotBegun", f"{by} took the move over, and no history holds {move} yet")
+        if self._last:
+            return Refused("Unended", f"{move} has expired without an outcome; {by} began it")
+        return Refused("NotBegun", f"{by} accepted the handover, but no eviction history has {move}")
 
-    async def _hear_why(self) -> Refused:
-        until = self._clock() + _WORD_TIME
+    async def _wait_for_reason(self) -> Refused:
+        until = self._clock() + _REASON_TIME
         while self._clock() < until:
             refused = await self._find_refusal()
             if refused:
                 return refused
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_POLL_EVERY)
         return Refused(
-            "MoveDropped", f"{self._answer.move} was dropped; the pod's Event MoveRefused says why"
+            "MoveDropped", f"{self._answer.move} was refused; the pod's Event MoveRefused says why"
         )
 
 

@@ -1,6 +1,6 @@
-"""What a command tells on stderr while it is at work: at once on a terminal, elsewhere once that takes long.
+"""Progress of a command on stderr: at once on a terminal, elsewhere only if the command takes long.
 
-A thread tells it, since most of the work is done without a pause.
+A thread writes it, because most of the work does not yield to an event loop.
 """
 
 import sys
@@ -13,7 +13,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Delays(NamedTuple):
-    """Seconds until the first word and between two, on a terminal and elsewhere."""
+    """Seconds until the first message, and between two messages."""
 
     first: float
     next: float
@@ -26,7 +26,7 @@ ON_TERMINAL, ELSEWHERE = Delays(0.0, 0.5), Delays(2.0, 10.0)
 def show_progress(
     say: Callable[[], str], stream: TextIO | None = None, *, elsewhere: Delays = ELSEWHERE
 ) -> Iterator[None]:
-    """Tell what is said of the work, again and again until it is done."""
+    """Write what `say` returns, again and again until the work is done."""
     to, done = stream or sys.stderr, Event()
     tell, pauses = (_tell_in_place, ON_TERMINAL) if to.isatty() else (_tell_in_lines, elsewhere)
     teller = Thread(target=tell, args=(say, to, pauses, done), daemon=True)
@@ -39,7 +39,7 @@ def show_progress(
 
 
 def _tell_in_place(say: Callable[[], str], to: TextIO, pauses: Delays, done: Event) -> None:
-    """Write over what was told before; in the end nothing of it is left."""
+    """Overwrite the last message; in the end remove it."""
     pause = pauses.first
     while not done.wait(pause):
         to.write(f"{_CLEAR}rescheduler: {say()}")

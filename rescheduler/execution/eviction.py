@@ -64,14 +64,14 @@ class Evictor:
         need, tell = self._context.settings().extender, self._handle.reporter.tell
         if need == "none":
             tell("extender: none: kube-scheduler alone decides where the replacement lands")
-            metrics.MOVES_UNPROMISED.inc()
+            metrics.MOVES_UNACKNOWLEDGED.inc()
             return None
         refused = await self._context.extenders.refuse_unseen(self._list_versions(seen))
         if refused is None:
             tell("all extenders have acknowledged the move")
         elif need == "optional":
             tell(f"not acknowledged by all extenders: {refused.reason}")
-            metrics.MOVES_UNPROMISED.inc()
+            metrics.MOVES_UNACKNOWLEDGED.inc()
             return None
         return refused
 

@@ -1,1 +1,1 @@
-"""What is told of plans and moves: metrics and Events."""
+"""Metrics of plans and moves, and Events."""

@@ -1,4 +1,4 @@
-"""What the executor says of a move: to whoever runs it, and as Events on the pod and its workload."""
+"""Reports the progress of a move: as lines of text, and as Events on the pod and its workload."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ _ACTION = "Move"
 
 
 class MoveReporter:
-    """Tells of the moves of one workload."""
+    """Reports the moves of one workload."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class MoveReporter:
         )
 
     def evicted(self, move: OpenMove) -> None:
-        """Say on the pod why it is evicted, and where its replacement is drawn to."""
+        """Record on the pod why it is evicted, and where its replacement should land."""
         self._record(
             self._pod(move),
             self._workload,
@@ -38,7 +38,7 @@ class MoveReporter:
         )
 
     def ended(self, report: MoveReport) -> None:
-        """Say how it ended: on the pod if it is still there, else on its workload."""
+        """Record how the move ended: on the pod if it was not evicted, else on its workload."""
         move = report.entry
         if report.refused:
             self._record(self._pod(move), self._workload, "MoveRefused", str(report))
@@ -48,7 +48,7 @@ class MoveReporter:
         self._record(self._workload, self._pod(move), "MoveEnded", note, kind)
 
     def given_up(self, until: str) -> None:
-        note = f"too many moves brought nothing: the workload is left alone until {until}"
+        note = f"too many moves gained nothing: the workload is not moved until {until}"
         self._record(self._workload, None, "GivenUp", note, WARNING)
 
     def _pod(self, move: OpenMove) -> ObjectReference:

@@ -1,6 +1,6 @@
-"""The rescheduler's metrics; beside them stand those of the library for HTTP, the API server and watches.
+"""The metrics of the rescheduler; the library adds those for HTTP, the API server and watches.
 
-A label takes few values, known beforehand. Nothing is counted per node, per pod or per workload.
+A label has few values, all known in advance: no metric is per node, per pod or per workload.
 """
 
 from math import nan
@@ -15,7 +15,7 @@ from rescheduler.protections import RULES as PROTECTIONS
 
 POLICIES = frozenset({*get_args(PolicyName), MANUAL})
 SCORE_PARTS = ClusterScore._fields
-# The right ends of the bars in which nodes are counted by what they have in use.
+# Upper bounds of the buckets in which nodes are counted by their utilisation.
 UTILISATION_BARS = tuple(tenth / 10 for tenth in range(1, 11))
 PHASES = ("snapshot", "plan", "publish")
 
@@ -79,69 +79,77 @@ def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...]) -
 
 
 CYCLES = _counter(
-    "cycles_total", "Cycles by what woke them, and whether a plan came of it.", "wake", "result"
+    "cycles_total", "Cycles, by what triggered them and whether they made a plan.", "trigger", "result"
 )
 CYCLE_DURATION = _histogram(
-    "cycle_duration_seconds", "Seconds from a cycle's snapshot to its plan being published.", buckets=_QUICK
+    "cycle_duration_seconds",
+    "Seconds from the snapshot of a cycle until its plan is published.",
+    buckets=_QUICK,
 )
 PHASE_DURATION = _histogram(
-    "phase_duration_seconds", "Seconds of the parts of a cycle.", "phase", buckets=_QUICK
+    "phase_duration_seconds", "Seconds that each phase of a cycle takes.", "phase", buckets=_QUICK
 )
-LAST_CYCLE = _gauge("last_cycle_timestamp_seconds", "When a plan was last published; 0 if none was.")
+LAST_CYCLE = _gauge("last_cycle_timestamp_seconds", "Time of the last published plan; 0 if there is none.")
 PROPOSALS = _counter(
-    "proposals_total", "Proposals of the policies by what the plan made of them.", "policy", "result"
+    "proposals_total", "Proposals of the policies, by what became of them.", "policy", "result"
 )
-REFUSED = _counter("refused_total", "Proposals that came to nothing, by the rule against them.", "rule")
+REFUSED = _counter("refused_total", "Refused proposals, by the rule that refused them.", "rule")
 PLAN_REFUSED = _gauge(
-    "plan_refused_proposals", "Proposals that the last plan refused, by the rule against them.", "rule"
+    "plan_refused_proposals", "Proposals that the last plan refused, by the rule that refused them.", "rule"
 )
-PLAN_MOVES = _gauge("plan_moves", "Moves in the last plan, by whether they are made.", "mode")
+PLAN_MOVES = _gauge("plan_moves", "Moves in the last plan, by mode: apply or recommend.", "mode")
 PLAN_WARNINGS = _gauge("plan_warnings", "Warnings in the last plan.")
 SCORE = _gauge(
-    "cluster_score", "How the cluster stands and would stand after the plan; less is better.", "part", "when"
+    "cluster_score", "Score of the cluster now and after the last plan; less is better.", "part", "when"
 )
 UTILISATION = _gauge(
-    "utilisation_nodes", "Nodes of which no larger share is requested (le, cumulative).", "resource", "le"
+    "utilisation_nodes", "Nodes whose requested share is at most le (cumulative).", "resource", "le"
 )
 
-MOVES = _counter("moves_total", "Moves that ended, by whether a pod was evicted.", "policy", "result")
+MOVES = _counter("moves_total", "Moves that ended, by whether their pod was evicted.", "policy", "result")
 MOVES_REFUSED = _counter(
-    "moves_refused_total", "Moves that were begun and dropped, by the rule against them.", "rule"
+    "moves_refused_total",
+    "Moves that were refused after they had begun, by the rule that refused them.",
+    "rule",
 )
-MOVES_RESUMED = _counter("moves_resumed_total", "Moves of an earlier leader that were taken on.")
-MOVES_UNPROMISED = _counter(
-    "moves_unpromised_total", "Evictions without the word of all extenders that they have seen the move."
+MOVES_RESUMED = _counter("moves_resumed_total", "Open moves of an earlier leader that were continued.")
+MOVES_UNACKNOWLEDGED = _counter(
+    "moves_unacknowledged_total", "Evictions that not all extenders had acknowledged."
 )
-IN_FLIGHT = _gauge("moves_in_flight", "Moves that are under way.")
-EVICTIONS = _counter("evictions_total", "Requests for an eviction by their answer.", "answer")
-OUTCOMES_SEEN = _counter("outcomes_total", "Outcomes of moves whose pod was evicted.", "policy", "outcome")
-RETURNS = _counter("returns_total", "Moves whose replacement came back to the node that was left.", "policy")
+IN_FLIGHT = _gauge("moves_in_flight", "Open moves of this process.")
+EVICTIONS = _counter("evictions_total", "Eviction requests, by the answer of the API server.", "answer")
+OUTCOMES_SEEN = _counter("outcomes_total", "Moves whose pod was evicted, by outcome.", "policy", "outcome")
+RETURNS = _counter("returns_total", "Moves whose replacement landed on the source node again.", "policy")
 TIME_TO_READY = _histogram(
-    "time_to_ready_seconds", "Seconds from an eviction until its replacement was Ready.", buckets=_PATIENT
+    "time_to_ready_seconds", "Seconds from an eviction until the replacement was Ready.", buckets=_PATIENT
 )
 GAIN = _histogram(
-    "gain_points", "Points of the scheduler's total that moves gain: planned, and seen.", "when",
+    "gain_points", "Gain of moves in points of kube-scheduler's total score: planned, and seen.", "when",
     buckets=_POINTS,
 )  # fmt: skip
-LANDINGS = _counter("landings_total", "Landings of replacements by whether they were forecast.", "forecast")
-LANDING_MISSES = _counter(
-    "landing_misses_total", "Landings outside of the forecast by what explains them.", "cause"
+LANDINGS = _counter(
+    "landings_total", "Landings of replacements, by whether they were as forecast.", "forecast"
 )
-GIVEN_UP = _gauge("given_up_workloads", "Workloads that are left alone since moves brought nothing.")
-WINDOW_LEFT = _gauge(
-    "window_left_disruptions", "Disruptions that a rate of the cluster still allows.", "rate"
+LANDING_MISSES = _counter("landing_misses_total", "Landings that were not as forecast, by cause.", "cause")
+GIVEN_UP = _gauge(
+    "given_up_workloads", "Workloads that are not moved because their last moves gained nothing."
+)
+RATE_REMAINING = _gauge(
+    "rate_remaining_disruptions", "Disruptions that a rate of the cluster still allows.", "rate"
 )
 
-BRAKES_ON = _gauge("brake_on", "1 while a brake stops all moves, or a pause those for balance.", "rule")
+BRAKES_ON = _gauge(
+    "brake_on", "1 while a brake stops all moves, or while moves for balance are paused.", "rule"
+)
 AGREEMENT = _gauge(
-    "scheduler_agreement_ratio", "Share of the pods bound lately that landed where the forecast saw them."
+    "scheduler_agreement_ratio", "Share of the last bound pods that landed where the forecast expected them."
 )
 BINDINGS = _counter(
-    "bindings_total", "Pods that were seen to be bound, by how that agreed with the forecast.", "forecast"
+    "bindings_total", "Bound pods that were compared with the forecast, by result.", "forecast"
 )
-MODE = _gauge("mode", "1 for the mode that a policy is in: off, recommend or apply.", "policy", "mode")
-PAUSED = _gauge("paused", "1 while the annotation on the lease pauses all moves.")
-LEADING = _gauge("leading", "1 while this process holds the lease.")
-APPLYING = _gauge("applying", "1 while the plan's moves are made.")
+MODE = _gauge("mode", "1 for the mode of each policy: off, recommend or apply.", "policy", "mode")
+PAUSED = _gauge("paused", "1 while the annotation on the Lease pauses all moves.")
+LEADING = _gauge("leading", "1 while this process holds the Lease.")
+APPLYING = _gauge("applying", "1 while moves of the last plan are made.")
 
 AGREEMENT.set(nan)

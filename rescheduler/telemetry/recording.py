@@ -1,4 +1,4 @@
-"""What a plan, a move and a cluster's state say as metrics."""
+"""Writes plans, moves and the state of the cluster to the metrics."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from rescheduler.telemetry import metrics
 
 
 def count_plan(plan: Plan) -> None:
-    """Count what the policies have proposed, and what became of it."""
+    """Count the proposals of a plan, and what became of them."""
     moves = Counter(move.policy for move in plan.moves)
     refused: Counter[str] = Counter()
     rules: Counter[str] = Counter()
@@ -42,16 +42,16 @@ def count_plan(plan: Plan) -> None:
 
 
 def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
-    """Show how the cluster stands, and what stops us."""
+    """Show the state of the cluster, and what stops moves."""
     _show_utilisation(cycle)
     now, context = cycle.now, cycle.context
     given_up = [instant(each.status.given_up_until) > now for each in context.snapshot.of(HISTORY)]
     metrics.GIVEN_UP.set(sum(given_up))
     metrics.PLAN_WARNINGS.set(len(list(warnings)))
-    metrics.WINDOW_LEFT.clear()
+    metrics.RATE_REMAINING.clear()
     for window in list_windows(context.ledger, context.limits.rates, Disruption("", "", ""), now=now):
         if window.rule == "ClusterRate":
-            metrics.WINDOW_LEFT.labels(str(window.rate)).set(window.left)
+            metrics.RATE_REMAINING.labels(str(window.rate)).set(window.left)
     for policy, mode in cycle.settings.modes().items():
         for each in (APPLY, RECOMMEND, OFF):
             metrics.MODE.labels(policy, each).set(mode == each)
@@ -61,9 +61,9 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
 
 
 def forget_state() -> None:
-    """Show nothing any more of what only the leader knows: another one does by now."""
+    """Reset the gauges that only the leader sets: two processes would show different values."""
     by_label = (metrics.PLAN_REFUSED, metrics.PLAN_MOVES, metrics.SCORE, metrics.UTILISATION)
-    for gauge in (*by_label, metrics.WINDOW_LEFT, metrics.BRAKES_ON, metrics.MODE):
+    for gauge in (*by_label, metrics.RATE_REMAINING, metrics.BRAKES_ON, metrics.MODE):
         gauge.clear()
     for gauge in (metrics.PLAN_WARNINGS, metrics.GIVEN_UP, metrics.APPLYING):
         gauge.set(0)
@@ -72,13 +72,13 @@ def forget_state() -> None:
 
 
 def count_refusal(policy: str, refused: Refused) -> None:
-    """Count a move that was dropped before its eviction."""
+    """Count a move that was refused before its eviction."""
     metrics.MOVES.labels(bounded(policy, metrics.POLICIES), "refused").inc()
     metrics.MOVES_REFUSED.labels(bounded(refused.rule, metrics.REFUSALS)).inc()
 
 
 def count_end(report: MoveReport, landing: Landing | None) -> None:
-    """Count the end of a move, whichever it is."""
+    """Count the end of a move."""
     entry, ending = report.entry, report.ending
     if report.refused:
         count_refusal(entry.policy, report.refused)

@@ -35,7 +35,7 @@ RAISED: dict[str, dict[str, str]] = {
     "ReberthBrake": {"brake_on{rule='NodesNotReady'}": "1x60"},
     "ReberthPaused": {"paused": "1x1500"},
     "ReberthWorkloadsGivenUp": {"given_up_workloads": "1x120"},
-    "ReberthUnacknowledgedEvictions": {"moves_unpromised_total": "0+1x60"},
+    "ReberthUnacknowledgedEvictions": {"moves_unacknowledged_total": "0+1x60"},
     "ReberthForbidden": {"!reberth_api_requests_total{code='403',verb='patch',resource='nodes'}": "0+1x60"},
     "ReberthStaleCache": {"!reberth_watch_staleness_seconds{instance='a',resource='pods'}": "900x60"},
     "ReberthSettingsRefused": {"!reberth_settings_valid{instance='a'}": "0x60"},

@@ -174,9 +174,9 @@ async def test_notes_are_listed_and_cleared_and_those_of_others_stay(shared: Clu
         listed = await answer_of(shared, tmp_path, "notes", "list")
         (line,) = [line for line in listed.splitlines() if came.move in line]
         assert line.startswith(source)
-        assert "manual: asked for by hand" in line
+        assert "manual: requested by hand" in line
         cleared = await answer_of(shared, tmp_path, "notes", "clear", "--all")
-        assert f"{source}: 1 removed" in cleared
+        assert f"{source}: notes removed: 1" in cleared
         assert await noter.noted() == {}
 
 

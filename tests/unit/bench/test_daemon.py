@@ -9,7 +9,7 @@ PROCESS = "process_cpu_seconds_total 12.5\nprocess_resident_memory_bytes 3e+08\n
 
 def test_our_metrics_are_read() -> None:
     look = _read_ours(
-        f'{PROCESS}reberth_rescheduler_cycles_total{{wake="interval",result="planned"}} 3\n'
+        f'{PROCESS}reberth_rescheduler_cycles_total{{trigger="interval",result="planned"}} 3\n'
         "reberth_rescheduler_cycle_duration_seconds_sum 1.5\n"
         'reberth_rescheduler_plan_moves{mode="recommend"} 100\n'
     )

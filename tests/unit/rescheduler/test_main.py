@@ -37,8 +37,8 @@ def unreachable(folder: Path) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("move", "a/b/c", "--to", "n1"), "POD: 'a/b/c' is neither NAME nor NAMESPACE/NAME"),
-        (("move", "a/", "--to", "n1"), "POD: 'a/' is neither NAME nor NAMESPACE/NAME"),
+        (("move", "a/b/c", "--to", "n1"), "POD: 'a/b/c' must be NAME or NAMESPACE/NAME"),
+        (("move", "a/", "--to", "n1"), "POD: 'a/' must be NAME or NAMESPACE/NAME"),
         (("move", "a", "--reason", "two\nlines"), "--reason: must be one line of at most 1024 bytes"),
         (("move", "a", "--reason", "x" * 1025), "--reason: must be one line of at most 1024 bytes"),
         (("move", "a", "--settings", "/nowhere"), "/nowhere: cannot be read"),
@@ -88,7 +88,7 @@ def test_an_api_server_that_is_not_there_is_said_to_be(
     said = capsys.readouterr().err
     assert "cannot connect" in said
     assert "Traceback" not in said
-    assert "what was begun is taken on" in said
+    assert "moves that were begun are continued" in said
 
 
 def test_who_only_looks_has_begun_nothing(

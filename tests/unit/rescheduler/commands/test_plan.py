@@ -139,14 +139,14 @@ def test_an_unreadable_object_is_named_and_passed_over(
     bad = "kind: Node\napiVersion: v1\nmetadata: {name: bad}\nstatus: {allocatable: {cpu: lots}}\n"
     file.write_text(f"{ROOMY.read_text()}---\n{bad}")
     run_command("--cluster", file, *NOW)
-    assert "passed over: Node bad: status.allocatable.cpu" in capsys.readouterr().err
+    assert "skipped: Node bad: status.allocatable.cpu" in capsys.readouterr().err
 
 
 def test_objects_without_a_node_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "objects.json"
     file.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
     assert "0 moves" in run_command("--cluster", file, *NOW)
-    assert "there is no node among the objects" in capsys.readouterr().err
+    assert "the objects contain no node" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_objects_without_a_node_are_told_of(tmp_path: Path, capsys: pytest.Captu
         (("--cluster", "/dev/null"), "/dev/null: holds nothing that can be used"),
         (("--cluster", FULL, "--now", "noon"), "--now: 'noon' is no time"),
         (("--cluster", FULL, "--why", "nobody"), "there is no pod default/nobody"),
-        (("--cluster", FULL, "--memory", FULL), "is no memory of a plan"),
+        (("--cluster", FULL, "--memory", FULL), "is not a plan-memory file"),
         (("--cluster", FULL, "--policy", WITH_EXTENDER), "kind"),
         (("--cluster", FULL, "--remember", "/nowhere/memory"), "/nowhere/memory cannot be written"),
         (("--cluster", FULL, "--scheduler-config", FULL), "objects.yaml"),

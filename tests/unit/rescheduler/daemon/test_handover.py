@@ -87,7 +87,7 @@ def ask(world: World, request: HandoverRequest = ASKED) -> tuple[asyncio.Task[En
     said: list[str] = []
     client = cast("Api", FakeApi(world))
     customer = HandoverClient(client, LEASE, request, tell=said.append, clock=world.now)
-    return asyncio.create_task(customer.get_served(HELD)), said
+    return asyncio.create_task(customer.run(HELD)), said
 
 
 async def test_a_move_is_handed_over_carried_out_and_followed() -> None:
@@ -115,7 +115,7 @@ async def test_the_phases_of_a_move_are_told_as_they_come() -> None:
     assert said == [
         "handed over to leader",
         f"{ASKED.move}: web-1 off n1 to n2",
-        "its note is written",
+        "the note is written",
         "evicted: waiting for the replacement",
         f"{ASKED.move}: {ending}",
     ]
@@ -276,7 +276,7 @@ async def test_what_nobody_brings_to_its_end_is_not_waited_for_for_ever() -> Non
 async def test_where_nobody_takes_requests_the_lease_is_held_and_the_request_withdrawn() -> None:
     world = make_world()
     refused = await ask(world)[0]
-    expected = "somebody holds the lease, and nobody took the move within 20 s"
+    expected = "somebody holds the lease, and it did not accept the handover within 20 s"
     assert refused == Refused("LeaseHeld", expected)
     assert read_request(lease_of(world).metadata.annotations) is None
 
@@ -295,7 +295,7 @@ async def test_who_leaves_before_the_answer_takes_the_request_along() -> None:
     served.cancel()
     with pytest.raises(asyncio.CancelledError):
         await served
-    assert said == ["the request is withdrawn"]
+    assert said == ["the request was withdrawn"]
     assert read_request(lease_of(world).metadata.annotations) is None
 
 
@@ -309,5 +309,5 @@ async def test_who_leaves_later_leaves_the_move_to_the_daemon() -> None:
         with pytest.raises(asyncio.CancelledError):
             await served
         await asyncio.sleep(3)
-    assert said[-1] == f"{ASKED.move} goes on: leader carries it out"
+    assert said[-1] == f"{ASKED.move} continues: leader executes it"
     assert [move for move, _ in world.evictions] == [ASKED.move]

@@ -132,7 +132,7 @@ async def test_a_move_that_did_not_take_place_is_forgotten() -> None:
 
 
 def failed() -> float:
-    labels = {"wake": "start", "result": "failed"}
+    labels = {"trigger": "start", "result": "failed"}
     return REGISTRY.get_sample_value("reberth_rescheduler_cycles_total", labels) or 0
 
 

@@ -96,7 +96,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     assert said("utilisation_nodes", resource="cpu", le="0.1") == 1
     assert said("utilisation_nodes", resource="cpu", le="0.9") == 2
     assert said("utilisation_nodes", resource="memory", le="+Inf") == 2
-    assert said("window_left_disruptions", rate="7 per 600s") == 7
+    assert said("rate_remaining_disruptions", rate="7 per 600s") == 7
     assert said("given_up_workloads") == 1
     assert said("plan_warnings") == 2
 
