@@ -19,10 +19,11 @@ from extender.answers.memory import ClusterMemory
 from extender.answers.verbs import PARTS
 from extender.server import metrics
 from extender.server.events import announce_exhaustion, announce_refusal
+from extender.server.explain import ExplainRoutes
 from extender.server.handler import CallHandler
 from extender.server.readiness import Readiness
 from extender.server.request_body import BodyLimits
-from extender.server.routes import ChangeSignal, Window
+from extender.server.seen import ChangeSignal, SeenRoutes
 from extender.server.settings import RESTARTING_FIELDS, ExtenderSettings
 from reberth.client.access import Access
 from reberth.client.api import Api
@@ -52,12 +53,12 @@ class ExtenderProcess:
         self._access = access
         self._stop = asyncio.Event()
         self._recorder: EventRecorder | None = None
-        self._bell = ChangeSignal()
+        self._changes = ChangeSignal()
         self._call_tracker = CallTracker(PARTS)
         self._memory = ClusterMemory(
             self._first.scores,
             version=VERSION,
-            on_change=self._bell.ring,
+            on_change=self._changes.fire,
             on_bound=lambda pod: self._call_tracker.place(pod, self._settings().attention),
         )
 
@@ -110,7 +111,7 @@ class ExtenderProcess:
             is_stopping=self._stop.is_set,
         )
         limits = BodyLimits(self._first.server.body_limit_bytes, self._first.body_within)
-        desk = CallHandler(
+        handler = CallHandler(
             self._memory,
             self._call_tracker,
             settings=self._settings,
@@ -118,12 +119,17 @@ class ExtenderProcess:
             announce=partial(announce_exhaustion, recorder),
             limits=limits,
         )
-        window = Window(self._memory, self._call_tracker, self._bell, settings=self._settings, limits=limits)
+        seen = SeenRoutes(self._memory, self._call_tracker, self._changes)
+        explain = ExplainRoutes(self._memory, settings=self._settings, limits=limits)
         serve = partial(Server, checks=readiness.checks(), remarks=readiness.remarks)
         probes = [serve(self._first.probes)] if self._first.probes else []
         return [
             *probes,
-            serve(self._first.server, calls=desk.calls(), routes=[*desk.routes(), *window.routes()]),
+            serve(
+                self._first.server,
+                calls=handler.calls(),
+                routes=[*handler.routes(), *seen.routes(), *explain.routes()],
+            ),
         ]
 
     def _measure(self) -> None:

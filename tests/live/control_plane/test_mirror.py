@@ -14,7 +14,7 @@ from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.mirror import Mirror, mirroring
 from reberth.client.watcher import WatchSettings
-from reberth.cluster import kinds, resources
+from reberth.cluster import kinds
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import Resource
 from tests.live.support.fault_client import direct, through
@@ -32,7 +32,7 @@ async def with_mirror(
     async with (
         cluster.client() as client,
         await through(proxy, cluster, name) as api,
-        mirroring(api, Cache(version=(1, 36)), [resources.PODS], settings=IMPATIENT) as mirror,
+        mirroring(api, Cache(version=(1, 36)), [kinds.PODS], settings=IMPATIENT) as mirror,
     ):
         await test(mirror, client)
 
@@ -104,7 +104,7 @@ async def test_a_burst_wakes_a_consumer_once(bare: Cluster) -> None:
     async with (
         bare.client() as client,
         direct(bare) as api,
-        mirroring(api, Cache(version=(1, 36)), [resources.PODS], settings=settings) as mirror,
+        mirroring(api, Cache(version=(1, 36)), [kinds.PODS], settings=settings) as mirror,
     ):
         await mirror.synced()
         change = await mirror.changed(since=0)
@@ -122,11 +122,11 @@ async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
     bare: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="reberth")
-    berths = resources.Resource(BERTH, "berths", "v1", namespaced=False)
+    berths = Resource(BERTH, "berths", "v1", namespaced=False)
     async with (
         bare.client() as client,
         direct(bare) as api,
-        mirroring(api, Cache(version=(1, 36)), [berths, resources.NODES], settings=IMPATIENT) as mirror,
+        mirroring(api, Cache(version=(1, 36)), [berths, kinds.NODES], settings=IMPATIENT) as mirror,
     ):
         await mirror.synced("nodes")
         while mirror.watchers["berths"].trouble == "not listed yet":
@@ -144,7 +144,7 @@ async def test_an_optional_kind_comes_and_goes_without_trouble(
     bare: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="reberth")
-    berths = resources.Resource(BERTH, "berths", "v1", namespaced=False, is_optional=True)
+    berths = Resource(BERTH, "berths", "v1", namespaced=False, is_optional=True)
     cache = Cache(version=(1, 36))
     async with (
         bare.client() as client,
@@ -200,7 +200,7 @@ async def test_a_right_that_is_missing_stops_one_kind_alone(bare: Cluster) -> No
         await client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", NODE_READER_BINDING)
         api = Api(Access(str(bare.user("node-reader"))))
         cache = Cache(version=(1, 36))
-        asked: list[Resource[Any]] = [resources.PODS, resources.NODES]
+        asked: list[Resource[Any]] = [kinds.PODS, kinds.NODES]
         async with api, mirroring(api, cache, asked, settings=IMPATIENT) as mirror:
             await asyncio.wait_for(mirror.synced("nodes"), 10)
             while mirror.watchers["pods"].trouble == "not listed yet":
@@ -257,7 +257,7 @@ async def test_budgets_are_read_as_they_stand(bare: Cluster) -> None:
     async with (
         bare.client() as client,
         direct(bare) as api,
-        mirroring(api, Cache(version=(1, 36)), [resources.BUDGETS]) as mirror,
+        mirroring(api, Cache(version=(1, 36)), [kinds.BUDGETS]) as mirror,
     ):
         await client.create(path, pdb("half", min_available="50%"))
         await mirror.synced()

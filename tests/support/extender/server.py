@@ -11,9 +11,10 @@ from extender.answers.call_tracker import CallTracker
 from extender.answers.freshness import MirrorState
 from extender.answers.settings import AnswerSettings
 from extender.answers.verbs import PARTS
+from extender.server.explain import ExplainRoutes
 from extender.server.handler import CallHandler
 from extender.server.request_body import BodyLimits
-from extender.server.routes import ChangeSignal, Window
+from extender.server.seen import ChangeSignal, SeenRoutes
 from reberth.records import ObjectMeta
 from reberth.runtime.http_server import Server, ServerSettings
 from reberth.runtime.metrics import REGISTRY
@@ -28,8 +29,8 @@ class Served:
     """What a test may turn while it asks."""
 
     def __init__(self, limits: BodyLimits) -> None:
-        self.bell = ChangeSignal()
-        self.known = Known(on_change=self.bell.ring).put(*map(node, NODES))
+        self.changes = ChangeSignal()
+        self.known = Known(on_change=self.changes.fire).put(*map(node, NODES))
         self.call_tracker = CallTracker(PARTS)
         self.settings = AnswerSettings(scores=LOAD)
         self.standings = [TRUE]
@@ -39,7 +40,7 @@ class Served:
         self._limits = limits
 
     def server(self) -> Server:
-        desk = CallHandler(
+        handler = CallHandler(
             self.known.memory,
             self.call_tracker,
             settings=lambda: self.settings,
@@ -47,15 +48,10 @@ class Served:
             announce=lambda pod, refused: self.announced.append((pod, refused)),
             limits=self._limits,
         )
-        window = Window(
-            self.known.memory,
-            self.call_tracker,
-            self.bell,
-            settings=lambda: self.settings,
-            limits=self._limits,
-        )
-        routes = [*desk.routes(), *window.routes()]
-        return Server(ServerSettings(port=0), calls=desk.calls(), routes=routes)
+        seen = SeenRoutes(self.known.memory, self.call_tracker, self.changes)
+        explain = ExplainRoutes(self.known.memory, settings=lambda: self.settings, limits=self._limits)
+        routes = [*handler.routes(), *seen.routes(), *explain.routes()]
+        return Server(ServerSettings(port=0), calls=handler.calls(), routes=routes)
 
     async def ask(self, path: str, body: Any = None, *, method: str = "POST", **sent: Any) -> tuple[int, str]:
         assert self.session is not None

@@ -1,0 +1,12 @@
+"""The answers of the routes that are not kube-scheduler's: JSON, or a sentence that says what is wrong."""
+
+import msgspec
+from aiohttp import web
+
+
+def json_response(body: object, *, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")
+
+
+def bad_request(text: str) -> web.Response:
+    return web.Response(status=400, text=f"{text}\n")
