@@ -1,10 +1,11 @@
 """Decisions as text: JSON for programs, a table for people."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from federation.scheduling import ClusterVerdict, Decision
+from reberth.values.table import align
 
 _HEADINGS = ("CLUSTER", "REPLICAS", "AVAILABLE", "SCORE", "REASONS")
 _INDENT = "  "
@@ -39,18 +40,11 @@ def _describe(name: str, decision: Decision) -> Iterator[str]:
     yield f"{_INDENT}{decision.message}"
     replicas = {target.name: str(target.replicas) for target in decision.clusters}
     rows = [_row(cluster, verdict, replicas) for cluster, verdict in decision.verdicts.items()]
-    yield from (f"{_INDENT}{line}" for line in _align([_HEADINGS, *rows]))
+    # Names and texts are aligned to the left, numbers to the right.
+    yield from align([_HEADINGS, *rows], right=range(1, len(_HEADINGS) - 1), indent=_INDENT)
 
 
 def _row(cluster: str, verdict: ClusterVerdict, replicas: Mapping[str, str]) -> Sequence[str]:
     against = "; ".join(f"{plugin}: {text}" for plugin, text in verdict.reasons.items())
     score = str(sum(verdict.scores.values())) if verdict.passed else "-"
     return cluster, replicas.get(cluster, "-"), str(verdict.available), score, against
-
-
-def _align(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """Names and texts stand left, numbers right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *numbers, text in rows:
-        cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False)]
-        yield "  ".join([name.ljust(widths[0]), *cells, text]).rstrip()

@@ -10,7 +10,7 @@ kube-scheduler: `pkg/scheduler/schedule_one.go`: `findNodesThatPassExtenders`, `
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -53,6 +53,8 @@ _POINTS_PER_GRADE = 10
 
 class ExtenderForecastSettings(msgspec.Struct, frozen=True):
     """The extender's settings that a forecast depends on; the rest of its file is ignored."""
+
+    FILE_KIND: ClassVar[str] = "ExtenderSettings"
 
     advice: AdviceSettings = ALL_SIGNALS
     scores: ScoreSettings = ScoreSettings()

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.forecast import Forecast
 from reberth.forecast.state.verdict import Unforeseeable
+from reberth.values.table import GAP, align
 
 Json = dict[str, Any]
 
@@ -89,7 +88,7 @@ def _tabulate_pod(name: str, found: Json) -> Iterable[str]:
         total = nodes[node]["total"]
         chance = f"{found['chances'].get(node, 0.0):.1%}"
         rows.append([node, chance, "-" if total is None else str(total), *said])
-    yield from _align(rows) if nodes else ["  no node is feasible"]
+    yield from align(rows, indent=GAP) if nodes else ["  no node is feasible"]
     yield from _count_refusals(found["refused"])
 
 
@@ -100,9 +99,3 @@ def _count_refusals(refused: Mapping[str, list[str]]) -> Iterable[str]:
             counts[reason] = counts.get(reason, 0) + 1
     for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         yield f"  refused on {count}: {reason}"
-
-
-def _align(rows: list[list[str]]) -> Iterable[str]:
-    widths = np.array([[len(cell) for cell in row] for row in rows]).max(axis=0).tolist()
-    for row in rows:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -30,12 +30,13 @@ from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
+from reberth.values.table import wrap_text
 from rescheduler.commands.spinner import show_progress
 from rescheduler.execution.needed_kinds import FOR_A_PLAN
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.explain import PodExplanation, explain_pod
-from rescheduler.planning.output import write_json, write_table, write_text, write_words, write_yaml
+from rescheduler.planning.output import write_json, write_table, write_words, write_yaml
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 
@@ -194,7 +195,7 @@ def _write_why(why: PodExplanation, output: str, width: int) -> str:
     if output == "yaml":
         return msgspec.yaml.encode(why).decode().rstrip()
     parts = (("policies:", why.policies), ("rules:", why.rules), ("plan:", why.plan))
-    lines = write_text(f"{why.pod} on {why.node or 'no node'}: {why.verdict}", width=width, rest="    ")
+    lines = wrap_text(f"{why.pod} on {why.node or 'no node'}: {why.verdict}", width=width, rest="    ")
     for title, words in parts:
         rows = [(f"{'!' if word.against else ' '} {word.who}", word.says) for word in words]
         lines += write_words(title, rows, width=width)

@@ -1,18 +1,15 @@
 """A plan as people and machines read it: JSON, YAML, or tables no wider than the terminal."""
 
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 import yaml
 
+from reberth.values.table import BELOW, GAP, wrap_table, wrap_text
 from rescheduler.model.plan import ClusterScore, Plan, PlannedMove
 
 _NARROWEST = 60
-_GAP, _BELOW = "  ", "    "
-# Less room than this is not worth beginning a text in.
-_LEAST_ROOM = 24
 # So many refused proposals are shown one by one; --why tells of any of them.
 _MOST_REFUSED = 20
 
@@ -28,29 +25,6 @@ def write_yaml(plan: Plan) -> str:
 def write_table(plan: Plan, *, width: int) -> str:
     """Write the moves, the refusals and the score; what is too long for the width goes on below."""
     return "\n".join(_list_lines(plan, max(width, _NARROWEST)))
-
-
-def align(rows: Sequence[Sequence[str]], *, width: int, indent: str = "") -> Iterator[str]:
-    """Align cells in columns; where they are too wide, the last or all but the first stand below."""
-    *sizes, last = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    taken = len(indent) + sum(sizes) + len(_GAP) * len(sizes)
-    for *cells, text in rows:
-        aligned = indent + _GAP.join(cell.ljust(size) for cell, size in zip(cells, sizes, strict=True))
-        if taken + min(last, _LEAST_ROOM) <= width:
-            yield from write_text(text, width=width, first=aligned + _GAP, rest=" " * taken)
-        elif taken <= width:
-            yield aligned.rstrip()
-            yield from write_text(text, width=width, first=indent + _BELOW)
-        else:
-            yield from write_text(cells[0], width=width, first=indent)
-            for below in (_GAP.join(cells[1:]), text):
-                yield from write_text(below, width=width, first=indent + _BELOW)
-
-
-def write_text(text: str, *, width: int, first: str = "", rest: str | None = None) -> list[str]:
-    """Break a text into lines: what stands before the first, and before the others if that is another."""
-    below = first if rest is None else rest
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=below, break_on_hyphens=False)
 
 
 def _as_values(plan: Plan) -> dict[str, Any]:
@@ -71,11 +45,11 @@ def _name(score: ClusterScore) -> dict[str, float]:
 def _list_lines(plan: Plan, width: int) -> Iterator[str]:
     yield f"Plan of {plan.now}: {_count(len(plan.moves), 'move')}, {_count(len(plan.refused), 'refusal')}"
     for warning in plan.warnings:
-        yield from write_text(f"warning: {warning}", width=width, rest=_BELOW)
+        yield from wrap_text(f"warning: {warning}", width=width, rest=BELOW)
     if plan.moves:
         yield ""
         head = ("POD", "FROM", "TO", "CHANCE", "POLICY", "MODE", "LEVEL", "WORTH", "REASON")
-        yield from align([head, *map(_show_move, plan.moves)], width=width)
+        yield from wrap_table([head, *map(_show_move, plan.moves)], width=width)
     if len(plan.refused):
         yield ""
         yield from _list_refused(plan, width)
@@ -95,17 +69,17 @@ def _list_refused(plan: Plan, width: int) -> Iterator[str]:
     """Show the refusals one by one, or where they are many, how many each rule has made."""
     if len(plan.refused) <= _MOST_REFUSED:
         rows = [(each.pod, each.policy, each.rule, each.reason) for each in plan.refused]
-        yield from align([("NOT MOVED", "POLICY", "RULE", "REASON"), *rows], width=width)
+        yield from wrap_table([("NOT MOVED", "POLICY", "RULE", "REASON"), *rows], width=width)
         return
     order = sorted(plan.refused.count().items(), key=lambda item: (-item[1], item[0]))
     counted = [(rule, policy, str(count)) for (rule, policy), count in order]
-    yield from align([("NOT MOVED BY RULE", "POLICY", "PODS"), *counted], width=width)
+    yield from wrap_table([("NOT MOVED BY RULE", "POLICY", "PODS"), *counted], width=width)
 
 
 def _list_score(plan: Plan, width: int) -> Iterator[str]:
     before, after = _name(plan.score.before), _name(plan.score.after)
     rows = [(name, f"{before[name]:g}", f"{after[name]:g}") for name in before]
-    yield from align([("SCORE (less is better)", "BEFORE", "AFTER"), *rows], width=width)
+    yield from wrap_table([("SCORE (less is better)", "BEFORE", "AFTER"), *rows], width=width)
 
 
 def _count(number: int, thing: str) -> str:
@@ -116,4 +90,4 @@ def write_words(title: str, rows: Iterable[tuple[str, str]], *, width: int) -> I
     """Write what each of several has said, one a line."""
     said = list(rows)
     yield title
-    yield from align(said, width=width, indent=_GAP) if said else [f"{_GAP}nothing"]
+    yield from wrap_table(said, width=width, indent=GAP) if said else [f"{GAP}nothing"]

@@ -40,7 +40,7 @@ _OWNERS = {("apps/v1", "ReplicaSet"): REPLICA_SET, ("apps/v1", "StatefulSet"): S
 _CONTROLLER = ("v1", "ReplicationController")
 
 
-class SpreadConstraint(NamedTuple):
+class PodSpreadConstraint(NamedTuple):
     """A constraint as it applies to one pod. `own` is what the pod itself adds to its domain: 1 or 0."""
 
     max_skew: int
@@ -54,7 +54,7 @@ class SpreadConstraint(NamedTuple):
 
 def constraints_of(
     incoming: IncomingPod, facts: SnapshotFacts, arguments: PodTopologySpreadArgs, *, action: str
-) -> tuple[SpreadConstraint, ...]:
+) -> tuple[PodSpreadConstraint, ...]:
     """Give the constraints with this whenUnsatisfiable. Raises SelectorError if one is malformed."""
     key = ("constraints", incoming.template, incoming.own.labels, arguments, action)
     return facts.once(key, lambda: _compile(incoming, facts, arguments, action))
@@ -74,7 +74,7 @@ def _is_system(arguments: PodTopologySpreadArgs) -> bool:
 
 def _compile(
     incoming: IncomingPod, facts: SnapshotFacts, arguments: PodTopologySpreadArgs, action: str
-) -> tuple[SpreadConstraint, ...]:
+) -> tuple[PodSpreadConstraint, ...]:
     given = incoming.template.spec.topology_spread_constraints
     if given:
         return tuple(
@@ -89,8 +89,8 @@ def _of(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[To
     return [each for each in constraints if each.when_unsatisfiable == action]
 
 
-def _read(constraint: TopologySpreadConstraint, labels: Labels, selector: Selector) -> SpreadConstraint:
-    return SpreadConstraint(
+def _read(constraint: TopologySpreadConstraint, labels: Labels, selector: Selector) -> PodSpreadConstraint:
+    return PodSpreadConstraint(
         max_skew=constraint.max_skew,
         topology_key=constraint.topology_key,
         selector=selector,

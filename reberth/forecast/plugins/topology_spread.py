@@ -27,7 +27,7 @@ from reberth.forecast.plugins.spread_constraints import (
     HARD,
     HOSTNAME,
     SOFT,
-    SpreadConstraint,
+    PodSpreadConstraint,
     constraints_of,
     needs_all_labels,
 )
@@ -115,12 +115,12 @@ def score_pod_topology_spread(
     return found
 
 
-def _keys(constraints: Iterable[SpreadConstraint]) -> tuple[str, ...]:
+def _keys(constraints: Iterable[PodSpreadConstraint]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(constraint.topology_key for constraint in constraints))
 
 
 def _find_places(
-    incoming: IncomingPod, view: View, constraints: Iterable[SpreadConstraint]
+    incoming: IncomingPod, view: View, constraints: Iterable[PodSpreadConstraint]
 ) -> Mapping[Selector, Indices]:
     """Give the nodes of the pods that each constraint counts."""
     selectors = {constraint.selector for constraint in constraints}
@@ -134,7 +134,7 @@ def _find_place(incoming: IncomingPod, view: View, selector: Selector) -> Indice
     return view.node[pods[~view.terminating[pods]]]
 
 
-def _is_skewed(constraint: SpreadConstraint, domains: Domains, where: Indices) -> Bools:
+def _is_skewed(constraint: PodSpreadConstraint, domains: Domains, where: Indices) -> Bools:
     counts = _count(domains, where)
     enough = len(domains.known) >= max(constraint.min_domains, 1)
     least = counts[domains.known].min() if enough else 0
@@ -148,7 +148,7 @@ def _count(domains: Domains, where: Indices) -> Ints:
 
 
 def _find_costs(
-    constraint: SpreadConstraint, domains: Domains, where: Indices, compared: Indices
+    constraint: PodSpreadConstraint, domains: Domains, where: Indices, compared: Indices
 ) -> NDArray[np.float64]:
     """Give the raw score of each node of the cluster, the lower the better, when these nodes are compared."""
     of_nodes = constraint.topology_key == HOSTNAME
@@ -181,7 +181,7 @@ def _normalise(costs: Ints) -> Ints:
 
 
 def _find_domains(
-    incoming: IncomingPod, facts: SnapshotFacts, constraint: SpreadConstraint, keys: tuple[str, ...]
+    incoming: IncomingPod, facts: SnapshotFacts, constraint: PodSpreadConstraint, keys: tuple[str, ...]
 ) -> Domains:
     """Find the domains of a constraint; only nodes that have all topology keys count."""
     rule = compile_node_rule(incoming.spec) if constraint.honors_affinity else NodeRule()

@@ -148,3 +148,14 @@ def test_a_version_must_look_like_one(
     with pytest.raises(SystemExit, match="2"):
         run(monkeypatch, "--cluster", cluster, "waiting", "--kubernetes", "newest")
     assert "'newest' is no version such as 1.36" in capsys.readouterr().err
+
+
+def test_forecast_takes_the_settings_file_that_the_extender_reads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "extender.yaml"
+    file.write_text(
+        "apiVersion: reberth.dev/v1alpha1\nkind: ExtenderSettings\nadvice: {draw: false}\nserver: {port: 1}\n"
+    )
+    options = ("--cluster", cluster, "--extender-settings", str(file))
+    assert "waiting" in str(answer(monkeypatch, capsys, "waiting", *options))

@@ -1,0 +1,46 @@
+"""Tables as text: aligned columns, and columns no wider than a terminal."""
+
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+
+GAP, BELOW = "  ", "    "
+# Less room than this is not worth beginning a text in.
+_LEAST_ROOM = 24
+
+
+def align(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = "") -> Iterator[str]:
+    """Align cells in columns; numbers stand in the columns that are aligned to the right."""
+    sizes = _measure(rows)
+    for row in rows:
+        cells = [
+            cell.rjust(size) if column in right else cell.ljust(size)
+            for column, (cell, size) in enumerate(zip(row, sizes, strict=True))
+        ]
+        yield indent + GAP.join(cells).rstrip()
+
+
+def wrap_table(rows: Sequence[Sequence[str]], *, width: int, indent: str = "") -> Iterator[str]:
+    """Align cells in columns; where they are too wide, the last or all but the first stand below."""
+    *sizes, last = _measure(rows)
+    taken = len(indent) + sum(sizes) + len(GAP) * len(sizes)
+    for *cells, text in rows:
+        aligned = indent + GAP.join(cell.ljust(size) for cell, size in zip(cells, sizes, strict=True))
+        if taken + min(last, _LEAST_ROOM) <= width:
+            yield from wrap_text(text, width=width, first=aligned + GAP, rest=" " * taken)
+        elif taken <= width:
+            yield aligned.rstrip()
+            yield from wrap_text(text, width=width, first=indent + BELOW)
+        else:
+            yield from wrap_text(cells[0], width=width, first=indent)
+            for below in (GAP.join(cells[1:]), text):
+                yield from wrap_text(below, width=width, first=indent + BELOW)
+
+
+def wrap_text(text: str, *, width: int, first: str = "", rest: str | None = None) -> list[str]:
+    """Break a text into lines; `first` stands before the first line, `rest` before the others."""
+    below = first if rest is None else rest
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=below, break_on_hyphens=False)
+
+
+def _measure(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
