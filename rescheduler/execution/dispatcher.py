@@ -137,7 +137,7 @@ class MoveDispatcher:
             order = await self._compose(planned, turn)
             if isinstance(order, Refused):
                 count_refusal(planned.policy, order)
-                log.info("move dropped", pod=planned.pod, policy=planned.policy, **_describe_refusal(order))
+                log.info("move refused", pod=planned.pod, policy=planned.policy, **_describe_refusal(order))
                 return False
             return self._record_end(planned, await self.executor.move(order, on_landing=turn.pass_on))
         finally:
@@ -174,12 +174,12 @@ class MoveDispatcher:
         if report.refused:
             fields |= _describe_refusal(report.refused)
         if landing:
-            fields |= {"as_forecast": landing.as_forecast, "explained_by": landing.cause}
+            fields |= {"as_forecast": landing.as_forecast, "miss_cause": landing.cause}
         entry = report.entry
         log.info(
             "move ended",
             pod=planned.pod if planned else entry.pod,
-            left=entry.from_,
+            source=entry.from_,
             destinations=list(entry.destinations or ()),
             policy=entry.policy,
             reason=entry.reason,
@@ -197,7 +197,7 @@ def _workload_of(planned: PlannedMove) -> tuple[str, str]:
 def _describe_plan(planned: PlannedMove) -> dict[str, object]:
     figures = {name: getattr(planned, name) for name in ("gain", "cost", "risk", "worth")}
     chance = sum(each.chance for each in planned.destinations)
-    fields = {"workload": planned.workload, "of_level": planned.level, "chance": round(chance, 4)}
+    fields = {"workload": planned.workload, "level": planned.level, "chance": round(chance, 4)}
     return fields | figures
 
 

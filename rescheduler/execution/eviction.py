@@ -43,22 +43,22 @@ class Evictor:
         self._context = context
         self._handle = handle
 
-    async def evict(self, seen: MoveState) -> MoveState:
+    async def evict(self, state: MoveState) -> MoveState:
         """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
-        refused = await self._refuse_unseen(seen)
-        pod = await self._read_pod(seen)
-        state = judge_pod(pod, seen.entry.pod_uid)
-        if pod is None or state != PodState.ALIVE:
-            return replace(seen, pod=state)
-        refused = refused or await self._refuse(seen, pod) or await self._refuse_dry_run(seen)
+        refused = await self._refuse_unseen(state)
+        pod = await self._read_pod(state)
+        pod_state = judge_pod(pod, state.entry.pod_uid)
+        if pod is None or pod_state != PodState.ALIVE:
+            return replace(state, pod=pod_state)
+        refused = refused or await self._refuse(state, pod) or await self._refuse_dry_run(state)
         if refused is None:
-            refused = await self._evict(seen)
+            refused = await self._evict(state)
             if refused is None:
-                return replace(seen, pod=PodState.TERMINATING)
-        left = judge_pod(await self._read_pod(seen), seen.entry.pod_uid)
-        return replace(seen, pod=left, refused=refused)
+                return replace(state, pod=PodState.TERMINATING)
+        left = judge_pod(await self._read_pod(state), state.entry.pod_uid)
+        return replace(state, pod=left, refused=refused)
 
-    async def _refuse_unseen(self, seen: MoveState) -> Refused | None:
+    async def _refuse_unseen(self, state: MoveState) -> Refused | None:
         # kube-scheduler asks an extender within milliseconds of the eviction. One that has not seen note and
         # the move would let the replacement land anywhere, also on the source node.
         need, tell = self._context.settings().extender, self._handle.reporter.tell
@@ -66,7 +66,7 @@ class Evictor:
             tell("extender: none: kube-scheduler alone decides where the replacement lands")
             metrics.MOVES_UNACKNOWLEDGED.inc()
             return None
-        refused = await self._context.extenders.refuse_unseen(self._list_versions(seen))
+        refused = await self._context.extenders.refuse_unseen(self._list_versions(state))
         if refused is None:
             tell("all extenders have acknowledged the move")
         elif need == "optional":
@@ -75,16 +75,16 @@ class Evictor:
             return None
         return refused
 
-    def _list_versions(self, seen: MoveState) -> tuple[ObjectVersion, ObjectVersion]:
+    def _list_versions(self, state: MoveState) -> tuple[ObjectVersion, ObjectVersion]:
         handle = self._handle
         return (
-            ObjectVersion(NODES.name, "", seen.entry.from_, seen.node_version),
-            ObjectVersion(HISTORIES.name, handle.namespace, handle.history, seen.history_version),
+            ObjectVersion(NODES.name, "", state.entry.from_, state.node_version),
+            ObjectVersion(HISTORIES.name, handle.namespace, handle.history, state.history_version),
         )
 
-    async def _refuse(self, seen: MoveState, pod: Pod) -> Refused | None:
+    async def _refuse(self, state: MoveState, pod: Pod) -> Refused | None:
         """Validate the move on the newest state: seconds have passed since the plan."""
-        context, entry = self._context, seen.entry
+        context, entry = self._context, state.entry
         refused = refuse_pod(pod) or (POD_MOVED if pod.spec.node_name != entry.from_ else None)
         if refused:
             return refused
@@ -127,46 +127,46 @@ class Evictor:
             return usable
         return context.forecast.refuse_destinations(snapshot, pod, usable) or usable
 
-    async def _refuse_dry_run(self, seen: MoveState) -> Refused | None:
-        answer = await self._send(seen, dry_run=True)
+    async def _refuse_dry_run(self, state: MoveState) -> Refused | None:
+        answer = await self._send(state, dry_run=True)
         if isinstance(answer, UncertainAnswer):
             return Refused(DRY_RUN_FAILED, f"the dry run of the eviction failed: {answer.value}")
         return answer
 
-    async def _evict(self, seen: MoveState) -> Refused | None:
+    async def _evict(self, state: MoveState) -> Refused | None:
         # A pause or a brake may have begun since the move was started.
-        answer = self._context.stop_reason(seen.entry.policy) or await self._send(seen, dry_run=False)
+        answer = self._context.stop_reason(state.entry.policy) or await self._send(state, dry_run=False)
         if answer is UncertainAnswer.IN_DOUBT:
-            return await self._settle_doubt(seen)
+            return await self._settle_doubt(state)
         if answer is UncertainAnswer.PODS_STATE:
             return Refused("Conflict", "the API server found another pod than the one of the move")
         return answer
 
-    async def _send(self, seen: MoveState, *, dry_run: bool) -> Refused | UncertainAnswer | None:
+    async def _send(self, state: MoveState, *, dry_run: bool) -> Refused | UncertainAnswer | None:
         context = self._context
         answer: Refused | UncertainAnswer | None = None
         try:
-            await context.store.evict(seen.entry, namespace=self._handle.namespace, dry_run=dry_run)
+            await context.store.evict(state.entry, namespace=self._handle.namespace, dry_run=dry_run)
         except ApiError as error:
             answer = read_answer(error, now=context.clock())
         if not dry_run:
             metrics.EVICTIONS.labels(_name_answer(answer)).inc()
         return answer
 
-    async def _settle_doubt(self, seen: MoveState) -> Refused | None:
+    async def _settle_doubt(self, state: MoveState) -> Refused | None:
         """Read the pod until it is terminating, or for so long that the request cannot arrive any more."""
         context = self._context
         self._handle.reporter.tell("the eviction was not answered: reading the pod")
         until = context.clock() + context.settings().eviction_timeout
-        while judge_pod(await self._read_pod(seen), seen.entry.pod_uid) == PodState.ALIVE:
+        while judge_pod(await self._read_pod(state), state.entry.pod_uid) == PodState.ALIVE:
             left = until - context.clock()
             if left <= 0:
                 return STILL_THERE
             await asyncio.sleep(min(_READ_EVERY, left))
         return None
 
-    async def _read_pod(self, seen: MoveState) -> Pod | None:
-        return await self._context.read_pod(self._handle.namespace, seen.entry.pod)
+    async def _read_pod(self, state: MoveState) -> Pod | None:
+        return await self._context.read_pod(self._handle.namespace, state.entry.pod)
 
 
 def _find_node(snapshot: Snapshot, name: str) -> Node | None:

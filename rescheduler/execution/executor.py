@@ -60,6 +60,7 @@ class Executor:
 
     async def _move(self, order: MoveOrder, entry: OpenMove, on_landing: Callable[[], None]) -> MoveReport:
         most = self._context.policy().limits.per_workload
+        # The first write: a move that no history records could not be found and undone after a crash.
         start = partial(_open_one, entry=entry, most=most)
         history = await self._context.store.start_history(order.signature, start)
         if isinstance(history, Refused):
@@ -71,21 +72,21 @@ class Executor:
         settled = await self.settle(handle, MoveState(entry, None, noted=False, pod=PodState.ALIVE))
         return settled if isinstance(settled, MoveReport) else await self.follow(handle, settled)
 
-    async def settle(self, handle: MoveHandle, seen: MoveState) -> MoveReport | OpenMove:
+    async def settle(self, handle: MoveHandle, state: MoveState) -> MoveReport | OpenMove:
         """Execute steps until the pod is evicted and the debit committed, or the move is closed."""
-        self.open.add(seen.entry.id)
+        self.open.add(state.entry.id)
         actions = self._actions()
         while True:
-            step = next_step(seen, now=self._context.clock())
+            step = next_step(state, now=self._context.clock())
             if step is MoveStep.VERIFY:
-                return seen.entry
+                return state.entry
             if step is MoveStep.FORGET:
-                return self._end_without_history(handle, seen)
+                return self._end_without_history(handle, state)
             if step is MoveStep.CLOSE:
-                refused = undo_reason(seen, now=self._context.clock())
-                return await self._close(handle, seen.entry, Ending(Outcome.REFUSED), refused)
+                refused = undo_reason(state, now=self._context.clock())
+                return await self._close(handle, state.entry, Ending(Outcome.REFUSED), refused)
             handle.reporter.tell(step.value)
-            seen = await actions[step](handle, seen)
+            state = await actions[step](handle, state)
 
     async def follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
         """Wait for the outcome of a move whose pod is evicted, and record it."""
@@ -138,30 +139,34 @@ class Executor:
             MoveStep.RELEASE_BUDGET: self._release_budget,
         }
 
-    async def _reserve_budget(self, handle: MoveHandle, seen: MoveState) -> MoveState:
-        disruption = Disruption(seen.entry.id, handle.namespace, handle.workload.uid)
+    async def _reserve_budget(self, handle: MoveHandle, state: MoveState) -> MoveState:
+        """Reserve a disruption in the ledger. Without it, moves could exceed the rates after a restart."""
+        disruption = Disruption(state.entry.id, handle.namespace, handle.workload.uid)
         limits, now = self._context.policy().limits.rates, self._context.clock()
         return await self._change_ledger(
-            seen, partial(add_debit, limits=limits, disruption=disruption, now=now)
+            state, partial(add_debit, limits=limits, disruption=disruption, now=now)
         )
 
-    async def _commit_budget(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
+    async def _commit_budget(self, _handle: MoveHandle, state: MoveState) -> MoveState:
+        """Start the period of the rate. A debit that is never committed would be counted forever."""
         return await self._change_ledger(
-            seen, partial(mark_spent, move=seen.entry.id, now=self._context.clock())
+            state, partial(mark_spent, move=state.entry.id, now=self._context.clock())
         )
 
-    async def _release_budget(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
-        return await self._change_ledger(seen, partial(return_debit, move=seen.entry.id))
+    async def _release_budget(self, _handle: MoveHandle, state: MoveState) -> MoveState:
+        """Give back a disruption that did not happen: it would be counted forever."""
+        return await self._change_ledger(state, partial(return_debit, move=state.entry.id))
 
     async def _change_ledger(
-        self, seen: MoveState, change: Callable[[MoveLedger], MoveLedger | Refused]
+        self, state: MoveState, change: Callable[[MoveLedger], MoveLedger | Refused]
     ) -> MoveState:
         ledger = await self._context.store.change_ledger(change)
         if isinstance(ledger, Refused):
-            return replace(seen, debit=None, refused=seen.refused or ledger)
-        return replace(seen, debit=find_debit(ledger, seen.entry.id))
+            return replace(state, debit=None, refused=state.refused or ledger)
+        return replace(state, debit=find_debit(ledger, state.entry.id))
 
-    async def _write_note(self, handle: MoveHandle, seen: MoveState) -> MoveState:
+    async def _write_note(self, handle: MoveHandle, state: MoveState) -> MoveState:
+        """Write the note on the source node. Without it, the replacement could return there."""
         now = self._context.clock()
 
         def add(notes: Notes) -> Notes | Refused:
@@ -169,32 +174,34 @@ class Executor:
                 notes if handle.note is None else add_note(notes, handle.note, now=now, open_moves=self.open)
             )
 
-        node = await self._context.store.change_notes(seen.entry.from_, add)
+        node = await self._context.store.change_notes(state.entry.from_, add)
         if isinstance(node, Refused):
-            return replace(seen, refused=node)
-        return replace(seen, noted=True, node_version=node.metadata.resource_version)
+            return replace(state, refused=node)
+        return replace(state, noted=True, node_version=node.metadata.resource_version)
 
-    async def _remove_note(self, _handle: MoveHandle, seen: MoveState) -> MoveState:
+    async def _remove_note(self, _handle: MoveHandle, state: MoveState) -> MoveState:
         """Remove the note: it would keep the workload away from a node that it may use again.
 
         If the node is gone or its annotation is unreadable, there is no note to remove.
         """
-        remove = partial(remove_move, move=seen.entry.id)
-        await self._context.store.change_notes(seen.entry.from_, remove)
-        return replace(seen, noted=False, refused=undo_reason(seen, now=self._context.clock()))
+        remove = partial(remove_move, move=state.entry.id)
+        await self._context.store.change_notes(state.entry.from_, remove)
+        return replace(state, noted=False, refused=undo_reason(state, now=self._context.clock()))
 
-    async def _evict(self, handle: MoveHandle, seen: MoveState) -> MoveState:
-        return await Evictor(self._context, handle).evict(seen)
+    async def _evict(self, handle: MoveHandle, state: MoveState) -> MoveState:
+        """Evict the pod, after the checks of `eviction.py`: the plan is seconds old by now."""
+        return await Evictor(self._context, handle).evict(state)
 
-    async def _advance(self, handle: MoveHandle, seen: MoveState, *, phase: Phase) -> MoveState:
-        change = partial(advance_move, move_id=seen.entry.id, phase=phase, now=self._context.clock())
+    async def _advance(self, handle: MoveHandle, state: MoveState, *, phase: Phase) -> MoveState:
+        """Record the phase: by it the next leader decides whether to undo the move or to continue it."""
+        change = partial(advance_move, move_id=state.entry.id, phase=phase, now=self._context.clock())
         history = await self._context.store.change_history(handle.namespace, handle.history, change)
-        entry = None if isinstance(history, Refused) else find_open(history, seen.entry.id)
+        entry = None if isinstance(history, Refused) else find_open(history, state.entry.id)
         if isinstance(history, Refused) or entry is None:
-            return replace(seen, history_gone=True)
+            return replace(state, history_gone=True)
         if phase == Phase.EVICTED:
             handle.reporter.evicted(entry)
-        return replace(seen, entry=entry, history_version=history.metadata.resource_version)
+        return replace(state, entry=entry, history_version=history.metadata.resource_version)
 
     async def _close(
         self, handle: MoveHandle, entry: OpenMove, ending: Ending, refused: Refused | None
@@ -216,11 +223,11 @@ class Executor:
             handle.reporter.given_up(given_up)
         return self._finish(handle, MoveReport(entry, ending, refused))
 
-    def _end_without_history(self, handle: MoveHandle, seen: MoveState) -> MoveReport:
+    def _end_without_history(self, handle: MoveHandle, state: MoveState) -> MoveReport:
         """End a move whose history is gone, because its workload was deleted."""
-        if seen.pod == PodState.ALIVE:
-            return self._finish(handle, MoveReport(seen.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
-        return self._finish(handle, MoveReport(seen.entry, Ending(Outcome.GONE)))
+        if state.pod == PodState.ALIVE:
+            return self._finish(handle, MoveReport(state.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
+        return self._finish(handle, MoveReport(state.entry, Ending(Outcome.GONE)))
 
     def _finish(self, handle: MoveHandle, report: MoveReport) -> MoveReport:
         self.open.discard(report.move)
