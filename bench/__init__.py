@@ -1,1 +1,1 @@
-"""Measurements side by side with peers: `python -m bench.NAME` writes its section of docs/benchmarks.md."""
+"""Comparisons with similar tools: `python -m bench.NAME` writes its section of docs/benchmarks.md."""

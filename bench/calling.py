@@ -1,4 +1,4 @@
-"""How a measurement is called by hand: numbers as options; one line where it fails, else its section."""
+"""The command line of a measurement: numbers as options, one line on failure, else its section."""
 
 import argparse
 import asyncio

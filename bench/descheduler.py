@@ -1,4 +1,4 @@
-"""The descheduler's own program against a real API server, cycle after cycle, and what it tells of itself."""
+"""Runs the released descheduler against a real API server, cycle after cycle, and reads its metrics."""
 
 import asyncio
 import re

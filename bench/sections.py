@@ -1,16 +1,17 @@
-"""docs/benchmarks.md: one section for each measurement, each written by the measurement itself."""
+"""docs/benchmarks.md: one section for each measurement, which the measurement itself writes."""
 
 from pathlib import Path
 
 _FILE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _HEAD = """# Benchmarks
 
-Measured side by side, in one run on one machine. `make bench` measures again and writes this file.
+Reberth and similar tools, measured in the same run on the same machine. `make bench` measures again and
+writes this file.
 """
 
 
 def write(name: str, text: str) -> Path:
-    """Put the section in the place of the one that had this name, else at the end."""
+    """Replace the section of this name, or append it."""
     before = _FILE.read_text() if _FILE.exists() else _HEAD
     _FILE.write_text(exchange(before, name, text))
     return _FILE

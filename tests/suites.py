@@ -1,11 +1,11 @@
-"""Run the project's checks one after another, and say how long each took.
+"""Run the project's checks one after another and report how long each took.
 
-    python tests/suites.py              all that `make test` promises
+    python tests/suites.py              all suites of `make test`
     python tests/suites.py unit live    some of them
-    python tests/suites.py soak         the long proofs
+    python tests/suites.py soak         the long-running tests
 
-Red is also: a live test that was skipped, a process or a cluster folder left behind, a working tree that
-the tests changed.
+A run also fails if a live test was skipped, if a process or a cluster folder is left behind, or if the tests
+changed the working tree.
 """
 
 import json
@@ -46,7 +46,7 @@ DEFAULT = ("lint", "types", "layers", "unit", "speed", "live")
 
 
 class Red(Exception):
-    """A check that failed, and why."""
+    """A check that failed, with the reason."""
 
 
 def lint() -> None:
@@ -96,7 +96,7 @@ def live() -> None:
 
 
 def soak() -> None:
-    """The long proofs, and everything live on the older Kubernetes too."""
+    """The long-running tests, and all live tests on the older Kubernetes too."""
     refuse_skips(pytest("soak", "-m", "soak", "-s", "tests"))
     os.environ["KUBERNETES"] = KUBERNETES_VERSIONS[-1]
     refuse_skips(pytest("live-older", *LIVE))
@@ -129,7 +129,7 @@ def pytest(name: str, *arguments: str) -> Path:
 
 
 def refuse_skips(report: Path) -> None:
-    """A live test that did not run proves nothing; no test at all even less."""
+    """Fail on skipped tests, and if no test ran: neither proves anything."""
     cases = list(ET.parse(report).iter("testcase"))
     skipped = [case.get("name", "?") for case in cases if case.find("skipped") is not None]
     if skipped:
@@ -139,7 +139,7 @@ def refuse_skips(report: Path) -> None:
 
 
 def list_pure_files() -> dict[str, list[str]]:
-    """Name the files of each package that the purity contract names: the contract is the only list."""
+    """List the files of each package in the purity contract, the only list of pure packages."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     pure = next(contract for contract in settings["contracts"] if contract["name"] == PURITY)
     return {name: list(_list_files(name)) for name in pure["source_modules"]}
@@ -152,7 +152,7 @@ def _list_files(name: str) -> Iterator[str]:
 
 
 def refuse_uncovered(report: Mapping[str, Any], pure: Mapping[str, list[str]]) -> None:
-    """Refuse packages with too many branches that no test takes, and files that nobody has measured."""
+    """Fail on packages with too low coverage, and on files without a measurement."""
     unmeasured = [file for files in pure.values() for file in files if file not in report["files"]]
     if unmeasured:
         raise Red(f"no coverage was measured of {', '.join(unmeasured)}")
@@ -167,7 +167,7 @@ def refuse_uncovered(report: Mapping[str, Any], pure: Mapping[str, list[str]]) -
 
 
 def measure_coverage(files: Iterable[Mapping[str, Any]]) -> float:
-    """Tell what share of statements and branches was taken, in percent."""
+    """Return the covered share of statements and branches in percent."""
     sums = [file["summary"] for file in files]
     all_of = sum(each["num_statements"] + each["num_branches"] for each in sums)
     taken = sum(each["covered_lines"] + each["covered_branches"] for each in sums)
@@ -175,7 +175,7 @@ def measure_coverage(files: Iterable[Mapping[str, Any]]) -> float:
 
 
 def refuse_leftovers(home: Path) -> None:
-    """What the run started must be gone: processes and folders of its clusters."""
+    """Fail if processes or folders of the run's clusters are left."""
     left = [f"{found.name} (pid {found.pid})" for found in processes.find() if is_under(found.folder, home)]
     left += [f"folder {entry.name}" for entry in home.iterdir()]
     if left:
@@ -187,7 +187,7 @@ def is_under(folder: str, home: Path) -> bool:
 
 
 def changes() -> str:
-    """What git sees of the working tree; nothing where there is no git."""
+    """Return the output of git status, empty without git."""
     done = subprocess.run(
         ["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""python -m bench.daemon: the daemon on a large cluster that stands still, and the descheduler beside it."""
+"""python -m bench.daemon: the daemon on a large cluster that stands still, and the descheduler on it."""
 
 import argparse
 import sys
@@ -28,20 +28,20 @@ async def measure(options: argparse.Namespace) -> str:
 {conditions.describe()} Descheduler {DESCHEDULER.version}.
 
 One real API server with {fleet.nodes:,} nodes and {len(fleet.places):,} pods, ten to an owner, one node of
-ten crowded and one nearly empty. Nobody else changes anything: no controller runs, and pods are put into etcd
-as the API server stores them. Both programs look at it, one after the other, and plan cycle after cycle
+ten crowded and one nearly empty. Nothing else changes: no controller runs, and pods are written to etcd
+as the API server stores them. Both programs watch it, one after the other, and plan cycle after cycle
 without evicting: the rescheduler with `mode: recommend`, the descheduler with `--dry-run`; one policy for
 utilisation, {low} and {high} % of cpu and of memory, feasible nodes only, at most 100 evictions in a cycle.
 
 "Until the first" is from the start of the process until its first plan, lists included. A cycle is the mean
-of {CYCLES} after that: its wall time as the program tells it, and the CPU of the whole process meanwhile,
-watches and lease included, divided by the cycles. "Highest" is the most memory that the kernel has seen. API
+of {CYCLES} after that: its wall time as the program reports it, and the CPU of the whole process meanwhile,
+watches and lease included, divided by the cycles. "Highest" is the peak memory that the kernel reports. API
 calls are counted by the server's audit log. At the end each gets SIGINT 0.4 s after a cycle, when the
 rescheduler is in the middle of the next one; the descheduler waits 2 s between two.
 
 {describe(costs)}
 
-What a move asks of the API server stands in [Moves until nothing moves](#moves-until-nothing-moves).
+For the API calls of a move see [Moves until the cluster is balanced](#moves-until-the-cluster-is-balanced).
 """
 
 

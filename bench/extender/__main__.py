@@ -42,47 +42,47 @@ async def measure(options: argparse.Namespace) -> str:
         if options.only == "bursts":
             return ""
         calls, growth = await _ask(cluster, population, options)
-    return f"""## The extender beside others
+    return f"""## The extender compared with others
 
 {conditions.describe()}
 
 ### {options.pods:,} pods for {options.nodes:,} nodes
 
 The pods belong to {WORKLOADS} workloads. They are created first; then kube-scheduler is started, with
-`manifests/kube-scheduler/plain.yaml` where there is an extender: both of its entries lead to one process,
-which gets three calls about each pod. Of many nodes kube-scheduler asks about a sample, by its default. Pods
-per second are counted in its own metric, from the first look at which some are scheduled to that at which
-all are. Nobody runs the pods, and of the cluster nothing but etcd and the API server runs beside. Each arm
-ran {len(bursts[OURS])} times, in turn; figures are medians, and in brackets the lowest and the highest.
+`manifests/kube-scheduler/plain.yaml` if there is an extender: both of its entries lead to one process, which
+gets three calls for each pod. With many nodes kube-scheduler by default sends a sample of them. Pods per
+second come from its own metric, from the first sample with some pods scheduled to the one with all of them.
+No kubelet runs the pods; only etcd and the API server run beside. Each arm
+ran {len(bursts[OURS])} times, in turn; figures are medians, with the lowest and the highest in brackets.
 
-* *bare asyncio* reads the call and gives all nodes the same grade by an exchange of bytes, without JSON;
-* *asyncio with a mirror* answers the same, and does what no extender in Python can leave undone that
-  answers from a mirror: it mirrors what Reberth mirrors, reads the JSON of a call, and finds its nodes;
-* *Reberth* mirrors the cluster and has all signals on: {NOTES:,} notes, at most {MOST_NOTES} on a node, a
-  score for each node, one node in a hundred leaving, a bad landing for each workload, an open move for one
-  in ten;
+* *bare asyncio* reads the call and returns the same score for all nodes by replacing bytes, without JSON;
+* *asyncio with a mirror* answers the same and does what every Python extender with a cache must do: it caches
+  what Reberth caches, parses the JSON of a call, and finds its nodes;
+* *Reberth* caches the cluster and has all signals on: {NOTES:,} notes, at most {MOST_NOTES} on a node, a
+  score for each node, one node in a hundred marked by the Cluster Autoscaler, a bad landing for each
+  workload, an open move for one in ten;
 * *Go net/http* gives the same answers with `net/http` and `encoding/json`, from a table that it reads once.
-  It mirrors nothing.
+  It has no cache.
 
 {reporting.describe_bursts(bursts)}
 
 ### Single calls
 
-One client, one connection to each that is kept alive, bodies as kube-scheduler sends them, the list of
-nodes turned further for each pod; Reberth and Go are asked in turn, about {options.calls} pods. That their
-answers are equal is looked at first. Time is that from the first byte sent to the last one received.
+One client with one keep-alive connection to each extender, bodies as kube-scheduler sends them, the list of
+nodes rotated for each pod; Reberth and Go are called in turn, for {options.calls} pods. First
+their answers are checked to be equal. Time is from the first byte sent to the last byte received.
 
 {reporting.describe_calls(calls)}
 
 ### Memory
 
-With {growth.pods:,} further pods that stand on nodes Reberth's RSS went from {growth.before / 1e6:.1f} MB to
+With {growth.pods:,} further pods on nodes, Reberth's RSS went from {growth.before / 1e6:.1f} MB to
 {growth.after / 1e6:.1f} MB: {growth.each:.0f} bytes for each.
 
-### What was aimed at
+### Goals
 
-Of single calls all three about a pod count together. The bursts of one round are compared with each other,
-and the median of the rounds is what was reached.
+The three calls for a pod count together. The bursts of one round are compared with each other; the figure
+reached is the median of the rounds.
 
 {reporting.describe_goals(bursts, calls, growth)}
 

@@ -1,4 +1,4 @@
-"""From figures to the section of docs/benchmarks.md: bursts, single calls, memory, and what was aimed at."""
+"""From figures to the section of docs/benchmarks.md: bursts, single calls, memory, and goals."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -53,8 +53,8 @@ def describe_bursts(bursts: Bursts) -> str:
     head = (
         "extender",
         "pods per second",
-        "scheduler's algorithm, a pod",
-        "extender's CPU, a call",
+        "scheduler's algorithm per pod",
+        "extender's CPU per call",
         "its RSS",
     )
     return table(head, (_describe_arm(arm, runs) for arm, runs in bursts.items()))
@@ -110,11 +110,11 @@ def describe_goals(bursts: Bursts, calls: Calls, growth: Growth) -> str:
     goals = [
         Goal("pods per second, against bare asyncio", 0.95, _compare(bursts, FLOOR), "times", is_least=True),
         Goal("pods per second, against Go", 1, _compare(bursts, PEER), "times", is_least=True),
-        Goal("algorithm, a pod, above bare asyncio", 0.3, lag * 1e3, "ms"),
-        Goal("the same for each of its calls", 0.3, lag / len(VERBS) * 1e3, "ms"),
+        Goal("algorithm per pod, above bare asyncio", 0.3, lag * 1e3, "ms"),
+        Goal("the same per call", 0.3, lag / len(VERBS) * 1e3, "ms"),
         *_goals_of_calls(calls),
         Goal("RSS", 140, middle(megabytes(each["resident"]) for each in bursts[OURS]), "MB"),
-        Goal("RSS, for each further pod", 1000, growth.each, "bytes"),
+        Goal("RSS per further pod", 1000, growth.each, "bytes"),
     ]
     return table(("goal", "bound", "reached (median)", "met"), (goal.row for goal in goals))
 
@@ -123,13 +123,13 @@ def describe_duties(bursts: Bursts) -> str:
     """Say how much of the way to the goals is open to a program that answers from a mirror."""
     (dutiful, added), (ours, ours_added) = (_place(bursts, arm) for arm in (DUTIFUL, OURS))
     share = _pair(bursts, DUTIFUL, OURS, lambda theirs, ours: theirs["cpu"] / ours["cpu"])
-    return f"""How much of this is not Reberth's to decide: *asyncio with a mirror*, which decides nothing,
+    return f"""How much of this Reberth cannot influence: *asyncio with a mirror*, which decides nothing,
 reached {dutiful:.2f} times the pods per second of *bare asyncio*, and added {added * 1e3:.2f} ms for each
 call to the scheduler's algorithm; Reberth reached {ours:.2f} times, and added {ours_added * 1e3:.2f} ms.
-Of the CPU that Reberth takes for a call, {share:.0%} are what *asyncio with a mirror* takes. What that lacks
-of a goal cannot be won by deciding faster. It goes into the mirror, into reading JSON, and into waiting for a
-processor, since etcd, the API server and the scheduler that asks use them too, and whatever else runs beside:
-where the load average is high or one arm's runs differ widely, differences between arms tell little."""
+Of the CPU that Reberth takes for a call, {share:.0%} are what *asyncio with a mirror* takes. What that misses
+of a goal cannot be gained by faster decisions. It is spent on the cache, on parsing JSON, and on waiting for
+a processor that etcd, the API server, the scheduler and other work share: if the load average is high or the
+runs of one arm differ widely, differences between arms mean little."""
 
 
 def _place(bursts: Bursts, arm: str) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""From figures to the section of docs/benchmarks.md: seconds, calls, and what was aimed at."""
+"""From figures to the section of docs/benchmarks.md: seconds, calls, and goals."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -22,18 +22,18 @@ def describe(runs: Sequence[Run], *, conditions: str) -> str:
 
 {conditions}
 
-A hub and three members, API servers of their own on one etcd, without anything else; the federation is a
-process of its own, with as many calls a second as is said, to the hub and to each member, and one and a half
-times as many in a burst. Each run has clusters of its own; where there were several, figures are medians, and
-in brackets the lowest and the highest. Calls are writes, as the hub's own API server counts them, without
-those of the measurement and the lease.{_describe_times(runs)}
+A hub and three members: one API server each on a shared etcd, and nothing else. The federation is one
+process, limited to the given number of calls a second to the hub and to each member, with bursts of one and a
+half times as many. Each run has new clusters; where there were several runs, figures are medians, with the
+lowest and the highest in brackets. Calls are writes, as the hub's API server counts them, without those of
+the measurement and of the lease.{_describe_times(runs)}
 
 ### Many Deployments at once
 
-{_describe_sizes(bursts, "Deployments of one replica are created at once")}; a policy has each of them in
-two of the three members. The last column leaves out what only tells how it went: Events, and what is said of
-copies. *Present* is when the Deployments are there in the members, *told* when each binding says
-that it is fully applied.
+{_describe_sizes(bursts, "Deployments of one replica are created at once")}; a policy propagates each of
+them to two of the three members. The last column excludes reports: Events, and the status of the copies.
+*Present* means that the Deployments exist in the members, *told* that each binding reports that it is fully
+applied.
 
 {describe_moments(bursts)}
 
@@ -41,21 +41,21 @@ that it is fully applied.
 
 {describe_costs(bursts)}
 
-### One rebalancer
+### One WorkloadRebalancer
 
-{_describe_sizes(rebalances, "workloads are named in one WorkloadRebalancer")}; each goes home to another
-cluster. It is *finished* when it has a `finishTime`, and every binding was looked at then: all had been
-scheduled afresh. *Settled* is when the hub had no more to do but for Events, some seconds included in which
-it did nothing.
+{_describe_sizes(rebalances, "workloads are named in one WorkloadRebalancer")}; each moves to another
+cluster. *Finished* means that the WorkloadRebalancer has a `finishTime`; every binding was checked then: all
+had been rescheduled. *Settled* means that the hub had nothing left to do except Events; this includes some
+seconds in which it did nothing.
 
 {describe_moments(rebalances)}
 
 {describe_calls(rebalances, until="settled")}
 
-### What was aimed at
+### Goals
 
-Calls to schedule one, or to rebalance one, are those on its binding. What the tables above count beyond them
-until then are a rebalancer's own status, and claims and Works of those that were done before the last one.
+Calls to schedule one, or to rebalance one, are those on its binding. The tables above also count the status
+of the WorkloadRebalancer, and the claims and Works of workloads that were finished before the last one.
 
 {describe_goals(runs)}
 """
@@ -83,7 +83,7 @@ def _describe_sizes(groups: Sequence[Sequence[Run]], what: str) -> str:
 
 def describe_moments(groups: Sequence[Sequence[Run]]) -> str:
     """One line for each allowance and moment."""
-    head = ("calls a second", "runs", "all are", "after", "hub calls, a binding", "without reports")
+    head = ("calls a second", "runs", "all are", "after", "hub calls per binding", "without reports")
     rows = (_describe_moment(runs, name) for runs in groups for name in runs[0].moments)
     return table(head, rows) if groups else _NOT_MEASURED
 

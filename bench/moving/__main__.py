@@ -1,4 +1,4 @@
-"""python -m bench.moving: pods moved on a real cluster until nobody moves any more, ours and others'."""
+"""python -m bench.moving: Reberth and the descheduler move pods until the cluster is balanced."""
 
 import argparse
 import sys
@@ -21,22 +21,22 @@ async def measure(options: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory(prefix="bench-moving-") as folder:
         raced = await race(fleet, Path(folder))
     owners = sum(1 for _ in fleet.list_owners())
-    return f"""## Moves until nothing moves
+    return f"""## Moves until the cluster is balanced
 
 {conditions.describe()} Descheduler {DESCHEDULER.version}.
 
 A real control plane and kube-scheduler with {fleet.nodes} nodes of 16 cpu and {fleet.pods:,} pods of {owners}
-ReplicaSets, drawn from one number: a tenth of the nodes is hot, a fifth cold. Each arm begins with the same
-fleet on a cluster of its own, under the same thresholds, {LOW} and {HIGH} % of cpu and of memory, and without
-limits of rates. It ends when nothing was evicted for {QUIET:g} s, which are several cycles of each, or after
+ReplicaSets, generated from one seed: a tenth of the nodes is hot, a fifth cold. Each arm starts with the same
+fleet on its own cluster, with the same thresholds, {LOW} and {HIGH} % of cpu and of memory, and without
+rate limits. It ends when nothing was evicted for {QUIET:g} s, which are several cycles of each, or after
 {LONGEST:g} s. Pods end at once when they are evicted.
 
-* **Reberth**: extender, kube-scheduler that asks it, and the daemon with `level: 5`.
-* **Reberth without the extender**: `extender: none`, and kube-scheduler as it is by default.
-* **descheduler**: its own program, LowNodeUtilization with `nodeFit`, a cycle every 2 s, 500 requests a
+* **Reberth**: extender, kube-scheduler that calls it, and the daemon with `level: 5`.
+* **Reberth without the extender**: `extender: none`, and kube-scheduler with its defaults.
+* **descheduler**: the released program, LowNodeUtilization with `nodeFit`, a cycle every 2 s, 500 requests a
   second.
 
-"Came back" are pods that were put on a node that a pod of the same owner had been evicted from. API calls
+"Returned" are pods that landed on a node from which a pod of the same owner had been evicted. API calls
 are counted by the API server's audit log, from the start of an arm's programs to its end, watches and the
 {QUIET:g} quiet seconds included. Reberth's are those of rescheduler and extender: each move also writes its
 history, the ledger, a note and Events.
@@ -48,7 +48,7 @@ history, the ledger, a note and Events.
 def describe(raced: Mapping[str, Raced]) -> str:
     rows = [_row(arm, found) for arm, found in raced.items()]
     columns = (
-        *("", "evictions", "came back", "until the last one", "quiet after"),
+        *("", "evictions", "returned", "until the last one", "quiet after"),
         *(f"nodes above {HIGH} %", "spread", "as forecast", "API calls", "for each eviction"),
     )
     return "\n".join([f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *rows])

@@ -39,26 +39,27 @@ def _describe(found: Found) -> str:
 
 {reporting.describe_conditions(found.conditions, found.beside)}
 
-Generated fleets with {PODS_PER_NODE} pods on a node in the mean, ten to an owner, each owner with a
+Generated fleets with {PODS_PER_NODE} pods on a node on average, ten to an owner, each owner with a
 ReplicaSet and a Service, every fifth with a PodDisruptionBudget. One node of ten is over-utilised (45 pods),
 one under-utilised (10). The pods of every fifth owner prefer nodes with an SSD, which half of the nodes have,
-and stand anywhere.
+and run anywhere.
 
 Figures are CPU time from a snapshot to its plan, with default settings, one policy (`underUtilisedNodes`,
 `betterPreferences`), no rate, and kube-scheduler asking Reberth's extender. A plan ends at 100 moves; every
-pod proposed is in it, with its move or the rule that refused it: counted by rule, as the daemon does, and
-spelt out when somebody reads them, which takes what stands beside. Each size ran {_count_runs(found)} times,
-in a process of its own, with five plans of the same snapshot. A figure is the median of those, and the first
-one stands beside it: it reads the templates, owners, Services and budgets of namespaces, and the others know
-what they say, as a daemon does of all namespaces in which none of them has come, gone or changed since its
-last plan. All else is found anew for every plan. Memory is that of the whole process, with the mirror that
-the snapshot was taken from.
+proposed pod is in it, with its move or the rule that refused it: refusals are counted by rule, as the daemon
+does, and written out on request, which takes the time in its own column.
+Each size ran {_count_runs(found)} times,
+in its own process, with five plans of the same snapshot. The figure is their median; the first plan is shown
+beside it. It reads the templates, owners, Services and budgets of all namespaces; later plans reuse them, as
+a daemon does for every namespace in which none of them was added, deleted or changed since its last plan.
+Everything else is computed again for each plan. Memory is that of the whole process, with the cache that the
+snapshot was taken from.
 
 {reporting.describe_plans(measured)}
 
 {_describe_beside(found)}
 
-### What was aimed at
+### Goals
 
 {reporting.describe_goals(measured)}
 """
@@ -72,13 +73,13 @@ def _count_runs(found: Found) -> str:
 def _describe_beside(found: Found) -> str:
     if not found.theirs:
         return "The descheduler was left out."
-    return f"""### Beside the descheduler
+    return f"""### Comparison with the descheduler
 
-Descheduler {DESCHEDULER.version} with `--dry-run` on a real API server that holds the same nodes and pods, in
+Descheduler {DESCHEDULER.version} with `--dry-run` on a real API server with the same nodes and pods, in
 the same run: LowNodeUtilization with the same thresholds (30 and 75), RemovePodsViolatingNodeAffinity for
-preferred affinity, nodeFit on, no more than 100 evictions in a cycle. Its CPU time is that of its process,
-the mean of three cycles after the first, its memory that of the process after them. It says whom it would
-evict; where they land, whether that is better, and whether they would come back it does not say.
+preferred affinity, nodeFit on, at most 100 evictions in a cycle. Its CPU time is that of its process, the
+mean of three cycles after the first; its memory is that of the process after them. It reports which pods it
+would evict, but not where they land, whether that is better, or whether they would return.
 
 {reporting.describe_beside(found.theirs, found.ours)}"""
 

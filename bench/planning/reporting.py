@@ -27,7 +27,7 @@ def _name_sizes(text: str, conditions: Mapping[int, str], beside: Mapping[int, s
         [f"{n:,}" for n, said in sorted(each.items()) if said == text] for each in (conditions, beside)
     )
     parts = [f"{', '.join(ours)} nodes"] if ours else []
-    parts += [f"the descheduler beside {', '.join(theirs)} nodes"] if theirs else []
+    parts += [f"the descheduler on {', '.join(theirs)} nodes"] if theirs else []
     return "**" + ", and ".join(parts) + "**"
 
 
@@ -42,7 +42,7 @@ def describe_plans(measured: Measured) -> str:
         "growth",
         "moves",
         "proposals",
-        "spelt out",
+        "written out",
         "memory before",
         "at most",
     )

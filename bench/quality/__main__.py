@@ -26,37 +26,37 @@ async def measure(options: argparse.Namespace) -> str:
             print(reporting.describe_fleets(found), file=sys.stderr, flush=True)
     return f"""## Balance for moves
 
-How much more evenly nodes are used for each pod that is moved: the standard deviation over {options.nodes}
-nodes of the larger share, of cpu or of memory, that is requested, in hundredths of a node. Each fleet is
-generated from a seed, {options.seeds} of each shape:
+How much the balance of the nodes improves for each moved pod: the standard deviation over {options.nodes}
+nodes of the larger requested share, of cpu or of memory, in hundredths of a node. Each fleet is generated
+from a seed, {options.seeds} of each shape:
 
 {reporting.describe_shapes()}
 
-All arms begin with the same snapshot and stand under Reberth's default protections and limits, but for the
+All arms start from the same snapshot under Reberth's default protections and limits, except for the
 rates, which are lifted, and the moves in a cycle: {", ".join(map(str, options.hundredths))} % of the pods.
-Reberth's forecast says which nodes are feasible and where a pod lands. kube-scheduler looks at all nodes
-(`percentageOfNodesToScore: 100`), so that no arm has to be lucky.
+Reberth's forecast decides which nodes are feasible and where a pod lands. kube-scheduler scores all nodes
+(`percentageOfNodesToScore: 100`), so that luck plays no part.
 
-* **Reberth**: its policy for under-utilised nodes, each pod on the first destination of its move. Moves are
-  taken to cost nothing, since no other arm counts a cost.
-* **descheduler**: LowNodeUtilization as documented, with `nodeFit`, cycle after cycle. Who is evicted lands
-  where kube-scheduler scores most.
-* **best single move**: of all pods and nodes the pair that evens out most, again and again, where the
-  forecast sees the node gain more than the 20 points that count as the same.
-* **the same, blind to points**: it goes anywhere feasible.
+* **Reberth**: its policy for under-utilised nodes, each pod lands on the first destination of its move. Moves
+  cost nothing, since no other arm counts a cost.
+* **descheduler**: LowNodeUtilization as documented, with `nodeFit`, cycle after cycle. An evicted pod
+  lands where kube-scheduler's score is highest.
+* **best single move**: again and again the pair of pod and node that improves the balance most, if the
+  forecast predicts a gain of more than the 20 points that count as the same.
+* **the same, blind to points**: the same search over all feasible nodes.
 
 The baseline is the search that sees points. That a move must gain more than 20 of kube-scheduler's points is
-one of the limits under which all arms stand: without it the next pod, if nobody draws it, lands elsewhere or
-comes back, and verification calls the move the same or worse. The search that is blind to points keeps to all
-other limits, and shows what this one costs; nothing is aimed at against it.
+one of the limits of all arms: without it, and without the extender's preference, the next pod lands elsewhere
+or returns, and verification calls the move the same or worse. The search that is blind to points keeps all
+other limits and shows what this one costs; no goal compares with it.
 
-Both that have thresholds get the best of a grid, fleet by fleet: {_describe_grid()}.
-"Per 1 %" is by how much the deviation fell for each hundredth of the pods that was moved. Who moves more gets
-less for each: so the quotients are taken after as many moves as both have made.
+The two arms with thresholds get the best ones of a grid for each fleet: {_describe_grid()}.
+"Per 1 %" is how much the deviation fell for each hundredth of the pods that was moved. Later moves gain less,
+so the ratios are taken after as many moves as both arms have made.
 
 {reporting.describe_fleets(measured)}
 
-### What was aimed at
+### Goals
 
 {reporting.describe_goals(measured)}
 """
@@ -66,7 +66,7 @@ def _describe_grid() -> str:
     low, high = (", ".join(map(str, each)) for each in (_GRID.low, _GRID.high))
     return (
         f"{low} hundredths below the mean and {high} above it, for the descheduler "
-        "each with 1, 5 or all pods off a node in a cycle"
+        "each with 1, 5 or all pods of a node in a cycle"
     )
 
 

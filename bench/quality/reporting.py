@@ -1,4 +1,4 @@
-"""From runs to the section of docs/benchmarks.md: what each arm made of each fleet, and what was aimed at."""
+"""From runs to the section of docs/benchmarks.md: what each arm made of each fleet, and goals."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -14,7 +14,7 @@ LEAST = 0.98
 
 
 def describe_shapes() -> str:
-    return table(("fleet", "what it is"), ((shape.name, shape.story) for shape in SHAPES))
+    return table(("fleet", "description"), ((shape.name, shape.story) for shape in SHAPES))
 
 
 def describe_fleets(measured: Sequence[Measured]) -> str:

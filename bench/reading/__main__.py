@@ -1,7 +1,7 @@
-"""python -m bench.reading: read a large cluster as we do and as Go controllers do, and write down the ratios.
+"""python -m bench.reading: read a large cluster as Reberth and as Go controllers do, and write the ratios.
 
-First everybody reads the same pods and nodes from one real API server, in turn. Then, without a server, we
-decode a cluster that is larger still.
+First all readers read the same pods and nodes from one real API server, in turn. Then Reberth decodes an even
+larger cluster without a server.
 """
 
 import argparse
@@ -32,17 +32,17 @@ async def measure(options: argparse.Namespace) -> str:
 
 ### {options.pods:,} pods and {options.nodes:,} nodes from one API server
 
-A pod has {size:,.0f} bytes of JSON on average, `managedFields` included; ten belong to one owner: one was
-made through the API server, the others are copies in etcd of what it stored, but for name, uid and node.
-Each reader is a process of its own that lists and watches pods and nodes until it holds all of them, and
-Reberth takes a snapshot too. Each ran {options.runs} times, in turn; figures are medians, and in brackets the
-lowest and the highest. CPU is that of the whole process from before it connects, nodes included, divided by
-the number of pods. "The bytes alone" come over the same connection; their lines are counted and thrown away.
-"Stepped over" they are read as JSON, too, of which nothing is kept. "After collecting" is after `runtime.GC`
-and `debug.FreeOSMemory`, which no controller calls by itself. 1 MB is a million bytes.
+A pod has {size:,.0f} bytes of JSON on average, including `managedFields`. Each owner has ten pods: one was
+created through the API server; the other nine are copies in etcd of what it stored, with another name, uid
+and node. Each reader is its own process, which lists and watches pods and nodes until it holds all of them;
+Reberth also takes a snapshot. Each ran {options.runs} times, in turn; figures are medians, with the
+lowest and the highest in brackets. CPU is the CPU time of the whole process from before it connects, nodes
+included, divided by the number of pods. "The bytes alone" reads from the same connection, counts the lines
+and discards them. "Stepped over" also parses them as JSON and keeps nothing. "After collecting" is after
+`runtime.GC` and `debug.FreeOSMemory`, which no controller calls by itself. 1 MB is a million bytes.
 
-The server writes while a reader reads, so both need a core at the same time. CPU time is no constant then: on
-this machine the same decoding costs up to twice as much beside other work as it does alone.
+The server writes while a reader reads, so both need a core at the same time. CPU time then varies: on this
+machine the same decoding costs up to twice as much beside other work as it does alone.
 
 {reporting.describe_readers(measured)}
 
@@ -54,16 +54,16 @@ this machine the same decoding costs up to twice as much beside other work as it
 
 ### {options.generated:,} generated pods and {options.generated_nodes:,} nodes, without a server
 
-Pages of 500 are made, decoded into the mirror and forgotten; CPU is that of decoding and keeping alone. The
-process does not load the client of the API server: hence its lower RSS before. Before the snapshot the
-garbage collector is told to overlook what was read, as the daemons tell it.
+Pages of 500 are generated, decoded into the cache and discarded; CPU is that of decoding and storing alone.
+The process does not load the client of the API server, so its RSS before is lower. Before the snapshot,
+`gc.freeze` excludes what was read from garbage collection, as the daemons do.
 
 {reporting.describe_decoding(decoded)}
 
-A replica keeps {reporting.kept(traced):.0f} bytes, its share of what it has in common with nine others
-included, counted by tracemalloc over {_TRACED:,} pods.
+A replica keeps {reporting.kept(traced):.0f} bytes, with its share of what it shares with nine others, as
+counted by tracemalloc over {_TRACED:,} pods.
 
-### What was aimed at
+### Goals
 
 {reporting.describe_goals(measured, decoded, kept=reporting.kept(traced))}
 """

@@ -1,4 +1,4 @@
-"""From figures to the section of docs/benchmarks.md: medians, ratios, and what was aimed at."""
+"""From figures to the section of docs/benchmarks.md: medians, ratios, and goals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,20 +108,20 @@ def describe_ours(runs: Sequence[Figures]) -> str:
     parts = ("snapshot", "block", "busy")
     snapshots, blocks, busy = (spread((figures[part] * 1e3 for figures in runs), "ms") for part in parts)
     return (
-        f"Reberth's snapshot took {snapshots}. While it read, its event loop stood still for {blocks} at "
-        f"most, and used {busy} of CPU at most before it turned to something else."
+        f"Reberth's snapshot took {snapshots}. While it read, its event loop was blocked for {blocks} at "
+        f"most, and used {busy} of CPU at most in one step."
     )
 
 
 def describe_floor(measured: Measured) -> str:
-    """Below which figure nobody comes who reads this stream as we do."""
+    """Describe the lowest cost of reading this stream by this method."""
     coming, over, ours = (middle(map(cpu_per_pod, measured[arm])) for arm in (BYTES, STEPPED_OVER, OURS))
     return (
-        f"Of Reberth's {ours:.3g} µs a pod {coming:.3g} are for the bytes to come: TLS, HTTP in one chunk "
-        f"for each pod, the event loop. {over - coming:.3g} more are for msgspec to step over them without "
-        f"making anything of them. These {over:.3g} µs are the floor of this way of reading, on this machine "
-        f"and at its speed of that hour. The {ours - over:.3g} above it are Reberth's own: to make records, "
-        "to share what replicas have in common, and to keep the rest."
+        f"Of Reberth's {ours:.3g} µs a pod {coming:.3g} are for receiving the bytes: TLS, HTTP in one chunk "
+        f"for each pod, the event loop. {over - coming:.3g} more are for msgspec to parse them without "
+        f"creating objects. These {over:.3g} µs are the floor of this method on this machine at its speed of "
+        f"that hour. The {ours - over:.3g} above it are Reberth's own: creating records, sharing what "
+        "replicas have in common, and storing the rest."
     )
 
 
