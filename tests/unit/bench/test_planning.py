@@ -85,8 +85,7 @@ def test_what_calls_measure_is_told_together(tmp_path: Path) -> None:
 def test_each_conditions_say_which_sizes_they_are_of() -> None:
     told = reporting.describe_conditions({1_000: "late", 2_000: "early", 5_000: "late"}, {2_000: "early"})
     assert (
-        told
-        == "**1,000, 5,000 nodes**: late\n\n**2,000 nodes, and the descheduler on 2,000 nodes**: early"
+        told == "**1,000, 5,000 nodes**: late\n\n**2,000 nodes, and the descheduler on 2,000 nodes**: early"
     )
     assert reporting.describe_conditions({1_000: "once", 5_000: "once"}, {1_000: "once"}) == "once"
 
