@@ -9,9 +9,9 @@ from typing import get_args
 from prometheus_client import Counter, Gauge, Histogram
 
 from reberth.runtime.metrics import REGISTRY
+from rescheduler.model import rules
 from rescheduler.model.plan import ClusterScore, PolicyName
 from rescheduler.moves.lifecycle import MANUAL
-from rescheduler.protections import RULES as PROTECTIONS
 
 POLICIES = frozenset({*get_args(PolicyName), MANUAL})
 SCORE_PARTS = ClusterScore._fields
@@ -19,47 +19,9 @@ SCORE_PARTS = ClusterScore._fields
 UTILISATION_BARS = tuple(tenth / 10 for tenth in range(1, 11))
 PHASES = ("snapshot", "plan", "publish")
 
-BRAKES = frozenset(
-    {
-        *("NodesNotReady", "StaleMirror", "PendingReplacement", "ForecastAstray", "SchedulerDrift"),
-        "ExtendersUnreachable",
-    }
-)
-PAUSES = frozenset({"AutoscalerDrains", "ScaleUp"})
-_LIMITS = {
-    *("BudgetUnobserved", "ClusterRate", "GivenUp", "LastReady", "Limit", "NamespaceInFlight"),
-    *("NamespaceRate", "NodeInFlight", "PDB", "PairBackOff", "Quota", "QuietHours", "SeveralBudgets"),
-    *("WorkloadBackOff", "WorkloadInFlight", "WorkloadRate", "LedgerFull", "MovesFull", "NotesFull"),
-}
-_NODES = {
-    *("DestinationLeaving", "DestinationYoung", "NodeBusy", "NodeGone", "NodeMarked"),
-    *("NoFeasibleDestination", "NoFeasibleNode", "SourceLeaving", "SourceYoung"),
-}
-_WORTH = {
-    *("Avoided", "CannotForecast", "LandsOnItsNode", "Level", "NoBetterNode", "NotPaidBack", "NotWorthIt"),
-    *("UncertainLanding", "Undoes", "WorsensCluster"),
-}
-_EXECUTION = {
-    *("Conflict", "DebitLost", "DryRunFailed", "EvictionPaced", "EvictionRefused", "Expired"),
-    *("Forbidden", "HistoryGone", "Interrupted", "MoveUnderWay", "NamespaceTerminating", "NoSuchPod"),
-    *(
-        "NotMirrored",
-        "PlanOld",
-        "NotSeen",
-        "NoteLost",
-        "NoteUnreadable",
-        "Off",
-        "Paused",
-        "PodMoved",
-        "RequestExpired",
-        "ServerBusy",
-        "Unanswered",
-    ),
-    *("Unauthorized", "Unreachable", "NoDebit", "AlreadySpent", "PhasePassed", "NoSuchMove"),
-}
-REFUSALS = frozenset(
-    {rule.name for rule in PROTECTIONS} | BRAKES | PAUSES | _LIMITS | _NODES | _WORTH | _EXECUTION
-)
+BRAKES = frozenset(rules.BRAKES)
+PAUSES = frozenset(rules.PAUSES)
+REFUSALS = frozenset(rules.MOVE_RULES)
 
 _QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _PATIENT = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
