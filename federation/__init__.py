@@ -1,1 +1,1 @@
-"""The loop between clusters: where replicas go, why, and how they get there safely."""
+"""Multi-cluster scheduling: where replicas go, why, and how they get there safely."""

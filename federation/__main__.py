@@ -1,8 +1,8 @@
 """The federation's commands.
 
-`python -m federation schedule` says of a printout where workloads go, and why; anybody can try it.
-`python -m federation run` keeps the members as policies want them.
-`python -m federation webhook` completes and checks what is written to the hub's API server.
+`python -m federation schedule` shows where the bindings in a file would be scheduled, and why.
+`python -m federation run` runs the controllers that propagate workloads to the member clusters.
+`python -m federation webhook` serves the admission webhook of the hub.
 """
 
 import argparse
@@ -24,7 +24,7 @@ BAD_INPUT = 2
 
 
 def main() -> int:
-    """Exit code 0: answered, also where there is nothing to schedule, or stopped; 2: bad input."""
+    """Exit codes: 0 for success, also when there is nothing to schedule; 2 for bad input."""
     arguments = _parser().parse_args()
     try:
         return int(arguments.run(arguments))
@@ -106,7 +106,7 @@ def _find(hub: HubFile, asked: str | None) -> Iterable[str]:
 
 
 def _note(hub: HubFile) -> Iterator[str]:
-    """Say what the objects hold that leads to no decision."""
+    """List notes on objects in the input that the command does not schedule."""
     policies = hub.names("PropagationPolicy", "ClusterPropagationPolicy")
     if not hub.bindings:
         yield "no ResourceBinding or ClusterResourceBinding in the input: nothing to schedule"

@@ -1,7 +1,7 @@
-"""The federation as a process: the hub's mirror, and the controllers that work on it while we lead.
+"""The federation's process: caches of the hub, leader election, and the controllers.
 
-The mirror is kept while another process leads, so that taking over takes no list. Whoever loses the lease
-ends, and is started again by whoever started it. SIGTERM ends what is under way and gives the lease back.
+The caches are kept up to date while another process leads, so that a failover needs no list. A process that
+loses its lease exits and must be restarted. SIGTERM stops the controllers and releases the lease.
 """
 
 import argparse
@@ -54,7 +54,7 @@ Lease = AbstractAsyncContextManager[Leadership | Refused]
 REPORTER = "reberth.dev/federation"
 _VERSION = (1, 36)
 _LAST_WORDS = 0.5
-"""So long are Events written when the process stops."""
+"""Seconds for which Events are still written when the process stops."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 _HUB: tuple[Resource[Any], ...] = (
     resources.CLUSTERS,
@@ -72,7 +72,7 @@ log = logs.Log(__name__)
 
 
 class Federation:
-    """Everything of one process, wired together."""
+    """Everything in one process, wired together."""
 
     def __init__(self, access: Access, settings: FederationSettings) -> None:
         self._access = access
@@ -83,7 +83,7 @@ class Federation:
         self._role = "starting"
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Work until `stopping` is set. Raises LeaseLost, or a ConfigurationError if it cannot even begin."""
+        """Run until `stopping` is set. Raises LeaseLost, or a ConfigurationError at the start."""
         settings, identity = self._settings, name_holder()
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
@@ -94,7 +94,7 @@ class Federation:
             recorder = await enter(
                 recording(events, reporter=REPORTER, instance=identity, closing_time=_LAST_WORDS)
             )
-            # The lease is renewed on a way of its own: it must not wait behind a burst of work.
+            # The lease has its own client: its renewal must not wait for a burst of other calls.
             lease = await enter(Api(self._access))
             hub = Hub(api, self._cache, recorder, time.time, self._catalog)
             held = leading(lease, settings.lease, identity=identity)
@@ -102,10 +102,11 @@ class Federation:
             log.info("stopping")
 
     async def _lead(self, lease: Lease, hub: Hub, mirror: Mirror) -> None:
-        """Wait for the lease and work under it, until it is lost.
+        """Wait for the lease, and run the controllers until it is lost.
 
-        Our own kinds must be known whole: a policy that was not seen looks like one that is gone. A kind of
-        template that cannot be read is left alone.
+        The caches of our own kinds must be synced first: a policy that is not in the cache looks like one
+        that was deleted, and its bindings would go. A kind of template that cannot be listed, for lack of
+        rights for example, is skipped.
         """
         await mirror.synced(*(each.name for each in _HUB if each not in resources.TEMPLATES))
         for resource in resources.TEMPLATES:
@@ -126,7 +127,7 @@ class Federation:
 
     @asynccontextmanager
     async def _controllers(self, hub: Hub) -> AsyncIterator[list[Controller]]:
-        """Make what is switched on, and have it hear of all that is there, and of what comes."""
+        """Start the enabled controllers, and send them every object of the cache and every change."""
         index = WorkIndex(hub)
         controllers = self._make(hub, index)
         self._listeners = [index.on_change, *(each.on_change for each in controllers)]
@@ -169,12 +170,12 @@ class Federation:
             listener(resource, record)
 
     def _tell_readiness(self) -> str | None:
-        """One that waits for the lease is as ready as the one that leads."""
+        """A process that waits for the lease is as ready as the leader."""
         return None if self._role != "starting" else "the caches of the hub are not synced yet"
 
 
 async def _unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine
-    """Work until told to stop; a fault of the work is raised."""
+    """Run until told to stop; an error of the work is raised."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stopping.wait())
     try:
@@ -195,7 +196,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(arguments: argparse.Namespace) -> int:
-    """Exit code 0: stopped by a signal; 1: the lease was lost; 2: wrong settings, or no way to the hub."""
+    """Exit codes: 0 stopped by a signal, 1 the lease was lost, 2 bad settings or no connection to the hub."""
     try:
         settings = (
             load(arguments.settings, FederationSettings) if arguments.settings else FederationSettings()

@@ -1,4 +1,4 @@
-"""What `python -m federation run` takes: every controller may be switched off, and has its own patience."""
+"""Settings of `python -m federation run`: each controller can be disabled, and has its own section."""
 
 from federation.controllers.failover.graceful import GracefulSettings
 from federation.controllers.failover.tainting import TaintingSettings
@@ -25,19 +25,19 @@ class FederationLease(LeaseSettings, frozen=True):
 
 
 class EventApiSettings(ApiSettings, frozen=True):
-    """Events have their own allowance, so that no decision waits for them."""
+    """Events have their own rate limit, so that no decision waits for them."""
 
     requests_per_second: float = 10.0
 
 
 class FederationServer(ServerSettings, frozen=True):
-    """Probes and metrics alone."""
+    """Serves only probes and metrics."""
 
     port: int = 8444
 
 
 class Switches(Section, frozen=True):
-    """Which controllers run. What one of them does not do may be done by somebody else, or by nobody."""
+    """Which controllers run. Another program, such as Karmada's, may do the work of a disabled one."""
 
     members: bool = True
     detector: bool = True

@@ -1,6 +1,6 @@
-"""What happens to an object of the federation before it is kept: it is completed, and looked at once more.
+"""Admission of the federation's objects: defaulting and validation.
 
-The custom resource definitions say by themselves nearly all of what is right. Here is the rest: what is
-filled in where nothing was said, ids and old spellings, and the few rules that look beyond the object itself.
-All of it is pure: `reviewing` reads what the API server asks and writes the answer.
+The schemas of the custom resource definitions check nearly everything. Here is what a schema cannot express:
+defaults that depend on other fields, permanent ids, old spellings, and rules across fields. All of it is
+pure: `review` reads the AdmissionReview and writes the answer.
 """

@@ -1,4 +1,4 @@
-"""What is filled in where nothing was said, beyond the defaults that a schema can state."""
+"""Defaults beyond those that the schemas of the custom resource definitions can state."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -13,7 +13,7 @@ OLD_PURGE_MODES: Mapping[str, str] = {"Immediately": "Directly", "Graciously": G
 
 
 def set_defaults(kind: str, wanted: Object, *, namespace: str, now: float) -> Iterator[Change]:
-    """Give the changes that complete an object of this kind."""
+    """Return the changes that set the defaults of an object of this kind."""
     if kind in _COMPLETIONS:
         yield from _COMPLETIONS[kind](wanted, namespace, now)
 
@@ -55,7 +55,7 @@ _COMPLETIONS: Mapping[str, Callable[[Object, str, float], Iterator[Change]]] = {
 
 
 def _name_namespaces(policy: Object, namespace: str) -> Iterator[Change]:
-    """A policy of a namespace selects what is in it."""
+    """A policy with a namespace selects only objects in that namespace."""
     for path, selector in entries(policy, "spec", "resourceSelectors"):
         if selector.get("namespace") in (None, ""):
             yield Put((*path, "namespace"), namespace)
@@ -104,6 +104,6 @@ def _wait_gracefully(policy: Object) -> Iterator[Change]:
 
 
 def _take_dependencies_along(policy: Object) -> Iterator[Change]:
-    """A workload that fails over needs in its new cluster what it needed in the old one."""
+    """A workload that fails over needs its ConfigMaps and Secrets in the new cluster, too."""
     if mapping(policy, *APPLICATION) and member(policy, "spec", "propagateDeps") is None:
         yield Put(("spec", "propagateDeps"), True)

@@ -1,4 +1,4 @@
-"""Changes of an object as the API server takes them: a JSON Patch (RFC 6902)."""
+"""Changes of an object as a JSON Patch (RFC 6902)."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,14 @@ from federation.admission.json_access import Path
 
 
 class Put(msgspec.Struct, frozen=True):
-    """Give the member of a mapping this value, whether it had another or none."""
+    """Set the member of a mapping, whether it exists or not."""
 
     path: Path
     value: object
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Take the member out of its mapping."""
+    """Remove the member from its mapping."""
 
     path: Path
 

@@ -1,6 +1,6 @@
-"""Permanent ids: a label that tells an object from every other of its name, before and after.
+"""Permanent ids: labels that distinguish an object from earlier and later ones of the same name.
 
-What a policy has claimed carries the policy's id. So an id is given once, and nobody changes it.
+Objects that a policy has claimed carry the id of the policy. So an id is set once and is immutable.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from federation.api.labels import LABELS, POLICY_KINDS
 
 
 def set_permanent_id(kind: str, wanted: object, before: object, *, identity: str) -> Iterator[Change]:
-    """Give a new object an id, and a changed one its old id if that was left out.
+    """Set the id of a new object, and restore the id of an updated one that omits it.
 
-    The id that somebody writes into a new policy is not taken: it might be that of another one.
+    An id in a new policy is replaced: copied from another policy, it would claim that one's workloads.
     """
     label = LABELS.get(kind)
     if label is None or not isinstance(member(wanted, "metadata"), dict):
@@ -25,7 +25,7 @@ def set_permanent_id(kind: str, wanted: object, before: object, *, identity: str
 
 
 def find_changed_identity(kind: str, wanted: object, before: object) -> str | None:
-    """Say that an object's id was changed, if it was."""
+    """Return the refusal of a changed id, or None."""
     label = LABELS.get(kind)
     if label is None or before is None or _read(before, label) in ("", _read(wanted, label)):
         return None

@@ -1,4 +1,4 @@
-"""An AdmissionReview of the API server (admission.k8s.io/v1), and the answer to it: bytes in, bytes out."""
+"""AdmissionReviews of the API server (admission.k8s.io/v1) and their responses: bytes in, bytes out."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -20,7 +20,7 @@ _FORBIDDEN = 403
 
 
 class ReviewError(ValueError):
-    """The body is no AdmissionReview that can be answered."""
+    """The body is not an AdmissionReview that can be answered."""
 
 
 class ReviewedKind(Record, frozen=True):
@@ -30,7 +30,7 @@ class ReviewedKind(Record, frozen=True):
 
 
 class AdmissionRequest(Record, frozen=True):
-    """What somebody wants to do. An object that is deleted has no new form, a new one has no old form."""
+    """The operation to admit. `object` is empty for a deletion, `old_object` for a creation."""
 
     uid: str
     kind: ReviewedKind
@@ -43,12 +43,12 @@ class AdmissionRequest(Record, frozen=True):
 
     @property
     def concerns_us(self) -> bool:
-        """Whether it makes or changes an object of the federation itself, not its status."""
+        """Whether it creates or updates an object of the federation, but not only its status."""
         return self.kind.group in _GROUPS and self.operation in _WRITES and not self.sub_resource
 
 
 class AdmissionDenial(msgspec.Struct, frozen=True):
-    """Why it may not be done, as a Status says it."""
+    """Why the operation is denied, as a metav1.Status."""
 
     message: str
     code: int = _FORBIDDEN
@@ -80,7 +80,7 @@ _decoder = msgspec.json.Decoder(_ReviewRequest)
 
 
 def read(body: bytes) -> AdmissionRequest:
-    """Read what is asked. Raises a ReviewError that names what is wrong with the body."""
+    """Decode the review. Raises a ReviewError that names what is wrong with the body."""
     try:
         return _decoder.decode(body).request
     except RecursionError:
@@ -94,7 +94,7 @@ def write(answer: AdmissionResponse) -> bytes:
 
 
 def answer_defaulting(request: AdmissionRequest, *, identity: str, now: float) -> AdmissionResponse:
-    """Answer with what completes the object; an id is given if it is to have one and has none."""
+    """Respond to the mutating webhook: defaults, and a permanent id where one is missing."""
     if at_once := _answer_at_once(request):
         return at_once
     kind, wanted = request.kind.kind, request.object
@@ -110,7 +110,7 @@ def answer_defaulting(request: AdmissionRequest, *, identity: str, now: float) -
 
 
 def answer_validating(request: AdmissionRequest) -> AdmissionResponse:
-    """Answer whether the object may be kept, and with what it says in vain."""
+    """Respond to the validating webhook: refusals, or warnings about fields without effect."""
     if at_once := _answer_at_once(request):
         return at_once
     refusals = list(find_refusals(request.kind.kind, request.object, request.old_object))
@@ -121,7 +121,7 @@ def answer_validating(request: AdmissionRequest) -> AdmissionResponse:
 
 
 def _answer_at_once(request: AdmissionRequest) -> AdmissionResponse | None:
-    """Answer without a look at the object, if it does not concern us or is none."""
+    """Respond without reading the object, if it is not one of ours or not an object at all."""
     if not request.concerns_us:
         return AdmissionResponse(request.uid, allowed=True)
     if not isinstance(request.object, dict):

@@ -1,4 +1,4 @@
-"""What a completed object is told: why it is refused, or what it asks for that nobody will do."""
+"""Validation of an object after defaulting: why it is refused, and which fields have no effect."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,7 @@ from federation.api.paths import read_path
 
 
 def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
-    """Give the reasons why an object is not to be kept."""
+    """Yield the reasons to refuse the object."""
     changed = find_changed_identity(kind, wanted, before)
     if changed:
         yield changed
@@ -19,7 +19,7 @@ def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
 
 
 def find_ignored_fields(kind: str, wanted: Object) -> Iterator[str]:
-    """Give what an object says in vain."""
+    """Yield a warning for each field that is set and has no effect."""
     if kind in POLICY_KINDS:
         yield from _in_policies(wanted)
     if kind == "Cluster":
@@ -78,7 +78,7 @@ def _in_clusters(cluster: Object) -> Iterator[str]:
 
 
 def _find_set(wanted: Object, paths: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Give those of these fields that hold something."""
+    """Yield a warning for each of these fields that is set."""
     for path in paths:
         if member(wanted, *path):
             yield _kept(".".join(path))

@@ -1,4 +1,4 @@
-"""The federation's objects as they stand on the wire; what exists is read unchanged, in old spellings too."""
+"""The federation's API objects as records. Objects of Karmada are read unchanged, old spellings included."""
 
 from federation.api.bindings import (
     APPLIED_PLACEMENT,

@@ -1,4 +1,4 @@
-"""A workload bound to its clusters: what it needs, where it is, where it is being evicted from."""
+"""ResourceBinding and ClusterResourceBinding: a workload, its clusters and its eviction tasks."""
 
 import msgspec
 
@@ -37,7 +37,7 @@ class NodeClaim(Record, frozen=True):
 
 
 class ReplicaRequirements(Record, frozen=True):
-    """What one replica asks of a node."""
+    """What one replica requires of a node."""
 
     node_claim: NodeClaim | None = None
     resource_request: Quantities | None = None
@@ -73,7 +73,7 @@ class GracefulEvictionTask(Record, frozen=True):
 
 
 class Handover(Record, frozen=True):
-    """How a fresh scheduling is carried out: these copies stay until the new ones are ready, or that time."""
+    """Make before break: these old replicas stay until the new ones are ready, or until the time given."""
 
     timeout_seconds: int | None = None
     clusters: tuple[TargetCluster, ...] | None = None
@@ -81,7 +81,7 @@ class Handover(Record, frozen=True):
 
 
 class ActiveEviction(Record, frozen=True):
-    """An eviction that is remembered; old objects call its time `createTimestamp`."""
+    """A past eviction; old objects call its time `createTimestamp`."""
 
     cluster_name: str
     creation_timestamp: str | None = None
@@ -120,7 +120,7 @@ class BindingSpec(Record, frozen=True):
 
 
 class AggregatedStatus(Record, frozen=True):
-    """How the copy in one cluster is."""
+    """The status of the copy in one cluster."""
 
     cluster_name: str
     status: msgspec.Raw = msgspec.Raw()
@@ -133,7 +133,7 @@ class AggregatedStatus(Record, frozen=True):
 
 
 class FailbackStatus(Record, frozen=True):
-    """An earlier group that the workload may come home to, and since when."""
+    """An earlier cluster group that could take the workload back, and since when."""
 
     affinity_name: str
     since: str
@@ -150,7 +150,7 @@ class BindingStatus(Record, frozen=True):
 
     @property
     def observed_affinity(self) -> str:
-        """The group that the last decision stands on, in either spelling."""
+        """The cluster group that the last decision used, in either spelling."""
         return self.scheduler_observing_affinity_name or self.old_observed_affinity_name
 
 

@@ -1,4 +1,4 @@
-"""A member cluster: how it is reached, where it stands, what it offers and what room it has left."""
+"""Cluster: how a member cluster is reached, its location, its API resources and its free capacity."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from reberth.records import Condition, ObjectMeta, Quantities, Quantity, Record,
 CLUSTER_API_VERSION = "cluster.karmada.io/v1alpha1"
 NO_EXECUTE = "NoExecute"
 NOT_READY = "cluster.karmada.io/not-ready"
-"""The taint of a cluster that is not known to be well."""
+"""The taint of a cluster that is not Ready."""
 
 
 class SecretReference(Record, frozen=True):
@@ -61,14 +61,14 @@ class NodeSummary(Record, frozen=True):
 
 
 class ModeledNodes(Record, frozen=True):
-    """How many nodes a grade of the resource models has."""
+    """The number of nodes in one grade of the resource models."""
 
     grade: int
     count: int
 
 
 class ResourceSummary(Record, frozen=True):
-    """What the cluster's nodes hold: in all, waiting for a node, and taken."""
+    """Capacity of the cluster's nodes: in total, requested by pending pods, and requested by running pods."""
 
     allocatable: Quantities | None = None
     allocating: Quantities | None = None

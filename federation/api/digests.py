@@ -1,13 +1,13 @@
-"""Short digests of texts, the same as other programs of the same APIs find."""
+"""Hashes that Karmada and Kubernetes use in names: ours must agree with theirs."""
 
 _PRIME = 16777619
 _BASIS = 2166136261
 _HARMLESS = "bcdfghjklmnpqrstvwxz2456789"
-"""Letters and digits that make no words, as Kubernetes has them in the names of Pods."""
+"""Characters that form no bad words: the alphabet of k8s.io/apimachinery/pkg/util/rand."""
 
 
 def fnv_1a(text: str) -> int:
-    """Digest a text to 32 bits by FNV-1a."""
+    """Hash a text with 32-bit FNV-1a."""
     digest = _BASIS
     for byte in text.encode():
         digest = (digest ^ byte) * _PRIME & 0xFFFFFFFF
@@ -15,5 +15,5 @@ def fnv_1a(text: str) -> int:
 
 
 def write_harmless(number: int) -> str:
-    """Write a number with one harmless character for each of its digits."""
+    """Encode a number, digit by digit, as Kubernetes does in the names of Pods (SafeEncodeString)."""
     return "".join(_HARMLESS[ord(digit) % len(_HARMLESS)] for digit in str(number))

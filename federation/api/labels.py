@@ -1,4 +1,4 @@
-"""The labels that hold permanent ids, and the kinds whose objects choose what is propagated."""
+"""The labels that hold permanent ids, and the kinds of policies."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
 """A JSONPath into a status: names and numbers one after the other, such as `{.conditions[0].reason}`.
 
-Filters, slices and wildcards may give many values; of a label there is one.
+Filters, slices and wildcards may yield several values, but a label takes only one; so they are not supported.
 """
 
 import re
@@ -12,7 +12,7 @@ _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]|\[(\d+)\]")
 
 
 def read_path(text: str) -> JsonPath | None:
-    """Read the steps of a path; None for one that cannot be followed to a single value."""
+    """Parse a path; None if it does not lead to a single value."""
     body, steps, place = text.strip().removeprefix("{").removesuffix("}").strip(), [], 0
     while place < len(body):
         found = _STEP.match(body, place)
@@ -25,7 +25,7 @@ def read_path(text: str) -> JsonPath | None:
 
 
 def follow(path: JsonPath, found: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Give what stands at the end of the path; None where it leads nowhere."""
+    """Return the value at the path, or None."""
     for step in path:
         if isinstance(step, str):
             found = found.get(step) if isinstance(found, dict) else None

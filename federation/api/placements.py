@@ -1,6 +1,7 @@
-"""Where a workload may go and how its replicas are divided: the part that policies and bindings share.
+"""Placement: where a workload may go and how its replicas are divided, in policies and in bindings.
 
-Fields that the API server defaults have the same default here, so that what people write by hand reads alike.
+Fields with a default in the schema have the same default here, so that a hand-written file reads like a
+stored object.
 """
 
 from enum import StrEnum
@@ -16,13 +17,13 @@ Texts = str | tuple[str, ...]
 
 
 class FieldSelector(Record, frozen=True):
-    """What a cluster's provider, region and zone must be."""
+    """Requirements on a cluster's provider, region and zone."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] | None = None
 
 
 class ClusterAffinity(Record, frozen=True):
-    """A group of clusters; what it does not say does not matter, and `exclude` has the last word."""
+    """A group of clusters: all set fields must match, and `exclude` takes precedence."""
 
     label_selector: LabelSelector | None = None
     field_selector: FieldSelector | None = None
@@ -31,20 +32,20 @@ class ClusterAffinity(Record, frozen=True):
 
 
 class OverflowAffinity(ClusterAffinity, frozen=True):
-    """A group that takes what the ones before it have no room for."""
+    """A group that takes the replicas for which the groups before it have no room."""
 
     affinity_name: str = ""
 
 
 class ClusterAffinityTerm(ClusterAffinity, frozen=True):
-    """A group by name: the groups are tried in the order in which they stand."""
+    """A named group; the groups are tried in the order of the list."""
 
     affinity_name: str = ""
     overflow_affinities: tuple[OverflowAffinity, ...] | None = None
 
 
 class ClusterToleration(Toleration, frozen=True):
-    """A taint that is put up with; without seconds for ever."""
+    """A toleration of a cluster's taint; without seconds it lasts forever."""
 
     toleration_seconds: int | None = None
 
@@ -57,7 +58,7 @@ class SpreadField(StrEnum):
 
 
 class SpreadConstraint(Record, frozen=True):
-    """How many groups of clusters a workload may use; no `max_groups` is no limit."""
+    """How many clusters, or regions, a workload uses; without `max_groups` there is no limit."""
 
     spread_by_field: SpreadField | None = None
     spread_by_label: str | None = None
@@ -110,7 +111,7 @@ class Placement(Record, frozen=True):
 
 
 class PurgeMode(StrEnum):
-    """What becomes of the copy that a workload leaves behind; both old spellings are read."""
+    """What happens to the old copy after an eviction; both old spellings are read."""
 
     DIRECTLY = "Directly"
     GRACEFULLY = "Gracefully"
@@ -132,14 +133,14 @@ class StatePreservation(Record, frozen=True):
 
 
 class PreConditions(Record, frozen=True):
-    """What must have been before a failover may begin."""
+    """Conditions before a failover may begin."""
 
     delay_seconds: int | None = None
     healthy_state: Texts | None = None
 
 
 class DecisionConditions(Record, frozen=True):
-    """How long a workload may be unhealthy; `healthyState` is read, as old policies have it."""
+    """How long a workload may be unhealthy; `healthyState` is read because old policies have it."""
 
     toleration_seconds: int | None = None
     healthy_state: Texts | None = None
@@ -160,7 +161,7 @@ class ClusterFailover(Record, frozen=True):
 
 
 class Failback(Record, frozen=True):
-    """The way home to an earlier group that has been able to take the workload for so long."""
+    """Return to an earlier group after it could have taken the workload for this long."""
 
     stabilization_seconds: int = 300
 
@@ -176,7 +177,7 @@ class SuspendedClusters(Record, frozen=True):
 
 
 class Suspension(Record, frozen=True):
-    """What is halted; `scheduling` is a binding's alone."""
+    """What is suspended; `scheduling` exists only in bindings."""
 
     dispatching: bool | None = None
     dispatching_on_clusters: SuspendedClusters | None = None

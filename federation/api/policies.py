@@ -1,4 +1,4 @@
-"""What is propagated, and by which placement: PropagationPolicy and its cluster-scoped sister."""
+"""PropagationPolicy and ClusterPropagationPolicy: what is propagated, and its placement."""
 
 from federation.api.placements import Failover, Placement, Suspension
 from reberth.records import LabelSelector, ObjectMeta, Record
@@ -38,7 +38,7 @@ class PropagationSpec(Record, frozen=True):
 
 
 class PropagationPolicy(Record, frozen=True):
-    """A PropagationPolicy, or without a namespace a ClusterPropagationPolicy."""
+    """A PropagationPolicy, or a ClusterPropagationPolicy if it has no namespace."""
 
     metadata: ObjectMeta
     spec: PropagationSpec

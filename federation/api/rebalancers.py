@@ -1,4 +1,4 @@
-"""A wish that workloads be scheduled anew, and what became of it."""
+"""WorkloadRebalancer: a request to reschedule workloads, and its results."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -15,7 +15,7 @@ BINDING_NOT_FOUND = "ReferencedBindingNotFound"
 
 
 class RebalancedWorkload(Record, frozen=True):
-    """The object to schedule anew; without a namespace one that lives in none."""
+    """The object to reschedule; without a namespace it is cluster-scoped."""
 
     api_version: str
     kind: str
@@ -29,7 +29,7 @@ class RebalanceResult(StrEnum):
 
 
 class ObservedWorkload(Record, frozen=True):
-    """What has come of one workload: when it was asked for, from where to where it went, how it is there."""
+    """The result for one workload: when it was triggered, where it moved, and its health there."""
 
     workload: RebalancedWorkload
     result: RebalanceResult | None = None
@@ -42,7 +42,7 @@ class ObservedWorkload(Record, frozen=True):
 
 
 class RebalancerSpec(Record, frozen=True):
-    """What is to be scheduled anew, by name or by labels, and how much of it at once."""
+    """The workloads to reschedule, by name or by labels, and how many replicas may move at once."""
 
     workloads: tuple[RebalancedWorkload, ...] | None = None
     workload_selectors: tuple[ResourceSelector, ...] | None = None

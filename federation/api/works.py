@@ -1,4 +1,4 @@
-"""What one cluster is to hold: the manifests, and how they came out there."""
+"""Work: the manifests for one cluster, and their status there."""
 
 import msgspec
 

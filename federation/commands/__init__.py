@@ -1,1 +1,1 @@
-"""The commands of `python -m federation` that serve: the webhook."""
+"""Commands of `python -m federation` beside `run` and `schedule`."""

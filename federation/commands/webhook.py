@@ -1,7 +1,7 @@
-"""The webhook that the API server asks before it keeps an object of the federation.
+"""The admission webhook for the federation's objects.
 
-`POST /complete` answers with what completes the object, `POST /look` whether it may be kept. What is no
-AdmissionReview gets code 400 and the reason; the API server then says that to whoever sent the object.
+`POST /complete` is the mutating webhook, `POST /look` the validating one. A body that is not an
+AdmissionReview gets status 400 and the reason, which the API server passes on to the client.
 """
 
 import argparse
@@ -38,7 +38,7 @@ KINDS = frozenset(
         "Work",
     }
 )
-# What the API server takes of a new and of an old object, at 3 MiB each, and room for the rest.
+# The API server accepts objects of up to 3 MiB, and a review holds the old and the new one.
 _LARGEST_REVIEW = 2**23
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -53,7 +53,7 @@ log = logs.Log(__name__)
 
 
 class WebhookServer(ServerSettings, frozen=True):
-    """A review holds two whole objects, so it may be larger than other requests."""
+    """A review holds two whole objects, so its body may be larger than that of other requests."""
 
     body_limit_bytes: Annotated[int, Meta(ge=1)] = _LARGEST_REVIEW
 
@@ -66,7 +66,7 @@ class WebhookSettings(Section, frozen=True):
 def routes(
     *, clock: Callable[[], float] = time.time, identity: Callable[[], str] = lambda: str(uuid4())
 ) -> list[web.RouteDef]:
-    """Give what the webhook serves; times and ids may be somebody else's."""
+    """Return the routes of the webhook; tests pass their own clock and ids."""
 
     def complete(request: AdmissionRequest) -> AdmissionResponse:
         return review.answer_defaulting(request, identity=identity(), now=clock())
@@ -103,7 +103,7 @@ def _record(route: str, asked: AdmissionRequest, answer: AdmissionResponse) -> N
 
 
 async def run(settings: WebhookSettings, stopping: asyncio.Event) -> None:
-    """Serve until `stopping` is set, then stop gracefully; so, too, when cancelled."""
+    """Serve until `stopping` is set or the task is cancelled, then stop gracefully."""
     async with Server(settings.server, routes=routes()):
         await stopping.wait()
 
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(arguments: argparse.Namespace) -> int:
-    """Exit code 0: stopped by a signal; 2: the settings, the address or the certificate cannot be used."""
+    """Exit codes: 0 stopped by a signal; 2 the settings, the address or the certificate cannot be used."""
     try:
         settings = load(arguments.settings, WebhookSettings) if arguments.settings else WebhookSettings()
         logs.setup(settings.log)

@@ -16,9 +16,9 @@ from reberth.values.timestamp import TimeError, parse_time, write_time
 
 def write_note(binding: ResourceBinding, decision: Decision) -> str:
     """Compose the note of a decision that succeeded."""
-    wish = binding.spec.reschedule_triggered_at or ""
+    trigger = binding.spec.reschedule_triggered_at or ""
     return msgspec.json.encode(
-        ScheduleNote(write_time(decision.scheduled_at or 0.0), decision.affinity_name, wish)
+        ScheduleNote(write_time(decision.scheduled_at or 0.0), decision.affinity_name, trigger)
     ).decode()
 
 
@@ -28,7 +28,7 @@ def apply_note(binding: ResourceBinding) -> ResourceBinding:
     if note is None or not _is_newer(note, binding):
         return binding
     status, generation = binding.status, binding.status.scheduler_observed_generation
-    is_carried_out = note.wish == (binding.spec.reschedule_triggered_at or "")
+    is_carried_out = note.trigger == (binding.spec.reschedule_triggered_at or "")
     return replace(
         binding,
         status=replace(

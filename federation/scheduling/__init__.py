@@ -1,4 +1,4 @@
-"""The scheduler between clusters, pure: from a binding and the clusters to a decision with its reasons."""
+"""The multi-cluster scheduler, pure: from a binding and the clusters to a decision with its reasons."""
 
 from federation.scheduling.decide import decide
 from federation.scheduling.demand import name_of

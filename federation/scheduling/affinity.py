@@ -1,6 +1,6 @@
-"""Groups of clusters by label, field and name, compiled once and then asked of every cluster.
+"""Cluster groups by label, field and name, compiled once and then matched against every cluster.
 
-A group has one tier, and more where its policy names who takes what the first has no room for.
+A group has one tier, and further tiers where its policy has overflow affinities.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 class FieldError(ValueError):
-    """A field of the object that cannot be read, and the reason."""
+    """A field with an invalid value, and the reason."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(field, reason)
@@ -26,7 +26,7 @@ class FieldError(ValueError):
 
 
 class FieldRule(msgspec.Struct, frozen=True):
-    """What a field must hold. A cluster may span several zones: `In` then means all of them."""
+    """A requirement on a field. A cluster may span several zones: `In` then requires all of them to match."""
 
     field: str
     operator: str
@@ -46,7 +46,7 @@ class FieldRule(msgspec.Struct, frozen=True):
 
 
 class CompiledAffinity(msgspec.Struct, frozen=True):
-    """All of it must hold; no names are all names."""
+    """All parts must match; an empty set of names matches every name."""
 
     labels: Selector = EVERYTHING
     fields: tuple[FieldRule, ...] = ()
@@ -60,7 +60,7 @@ class CompiledAffinity(msgspec.Struct, frozen=True):
 
 
 class AffinityGroup(msgspec.Struct, frozen=True):
-    """Clusters to choose from, tier by tier; `index` is its place among the groups of its placement."""
+    """Clusters to choose from, tier by tier; `index` is the group's position in the placement."""
 
     tiers: tuple[CompiledAffinity, ...] = (CompiledAffinity(),)
     name: str = ""
@@ -68,7 +68,7 @@ class AffinityGroup(msgspec.Struct, frozen=True):
 
 
 def list_groups(placement: Placement, path: str, *, with_overflow: bool) -> tuple[AffinityGroup, ...]:
-    """Compile the groups of the placement at this path, in their order. Raises FieldError."""
+    """Compile the placement's groups, in their order; errors name fields below `path`. Raises FieldError."""
     terms = placement.cluster_affinities
     if not terms:
         return (AffinityGroup((compile_affinity(placement.cluster_affinity, f"{path}.clusterAffinity"),)),)
@@ -84,7 +84,7 @@ def list_groups(placement: Placement, path: str, *, with_overflow: bool) -> tupl
 
 
 def compile_affinity(affinity: ClusterAffinity | None, path: str) -> CompiledAffinity:
-    """Compile the affinity at this path; none at all is for every cluster. Raises FieldError."""
+    """Compile the affinity; None matches every cluster. Raises FieldError."""
     if affinity is None:
         return CompiledAffinity()
     return CompiledAffinity(

@@ -1,7 +1,8 @@
 """How many replicas each of the selected clusters gets.
 
-Where replicas are divided by room, a steady assignment moves none that may stay: what is missing is added
-where there is room, what is too much is taken in proportion. A fresh one divides them all anew.
+When replicas are divided by available room, an ordinary assignment keeps as many as possible where they are:
+missing replicas are added where there is room, surplus ones are removed in proportion. A fresh scheduling
+divides all of them anew.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ Weighed = list[tuple[Candidate, int]]
 def assign(
     selected: Sequence[Candidate], demand: BindingDemand
 ) -> tuple[TargetCluster, ...] | SchedulingRefusal:
-    """Give every replica a cluster; one without replicas is dropped, unless there are none to give."""
+    """Assign the replicas; a cluster that gets none is dropped, unless there are no replicas at all."""
     if demand.replicas == 0:
         return _list(dict.fromkeys(_place_empty(selected, demand), 0))
     shares = _share(selected, demand)
@@ -29,7 +30,7 @@ def assign(
 
 
 def _place_empty(selected: Sequence[Candidate], demand: BindingDemand) -> list[str]:
-    """A workload scaled to nothing stays where it was, to grow there again."""
+    """A workload scaled to 0 keeps its clusters, so that it can scale up there again."""
     names = [each.name for each in selected]
     stays = demand.is_workload and demand.strategy is not Strategy.DUPLICATED
     return ([name for name in names if name in demand.targets] if stays else []) or names
@@ -44,7 +45,7 @@ def _share(selected: Sequence[Candidate], demand: BindingDemand) -> Shares | Sch
 
 
 def _weigh(selected: Sequence[Candidate], demand: BindingDemand) -> Shares:
-    """Give each cluster its largest weight; the unnamed get nothing, unless none is named."""
+    """Give each cluster its largest weight; if no cluster has a weight, all weigh the same."""
     weights = {
         each.name: max((weight for group, weight in demand.weights if group.matches(each.member)), default=0)
         for each in selected
@@ -73,7 +74,7 @@ def _share_steadily(selected: Sequence[Candidate], demand: BindingDemand) -> Sha
 def _share_by_room(
     weighed: Weighed, replicas: int, demand: BindingDemand, *, prior: Iterable[str] = ()
 ) -> Shares | SchedulingRefusal:
-    """Divide tier by tier: the next one gets what the ones before it have no room for."""
+    """Divide tier by tier: the next tier gets the replicas for which the tiers before it have no room."""
     room = sum(weight for _, weight in weighed)
     if room < replicas:
         return SchedulingRefusal(Reason.UNSCHEDULABLE, _explain_shortage(room, demand))
@@ -89,7 +90,7 @@ def _share_by_room(
 
 
 def _cut(weighed: Weighed, replicas: int, prior: set[str]) -> Weighed:
-    """Take as few clusters as will do: those that have replicas already, then the roomiest."""
+    """Take as few clusters as possible: first those with replicas, then those with the most room."""
     weighed = sorted(weighed, key=lambda pair: (pair[0].name not in prior, -pair[1]))
     count, room = 0, 0
     while room < replicas:

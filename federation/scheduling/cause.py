@@ -1,4 +1,4 @@
-"""Why a binding is to be scheduled at all: most of the time nothing has changed and it stays as it is."""
+"""Why a binding is scheduled at all. Most of the time nothing has changed, and it stays where it is."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from federation.scheduling.unreported_clusters import has_reported
 
 
 class Cause(StrEnum):
-    """What makes a scheduling necessary, the first that is true."""
+    """Why a scheduling is necessary; the first cause that applies."""
 
     REQUESTED = "a fresh scheduling was requested"
     NEW = "no placement has been applied to it yet"
@@ -24,7 +24,7 @@ class Cause(StrEnum):
 
 
 class Rest(StrEnum):
-    """What makes a scheduling unnecessary."""
+    """Why a scheduling is not necessary."""
 
     SUSPENDED = "Scheduling is suspended."
     FOLLOWS = "It follows the bindings that require it."
@@ -32,7 +32,7 @@ class Rest(StrEnum):
 
 
 def find_cause(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | Rest:
-    """Tell why the binding is to be scheduled, or why it is not."""
+    """Return why the binding has to be scheduled, or why it has not."""
     spec = binding.spec
     if spec.suspension and spec.suspension.scheduling:
         return Rest.SUSPENDED
@@ -56,7 +56,7 @@ def _find_change(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) 
 
 
 def has_new_placement(binding: ResourceBinding) -> bool:
-    """Compare with the placement that was last applied; of its groups only the one in use matters."""
+    """Compare with the placement that was applied last; of its groups only the one in use counts."""
     new, old = binding.spec.placement or Placement(), _read_applied(binding)
     if old is None:
         return True

@@ -1,8 +1,8 @@
-"""Where one workload goes among the clusters: filter, rank, select, assign, group by group.
+"""The scheduling of one binding: filter, score, select and assign, one cluster group after the other.
 
-A decision is a function of the binding, the clusters and the time. The group in use is tried first. When it
-no longer works the walk begins at the first group again, so that a workload comes home before it goes
-further away.
+A decision is a function of the binding, the clusters and the time. The group in use is tried first. If it no
+longer works, all groups are tried from the first one on: a workload returns to a preferred group before it
+moves on to the next.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ from federation.scheduling.unreported_clusters import list_unreported
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One group tried: what was said of each cluster, and the clusters that it gives or why it gives none."""
+    """One group that was tried: the verdict on each cluster, and the result or the refusal."""
 
     group: AffinityGroup
     verdicts: dict[str, ClusterVerdict]
@@ -44,7 +44,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed = untimed) -> Decision:
-    """Decide where the workload is to be. Raises ObjectError where the binding holds what cannot be read."""
+    """Schedule the binding. Raises ObjectError if the binding has a field that cannot be read."""
     demand = read_binding_demand(binding)
     cause = find_cause(binding, demand, fleet)
     if isinstance(cause, Rest):
@@ -56,27 +56,29 @@ def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed =
 
 
 def _schedule(demand: BindingDemand, cause: Cause, fleet: Fleet, *, now: float, timed: Timed) -> Decision:
-    """Try group after group."""
+    """Try one group after the other."""
     failed: list[Attempt] = []
     for group in _walk(demand):
         attempt = _try(group, demand, fleet, timed)
         if attempt.refusal is None:
             done = _succeed(demand, attempt, failed)
             unreported = _list_unreported(demand, (*failed, attempt), fleet)
-            return replace(done, cause=cause, scheduled_at=max(now, demand.wished_at), unreported=unreported)
+            return replace(
+                done, cause=cause, scheduled_at=max(now, demand.requested_at), unreported=unreported
+            )
         failed.append(attempt)
     return replace(_fail(demand, failed), cause=cause)
 
 
 def _list_unreported(demand: BindingDemand, tried: Iterable[Attempt], fleet: Fleet) -> tuple[str, ...] | None:
-    """A steady scheduling places nothing anew, with whomever it might."""
+    """Only a first or a fresh scheduling would use clusters that have not reported yet."""
     if demand.targets and not demand.fresh:
         return None
     return list_unreported((attempt.verdicts for attempt in tried), fleet)
 
 
 def _walk(demand: BindingDemand) -> Iterator[AffinityGroup]:
-    """Give the group in use, then all others from the first on; a fresh scheduling has none in use."""
+    """Yield the group in use, then all others from the first on; a fresh scheduling has none in use."""
     in_use = [group for group in demand.groups if group.name == demand.observed and not demand.fresh]
     yield from in_use
     yield from (group for group in demand.groups if group not in in_use)
@@ -104,7 +106,7 @@ def _try(group: AffinityGroup, demand: BindingDemand, fleet: Fleet, timed: Timed
 def _judge_clusters(
     reasons: Iterable[Reasons], demand: BindingDemand, fleet: Fleet
 ) -> dict[str, ClusterVerdict]:
-    # Without replicas there is nothing to make room for.
+    # Without replicas the room does not matter.
     rooms = fleet.estimate(demand.request) if demand.replicas else (0,) * len(fleet.members)
     return {
         member.name: ClusterVerdict(
@@ -165,7 +167,7 @@ def _keep(demand: BindingDemand) -> tuple[TargetCluster, ...]:
 
 
 def _tell(demand: BindingDemand, failed: Iterable[Attempt]) -> tuple[Failure, ...]:
-    """Give the text of each named group's Event; without groups the message says it all."""
+    """Write the Event of each named group that failed; without groups the condition's message is enough."""
     return tuple(
         Failure(
             each.group.name,

@@ -1,4 +1,4 @@
-"""What one binding demands, read once from its object into values that the steps of a decision compare."""
+"""What one binding demands of the scheduler: its object, read once into values that are quick to compare."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,15 +35,15 @@ SCHEDULE_NOTE = "reberth.dev/scheduling"
 
 
 class ScheduleNote(Record, frozen=True):
-    """When a decision was made, for which group, and upon which wish."""
+    """Written with a decision's clusters: its time, its group, and the request for a fresh scheduling."""
 
     time: str
     affinity_name: str = ""
-    wish: str = ""
+    trigger: str = msgspec.field(default="", name="wish")
 
 
 def read_note(binding: ResourceBinding) -> ScheduleNote | None:
-    """What somebody else has written there is no note of ours."""
+    """Return None for a note that is missing or unreadable: another program may have written it."""
     text = (binding.metadata.annotations or {}).get(SCHEDULE_NOTE)
     try:
         return msgspec.json.decode(text, type=ScheduleNote) if text else None
@@ -55,7 +55,7 @@ _PLACEMENT = "spec.placement"
 
 
 class Strategy(Enum):
-    """How replicas are given to clusters: the same number to each, by fixed weights, by room, or to few."""
+    """How replicas are divided: all to each cluster, by fixed weights, by room, or to as few as possible."""
 
     DUPLICATED = auto()
     STATIC_WEIGHT = auto()
@@ -64,14 +64,14 @@ class Strategy(Enum):
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How many of something there must be and may be; no `most` is no limit."""
+    """Lower and upper limits; no `most` is no limit."""
 
     least: int = 1
     most: int | None = None
 
 
 class BindingDemand(msgspec.Struct, frozen=True, eq=False):
-    """One binding. `fresh` is the wish to be scheduled as if it were nowhere yet, `wished_at` its time."""
+    """One binding. A `fresh` one is scheduled as if it had no clusters yet."""
 
     kind: str
     name: str
@@ -85,7 +85,7 @@ class BindingDemand(msgspec.Struct, frozen=True, eq=False):
     groups: tuple[AffinityGroup, ...]
     observed: str
     fresh: bool
-    wished_at: float
+    requested_at: float
     tolerations: tuple[ClusterToleration, ...]
     spread: dict[SpreadField | None, Bounds]
     strategy: Strategy
@@ -105,34 +105,34 @@ class BindingDemand(msgspec.Struct, frozen=True, eq=False):
 
 
 def read_binding_demand(binding: ResourceBinding) -> BindingDemand:
-    """Read a binding. Raises ObjectError where it holds what cannot be read."""
+    """Read a binding. Raises ObjectError if a field cannot be read."""
     with _naming(binding):
         return _read(binding, binding.spec.placement or Placement())
 
 
 def name_of(binding: ResourceBinding) -> str:
-    """Give namespace/name, or the name alone where there is no namespace."""
+    """Return namespace/name, or the name alone if there is no namespace."""
     return "/".join(filter(None, (binding.metadata.namespace, binding.metadata.name)))
 
 
 def is_due(binding: ResourceBinding) -> bool:
-    """Tell whether somebody wishes a fresh scheduling that has not been done since.
+    """Tell whether a fresh scheduling was requested and has not been done since.
 
-    Both times are whole seconds. Of two equal ones the wish came second if the object has changed since the
-    scheduler looked at it, unless it is noted that this very wish was carried out.
+    Both times are whole seconds. If they are equal, the request counts as the later one if the object has
+    changed since the scheduler observed it, unless its note says that this very request was carried out.
     """
     trigger, last = binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time
     if trigger is None or last is None:
         return False
-    wished = _read_seconds(trigger, "spec.rescheduleTriggeredAt")
+    requested = _read_seconds(trigger, "spec.rescheduleTriggeredAt")
     done = _read_seconds(last, "status.lastScheduledTime")
-    return wished > done or (wished == done and _is_unheard(binding, trigger))
+    return requested > done or (requested == done and _is_later(binding, trigger))
 
 
-def _is_unheard(binding: ResourceBinding, trigger: str) -> bool:
-    """Tell of a wish that was made in the second of the last scheduling whether it came after it."""
+def _is_later(binding: ResourceBinding, trigger: str) -> bool:
+    """Tell whether a request made in the same second as the last scheduling came after it."""
     generation, note = binding.metadata.generation, read_note(binding)
-    if note is not None and note.wish == trigger:
+    if note is not None and note.trigger == trigger:
         return False
     return generation == 0 or generation > binding.status.scheduler_observed_generation
 
@@ -155,7 +155,7 @@ def _read(binding: ResourceBinding, placement: Placement) -> BindingDemand:
         groups=list_groups(placement, _PLACEMENT, with_overflow=is_workload),
         observed=binding.status.observed_affinity,
         fresh=is_due(binding),
-        wished_at=_read_wish(spec),
+        requested_at=_read_request_time(spec),
         tolerations=placement.cluster_tolerations or (),
         spread={each.spread_by_field: _read_bounds(each) for each in placement.spread_constraints or ()},
         strategy=strategy,
@@ -196,7 +196,7 @@ def _read_request(spec: BindingSpec) -> Request:
         raise FieldError("spec.replicaRequirements.resourceRequest", str(error)) from error
 
 
-def _read_wish(spec: BindingSpec) -> float:
+def _read_request_time(spec: BindingSpec) -> float:
     trigger = spec.reschedule_triggered_at
     return 0.0 if trigger is None else _read_seconds(trigger, "spec.rescheduleTriggeredAt")
 
@@ -210,7 +210,7 @@ def _read_seconds(text: str, field: str) -> float:
 
 @contextmanager
 def _naming(binding: ResourceBinding) -> Iterator[None]:
-    """Say which binding it is that holds what cannot be read."""
+    """Turn the error of a field into one that names the binding."""
     try:
         yield
     except FieldError as error:

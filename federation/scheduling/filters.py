@@ -1,7 +1,7 @@
-"""Which clusters are in question, and for each that is not, what every plugin has against it.
+"""Filter plugins: which clusters are feasible, and for each other one the reason of every plugin.
 
-A plugin says no with the words that users know from the condition and from events. Where a workload already
-is, neither a missing API nor a taint drives it away; a fresh scheduling knows no such mercy.
+The reasons are those of Karmada's conditions and Events. A cluster that already has the workload is not
+rejected for a missing API or a taint; in a fresh scheduling it is.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ _EVICTING = "cluster(s) is in the process of eviction"
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What many bindings ask alike: the terms that depend on nothing else of a binding."""
+    """The parts of a demand that many bindings share: the results of filters are cached by them."""
 
     api: tuple[str, str]
     tolerations: tuple[ClusterToleration, ...]
@@ -40,7 +40,7 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 def find_reasons(demand: BindingDemand, group: AffinityGroup, fleet: Fleet) -> list[Reasons]:
-    """Give for each cluster what speaks against it, by plugin."""
+    """Return for each cluster the reasons against it, by plugin."""
     terms = Terms(demand.api, demand.tolerations, group, frozenset(demand.spread))
     reasons = list(fleet.column(_refuse, terms))
     for name in () if demand.fresh else demand.targets:
@@ -51,12 +51,12 @@ def find_reasons(demand: BindingDemand, group: AffinityGroup, fleet: Fleet) -> l
 
 
 def find_tiers(group: AffinityGroup, fleet: Fleet) -> tuple[int | None, ...]:
-    """Give for each cluster the first tier of the group that it belongs to."""
+    """Return for each cluster the first tier of the group that it belongs to."""
     return fleet.column(_find_tier, group)
 
 
 def summarize(reasons: Iterable[Reasons]) -> SchedulingRefusal:
-    """Say of no cluster at all why: each counts once, by the first plugin that refuses it."""
+    """Summarize why no cluster is feasible: each is counted once, under the first plugin that rejects it."""
     counts = Counter(next(iter(each.values())) for each in reasons)
     texts = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
     message = f"0/{counts.total()} clusters are available: {texts or 'no cluster exists'}."
@@ -77,7 +77,7 @@ def _refuse_without_api(member: Member, terms: Terms) -> str:
 
 
 def _refuse_tainted(member: Member, terms: Terms) -> str:
-    """What drives out after some time lets nobody come in that time."""
+    """A NoExecute taint that is tolerated only for a time rejects, too: the workload would be evicted."""
     lasting = tuple(each for each in terms.tolerations if each.toleration_seconds is None)
     taint = find_untolerated(member.taints, terms.tolerations) or find_untolerated(
         (each for each in member.taints if each.effect == "NoExecute"), lasting

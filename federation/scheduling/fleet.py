@@ -1,8 +1,9 @@
-"""The member clusters as the scheduler sees them: read once, then asked a few questions again and again.
+"""The member clusters as the scheduler sees them, with cached answers to the questions of its plugins.
 
-Thousands of bindings have few different placements and requests. An answer is kept as a column, one value
-for each cluster, and the next binding with the same question finds it there. Room changes with every
-decision: it stands apart, so that all other answers outlive it.
+Thousands of bindings have few different placements and requests. So an answer is kept as a column with one
+value for each cluster, and the next binding with the same question reuses it. Room changes with every
+decision; it is kept apart, so that the other columns stay valid. It is what remains of the sums that a
+cluster reports of its nodes.
 """
 
 import copy
@@ -24,13 +25,13 @@ Request = tuple[tuple[str, int], ...]
 
 
 class Room(msgspec.Struct, frozen=True):
-    """What is free of each resource, in nanos; pods are a resource like the others."""
+    """The free amount of each resource, in nanos; pods are a resource like the others."""
 
     free: dict[str, int] = {}
 
 
 def read_room(summary: ResourceSummary | None) -> Room:
-    """Take what is taken and what waits for a node off what there is. Raises QuantityError."""
+    """Subtract the requests of running and of pending pods from the allocatable. Raises QuantityError."""
     if summary is None:
         return Room()
     free = {name: nanos(amount) for name, amount in (summary.allocatable or {}).items()}
@@ -41,17 +42,17 @@ def read_room(summary: ResourceSummary | None) -> Room:
 
 
 def read_request(asked: Quantities | None) -> Request:
-    """Read what one replica asks for. Raises QuantityError."""
+    """Read the resource request of one replica. Raises QuantityError."""
     return tuple(sorted((name, nanos(amount)) for name, amount in (asked or {}).items()))
 
 
 def take(room: Room, taken: Mapping[str, int]) -> Room:
-    """Give the room that is left when so much is on its way that is not reported yet."""
+    """Return the room that is left after reservations that the cluster does not report yet."""
     return Room({name: free - taken.get(name, 0) for name, free in room.free.items()})
 
 
 def estimate(room: Room, request: Request) -> int:
-    """Count the replicas that fit; what a cluster does not report it does not have."""
+    """Count the replicas that fit; of a resource that a cluster does not report it has none."""
     replicas = min(max(0, room.free.get(PODS, 0) // UNIT), MOST)
     for name, asked in request:
         if asked > 0 and replicas:
@@ -68,7 +69,7 @@ _KEEPING_AWAY = {"NoSchedule", "NoExecute"}
 
 
 class Member(msgspec.Struct, frozen=True, eq=False):
-    """What decisions need to know of one cluster, but for its room."""
+    """What decisions need to know of one cluster, apart from its room."""
 
     name: str
     labels: Labels
@@ -80,7 +81,7 @@ class Member(msgspec.Struct, frozen=True, eq=False):
     is_leaving: bool
 
     def fields(self, name: str) -> tuple[str, ...]:
-        """Give what stands in the field: provider, region or zone."""
+        """Return the values of a field: provider, region or zone."""
         if name == "zone":
             return self.zones
         value = self.provider if name == "provider" else self.region
@@ -88,7 +89,7 @@ class Member(msgspec.Struct, frozen=True, eq=False):
 
 
 class _MemberEntry(NamedTuple):
-    """One cluster, and what was read of it."""
+    """One cluster, and what was read from it."""
 
     cluster: Cluster
     member: Member
@@ -96,14 +97,14 @@ class _MemberEntry(NamedTuple):
 
 
 class Fleet:
-    """All clusters by name, and the columns of answers about them."""
+    """All clusters by name, and the cached columns of answers about them."""
 
     def __init__(self, clusters: Iterable[Cluster], *, before: "Fleet | None" = None) -> None:
-        """Read the clusters; of two of one name the later counts. Raises ObjectError.
+        """Read the clusters; of two with the same name the later one counts. Raises ObjectError.
 
-        What was read `before` of a cluster that has not changed since is not read again.
+        A cluster that has not changed since `before` is not read again.
         """
-        known = before._entries if before else {}  # noqa: SLF001 - it is of this class
+        known = before._entries if before else {}  # noqa: SLF001 - the same class
         entries = {each.metadata.name: _enter(each, known.get(each.metadata.name)) for each in clusters}
         self._entries: dict[str, _MemberEntry] = {name: entries[name] for name in sorted(entries)}
         self.members = tuple(entry.member for entry in self._entries.values())
@@ -113,7 +114,7 @@ class Fleet:
         self._estimates: dict[Request, tuple[int, ...]] = {}
 
     def less(self, taken: Mapping[str, Mapping[str, int]]) -> Self:
-        """Give the same clusters with so much less room, by their names; all other answers stand."""
+        """Return the same clusters with these amounts taken off their room; the other columns are shared."""
         if not any(taken.get(name) for name in self.places):
             return self
         fleet = copy.copy(self)
@@ -121,18 +122,18 @@ class Fleet:
             take(room, taken[name]) if taken.get(name) else room
             for name, room in zip(self.places, self.rooms, strict=True)
         )
-        fleet._estimates = {}  # noqa: SLF001 - it is of this class
+        fleet._estimates = {}  # noqa: SLF001 - the same class
         return fleet
 
     def column(self, question: Callable[[Member, About], Answer], about: About) -> tuple[Answer, ...]:
-        """Ask every cluster, in the order of their names; the question must have no other input."""
+        """Ask every cluster, in the order of their names; the answer must depend on nothing else."""
         key = (question, about)
         if key not in self._columns:
             self._columns[key] = tuple(question(member, about) for member in self.members)
         return self._columns[key]
 
     def estimate(self, request: Request) -> tuple[int, ...]:
-        """Count for each cluster the replicas of this request that it has room for."""
+        """Return for each cluster the number of replicas with this request that fit."""
         if request not in self._estimates:
             self._estimates[request] = tuple(estimate(room, request) for room in self.rooms)
         return self._estimates[request]

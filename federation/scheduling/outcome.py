@@ -1,4 +1,4 @@
-"""What a scheduling comes to: a decision with its reasons, or a refusal that says why there is none."""
+"""The outcome of a scheduling: a decision with its reasons, or a refusal."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +10,7 @@ from federation.api import TargetCluster
 
 
 class Reason(StrEnum):
-    """Why the condition Scheduled is what it is; only the first stands for true."""
+    """Reasons of the condition Scheduled; only Success goes with status True."""
 
     SUCCESS = "Success"
     NO_CLUSTER_FIT = "NoClusterFit"
@@ -19,14 +19,14 @@ class Reason(StrEnum):
 
 
 class SchedulingRefusal(msgspec.Struct, frozen=True):
-    """No clusters, and why."""
+    """Why there are no clusters for a binding."""
 
     reason: Reason
     message: str
 
 
 class ClusterVerdict(msgspec.Struct, frozen=True):
-    """What the plugins say of one cluster, and how many more replicas it has room for."""
+    """The verdict of the plugins on one cluster, and how many more replicas fit there."""
 
     passed: bool
     reasons: dict[str, str]
@@ -35,19 +35,19 @@ class ClusterVerdict(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True, rename="camel"):
-    """A group of clusters that was tried in vain; the message is that of its Event."""
+    """A cluster group that was tried without success, with the message of its Event."""
 
     affinity_name: str
     message: str
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Where a workload is to be.
+    """The clusters of a workload, with the reasons.
 
-    Without success these are the clusters that it has: nothing is taken away before there is a
-    substitute. `scheduled_at` is the new lastScheduledTime, None where it stays as it is. `retry` asks
-    for another attempt, though no object changes. `cause` is why it was scheduled at all. `unreported` are
-    clusters that have yet to say what they serve, None where the ones known before stand.
+    Without success they are its present clusters: nothing is taken away before there is a replacement.
+    `scheduled_at` is the new lastScheduledTime, None if it does not change. `retry` asks for another attempt
+    even if no object changes. `cause` is why it was scheduled at all. `unreported` are clusters that have
+    not reported their API resources yet; None keeps the list as it is.
     """
 
     clusters: tuple[TargetCluster, ...]
@@ -63,15 +63,15 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def choose_refusal(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRefusal, bool]:
-    """Give the refusal that counts, the first, and whether time alone may help.
+    """Return the refusal of the first group, and whether a retry may help although no object changes.
 
-    It does not help where no cluster passes the filters: an object must change for that.
+    It does not help if no cluster passes the filters: for that an object has to change.
     """
     return refusals[0], any(each.reason is not Reason.NO_CLUSTER_FIT for each in refusals)
 
 
 def describe_success(clusters: Iterable[TargetCluster], *, is_namespaced: bool) -> str:
-    """Give the text of a success."""
+    """Write the message of a success, as Karmada does."""
     result = ", ".join(f"{target.name}:{target.replicas}" for target in clusters)
     colon = ":" if is_namespaced else ""
     return f"Binding has been scheduled successfully. Result{colon} {{{result}}}"

@@ -17,7 +17,7 @@ _ELSEWHERE = {CLUSTER_LOCALITY: 0}
 
 
 class Candidate(msgspec.Struct, frozen=True, eq=False):
-    """A cluster in question: what it scores, how many more replicas fit, and how many it was given before."""
+    """A feasible cluster: its score, how many more replicas fit, and how many it has already."""
 
     member: Member
     tier: int
@@ -31,16 +31,16 @@ class Candidate(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def room(self) -> int:
-        """How many replicas it could hold, those included that it has."""
+        """How many replicas it can hold, including those that it has."""
         return self.available + self.assigned
 
 
 def rank_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Sort: the earlier tier, the higher score, more room, and at last the name."""
+    """Sort by tier, then by higher score, more room, and name."""
     return sorted(candidates, key=lambda each: (each.tier, -each.score, -each.room, each.name))
 
 
 def score_cluster(demand: BindingDemand, name: str) -> dict[str, int]:
-    """Favour the clusters that hold replicas already; a fresh scheduling favours none."""
+    """Favour clusters that already have replicas; a fresh scheduling favours none."""
     is_here = name in demand.targets and not demand.fresh and any(demand.targets.values())
     return _HERE if is_here else _ELSEWHERE

@@ -1,7 +1,7 @@
 """Which candidates are taken where spread constraints bound the number of clusters or regions.
 
-A combination of regions is sound as soon as it has enough regions and enough clusters; the one with the
-highest sum of scores is best, and of that one no more is taken than is needed.
+A combination of regions is valid if it has enough regions and enough clusters. The valid one with the highest
+sum of scores is best, and of it no more regions are taken than necessary.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ _UNIT = 1000  # so that the scores of the clusters, at most 100, only break ties
 def select_clusters(
     ranked: Sequence[Candidate], demand: BindingDemand
 ) -> Sequence[Candidate] | SchedulingRefusal:
-    """Take the candidates that the spread constraints allow; fixed weights name their clusters themselves."""
+    """Select the candidates that the spread constraints allow; fixed weights are selection enough."""
     if not demand.spread or demand.strategy is Strategy.STATIC_WEIGHT:
         return ranked
     if SpreadField.REGION in demand.spread:
@@ -44,7 +44,7 @@ def _select_clusters(
 def _make_room(
     taken: list[Candidate], others: list[Candidate], replicas: int
 ) -> list[Candidate] | SchedulingRefusal:
-    """While there is too little room, let the last give way to the roomiest other, then the one before."""
+    """While room is short, replace the last one by the other with the most room, then the one before it."""
     for place in reversed(range(len(taken))):
         if _count_room(taken) >= replicas or not others:
             break
@@ -62,7 +62,7 @@ def _count_room(candidates: Sequence[Candidate]) -> int:
 
 
 class Region(msgspec.Struct, frozen=True):
-    """A region, the number of its clusters in question, and its score."""
+    """A region, the number of its feasible clusters, and its score."""
 
     name: str
     clusters: int
@@ -73,19 +73,19 @@ Combination = tuple[int, ...]
 
 
 class Path(msgspec.Struct, frozen=True):
-    """A combination that is being put together, as places in the list of regions."""
+    """A combination under construction, as positions in the list of regions."""
 
     score: int = 0
     clusters: int = 0
     places: Combination = ()
 
     def merit(self) -> tuple[int, int, Combination]:
-        """Sort: the higher score, more clusters, and at last what is found first."""
+        """Sort key: higher score, more clusters, found first."""
         return -self.score, -self.clusters, self.places
 
 
 def select_regions(ranked: Sequence[Candidate], demand: BindingDemand) -> list[Candidate] | SchedulingRefusal:
-    """Take the best cluster of each region, then the best of the others as far as clusters are allowed."""
+    """Select the best cluster of each region, then the best others up to the maximum of clusters."""
     bounds, of_clusters = demand.spread[SpreadField.REGION], demand.spread.get(SpreadField.CLUSTER, Bounds())
     members = _group(ranked)
     if len(members) < bounds.least:
@@ -103,7 +103,7 @@ def select_regions(ranked: Sequence[Candidate], demand: BindingDemand) -> list[C
 
 
 def score_region(ranked: Sequence[Candidate], demand: BindingDemand) -> int:
-    """Count the clusters, or the replicas, that the region has room for; its clusters' scores break ties."""
+    """Score a region by the clusters or replicas that have room there; clusters' scores break ties."""
     if demand.strategy is Strategy.DUPLICATED:
         fitting = [each for each in ranked if each.room >= demand.replicas]
         return _UNIT * len(fitting) + _mean(fitting)
@@ -119,7 +119,7 @@ def score_region(ranked: Sequence[Candidate], demand: BindingDemand) -> int:
 
 
 def combine(regions: Iterable[Region], bounds: Bounds, clusters: int) -> list[Region]:
-    """Find the best combination with as many regions as the bounds allow and at least so many clusters."""
+    """Find the best combination of regions within the bounds, with at least this many clusters."""
     listed = sorted(regions, key=lambda each: (each.clusters, -each.score, each.name))
     sound = _find_sound(listed, bounds, clusters)
     if not sound:
@@ -129,7 +129,10 @@ def combine(regions: Iterable[Region], bounds: Bounds, clusters: int) -> list[Re
 
 
 def _find_sound(listed: Sequence[Region], bounds: Bounds, clusters: int) -> list[Path]:
-    """Add regions one by one, and keep of the unfinished paths with equal needs only the best."""
+    """Add regions one by one; of unfinished paths with the same needs keep only the best.
+
+    That keeps the search polynomial: the number of combinations would double with each region.
+    """
     most = len(listed) if bounds.most is None else bounds.most
     growing: dict[tuple[int, int], Path] = {(0, 0): Path()}
     sound = []
@@ -148,7 +151,7 @@ def _keep_better(growing: dict[tuple[int, int], Path], needs: tuple[int, int], p
 
 
 def _shorten(best: list[Region], bounds: Bounds, clusters: int) -> list[Region]:
-    """Leave out the lowest scores as long as the rest is sound alone."""
+    """Drop the regions with the lowest scores as long as the rest is valid."""
     for count in range(bounds.least, len(best)):
         if sum(region.clusters for region in best[:count]) >= clusters:
             return best[:count]
@@ -156,7 +159,7 @@ def _shorten(best: list[Region], bounds: Bounds, clusters: int) -> list[Region]:
 
 
 def _narrow(bounds: Bounds, of_clusters: Bounds) -> Bounds:
-    """More regions than clusters cannot be."""
+    """There cannot be more regions than clusters."""
     limits = [most for most in (bounds.most, of_clusters.most) if most is not None]
     return Bounds(bounds.least, min(limits, default=None))
 

@@ -1,8 +1,8 @@
-"""Clusters that have yet to say what they serve: a workload is placed without them, and once more with them.
+"""Clusters that have not reported their API resources yet: workloads are rescheduled once they have.
 
-A Cluster that has just been made looks like one that serves nothing. Whoever is placed in that moment would
-stay where it was put. So the binding names those that would have been in question, and is scheduled afresh
-when one of them has spoken.
+A Cluster that was just created looks like one that serves no API. A workload that is placed at that moment
+would stay away from it for good. So the binding names the clusters that were rejected for this reason alone,
+and is scheduled afresh when one of them has reported.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _SEPARATOR = ","
 
 
 def list_unreported(tried: Iterable[Mapping[str, ClusterVerdict]], fleet: Fleet) -> tuple[str, ...]:
-    """List the clusters that nothing else speaks against than that they have said nothing yet."""
+    """List the clusters that are rejected only because they have not reported yet."""
     reasons = {API_ENABLEMENT, TAINT_TOLERATION}
     found = {
         name
@@ -29,21 +29,21 @@ def list_unreported(tried: Iterable[Mapping[str, ClusterVerdict]], fleet: Fleet)
 
 
 def write_unreported(clusters: Iterable[str]) -> str | None:
-    """Write what a binding says of them; None where there are none."""
+    """Write the annotation of the binding; None if there are none."""
     return _SEPARATOR.join(clusters) or None
 
 
 def has_reported(binding: ResourceBinding, fleet: Fleet) -> bool:
-    """Tell whether a cluster has spoken that had not when the binding was placed."""
+    """Tell whether a cluster has reported since the binding was placed."""
     names = (binding.metadata.annotations or {}).get(UNREPORTED_CLUSTERS)
     places = (fleet.places.get(name) for name in names.split(_SEPARATOR)) if names else ()
-    return any(place is not None and _has_spoken(fleet.members[place]) for place in places)
+    return any(place is not None and _has_reported(fleet.members[place]) for place in places)
 
 
 def _is_new(member: Member) -> bool:
     return not member.apis and all(taint.key == NOT_READY for taint in member.taints)
 
 
-def _has_spoken(member: Member) -> bool:
+def _has_reported(member: Member) -> bool:
     is_kept_away = any(taint.key == NOT_READY for taint in member.taints)
     return bool(member.apis) and not is_kept_away and not member.is_leaving
