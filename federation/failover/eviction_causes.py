@@ -1,4 +1,4 @@
-"""What drives a workload out of a cluster: a taint that it tolerates no longer, or the cluster's end."""
+"""Why a workload has to leave a cluster: a taint that it does not tolerate, or the cluster's deletion."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from reberth.values.timestamp import TimeError, parse_time
 
 
 class EvictionCause(NamedTuple):
-    """From when on a workload has to leave, and why."""
+    """When a workload has to leave a cluster, and why."""
 
     at: float
     reason: str
@@ -20,16 +20,16 @@ class EvictionCause(NamedTuple):
 
 
 class EvictionCauses:
-    """Remembers when it has first seen a taint that does not say since when it is there."""
+    """Finds causes, and remembers when it first saw a taint that has no `timeAdded`."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._seen: dict[tuple[str, str, str], float] = {}
 
     def find(self, binding: ResourceBinding, cluster: Cluster) -> EvictionCause | None:
-        """Tell what drives the workload out of the cluster, now or later; None where nothing does.
+        """Return the cause to evict the workload from the cluster, now or later; None if there is none.
 
-        What has no placement of its own follows others.
+        A workload without a placement of its own follows the bindings that require it.
         """
         placement = binding.spec.placement
         if placement is None:
@@ -46,9 +46,9 @@ class EvictionCauses:
         )
 
     def on_change(self, cluster: Cluster) -> None:
-        """Let the time of new taints begin, and forget those that are gone."""
+        """Remember when new taints were seen, and forget those that are gone."""
         uid = cluster.metadata.uid
-        there = {(uid, each.key, each.value or "") for each in cluster.spec.taints or () if _drives(each)}
+        there = {(uid, each.key, each.value or "") for each in cluster.spec.taints or () if _evicts(each)}
         for key in [key for key in self._seen if key[0] == uid and key not in there]:
             del self._seen[key]
         for key in there:
@@ -63,5 +63,5 @@ class EvictionCauses:
         return self._seen.setdefault((cluster.metadata.uid, taint.key, taint.value or ""), self._clock())
 
 
-def _drives(taint: Taint) -> bool:
+def _evicts(taint: Taint) -> bool:
     return taint.effect == NO_EXECUTE

@@ -1,7 +1,8 @@
-"""Eviction tasks of a binding: which cluster a workload is to leave, and when its old copy there may go.
+"""Graceful eviction tasks of a binding: which cluster a workload leaves, and when its old copy may go.
 
-A task begins while the cluster is still among those of the binding: the scheduler takes it out as it puts the
-substitute in, and from then on the task's grace period runs. So what has nowhere to go stays where it is.
+A task is created while its cluster is still in spec.clusters. The scheduler removes the cluster when it
+assigns the replacement, and only then the grace period starts. So a workload for which there is no other
+cluster stays where it is.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,16 +19,16 @@ from reberth.values.timestamp import parse_time, write_time
 
 PRODUCER = "taint-manager"
 UNTOLERATED, LEAVING = "TaintUntolerated", "ClusterTerminating"
-# Kinds that say how many of their replicas are available: the health of a smaller share does not count.
+# Kinds that report available replicas: a copy may be healthy and still have fewer than its new share.
 _COUNTED = ("Deployment", "StatefulSet")
 
 Tasks = tuple[GracefulEvictionTask, ...]
 
 
 class Assessment(NamedTuple):
-    """What becomes of the tasks: those that stay, those whose old copy may go, and those that are taken back.
+    """The tasks that stay, those that have ended, and those that are withdrawn.
 
-    `clusters` differ from the binding's where a workload returns; `due` is when time alone changes something.
+    `clusters` differ from the binding's if a workload returns; `due` is when the next grace period ends.
     """
 
     kept: Tasks
@@ -40,9 +41,9 @@ class Assessment(NamedTuple):
 def make_task(
     binding: ResourceBinding, cluster: str, *, reason: str, message: str
 ) -> GracefulEvictionTask | None:
-    """Compose the task that takes a workload from a cluster; None where it is not there, or leaves already.
+    """Write the task that evicts a workload from a cluster; None if it is not there, or is evicted already.
 
-    How the copy goes, and what it leaves to its substitute, is for the policy to say, in `failover.cluster`.
+    `failover.cluster` of the policy sets the purge mode and which state the replacement takes over.
     """
     target = next((each for each in binding.spec.clusters or () if each.name == cluster), None)
     if target is None or any(task.from_cluster == cluster for task in _tasks(binding)):
@@ -69,9 +70,9 @@ def review_tasks(
     timeout: float,
     now: float,
 ) -> Assessment:
-    """Look at each task: whether the old copy may go, or nothing speaks against its cluster any more.
+    """Sort the tasks: which old copies may go, and which tasks have lost their cause.
 
-    `ready` are the members whose word counts, `calm` those that nothing is driven from.
+    `ready` are the members whose reports count, `calm` those without a cause to evict the workload.
     """
     targets = binding.spec.clusters or ()
     is_replaced = _is_replaced(binding, ready)
@@ -93,7 +94,7 @@ def review_tasks(
 
 
 def write_tasks(binding: ResourceBinding, tasks: Iterable[GracefulEvictionTask]) -> Object:
-    """Give the merge patch that makes these the tasks of a binding."""
+    """Return the merge patch that sets the tasks of a binding."""
     return {
         "metadata": {"resourceVersion": binding.metadata.resource_version},
         "spec": {"gracefulEvictionTasks": [msgspec.to_builtins(task) for task in tasks] or None},
@@ -101,7 +102,7 @@ def write_tasks(binding: ResourceBinding, tasks: Iterable[GracefulEvictionTask])
 
 
 def write_assessment(binding: ResourceBinding, found: Assessment) -> Object | None:
-    """Give the merge patch of what an assessment has changed; None where that is nothing."""
+    """Return the merge patch of an assessment; None if nothing changes."""
     if found.kept == _tasks(binding):
         return None
     patch = write_tasks(binding, found.kept)
@@ -115,9 +116,9 @@ def write_assessment(binding: ResourceBinding, found: Assessment) -> Object | No
 def add_tasks_for_leaving(
     binding: ResourceBinding, clusters: Iterable[TargetCluster], leaving: Collection[str]
 ) -> Tasks | None:
-    """Give the tasks of a binding that loses clusters which are being deleted; None where it loses none.
+    """Return the tasks of a binding that loses clusters which are being deleted; None if it loses none.
 
-    Their copies stay until those that take their place are healthy.
+    Their copies stay until the replacements are healthy.
     """
     dropped = {each.name for each in binding.spec.clusters or ()} - {each.name for each in clusters}
     new = [
@@ -129,7 +130,7 @@ def add_tasks_for_leaving(
 
 
 def concerns(binding: ResourceBinding, cluster: str) -> bool:
-    """Tell whether a workload is in a cluster, or still leaves it. What follows others leaves with them."""
+    """Tell whether a workload is in a cluster or still leaves it. Dependencies leave with their workload."""
     targets = {each.name for each in binding.spec.clusters or ()}
     leaving = {task.from_cluster for task in _tasks(binding) if not task.suppress_deletion}
     return binding.spec.placement is not None and cluster in targets | leaving
@@ -146,9 +147,9 @@ def _is_target(task: GracefulEvictionTask, targets: Iterable[TargetCluster]) -> 
 def _is_withdrawn(
     task: GracefulEvictionTask, binding: ResourceBinding, calm: Collection[str], ready: Collection[str]
 ) -> bool:
-    """Tell whether the workload may stay after all: it has not gone, or all that took its place leave, too.
+    """Tell whether a task is withdrawn: the workload has not left yet, or all its replacements are evicted.
 
-    What others have asked for is not ours to take back.
+    Tasks of other producers are never withdrawn.
     """
     if task.producer != PRODUCER or task.from_cluster not in calm:
         return False
@@ -178,7 +179,7 @@ def _is_over(
 
 
 def _start(task: GracefulEvictionTask, targets: Iterable[TargetCluster], now: float) -> GracefulEvictionTask:
-    """Let the grace period begin as soon as the cluster is no longer one of the binding's."""
+    """Start the grace period as soon as the cluster is no longer in spec.clusters."""
     if task.creation_timestamp is not None or _is_target(task, targets):
         return task
     return replace(task, creation_timestamp=write_time(now))
@@ -208,7 +209,7 @@ def _end_of_grace(begun: str, task: GracefulEvictionTask, timeout: float) -> flo
 
 
 def _is_replaced(binding: ResourceBinding, ready: Collection[str]) -> bool:
-    """Tell whether all copies are there that the newest decision wants, healthy, in members that answer."""
+    """Tell whether all copies of the newest decision are healthy, in members that are Ready."""
     if binding.status.scheduler_observed_generation != binding.metadata.generation:
         return False
     targets = binding.spec.clusters or ()

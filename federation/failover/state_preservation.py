@@ -1,7 +1,7 @@
-"""What of its state a workload takes along when it is driven out of a cluster: labels of its next copy.
+"""State preservation: values of the old copy's status become labels of its replacement after a failover.
 
-They are read from what the old copy has said last, when the eviction begins, and stand in the task. The copy
-that takes its place has them from its first moment, and for as long as it is there: its Work remembers them.
+They are read from the last reported status when the eviction starts, and are kept in the eviction task. The
+replacement has them from its creation until its deletion: an annotation of its Work keeps them.
 """
 
 import re
@@ -19,7 +19,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def read_state(binding: ResourceBinding, cluster: str) -> Labels:
-    """Read what the policy wants taken along; what is no label, or was never said, stays behind."""
+    """Read the values that the policy names; those that are missing or not valid as a label are left out."""
     failover = binding.spec.failover.cluster if binding.spec.failover else None
     said = failover.state_preservation if failover else None
     status = _read_status(binding, cluster)
@@ -33,9 +33,9 @@ def read_state(binding: ResourceBinding, cluster: str) -> Labels:
 
 
 def labels_for_copy(binding: ResourceBinding, cluster: str, work: HeldWork | None) -> Labels:
-    """Give the labels of a copy: those that it has, or for a new one those of the copy that it follows.
+    """Return the labels of a copy: those that it has, or for a new one those of the copy that it replaces.
 
-    It follows one if it is the only one, was not there before, and the old one goes before it comes.
+    It replaces one if it is the only copy, its cluster had none before, and the old copy goes first.
     """
     if work is not None:
         return _recall(work.metadata.annotations or {})
@@ -46,12 +46,12 @@ def labels_for_copy(binding: ResourceBinding, cluster: str, work: HeldWork | Non
 
 
 def annotate_state(state: Labels) -> Labels:
-    """Give the annotation by which a Work remembers them."""
+    """Return the annotation in which a Work keeps the labels."""
     return {PRESERVED: msgspec.json.encode(state, order="sorted").decode()} if state else {}
 
 
 def _recall(annotations: Mapping[str, str]) -> Labels:
-    """What somebody else has written there is nothing of ours."""
+    """Return no labels if the annotation is unreadable: another program may have written it."""
     text = annotations.get(PRESERVED)
     try:
         return msgspec.json.decode(text, type=Labels) if text else {}
@@ -67,7 +67,7 @@ def _read_status(binding: ResourceBinding, cluster: str) -> object:
 
 
 def _write(value: object) -> str | None:
-    """Write a single value as a label has it."""
+    """Write a single value as a label; None for lists and objects."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, str | int | float) else None

@@ -1,4 +1,4 @@
-"""How long a workload puts up with the taints of a cluster that drive it out, and how many leave at once."""
+"""Tolerations of NoExecute taints: when a workload has to leave, and the rate of evictions."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from reberth.selectors import tolerates
 
 
 class Departure(NamedTuple):
-    """When a workload has to leave, and which taint says so."""
+    """When a workload has to leave, and because of which taint."""
 
     at: float
     taint: Taint
@@ -21,9 +21,9 @@ def find_departure(
     tolerations: Iterable[ClusterToleration] | None,
     since: Callable[[Taint], float],
 ) -> Departure | None:
-    """Find the first moment at which a taint is no longer tolerated; None where it may stay for ever.
+    """Return the earliest time at which a taint is no longer tolerated; None if the workload may stay.
 
-    The time counts from when the taint was set. Of several tolerations for a taint the first one counts.
+    The time counts from when the taint was added. Of several tolerations for a taint the first one counts.
     """
     departures = (
         Departure(since(taint) + seconds, taint)
@@ -34,7 +34,7 @@ def find_departure(
 
 
 def _find_patience(taint: Taint, tolerations: Iterable[ClusterToleration]) -> float | None:
-    """Give the seconds for which the taint is tolerated; None is for ever."""
+    """Return the seconds for which the taint is tolerated; None is forever."""
     covering = next((each for each in tolerations if tolerates((each,), taint)), None)
     if covering is None:
         return 0.0
@@ -47,14 +47,14 @@ def write_taint(taint: Taint) -> str:
 
 
 class EvictionPace:
-    """So many a second, one after the other."""
+    """The rate of evictions: so many a second, one after the other, without a burst."""
 
     def __init__(self, rate: float) -> None:
         self._pause = 1 / rate
         self._free_at = float("-inf")
 
     def reserve(self, now: float) -> float:
-        """Take the next turn; the seconds until it has come."""
+        """Reserve the next turn; return the seconds until it comes."""
         turn = max(now, self._free_at)
         self._free_at = turn + self._pause
         return turn - now

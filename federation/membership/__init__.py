@@ -1,1 +1,1 @@
-"""OBSERVE: a member cluster, its status, its taints, the way into it."""
+"""Decisions on one member cluster: its status, its taints, its kubeconfig."""

@@ -1,4 +1,4 @@
-"""What a member offers: its nodes and what pods take of them, added up, and whether it answers."""
+"""Status of a member cluster: sums of its nodes and pods, its API resources, and the condition Ready."""
 
 from array import array
 from collections import Counter
@@ -21,14 +21,17 @@ HEALTHY = "ClusterReady"
 NOT_HEALTHY = "ClusterNotReady"
 NOT_REACHABLE = "ClusterNotReachable"
 NOT_USABLE = "StatusCollectionFailed"
-"""Something is there, or may be, but what we were given does not open it: nobody knows how the member is."""
+"""The credentials or the certificate do not work, so that the state of the member is unknown.
+
+It is told apart from an unreachable member: a bad Secret must not evict the workloads of a healthy member.
+"""
 _READY_TEXT = "cluster is healthy and ready to accept workloads"
 
 Amounts = Mapping[str, int]
 
 
 class ProbeResult(NamedTuple):
-    """What a probe found, and since when all probes have found the member ready, or not."""
+    """The result of a probe, and since when all probes have agreed on whether the member is ready."""
 
     reason: str
     message: str
@@ -44,7 +47,7 @@ class ProbeResult(NamedTuple):
 
 
 class ClusterReport(NamedTuple):
-    """What is known of a member; None is not known yet."""
+    """What is known of a member; None if it is not known yet."""
 
     version: str | None = None
     apis: list[Object] | None = None
@@ -52,7 +55,7 @@ class ClusterReport(NamedTuple):
 
 
 def sum_resources(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
-    """Add up what Ready nodes that take pods offer, what their pods request, and what waits for a node."""
+    """Add up allocatable amounts of schedulable Ready nodes, and requests of running and pending pods."""
     known = list(nodes)
     ready = {row.record.metadata.name: row for row in known if _is_ready(row)}
     allocatable: Counter[str] = Counter()
@@ -70,25 +73,26 @@ def sum_resources(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
 
 
 def change_ready_condition(
-    cluster: Cluster, sighting: ProbeResult, *, is_lasting: bool, now: float
+    cluster: Cluster, result: ProbeResult, *, is_lasting: bool, now: float
 ) -> list[Object] | None:
-    """Give the conditions with Ready as it is now; None where they stand.
+    """Return the conditions with the new Ready; None if it does not change.
 
-    A change of mind needs a sighting that has lasted; the first one counts at once.
+    A change needs a result that has lasted, so that one lost probe does not taint the cluster. The first
+    result counts at once.
     """
     has = find_condition(cluster.status.conditions, READY)
-    status = str(sighting.is_ready)
+    status = str(result.is_ready)
     if has and has.status != status and not is_lasting:
         return None
-    message = _READY_TEXT if sighting.is_ready else sighting.message
-    wanted = Condition(type=READY, status=status, reason=sighting.reason, message=message)
+    message = _READY_TEXT if result.is_ready else result.message
+    wanted = Condition(type=READY, status=status, reason=result.reason, message=message)
     return put_condition(cluster.status.conditions, wanted, now=now)
 
 
 def change_cluster_status(
     cluster: Cluster, survey: ClusterReport, conditions: list[Object] | None
 ) -> Object | None:
-    """Give the merge patch of what is new in a Cluster's status; None where nothing is."""
+    """Return the merge patch of a Cluster's status; None if nothing changes."""
     wanted: Object = {} if conditions is None else {"conditions": conditions}
     if survey.version is not None:
         wanted["kubernetesVersion"] = survey.version
@@ -107,7 +111,7 @@ def change_cluster_status(
 
 
 def list_resources(group_version: str, found: Mapping[str, Any]) -> Object:
-    """Give what one group serves, without what belongs to single objects."""
+    """Return the resources of one group version, without subresources."""
     served = {
         (each["name"], each["kind"]) for each in found.get("resources") or () if "/" not in each["name"]
     }
@@ -116,7 +120,7 @@ def list_resources(group_version: str, found: Mapping[str, Any]) -> Object:
 
 
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON
-    """A record leaves out what is empty or 0."""
+    """Compare without empty values: a record omits them."""
     return bool(_bare(had) != _bare(value))
 
 

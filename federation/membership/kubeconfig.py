@@ -1,4 +1,4 @@
-"""The way to a member: from its Cluster and its Secret to a kubeconfig, or the reason why there is none."""
+"""The kubeconfig of a member, from its Cluster and its Secret."""
 
 import base64
 import binascii
@@ -14,25 +14,25 @@ _NAME = "member"
 
 
 def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
-    """Give the kubeconfig by which a member is reached. Raises ConfigurationError."""
+    """Write the kubeconfig of a member. Raises ConfigurationError."""
     spec, place = cluster.spec, f"Secret {login.metadata.namespace}/{login.metadata.name}"
     if not spec.api_endpoint.startswith("https://"):
         raise ConfigurationError(
             f"Cluster {cluster.metadata.name}: spec.apiEndpoint: must be an https:// URL"
         )
     token = _read(login, _TOKEN, place)
-    way: dict[str, object] = {"server": spec.api_endpoint.rstrip("/")}
+    connection: dict[str, object] = {"server": spec.api_endpoint.rstrip("/")}
     if spec.insecure_skip_tls_verification:
-        way["insecure-skip-tls-verify"] = True
+        connection["insecure-skip-tls-verify"] = True
     elif authority := (login.data or {}).get(_AUTHORITY):
-        way["certificate-authority-data"] = authority
+        connection["certificate-authority-data"] = authority
     if spec.proxy_url:
-        way["proxy-url"] = spec.proxy_url
+        connection["proxy-url"] = spec.proxy_url
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": _NAME,
-        "clusters": [{"name": _NAME, "cluster": way}],
+        "clusters": [{"name": _NAME, "cluster": connection}],
         "users": [{"name": _NAME, "user": {"token": token}}],
         "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME}}],
     }

@@ -1,7 +1,7 @@
-"""Which taints a member gets for not being Ready, and when a member that is lost drives out what it has.
+"""Taints of a member that is not Ready, and when a lost member evicts its workloads.
 
-A member that is not Ready is given nothing new; what runs there stays. Only who wishes it has workloads leave
-a member that has not been reached for some time.
+A member that is not Ready gets no new workloads; those that run there stay. Evicting workloads from a member
+that has been unreachable for some time is opt-in (taintLostMembersAfter).
 """
 
 import msgspec
@@ -18,7 +18,7 @@ NO_SCHEDULE = "NoSchedule"
 
 
 def find_loss(conditions: tuple[Condition, ...] | None, lost_after: float | None) -> float | None:
-    """Give the moment from which a member counts as lost; None for one that answers, or where none does."""
+    """Return when a member counts as lost; None for one that answers, or if the option is off."""
     ready = find_condition(conditions, READY)
     if lost_after is None or ready is None or ready.status == "True" or ready.reason != NOT_REACHABLE:
         return None
@@ -26,7 +26,7 @@ def find_loss(conditions: tuple[Condition, ...] | None, lost_after: float | None
 
 
 def list_taints(cluster: Cluster, *, lost_after: float | None, now: float) -> list[Taint]:
-    """Give the taints that a member is to have from us."""
+    """List the taints that the federation sets on a member."""
     ready = find_condition(cluster.status.conditions, READY)
     if ready is None or ready.status == "True":
         return []
@@ -38,9 +38,9 @@ def list_taints(cluster: Cluster, *, lost_after: float | None, now: float) -> li
 
 
 def change_taints(cluster: Cluster, *, lost_after: float | None, now: float) -> Object | None:
-    """Give the merge patch that has a member bear the taints that are due; None where it does.
+    """Return the merge patch that sets the taints of a member; None if it has them.
 
-    What others have set is theirs: with another key, or to drive out where that is nothing that we do.
+    Taints of others are kept: those with another key, and NoExecute ones if the option is off.
     """
     due = list_taints(cluster, lost_after=lost_after, now=now)
     ours = {NO_SCHEDULE} if lost_after is None else {NO_SCHEDULE, NO_EXECUTE}

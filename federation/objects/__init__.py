@@ -1,1 +1,1 @@
-"""What all decisions share: names, templates, conditions, patches."""
+"""Objects as all decisions need them: names, resource templates, conditions, patches, caches."""

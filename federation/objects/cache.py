@@ -1,4 +1,4 @@
-"""A mirror that keeps objects whole, and says of each that has come, changed or gone."""
+"""A cache that keeps objects whole and calls a handler for each one that is added, changed or deleted."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ OnChange = Callable[[Kind[Any, Any], Any], None]
 
 
 class _NotifyingListing(Listing[Wire, Kept]):
-    """A list that says, once it is in place, in what it differs from what was there."""
+    """A list that, once it has replaced the cache, reports the differences."""
 
     def watch(
         self, rows: Callable[[], Rows[Any]], tell: Callable[[Any], None]
@@ -35,7 +35,7 @@ class _NotifyingListing(Listing[Wire, Kept]):
 
 
 class NotifyingCache(Cache):
-    """Calls `on_change` with the kind and the object as it is now, or as it was last if it is gone."""
+    """Calls `on_change` with the kind and the object: its present state, or its last one if it is deleted."""
 
     def __init__(self, on_change: OnChange, *, version: Version) -> None:
         super().__init__(version=version)
@@ -52,7 +52,7 @@ class NotifyingCache(Cache):
         return listing.watch(lambda: self.of(kind).rows(), lambda row: self._on_change(kind, row))
 
     def _mirror(self, kind: Kind[Wire, Kept]) -> Any:  # noqa: ANN401 - the library names no type for it
-        """Keep every annotation: what is propagated, and to whom things belong, is written there."""
+        """Keep all annotations: they are propagated, and they say which objects belong together."""
         mirror = super()._mirror(kind)
         if mirror.keep is trim:
             mirror.keep = keep

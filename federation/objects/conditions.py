@@ -1,4 +1,4 @@
-"""Conditions of an object's status: found by type, and set without touching the others."""
+"""Conditions of a status: find one by its type, set one and keep the others."""
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condi
 
 
 def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
-    """Give all conditions with this one among them; None where it stands in these words already."""
+    """Return all conditions with this one set; None if it is set already with the same reason and message."""
     old = find_condition(has, wanted.type)
     if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
         return None
@@ -24,6 +24,6 @@ def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: 
 
 
 def _write(condition: Condition) -> Object:
-    """The API server wants a reason and a message, and be they empty."""
+    """The schema requires a reason and a message, even if they are empty."""
     written: Object = msgspec.to_builtins(condition)
     return {"reason": "", "message": "", **written}

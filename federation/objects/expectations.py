@@ -1,8 +1,13 @@
-"""What was made just now: until the mirror shows it, or some seconds have passed, it is not made again."""
+"""Objects that were just created: until the cache shows them, or a timeout, they are not created again.
+
+The controllers of Kubernetes call this expectations. A controller that reconciles again before the watch has
+delivered its own creation would otherwise create the object a second time, and fail.
+"""
 
 from collections.abc import Callable, Hashable
 
-_LASTING = 30.0
+_TIMEOUT = 30.0
+"""An object that was deleted at once may never show up in the cache."""
 
 
 class Expectations:
@@ -11,15 +16,15 @@ class Expectations:
         self._until: dict[Hashable, float] = {}
 
     def expect(self, what: Hashable) -> None:
-        """Begin to wait for it."""
-        self._until[what] = self._clock() + _LASTING
+        """Start to wait for the object."""
+        self._until[what] = self._clock() + _TIMEOUT
 
     def observed(self, what: Hashable) -> None:
-        """End the wait: it has been seen, or has gone."""
+        """Stop waiting: the object was seen, or is gone."""
         self._until.pop(what, None)
 
     def seconds_left(self, what: Hashable) -> float:
-        """Tell for how many seconds it is still waited for; 0 is not at all."""
+        """Return the seconds for which the object is still expected; 0 if it is not."""
         left = self._until.get(what, 0.0) - self._clock()
         if left <= 0:
             self.observed(what)

@@ -1,4 +1,4 @@
-"""How a copy in a member is, by its status: a kind without a rule here counts as healthy."""
+"""Health of a copy in a member, from its status. Kinds without a rule count as healthy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
 
 
 def find_health(api_version: str, kind: str, found: Object) -> str:
-    """Judge an object as the member shows it."""
+    """Return the health of an object as the member reports it."""
     rule, status = _RULES.get((api_version.rpartition("/")[0], kind)), found.get("status")
     if rule is None:
         return HEALTHY
@@ -66,7 +66,7 @@ def _budget(_: Object, status: Object) -> bool:
 
 
 def number(holder: Object, name: str) -> int:
-    """Read a count; the API server leaves out what is 0."""
+    """Read a count; the API server omits those that are 0."""
     found = holder.get(name)
     return found if isinstance(found, int) else 0
 

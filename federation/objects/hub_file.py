@@ -32,7 +32,7 @@ _LIST = "List"
 
 
 class HubKind(NamedTuple):
-    """A kind that is read: in which version, into which record, and whether it lives in a namespace."""
+    """A kind that is read: its version, its record, and whether it is namespaced."""
 
     api_version: str
     record: type[Any]
@@ -50,7 +50,7 @@ KINDS = {
 
 
 class _ObjectHead(msgspec.Struct, frozen=True, rename="camel"):
-    """What tells a list from an object, and one kind from another."""
+    """The fields that tell a list from an object, and one kind from another."""
 
     kind: str | None = None
     api_version: str | None = None
@@ -58,10 +58,10 @@ class _ObjectHead(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HubFile:
-    """What was read, by kind and name, and what could not be."""
+    """The objects that were read, by kind and name, and the errors of those that could not be."""
 
     def __init__(self, objects: Iterable[bytes]) -> None:
-        """Read texts. Raises TextError for what is neither JSON nor YAML."""
+        """Read texts. Raises TextError for a text that is neither JSON nor YAML."""
         self.faults: list[ObjectError] = []
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         for document in list_documents(objects):
@@ -110,7 +110,7 @@ def _decode(document: JsonDocument, record: type[T], name: str | None) -> T:
 
 
 def _complete(record: Any, name: str, version: str) -> Any:  # noqa: ANN401 - one of the records of KINDS
-    """Check what decoding does not, and add the namespace that nobody writes by hand."""
+    """Check what decoding does not, and add the default namespace, which hand-written files omit."""
     kind, meta = KINDS[name], record.metadata
     if version != kind.api_version:
         reason = f"is {version}, expected {kind.api_version}"
@@ -122,7 +122,7 @@ def _complete(record: Any, name: str, version: str) -> Any:  # noqa: ANN401 - on
 
 
 def _read_name(document: JsonDocument) -> ObjectMeta:
-    """Name an object of which nothing else may be sound."""
+    """Read the name alone, of an object that cannot be decoded."""
     try:
         meta = msgspec.json.decode(document)["metadata"]
         return ObjectMeta(str(meta["name"]), str(meta.get("namespace", "")))

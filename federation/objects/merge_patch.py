@@ -1,10 +1,10 @@
-"""Merge patches: what turns one JSON value into another."""
+"""JSON merge patches (RFC 7386)."""
 
 from typing import Any
 
 
 def make_merge_patch(old: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Give the merge patch that makes the new of the old: what is gone becomes null, lists are whole."""
+    """Return the merge patch from old to new: removed members become null, lists are replaced as a whole."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     gone = {name: None for name in old if name not in new}

@@ -1,4 +1,4 @@
-"""Names of objects that controllers work on, and the names, labels and annotations that tie them together."""
+"""Keys of objects, and the names, labels and annotations that tie bindings, Works and copies together."""
 
 import hashlib
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _DIGEST = 10
 
 
 class Key(NamedTuple):
-    """Which object; its namespace is "" where it lives in none."""
+    """Which object; its namespace is "" if it is cluster-scoped."""
 
     api_version: str
     kind: str
@@ -35,17 +35,17 @@ class Key(NamedTuple):
 
 
 def permanent_id(kind: str, meta: ObjectMeta) -> str:
-    """Give the id that an object keeps; where no webhook has given one, its uid."""
+    """Return the permanent id of an object, or its uid if no webhook has set one."""
     return (meta.labels or {}).get(LABELS[kind]) or meta.uid
 
 
 def name_binding(template: Key) -> str:
-    """Name a template's binding."""
+    """Return the name of a template's binding."""
     return _shorten(f"{template.name.replace(':', '.')}-{template.kind}".lower(), str(template))
 
 
 def name_work(template: Key) -> str:
-    """Name a template's Works, as Karmada does: of one name in the namespace of each cluster."""
+    """Return the name of a template's Works, as Karmada does: the same in the namespace of each cluster."""
     readable = template.name.replace(":", ".").lower()
     whole = "-".join(filter(None, (template.namespace, readable, template.kind.lower())))
     return f"{readable[: _LONGEST_NAME - _DIGEST - 1]}-{write_harmless(fnv_1a(whole))}"
@@ -56,12 +56,12 @@ def namespace_of_works(cluster: str) -> str:
 
 
 def cluster_of_works(namespace: str) -> str | None:
-    """Tell whose Works stand in the namespace, if it is one of those."""
+    """Return the cluster whose Works are in the namespace; None for another namespace."""
     return namespace.removeprefix(PREFIX_OF_WORKS) if namespace.startswith(PREFIX_OF_WORKS) else None
 
 
 def tie_to_binding(kind: str, meta: ObjectMeta) -> tuple[Labels, Labels]:
-    """Give the labels and the annotations by which a Work knows its binding."""
+    """Return the labels and annotations by which a Work refers to its binding."""
     annotations = {_NAME_OF_BINDING[kind]: meta.name}
     if meta.namespace:
         annotations[_NAMESPACE_OF_BINDING[kind]] = meta.namespace
@@ -69,7 +69,7 @@ def tie_to_binding(kind: str, meta: ObjectMeta) -> tuple[Labels, Labels]:
 
 
 def binding_of(work: ObjectMeta, api_version: str) -> Key | None:
-    """Tell which binding a Work is made for."""
+    """Return the key of the binding of a Work."""
     annotations = work.annotations or {}
     for kind in BINDING_KINDS:
         if name := annotations.get(_NAME_OF_BINDING[kind]):

@@ -1,4 +1,4 @@
-"""Where the hub and its members keep the kinds that the federation works with."""
+"""The kinds that the federation works with: their API paths and their records."""
 
 from typing import Any
 
@@ -24,25 +24,25 @@ from reberth.records import ObjectMeta, Record
 
 
 class HeldMeta(ObjectMeta, frozen=True):
-    """Metadata with what keeps an object from going."""
+    """Metadata with finalizers."""
 
     finalizers: tuple[str, ...] | None = None
 
 
 class HeldWork(Work, frozen=True):
-    """A Work, which stays until its objects are gone from the member."""
+    """A Work, whose finalizer keeps it until its objects are deleted in the member."""
 
     metadata: HeldMeta
 
 
 class HeardPolicy(PropagationPolicy, frozen=True):
-    """A policy as a watch has it: its bookmarks say nothing but a version."""
+    """A policy as in a watch, whose bookmarks have no spec."""
 
     spec: PropagationSpec = PropagationSpec(())
 
 
 class Login(Record, frozen=True):
-    """A Secret with what opens a member."""
+    """A Secret with the credentials of a member."""
 
     metadata: ObjectMeta
     data: dict[str, str] | None = None
@@ -98,7 +98,7 @@ ALL_BINDINGS = (BINDINGS, CLUSTER_BINDINGS)
 _BINDINGS = {each.kind.name: each for each in ALL_BINDINGS}
 
 
-# Nobody's workloads: the federation's own words, and what a cluster says of itself.
+# Never propagated: the federation's own objects, and objects that describe a cluster itself.
 _OWN_GROUPS = (
     "apps.karmada.io",
     "cluster.karmada.io",
@@ -111,13 +111,13 @@ _OWN_KINDS = (("v1", "Event"), ("v1", "Node"))
 
 
 def can_be_propagated(api_version: str, kind: str) -> bool:
-    """Tell whether a kind is somebody's workload, and not of the federation or of a cluster itself."""
+    """Tell whether a kind may be propagated: it belongs neither to the federation nor to a cluster itself."""
     group = group_of(api_version)
     return bool(api_version and kind) and group not in _OWN_GROUPS and (api_version, kind) not in _OWN_KINDS
 
 
 def is_template(resource: Resource[Any]) -> bool:
-    """Tell whether objects of the kind are propagated."""
+    """Tell whether objects of the kind are resource templates."""
     return resource.record is ResourceTemplate
 
 

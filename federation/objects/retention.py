@@ -1,7 +1,7 @@
-"""What is kept of an object for as long as it is there: its own parts, and names that all of them share.
+"""Memory of cached objects: raw parts are copied out of the response, and equal strings are shared.
 
-A part that is left as it was written is a window on the answer that it came in, and holds all of that: the
-server's notes of who wrote which field are most of it. And thousands of objects have the same few labels.
+A msgspec.Raw is a view of the response that it was decoded from and keeps all of it in memory, managedFields
+included, which are most of it. And thousands of objects have the same few labels.
 """
 
 import sys
@@ -20,7 +20,7 @@ Copy = Callable[[Any], Any]
 
 
 def keep(record: Any) -> Any:  # noqa: ANN401 - any record in, the same one out
-    """Give the record with nothing in it that belongs to a larger answer."""
+    """Return the record without references into the response that it came from."""
     own = _COPIES.get(type(record), _leave)(record)
     return replace(own, metadata=_share(meta_of(record)))
 

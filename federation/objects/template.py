@@ -1,4 +1,4 @@
-"""Objects that are propagated: read whole, whatever their kind, and turned into what a member is sent."""
+"""Resource templates: objects of any kind that are propagated, read whole."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _STATUS = "status"
 
 
 class ResourceTemplate(Record, frozen=True):
-    """Any object. Each part stays as it was written, until somebody asks for it."""
+    """An object of any kind. Each top-level field stays undecoded until it is read."""
 
     metadata: ObjectMeta
     api_version: str = ""
@@ -22,7 +22,7 @@ class ResourceTemplate(Record, frozen=True):
     parts: dict[str, Raw] = msgspec.field(default_factory=dict)
 
     def part(self, name: str) -> Any:  # noqa: ANN401 - any JSON may stand there
-        """Read a part; None where there is none."""
+        """Decode a top-level field; None if it is missing."""
         raw = self.parts.get(name)
         return None if raw is None else msgspec.json.decode(raw)
 
@@ -38,9 +38,9 @@ _parts = msgspec.json.Decoder(dict[str, Raw])
 
 
 def read_template(body: bytes | Raw) -> ResourceTemplate:
-    """Read an object. Raises msgspec.MsgspecError for what is none.
+    """Read an object. Raises msgspec.MsgspecError for anything else.
 
-    Parts are copied out, so that nothing keeps the server's own notes of who wrote which field.
+    Parts are copied, so that they do not keep the whole response with its managedFields in memory.
     """
     head = _head.decode(body)
     parts = {name: raw.copy() for name, raw in _parts.decode(body).items() if name not in _HEAD}
@@ -48,7 +48,7 @@ def read_template(body: bytes | Raw) -> ResourceTemplate:
 
 
 class ResourceTemplateReader(Reader[ResourceTemplate]):
-    """Reads what the API server says of objects of any kind."""
+    """Reads responses of the API server for objects of any kind."""
 
     def __init__(self) -> None:
         super().__init__(ResourceTemplate)
@@ -75,5 +75,5 @@ class _Lines:
 
 
 def read_parts(template: ResourceTemplate) -> Object:
-    """Give all parts but the status, which is the member's own, by their names on the wire."""
+    """Return all top-level fields except the status, which each member has for itself."""
     return {name: msgspec.json.decode(raw) for name, raw in template.parts.items() if name != _STATUS}

@@ -71,7 +71,7 @@ def choose_refusal(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRef
 
 
 def describe_success(clusters: Iterable[TargetCluster], *, is_namespaced: bool) -> str:
-    """Write the message of a success, as Karmada does."""
+    """Write the message of a success."""
     result = ", ".join(f"{target.name}:{target.replicas}" for target in clusters)
     colon = ":" if is_namespaced else ""
     return f"Binding has been scheduled successfully. Result{colon} {{{result}}}"

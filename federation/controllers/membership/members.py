@@ -57,7 +57,7 @@ class MemberSettings(QueueSettings, frozen=True):
 
 
 class _Known(NamedTuple):
-    sighting: ProbeResult
+    result: ProbeResult
     survey: ClusterReport = ClusterReport()
     probed_at: float = float("-inf")
     discovered_at: float = float("-inf")
@@ -120,12 +120,12 @@ class MembersController:
     async def _look(self, key: Key, before: _Known | None, now: float) -> _Known:
         session = self._sessions.get(key.name)
         reason, message = await self._probe(key, session)
-        sighting = ProbeResult(reason, message, now)
-        self._sessions.mark(key.name, answers=sighting.answers)
-        if before and before.sighting.is_ready == sighting.is_ready:
-            sighting = sighting._replace(since=before.sighting.since)
-        known = (before or _Known(sighting))._replace(sighting=sighting, probed_at=now)
-        if session is None or not sighting.is_ready:
+        result = ProbeResult(reason, message, now)
+        self._sessions.mark(key.name, answers=result.answers)
+        if before and before.result.is_ready == result.is_ready:
+            result = result._replace(since=before.result.since)
+        known = (before or _Known(result))._replace(result=result, probed_at=now)
+        if session is None or not result.is_ready:
             return known
         if now - known.discovered_at >= self._settings.discover_every:
             known = await _discover(known, session, now)
@@ -152,9 +152,9 @@ class MembersController:
         return HEALTHY, ""
 
     async def _write(self, key: Key, cluster: Cluster, known: _Known, now: float) -> Cluster:
-        is_lasting = now - known.sighting.since >= self._settings.threshold
+        is_lasting = now - known.result.since >= self._settings.threshold
         conditions = change_ready_condition(
-            cluster, known.sighting, is_lasting=is_lasting, now=self._hub.clock()
+            cluster, known.result, is_lasting=is_lasting, now=self._hub.clock()
         )
         change = change_cluster_status(cluster, known.survey, conditions)
         if change is None:
