@@ -1,1 +1,1 @@
-"""From policy to binding, to Work, to the object in the member, and its status back."""
+"""Decisions from the policy to the binding, the Work, the copy in the member, and its status back."""

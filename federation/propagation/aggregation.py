@@ -1,4 +1,4 @@
-"""The status of a workload from the copies in its clusters: on its binding, and on the template itself."""
+"""Aggregated status: from the copies in the clusters to the binding and to the resource template."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ _FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggrega
 def change_binding_status(
     binding: ResourceBinding, works: Mapping[str, HeldWork], *, now: float
 ) -> Object | None:
-    """Give the merge patch of what a binding says of its copies; None where it says so already."""
+    """Return the merge patch of aggregatedStatus and FullyApplied; None if nothing changes."""
     status: Object = {}
     aggregated = [_describe(name, works[name]) for name in sorted(works)]
     if aggregated != [_read(each) for each in binding.status.aggregated_status or ()]:
@@ -39,7 +39,7 @@ def change_binding_status(
 def change_template_status(
     key: Key, binding: ResourceBinding, template: ResourceTemplate, works: Mapping[str, HeldWork]
 ) -> Object | None:
-    """Give the merge patch of a template's status; None where it is right, or the kind has none to add up."""
+    """Return the merge patch of a template's status; None if nothing changes or the kind has no rule."""
     found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}
     copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys())
     had = template.part("status")
@@ -83,7 +83,7 @@ def _describe(cluster: str, work: HeldWork) -> Object:
 
 
 def read_copies(works: Mapping[str, HeldWork]) -> tuple[AggregatedStatus, ...]:
-    """Give what the Works say of their copies now; the binding hears of it a little later."""
+    """Return the copies as their Works report them now; the binding shows it a moment later."""
     described = [_describe(name, work) for name, work in sorted(works.items())]
     return msgspec.json.decode(msgspec.json.encode(described), type=tuple[AggregatedStatus, ...])
 

@@ -1,4 +1,4 @@
-"""The binding of a template: what a policy makes of it, and what has to be written for that to stand."""
+"""The binding of a resource template: what its policy says, and the patches that make it so."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ _NAMESPACE_OF_POLICY = "propagationpolicy.karmada.io/namespace"
 _NAME_OF_POLICY = {kind: f"{kind.lower()}.karmada.io/name" for kind in (POLICY, CLUSTER_POLICY)}
 _CLAIMS = {LABELS[kind] for kind in (POLICY, CLUSTER_POLICY)}
 _MARKS = {*_CLAIMS, _NAMESPACE_OF_POLICY, *_NAME_OF_POLICY.values()}
-# What a policy says of a binding; the rest of its spec is others' business.
-_SAID_BY_POLICY = (
+# The fields of a binding's spec that its policy and its template set; others own the rest.
+_OWNED_FIELDS = (
     "propagateDeps",
     "replicaRequirements",
     "replicas",
@@ -52,7 +52,7 @@ def template_of(binding: ResourceBinding) -> Key:
 
 
 def mark_claim(policy: PropagationPolicy | None) -> tuple[Marks, Marks]:
-    """Give the labels and annotations of what a policy has claimed; None takes away what others left."""
+    """Return the labels and annotations of an object that a policy has claimed; None removes one."""
     labels: Marks = {LABELS[kind]: None for kind in (POLICY, CLUSTER_POLICY)}
     annotations: Marks = {_NAMESPACE_OF_POLICY: None, **dict.fromkeys(_NAME_OF_POLICY.values())}
     if policy is not None:
@@ -65,18 +65,18 @@ def mark_claim(policy: PropagationPolicy | None) -> tuple[Marks, Marks]:
 
 
 def exchange_marks(had: Labels | None, said: Labels | None) -> Labels:
-    """Give the marks of a template with the claims that its binding has, whatever it says itself."""
+    """Return the labels or annotations of a template, with the claim replaced by that of its binding."""
     kept = {name: value for name, value in (had or {}).items() if name not in _MARKS}
     return kept | {name: value for name, value in (said or {}).items() if name in _MARKS}
 
 
 def list_claims(labels: Labels | None) -> Labels:
-    """Give the labels that say which policies have claimed an object."""
+    """Return the labels that say which policy has claimed an object."""
     return {name: value for name, value in (labels or {}).items() if name in _CLAIMS}
 
 
 def says_claim(template: ResourceTemplate, binding: ResourceBinding) -> bool:
-    """Tell whether the template says of itself what its binding says of it."""
+    """Tell whether the template has the claim that its binding has."""
     return list_claims(binding.metadata.labels).items() <= (template.metadata.labels or {}).items()
 
 
@@ -85,7 +85,7 @@ def is_claimed(labels: Labels | None) -> bool:
 
 
 def write_binding(key: Key, template: ResourceTemplate, policy: PropagationPolicy) -> Object:
-    """Compose a new binding; it goes when its template goes."""
+    """Write a new binding, owned by its template."""
     labels, annotations = mark_claim(policy)
     target = key_of_binding(key)
     meta = template.metadata
@@ -107,9 +107,9 @@ def write_binding(key: Key, template: ResourceTemplate, policy: PropagationPolic
 def change_binding(
     binding: ResourceBinding, key: Key, template: ResourceTemplate, policy: PropagationPolicy | None
 ) -> Object | None:
-    """Give the merge patch that makes a binding what the policy says; None where it is.
+    """Return the merge patch that brings a binding up to its policy; None if nothing changes.
 
-    Without a policy the binding stays as it is, but belongs to nobody.
+    Without a policy the binding keeps its spec and loses its claim: the workload keeps running.
     """
     patch = change_marks(binding.metadata.labels, binding.metadata.annotations, policy)
     if policy is not None:
@@ -120,9 +120,9 @@ def change_binding(
 
 
 def change_template(template: ResourceTemplate, policy: PropagationPolicy | None) -> Object | None:
-    """Give the merge patch that has the template say who has claimed it; None where it does.
+    """Return the merge patch that sets the claim on the template; None if it has it.
 
-    Whatever else changes of the template meanwhile is of no importance, as long as it is this one.
+    The precondition is the uid alone: other changes of the template in the meantime do not matter.
     """
     meta = template.metadata
     patch = change_marks(meta.labels, meta.annotations, policy)
@@ -170,18 +170,18 @@ def _spec(
 
 
 def _suspend(said: Suspension | None, before: Suspension | None) -> Suspension | None:
-    """A policy halts the sending of manifests; the halt of scheduling is the binding's own."""
+    """A policy suspends dispatching. Suspending the scheduling is set on the binding, and kept."""
     if before is None or before.scheduling is None:
         return said
     return msgspec.structs.replace(said or Suspension(), scheduling=before.scheduling)
 
 
 def _change_spec(has: BindingSpec, wanted: BindingSpec) -> Object:
-    """Give the fields that differ; what is nested is replaced as a whole, and its old members taken away."""
+    """Return the fields that differ, with null for nested members that are gone."""
     old, new = msgspec.to_builtins(has), msgspec.to_builtins(wanted)
     change: dict[str, Any] = {
         name: make_merge_patch(old.get(name), new.get(name))
-        for name in _SAID_BY_POLICY
+        for name in _OWNED_FIELDS
         if old.get(name) != new.get(name)
     }
     if has.resource.uid != wanted.resource.uid:

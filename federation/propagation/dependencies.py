@@ -1,7 +1,7 @@
-"""What a workload cannot run without: objects that its pods name, and the bindings that carry them along.
+"""Dependencies of a workload: the objects that its pods name, and the bindings that propagate them.
 
-A binding with `propagateDeps` takes them to each cluster where it is, or is still being evicted from. The
-binding of such an object says in `requiredBy` who needs it and where. It may have a policy besides.
+A binding with `propagateDeps` takes its dependencies to each cluster where it is, or is still being evicted
+from. The binding of a dependency lists in `requiredBy` who needs it and where. It may have a policy, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ _POD_AT: dict[tuple[str, str], tuple[str, ...]] = {
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _CONFIGURATION, _SECRET = "ConfigMap", "Secret"
 _ACCOUNT, _CLAIM = "ServiceAccount", "PersistentVolumeClaim"
-# Volumes that name a Secret, and where.
+# Where the sources of volumes name a Secret.
 _SECRETS_OF_VOLUMES: dict[str, tuple[str, ...]] = {
     "secret": ("secretName",),
     "azureFile": ("secretName",),
@@ -42,7 +42,7 @@ _SECRETS_OF_VOLUMES: dict[str, tuple[str, ...]] = {
 
 
 def find_dependencies(key: Key, template: ResourceTemplate) -> frozenset[Key]:
-    """Give what the pods of a workload name; nothing for a kind that has no pods."""
+    """Return the objects that the pods of a workload name; none for a kind without pods."""
     path = _POD_AT.get((key.api_version, key.kind))
     if path is None:
         return frozenset()
@@ -52,7 +52,7 @@ def find_dependencies(key: Key, template: ResourceTemplate) -> frozenset[Key]:
 
 
 def find_clusters(binding: ResourceBinding) -> tuple[TargetCluster, ...]:
-    """Give where the workload is: also where its old copy is to be kept for a while."""
+    """Return the clusters of the workload, including those that keep an old copy for a while."""
     targets = binding.spec.clusters or ()
     tasks = binding.spec.graceful_eviction_tasks or ()
     names = {each.name for each in targets}
@@ -65,7 +65,7 @@ def find_clusters(binding: ResourceBinding) -> tuple[TargetCluster, ...]:
 
 
 def write_snapshots(dependents: Iterable[ResourceBinding]) -> list[Object]:
-    """Say who needs an object, and where; in an order of their own."""
+    """Write `requiredBy`: who needs an object, and where, in a fixed order."""
     snapshots = []
     for one in dependents:
         clusters = [{"name": each.name, "replicas": each.replicas} for each in find_clusters(one)]
@@ -78,7 +78,7 @@ def write_snapshots(dependents: Iterable[ResourceBinding]) -> list[Object]:
 def write_attached_binding(
     key: Key, template: ResourceTemplate, snapshots: list[Object], *, conflict: str | None
 ) -> Object:
-    """Compose the binding of an object that others need; it goes when the object goes."""
+    """Write the binding of a dependency, owned by the object itself."""
     target, meta = key_of_binding(key), template.metadata
     owner = {"apiVersion": key.api_version, "kind": key.kind, "name": meta.name, "uid": meta.uid}
     spec: Object = {
@@ -98,7 +98,7 @@ def write_attached_binding(
 
 
 def change_required_by(binding: ResourceBinding, snapshots: list[Object]) -> Object | None:
-    """Give the merge patch by which a binding says who needs it; None where it does."""
+    """Return the merge patch of `requiredBy`; None if nothing changes."""
     if [_read(each) for each in binding.spec.required_by or ()] == snapshots:
         return None
     return {
@@ -108,7 +108,7 @@ def change_required_by(binding: ResourceBinding, snapshots: list[Object]) -> Obj
 
 
 def is_unused(binding: ResourceBinding) -> bool:
-    """Tell whether nobody but those who needed it ever wanted the binding."""
+    """Tell whether the binding existed only for its dependents: no policy and no scheduler uses it."""
     return not (is_claimed(binding.metadata.labels) or binding.spec.placement or binding.spec.clusters)
 
 

@@ -1,7 +1,7 @@
-"""What a member is sent of a template: all of it but for what API servers and controllers fill in themselves.
+"""The manifest of a template for a member, without the fields that API servers and controllers fill in.
 
-A member's own API server gives an object its address, its selector or its volume. What is not sent stays
-there as the member has it.
+The member's own API server and controllers assign addresses, selectors and volumes. Fields that are not sent
+keep the member's values.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from federation.objects.names import Key
 from federation.objects.template import Object, ResourceTemplate, read_parts
 
 GENERATION = "resourcetemplate.karmada.io/generation"
-"""On a copy: the generation of the template that it was made of."""
+"""Annotation of a copy: the generation of its template."""
 
 _NOT_SENT = frozenset(
     {
@@ -31,7 +31,7 @@ _OF_THE_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
 
 def write_manifest(key: Key, template: ResourceTemplate) -> Object:
-    """Give what a member is to be sent, without what only the hub's API server has a say in."""
+    """Write the manifest without the fields that the hub's API server and controllers set."""
     meta = template.metadata
     had = meta.annotations or {}
     annotations = {name: text for name, text in had.items() if name not in _NOT_SENT}
@@ -84,7 +84,7 @@ def _clean_job(manifest: Object, _: Mapping[str, str]) -> None:
 
 
 def _clean_pod(manifest: Object, _: Mapping[str, str]) -> None:
-    """The node is chosen in the member, which also mounts its own token and knows its own priorities."""
+    """The member chooses the node, mounts its own token, and resolves its own PriorityClass."""
     spec = _part(manifest, "spec")
     for name in ("nodeName", "priority"):
         spec.pop(name, None)
@@ -120,7 +120,7 @@ _CLEANERS: dict[tuple[str, str], Callable[[Object, Mapping[str, str]], None]] = 
 
 
 def _part(holder: Object, *path: str) -> Object:
-    """Give the mapping at the path; an empty one where there is none."""
+    """Return the mapping at the path, or an empty one."""
     found: Any = holder
     for step in path:
         found = found.get(step) if isinstance(found, dict) else None

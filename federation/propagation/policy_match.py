@@ -1,4 +1,4 @@
-"""Which policy a template belongs to: who selects it, who comes first, and who may take it from whom."""
+"""Which policy claims a resource template: selectors, priorities and preemption."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -12,21 +12,21 @@ from reberth.selectors.labels import compile_selector
 POLICY, CLUSTER_POLICY = POLICY_KINDS
 PREEMPTS = "Always"
 _BY_NAME, _BY_LABELS, _BY_KIND = 3, 2, 1
-# Every cluster makes these for itself: only who names one means it.
+# Every cluster creates these itself: only a selector with their name selects them.
 MADE_BY_EVERY_CLUSTER = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
 _RESERVED = ("karmada-system", "karmada-cluster")
 _RESERVED_PREFIXES = ("kube-", "karmada-es-")
 
 
 class Subject(NamedTuple):
-    """What a policy can know of a template."""
+    """What selectors look at: the key of a template, and its labels."""
 
     key: Key
     labels: Labels
 
 
 class Match(NamedTuple):
-    """A policy that selects the template. The greatest comes first, but for its name."""
+    """A policy that selects the template; `closeness` tells how specific its selector is."""
 
     policy: PropagationPolicy
     priority: int
@@ -37,7 +37,7 @@ class Match(NamedTuple):
         return kind_of_policy(self.policy)
 
     def outranks(self, other: "Match") -> bool:
-        """Tell whether it may take the template from the other: by its scope, or by its explicit priority."""
+        """Tell whether it may preempt the other: by its scope, or by its explicit priority."""
         if self.policy.spec.preemption != PREEMPTS:
             return False
         if self.kind != other.kind:
@@ -50,9 +50,9 @@ def kind_of_policy(policy: PropagationPolicy) -> str:
 
 
 def choose_policy(subject: Subject, policies: Iterable[PropagationPolicy]) -> PropagationPolicy | None:
-    """Give the policy that the template belongs to.
+    """Return the policy that claims the template.
 
-    The one that has claimed it keeps it for as long as it selects it, unless another one preempts.
+    The policy that has claimed it keeps it as long as it selects it, unless another one preempts it.
     """
     matches = sorted(_list_matches(subject, policies), key=_order)
     holder = next((match for match in matches if _holds(match, subject)), None)
@@ -77,7 +77,7 @@ def _holds(match: Match, subject: Subject) -> bool:
 
 
 def find_closeness(subject: Subject, policy: PropagationPolicy) -> int:
-    """Tell how closely the policy's best selector fits: by name, by labels, by kind; 0 is not at all."""
+    """Return how specific the policy's best selector is: by name, by labels, by kind; 0 if none matches."""
     if policy.metadata.namespace and policy.metadata.namespace != subject.key.namespace:
         return 0
     if not policy.metadata.namespace and _is_reserved(subject.key.namespace):

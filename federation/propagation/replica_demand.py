@@ -1,4 +1,4 @@
-"""What a template asks for: how many replicas, and what each of them requests of a node."""
+"""The replicas of a template, and what each of them requires of a node."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from reberth.records import PodSpec, Quantities
 from reberth.values.object_error import ObjectError
 from reberth.values.quantity import QuantityError
 
-# Where the number of replicas stands, by kind; what is not here is not divided.
+# The field with the number of replicas, by kind; other kinds are not divided.
 REPLICAS = {
     ("apps/v1", "Deployment"): "replicas",
     ("apps/v1", "StatefulSet"): "replicas",
@@ -27,7 +27,7 @@ class ReplicaDemand(NamedTuple):
 
 
 def read_replica_demand(key: Key, template: ResourceTemplate) -> ReplicaDemand:
-    """Read what the scheduler has to know. Raises ObjectError."""
+    """Read the replicas and their requirements. Raises ObjectError."""
     field, spec = REPLICAS.get((key.api_version, key.kind)), template.part("spec")
     if not isinstance(spec, dict):
         return ReplicaDemand()

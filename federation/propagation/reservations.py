@@ -1,8 +1,8 @@
-"""Room that is spoken for: replicas that were just given to a cluster, and that it does not report yet.
+"""Reserved room: replicas that were just assigned to a cluster, and that its status does not include yet.
 
-A member says what its pods take some moments after they are there. Until then what was decided is taken off
-its room, or the next binding would be given the same. A reservation ends when the copy has been there for so
-long that the cluster's report must hold it, when the replicas go elsewhere, or when its time is up.
+A member reports the requests of its pods some moments after they exist. Until then, decisions are subtracted
+from its room, or the next binding would be given the same room again. A reservation ends when the copy
+has existed for long enough to be in the cluster's report, when the replicas go elsewhere, or at a timeout.
 """
 
 import heapq
@@ -23,7 +23,7 @@ _PODS = "pods"
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """So many more replicas of a request, until that time."""
+    """Additional replicas of one request, reserved until a time."""
 
     replicas: int
     request: Quantities
@@ -36,7 +36,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class Reservations:
-    """What has been given, by binding and cluster, and what that takes of each cluster together."""
+    """Reservations by binding and cluster, and their sum for each cluster."""
 
     def __init__(self, *, lasting: float, reported_within: float) -> None:
         self._lasting = lasting
@@ -47,7 +47,7 @@ class Reservations:
         self._numbers = itertools.count()
 
     def reserve(self, key: Key, binding: ResourceBinding, given: Mapping[str, int], *, now: float) -> None:
-        """Hold what a decision gives beyond what the binding has."""
+        """Reserve what a decision gives beyond what the binding has."""
         had = {target.name: target.replicas for target in binding.spec.clusters or ()}
         held = self._held.get(key, {})
         more = {
@@ -58,14 +58,14 @@ class Reservations:
         self._hold(key, binding, more, now=now)
 
     def restore(self, key: Key, binding: ResourceBinding, *, now: float) -> None:
-        """Hold what another process has given, as far as the members have not carried it out."""
+        """Reserve what another process has assigned and the members have not applied yet."""
         there = _list_applied(binding)
         given = {each.name: each.replicas for each in binding.spec.clusters or () if each.name not in there}
-        with suppress(QuantityError):  # of what cannot be read nobody knows what it takes
+        with suppress(QuantityError):  # of a request that cannot be read nothing can be reserved
             self._hold(key, binding, given, now=now)
 
     def observe(self, key: Key, binding: ResourceBinding | None, *, now: float) -> None:
-        """Let go, soon, of what the members have carried out, and at once of what nobody wants any more."""
+        """Release soon what the members have applied, and at once what belongs to a deleted binding."""
         held = self._held.get(key)
         if held is None:
             return
@@ -78,7 +78,7 @@ class Reservations:
                 self._put(key, name, replace(held[name], until=soon))
 
     def taken(self, *, now: float) -> Mapping[str, Mapping[str, int]]:
-        """Tell by cluster what is held of each resource, in nanos."""
+        """Return for each cluster the reserved amount of each resource, in nanos."""
         self._forget(now)
         return self._taken
 

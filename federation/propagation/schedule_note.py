@@ -1,7 +1,8 @@
-"""A decision that is half written: its clusters stand in the binding, and nobody has told of it yet.
+"""The note of a decision: it makes the two writes of a decision safe against a crash between them.
 
-The clusters and the status of a binding are two writes. What the second one will say is noted with the
-first, so that whoever comes after a process that died in between neither decides anew nor forgets to tell.
+The clusters (spec) and the status of a binding are two writes. The first one carries a note of what the
+second one will write. A process that takes over in between finds the note: it neither schedules anew nor
+forgets the status and the Events.
 """
 
 import msgspec
@@ -15,7 +16,7 @@ from reberth.values.timestamp import TimeError, parse_time, write_time
 
 
 def write_note(binding: ResourceBinding, decision: Decision) -> str:
-    """Compose the note of a decision that succeeded."""
+    """Write the note of a decision that succeeded."""
     trigger = binding.spec.reschedule_triggered_at or ""
     return msgspec.json.encode(
         ScheduleNote(write_time(decision.scheduled_at or 0.0), decision.affinity_name, trigger)
@@ -23,7 +24,7 @@ def write_note(binding: ResourceBinding, decision: Decision) -> str:
 
 
 def apply_note(binding: ResourceBinding) -> ResourceBinding:
-    """Give the binding with the status that its last decision would have written."""
+    """Return the binding with the status that its last decision would have written."""
     note = read_note(binding)
     if note is None or not _is_newer(note, binding):
         return binding
@@ -41,7 +42,7 @@ def apply_note(binding: ResourceBinding) -> ResourceBinding:
 
 
 def resume(binding: ResourceBinding, known: ResourceBinding, decision: Decision) -> Decision:
-    """Give the decision that has to be told: where nothing is new, the one that was not told any more."""
+    """Return the decision to report: if nothing is new, the one that the crash left unreported."""
     if known is binding or decision.message != Rest.UNCHANGED:
         return decision
     clusters = binding.spec.clusters or ()
@@ -54,7 +55,7 @@ def resume(binding: ResourceBinding, known: ResourceBinding, decision: Decision)
 
 
 def _is_newer(note: ScheduleNote, binding: ResourceBinding) -> bool:
-    """Of one second the note is the newer if the binding has changed since the scheduler told of it."""
+    """Within the same second the note is newer if the binding has changed since the status was written."""
     status = binding.status
     try:
         noted = parse_time(note.time)

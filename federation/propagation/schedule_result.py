@@ -1,4 +1,4 @@
-"""What a decision of the scheduler writes: clusters, the status of the binding, and Events for people."""
+"""What a scheduling decision writes: the clusters, the status of the binding, and Events."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -37,7 +37,7 @@ _OURS = (LABELS[POLICY], LABELS[CLUSTER_POLICY], _MANAGED_BY)
 
 
 class BindingEvent(NamedTuple):
-    """An Event on the binding and on its template."""
+    """An Event for the binding and for its template."""
 
     reason: str
     note: str
@@ -45,7 +45,7 @@ class BindingEvent(NamedTuple):
 
 
 def is_scheduled_by_us(binding: ResourceBinding) -> bool:
-    """Tell whether the binding is for this scheduler, and somebody's who answers for it."""
+    """Tell whether this scheduler schedules the binding: by its name, and by a claim or managed-by label."""
     labels = binding.metadata.labels or {}
     return (
         binding.metadata.deletion_timestamp is None
@@ -55,7 +55,7 @@ def is_scheduled_by_us(binding: ResourceBinding) -> bool:
 
 
 def priority_rank(binding: ResourceBinding | None) -> int:
-    """The higher its priority, the sooner."""
+    """Return the rank in the queue: a higher priority is a smaller rank."""
     priority = binding.spec.schedule_priority if binding else None
     return -(priority.priority if priority else 0)
 
@@ -67,10 +67,10 @@ def change_clusters(
     leaving: Collection[str] = (),
     handover: int | None = None,
 ) -> Object | None:
-    """Give the merge patch of clusters and applied placement; None where it would change nothing.
+    """Return the merge patch of clusters and applied placement; None if nothing changes.
 
-    Copies in clusters that are `leaving` stay until what takes their place is healthy. `handover` is how many
-    seconds others stay at most that nobody has wished away.
+    Copies in clusters that are `leaving` stay until their replacements are healthy. `handover` is the
+    limit, in seconds, for old copies after a fresh scheduling that was not requested.
     """
     if decision.reason is not Reason.SUCCESS or not decision.cause:
         return None
@@ -94,7 +94,7 @@ def change_clusters(
 
 
 def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | None) -> Object:
-    """Keep old copies of what is scheduled afresh: as it was wished, or because a cluster has come."""
+    """Keep old copies in a fresh scheduling, requested or because a cluster has reported."""
     if decision.scheduled_at is None or decision.cause not in {Cause.REQUESTED, Cause.CLUSTER_REPORTED}:
         return {}
     if decision.cause == Cause.REQUESTED:
@@ -106,7 +106,7 @@ def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | Non
 
 
 def _annotate_unreported(had: Mapping[str, str], decision: Decision) -> dict[str, str | None]:
-    """Give the annotation that names clusters yet to be heard; None takes it away."""
+    """Return the annotation that names unreported clusters; None removes it."""
     if decision.unreported is None:
         return {}
     noted = write_unreported(decision.unreported)
@@ -114,14 +114,14 @@ def _annotate_unreported(had: Mapping[str, str], decision: Decision) -> dict[str
 
 
 def write_placement(binding: ResourceBinding) -> str:
-    """Write the placement always in the same way: whoever compares the text sees no change where none is."""
+    """Write the placement always in the same way: the next scheduling compares the text."""
     return msgspec.json.encode(binding.spec.placement or Placement()).decode()
 
 
 def change_schedule_status(
     binding: ResourceBinding, decision: Decision, *, was_changed: bool, now: float
 ) -> Object | None:
-    """Give the merge patch of the status of the binding as it stands after its clusters were written."""
+    """Return the merge patch of the status, for the binding as it is after its clusters were written."""
     status: Object = {}
     generation = binding.metadata.generation
     if binding.status.scheduler_observed_generation != generation:
@@ -139,7 +139,7 @@ def change_schedule_status(
 
 
 def describe_unreadable(binding: ResourceBinding, error: ObjectError) -> Decision:
-    """Say of a binding that cannot be read why it stays where it is."""
+    """Return the decision for a binding that cannot be read: it stays where it is."""
     return Decision(
         clusters=binding.spec.clusters or (),
         affinity_name=binding.status.observed_affinity,
@@ -151,7 +151,7 @@ def describe_unreadable(binding: ResourceBinding, error: ObjectError) -> Decisio
 
 
 def list_events(binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> Iterator[BindingEvent]:
-    """Say what is new: a result, or a failure in words that nobody has heard yet."""
+    """Yield Events for news: a success, or a failure with a message that the condition does not have yet."""
     for failure in decision.failures if was_changed or not _is_known(binding, decision) else ():
         yield BindingEvent(FAILED, failure.message, is_failure=True)
     if was_changed or not _is_known(binding, decision):
@@ -171,7 +171,7 @@ def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[Bind
 
 
 def _is_judged(decision: Decision) -> bool:
-    """Tell whether it was decided, or found as it was decided: the condition then says so."""
+    """Tell whether the condition is written: after a decision, or if nothing has changed since one."""
     return bool(decision.cause) or decision.message == Rest.UNCHANGED
 
 

@@ -1,7 +1,7 @@
-"""The status of a template from the copies of it, by its kind.
+"""The status of a template from its copies, by kind.
 
-Counts are added up. The newest generation of a template has been observed when each of its clusters has a
-copy of that generation, and says so. A kind without a rule keeps the status that it has.
+Counts are added up. observedGeneration becomes the newest generation of the template when each cluster has
+observed a copy of that generation. A kind without a rule keeps its status.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from federation.objects.health import number
 from federation.objects.template import Object
 
 GENERATION, OF_TEMPLATE = "generation", "resourceTemplateGeneration"
-"""What the status of a copy says beyond what the member's own object says."""
+"""Fields that the federation adds to the reported status of a copy."""
 
 _REPLICAS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 _COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -34,7 +34,7 @@ _COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
         "expectedPods",
     ),
 }
-# These the API server demands, and be they 0.
+# The API server requires these fields, even if they are 0.
 _DEMANDED = {
     "StatefulSet": ("replicas", "availableReplicas"),
     "ReplicaSet": ("replicas",),
@@ -44,7 +44,7 @@ _DEMANDED = {
 
 
 class Copies(NamedTuple):
-    """The statuses of a template's copies by cluster; `is_whole` says that no cluster is missing."""
+    """The statuses of a template's copies by cluster; `is_whole` if no cluster is missing."""
 
     by_cluster: Mapping[str, Object]
     is_whole: bool
@@ -55,12 +55,12 @@ class Copies(NamedTuple):
 
 
 def tells_generations(group: str, kind: str) -> bool:
-    """Tell whether copies of the kind say which generation they have come to."""
+    """Tell whether copies of the kind report an observed generation."""
     return (group, kind) in _COUNTS
 
 
 def sum_status(group: str, kind: str, had: Object, copies: Copies, *, generation: int) -> Object | None:
-    """Give what of a template's status is to be written anew; None where nothing is."""
+    """Return the fields of a template's status that change; None if none do."""
     names = _COUNTS.get((group, kind))
     if names is not None:
         is_observed = copies.is_whole and all(_has_observed(each, generation) for each in copies.statuses)
@@ -91,7 +91,7 @@ def _has_observed(copy: Object, generation: int) -> bool:
 
 
 def _balance(copies: Copies) -> Object:
-    """All addresses; one without a host name is told apart by its cluster."""
+    """List all addresses; one without a host name gets that of its cluster."""
     ingress = [
         {"hostname": cluster, **each} if not each.get("hostname") else each
         for cluster in sorted(copies.by_cluster)
@@ -114,7 +114,7 @@ def _worst(copies: Copies, phases: tuple[str, ...]) -> str:
 
 
 def _run_jobs(copies: Copies) -> Object:
-    """Done when all are, failed when one of them is."""
+    """The Job is complete when all copies are, and failed when one of them is."""
     statuses = copies.statuses
     wanted: Object = {name: sum(number(each, name) for each in statuses) for name in ("succeeded", "failed")}
     starts = [each["startTime"] for each in statuses if each.get("startTime")]
@@ -139,7 +139,7 @@ def _has(status: Object, name: str) -> bool:
 
 
 def _end(first: str, second: str, reason: str, message: str, at: str) -> list[Object]:
-    """A job has met its criteria before it has ended; the API server wants to be told both."""
+    """The API server requires the condition of the criteria beside that of the end of a Job."""
     said = {"status": "True", "reason": reason, "message": message}
     times = {"lastProbeTime": at, "lastTransitionTime": at}
     return [{"type": name, **said, **times} for name in (first, second)]

@@ -1,4 +1,4 @@
-"""What a Work comes to in its member: may it be written there, is it still as written, how is it."""
+"""Syncing a Work to its member: conflicts, changes since the last write, and the reported status."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ _RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
 class AppliedManifest(NamedTuple):
-    """What was sent, and what the member made of it: a change by somebody else makes another generation."""
+    """A manifest that was applied, and the resulting object: changes of others show by its mark."""
 
     digest: bytes
     uid: str
@@ -42,7 +42,7 @@ class AppliedManifest(NamedTuple):
 
 
 def read_manifest(work: HeldWork) -> Object | None:
-    """Give the one manifest of a Work, marked as this Work's; None where there is none that can be sent."""
+    """Return the manifest of a Work with its labels and annotations; None if it is missing or invalid."""
     manifests = read_manifests(work)
     if not manifests or not isinstance(manifests[0], dict):
         return None
@@ -76,7 +76,7 @@ def key_of_manifest(manifest: Object) -> Key:
 
 
 def work_of(found: ObjectMeta) -> tuple[str, str] | None:
-    """Tell which Work an object of a member is held by."""
+    """Return namespace and name of the Work that manages an object in a member."""
     annotations = found.annotations or {}
     if WORK_NAME in annotations and WORK_NAMESPACE in annotations:
         return annotations[WORK_NAMESPACE], annotations[WORK_NAME]
@@ -88,7 +88,7 @@ def is_managed(found: ObjectMeta) -> bool:
 
 
 def find_conflict(manifest: Object, found: ResourceTemplate | None) -> str | None:
-    """Say why the manifest may not be written: somebody else's object is there, and is to stay."""
+    """Return why the manifest must not be applied: an object exists that is not to be taken over."""
     if found is None or is_managed(found.metadata):
         return None
     policy = (manifest["metadata"].get("annotations") or {}).get(CONFLICT_RESOLUTION)
@@ -101,17 +101,17 @@ def find_conflict(manifest: Object, found: ResourceTemplate | None) -> str | Non
 
 
 def digest(manifest: Object) -> bytes:
-    """Stand for a manifest that was sent; there are too many to keep them all."""
+    """Hash a manifest that was applied: keeping them all would take too much memory."""
     return hashlib.sha256(msgspec.json.encode(manifest, order="deterministic")).digest()
 
 
 def mark_of(meta: ObjectMeta) -> str:
-    """Give what changes when somebody changes what was written: what has no generation has its version."""
+    """Return what changes with the object: its generation, or its version for kinds without one."""
     return f"g{meta.generation}" if meta.generation else f"v{meta.resource_version}"
 
 
 def is_as_written(written: AppliedManifest | None, manifest: Object, found: ResourceTemplate | None) -> bool:
-    """Tell whether nothing has to be sent: neither the manifest nor the object has changed since."""
+    """Tell whether nothing has to be applied: neither the manifest nor the object has changed since."""
     if written is None or found is None or written.digest != digest(manifest):
         return False
     labels, annotations = found.metadata.labels or {}, found.metadata.annotations or {}
@@ -124,7 +124,7 @@ def is_as_written(written: AppliedManifest | None, manifest: Object, found: Reso
 
 
 def omit_retained_replicas(manifest: Object, found: ResourceTemplate | None) -> Object:
-    """Leave the replicas out where somebody in the member has a say in them, once a copy is there."""
+    """Omit spec.replicas of an existing copy that something in the member scales, such as an autoscaler."""
     if found is None or not _retains_replicas(manifest):
         return manifest
     spec = {name: value for name, value in (manifest.get("spec") or {}).items() if name != "replicas"}
@@ -132,7 +132,10 @@ def omit_retained_replicas(manifest: Object, found: ResourceTemplate | None) -> 
 
 
 def hold_replicas(manifest: Object, found: ResourceTemplate | None) -> Object | None:
-    """Give what keeps a member's replicas as they are when we stop sending them; None where we send them."""
+    """Return an object that only holds the present replicas, for a second field manager; None if not needed.
+
+    Server-side apply resets a field to its default when its only manager stops sending it.
+    """
     spec = found.part("spec") if found is not None and _retains_replicas(manifest) else None
     if not isinstance(spec, dict) or "replicas" not in spec:
         return None
@@ -146,23 +149,23 @@ def _retains_replicas(manifest: Object) -> bool:
 
 
 def is_missing_namespace(message: str, namespace: str) -> bool:
-    """Tell whether that is all that is missing."""
+    """Tell whether the error is that the namespace does not exist."""
     return bool(namespace) and f'namespaces "{namespace}" not found' in message
 
 
 def explain_rejection(error: ApiError, target: Key) -> str:
-    """Say why a member did not take an object; of a kind that it does not have it says next to nothing."""
+    """Return why a member rejected an object; for an unknown kind the API server answers only 404."""
     if isinstance(error, errors.NotFound) and '"' not in error.message:
         return f"{target.api_version} {target.kind} is not served in this cluster"
     return error.message
 
 
 def change_work_status(
-    work: HeldWork, key: Key, plural: str, found: ResourceTemplate | None, trouble: str | None, *, now: float
+    work: HeldWork, key: Key, plural: str, found: ResourceTemplate | None, problem: str | None, *, now: float
 ) -> Object | None:
-    """Give the merge patch of a Work's status; None where it says all this already."""
-    reason, message = (_FAILURE, trouble) if trouble else _SUCCESS
-    wanted = Condition(type=APPLIED, status=str(trouble is None), reason=reason, message=message)
+    """Return the merge patch of a Work's status; None if nothing changes."""
+    reason, message = (_FAILURE, problem) if problem else _SUCCESS
+    wanted = Condition(type=APPLIED, status=str(problem is None), reason=reason, message=message)
     status: Object = {}
     if conditions := put_condition(work.status.conditions, wanted, now=now):
         status["conditions"] = conditions
@@ -175,13 +178,13 @@ def change_work_status(
 
 
 def _read(status: ManifestStatus) -> Object:
-    """Give a status as it was written: a record leaves out an ordinal of 0."""
+    """Return a status as it was written: a record omits an ordinal of 0."""
     had: Object = msgspec.json.decode(msgspec.json.encode(status))
     return {**had, "identifier": {"ordinal": 0, **had["identifier"]}}
 
 
 def _tell_generations(group: str, found: ResourceTemplate) -> Object:
-    """Say what the copy is, of which generation of the template: its status alone does not."""
+    """Return the generations of the copy and of its template: its status alone does not have them."""
     if not tells_generations(group, found.kind):
         return {}
     of_template = (found.metadata.annotations or {}).get(GENERATION_OF_TEMPLATE, "")

@@ -1,4 +1,4 @@
-"""The Works of a binding: one for each of its clusters, with the manifest as that cluster is to have it."""
+"""The Works of a binding: one for each cluster, with the manifest for that cluster."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
 
 
 class WorkChanges(NamedTuple):
-    """What is to be done with the Works of one binding, by cluster."""
+    """Changes of the Works of one binding, by cluster."""
 
     create: dict[str, Object]
     change: dict[str, tuple[HeldWork, Object]]
@@ -46,10 +46,10 @@ class WorkChanges(NamedTuple):
 def plan_works(
     key: Key, binding: ResourceBinding, template: ResourceTemplate, existing: Mapping[str, HeldWork]
 ) -> WorkChanges:
-    """Compare the Works that stand with those that are to be.
+    """Compare the existing Works with the wanted ones.
 
-    A cluster from which the workload is evicted keeps its Work as it is. Where it is to go directly, the Work
-    goes at once, and no other cluster is given a new one before it is gone.
+    A cluster from which the workload is evicted keeps its Work unchanged. With purge mode Directly the Work
+    is deleted at once, and other clusters get new ones only when it is gone: no two copies at a time.
     """
     tasks = {task.from_cluster: task for task in binding.spec.graceful_eviction_tasks or ()}
     targets = targets_of(binding) | _keep(binding, existing)
@@ -74,13 +74,13 @@ def plan_works(
 
 
 def targets_of(binding: ResourceBinding) -> dict[str, int]:
-    """Give the clusters that are to have a copy, with its replicas: by decision, or for others' needs."""
+    """Return the clusters that get a copy, with its replicas: scheduled ones, and those of dependents."""
     needed = {each.name: 0 for one in binding.spec.required_by or () for each in one.clusters or ()}
     return needed | {each.name: each.replicas for each in binding.spec.clusters or ()}
 
 
 def _keep(binding: ResourceBinding, existing: Mapping[str, HeldWork]) -> dict[str, int]:
-    """Give the copies that stay until others are ready, but for those that are to go at once."""
+    """Return the old copies that stay until the new ones are ready, except those to be purged directly."""
     direct = {task.from_cluster for task in binding.spec.graceful_eviction_tasks or () if _is_direct(task)}
     targets = targets_of(binding)
     return {
@@ -103,7 +103,7 @@ def write_work(
     *,
     state: Labels | None = None,
 ) -> Object:
-    """Compose the Work of one cluster; `state` are labels that the copy takes over from one before it."""
+    """Write the Work of one cluster; `state` are labels that the copy takes over from the one it replaces."""
     labels, annotations = tie_to_binding(kind_of(binding), binding.metadata)
     manifest = complete_manifest(key, write_manifest(key, template), binding, (cluster, replicas))
     manifest["metadata"]["labels"] |= state or {}
@@ -136,7 +136,7 @@ def _is_halted(binding: ResourceBinding, cluster: str) -> bool:
 def complete_manifest(
     key: Key, manifest: Object, binding: ResourceBinding, target: tuple[str, int]
 ) -> Object:
-    """Give the manifest its share of the replicas, and the marks by which it is known in the member."""
+    """Set the cluster's share of the replicas, and the labels and annotations of a managed copy."""
     field, spec = REPLICAS.get((key.api_version, key.kind)), manifest.get("spec")
     cluster, replicas = target
     if field and isinstance(spec, dict) and binding.spec.replicas:
@@ -152,7 +152,7 @@ def complete_manifest(
 
 
 def _share_completions(spec: Object, binding: ResourceBinding, cluster: str) -> Object:
-    """A Job that is divided is done when all of its parts together are."""
+    """Divide the completions of a Job like its replicas."""
     completions, targets = spec.get("completions"), targets_of(binding)
     if not completions or not _is_divided(binding):
         return {}
@@ -166,7 +166,7 @@ def _is_divided(binding: ResourceBinding) -> bool:
 
 
 def change_work(work: HeldWork, wanted: Object) -> Object | None:
-    """Give the merge patch that makes a Work what is wanted; None where it is."""
+    """Return the merge patch that brings a Work to the wanted state; None if nothing changes."""
     patch: Object = {}
     spec, metadata = wanted["spec"], wanted["metadata"]
     has = {

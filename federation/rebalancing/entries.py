@@ -1,4 +1,4 @@
-"""The workloads of a rebalancer as its status lists them: each once, in a fixed order."""
+"""The workloads of a WorkloadRebalancer as its status lists them: each once, in a fixed order."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -11,7 +11,7 @@ LookUp = Callable[[ResourceSelector], Listing]
 
 
 def order(entry: ObservedWorkload) -> str:
-    """Give what entries are sorted by."""
+    """Return the sort key of an entry."""
     workload = entry.workload
     return f"{workload.api_version}/{workload.kind}/{workload.namespace}/{workload.name}"
 
@@ -19,7 +19,7 @@ def order(entry: ObservedWorkload) -> str:
 def merge_entries(
     wanted: Iterable[RebalancedWorkload], entries: Iterable[ObservedWorkload]
 ) -> tuple[ObservedWorkload, ...]:
-    """Refresh the entries: who is new comes in, who is not wanted any more stays only if it succeeded."""
+    """Update the entries: add new workloads, and drop unwanted ones unless they have succeeded."""
     asked = dict.fromkeys(wanted)
     known = {
         entry.workload: entry
@@ -31,7 +31,7 @@ def merge_entries(
 
 
 def select_workloads(selectors: Iterable[ResourceSelector], look_up: LookUp) -> list[RebalancedWorkload]:
-    """Find the workloads that the selectors mean, among those of their kinds. Raises SelectorError."""
+    """List the workloads that the selectors match. Raises SelectorError."""
     return [
         workload
         for selector in selectors

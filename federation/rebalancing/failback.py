@@ -1,8 +1,8 @@
-"""The way home: a workload that had to leave its preferred group returns when that can take it for good.
+"""Failback: a workload that had to leave its preferred cluster group returns when that has room again.
 
-Only who asks for it in its policy is brought back. All replicas must have had room in an earlier group for a
-while without a break; since when is written into the status, so nobody's memory is needed. How many are under
-way at once is limited.
+It is opt-in, in the policy. All replicas must have had room in an earlier group without a break for the
+stabilization time. Since when is kept in the status of the binding, so that a restart does not start it anew.
+The number of workloads that return at the same time is limited.
 """
 
 from typing import NamedTuple
@@ -17,19 +17,19 @@ from reberth.values.timestamp import parse_time, write_time
 
 
 class RecordGroup(NamedTuple):
-    """Write down which group it may come home to, or that there is none."""
+    """Record the group that could take the workload back, or that there is none, in the status."""
 
     failback: FailbackStatus | None
 
 
 class TriggerFailback(NamedTuple):
-    """Ask for a fresh scheduling."""
+    """Request a fresh scheduling."""
 
     to: str
 
 
 class NoAction(NamedTuple):
-    """Nothing is to be done, but for a look after so many seconds."""
+    """Do nothing, and look again after these seconds if any."""
 
     seconds: float | None = None
 
@@ -41,14 +41,14 @@ def wants_failback(binding: ResourceBinding) -> bool:
 
 
 def is_returning(binding: ResourceBinding) -> bool:
-    """Tell whether a workload is on its way: asked for, or with old copies that still stand."""
+    """Tell whether a workload is returning: requested, or with old copies that still exist."""
     return wants_failback(binding) and (is_pending(binding) or bool(kept_replicas(binding)))
 
 
 def decide_failback(
     binding: ResourceBinding, fleet: Fleet, *, now: float
 ) -> RecordGroup | TriggerFailback | NoAction:
-    """Decide what is next for one workload that wants to come home."""
+    """Decide the next step of one workload with failback."""
     said = binding.spec.failover.failback if binding.spec.failover else None
     if said is None or is_returning(binding) or binding.metadata.deletion_timestamp is not None:
         return NoAction()
@@ -62,7 +62,7 @@ def decide_failback(
 
 
 def find_home(binding: ResourceBinding, fleet: Fleet, *, now: float) -> str | None:
-    """Name the earlier group that would take all replicas if it were asked now."""
+    """Return the earlier group that would take all replicas now."""
     last = last_scheduled(binding)
     names = _list_groups(binding)
     if last is None or binding.status.observed_affinity not in names[1:]:
@@ -81,7 +81,7 @@ def _list_groups(binding: ResourceBinding) -> list[str]:
 
 
 def _fits(decision: Decision, binding: ResourceBinding) -> bool:
-    """Some divisions do not look at the room; who comes home needs it for every replica."""
+    """Tell whether every replica has room. Duplicated and static weights do not check that themselves."""
     had = {each.name: each.replicas for each in binding.spec.clusters or ()}
     return all(
         decision.verdicts[each.name].available + had.get(each.name, 0) >= each.replicas

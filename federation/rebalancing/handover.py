@@ -1,8 +1,8 @@
-"""Make before break: copies in clusters that lose replicas stay until those in the others are ready.
+"""Handover, make before break: old replicas stay until the new ones in other clusters are ready.
 
-Who wishes a fresh scheduling says how long old copies may stay. The scheduler writes with the new clusters
-which replicas they are, so that at no moment it looks as if they were to go. They are let go when every
-cluster has what it is to have, or when their time is over.
+The request for a fresh scheduling says how long old copies may stay. The scheduler writes the old replicas in
+the same patch as the new clusters: with two patches, a controller may read the binding in between and remove
+the old copies. The handover ends when every cluster has its replicas ready, or at the timeout.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ from reberth.values.timestamp import TimeError, parse_time, write_time
 
 
 class Ready(NamedTuple):
-    """The old copies may go: the new ones are ready, or the time is over."""
+    """The old copies may go: the new ones are ready, or the timeout is over."""
 
     in_time: bool
 
 
 class Wait(NamedTuple):
-    """They stay for so many seconds at most."""
+    """The old copies stay for at most these seconds."""
 
     seconds: float
 
@@ -31,7 +31,7 @@ class Wait(NamedTuple):
 def write_handover(
     binding: ResourceBinding, clusters: Iterable[TargetCluster], *, now: float
 ) -> dict[str, Any]:
-    """Give what is to be written beside the clusters of a wished scheduling: a part of the binding's spec."""
+    """Return the part of the spec that keeps old copies, to be written with the new clusters."""
     said = binding.spec.handover
     if said is None or said.timeout_seconds is None or _runs_to_an_end(binding):
         return {}
@@ -49,7 +49,7 @@ def write_handover(
 
 
 def kept_replicas(binding: ResourceBinding) -> dict[str, int]:
-    """Give the clusters that keep replicas for the time being, and how many."""
+    """Return the clusters that keep old replicas for now, and how many."""
     said = binding.spec.handover
     if said is None or _runs_to_an_end(binding):
         return {}
@@ -57,7 +57,7 @@ def kept_replicas(binding: ResourceBinding) -> dict[str, int]:
 
 
 def review_handover(binding: ResourceBinding, *, now: float) -> Ready | Wait | None:
-    """Tell whether old copies may go; None where none are kept, or a newer wish decides about them."""
+    """Tell whether old copies may go; None if none are kept, or a newer request will decide about them."""
     said = binding.spec.handover
     if said is None or not said.clusters or is_pending(binding):
         return None
@@ -68,7 +68,7 @@ def review_handover(binding: ResourceBinding, *, now: float) -> Ready | Wait | N
 
 
 def write_handover_end(binding: ResourceBinding) -> dict[str, Any]:
-    """Give the merge patch by which the old copies are not kept any more."""
+    """Return the merge patch that ends the handover."""
     return {
         "metadata": {"resourceVersion": binding.metadata.resource_version},
         "spec": {"handover": {"clusters": None, "until": None}},
@@ -76,7 +76,7 @@ def write_handover_end(binding: ResourceBinding) -> dict[str, Any]:
 
 
 def _runs_to_an_end(binding: ResourceBinding) -> bool:
-    """What has work to do once must not do it twice."""
+    """A Job must not do its work twice, so its old copies are never kept beside new ones."""
     return binding.spec.resource.kind == "Job"
 
 
@@ -88,7 +88,7 @@ def _highest(*clusters: TargetCluster) -> dict[str, int]:
 
 
 def _read_until(binding: ResourceBinding, said: Handover) -> float:
-    """Read when they go in any case; without a time that is now."""
+    """Read when the old copies go in any case; a missing time means now."""
     try:
         return parse_time(said.until) if said.until else 0.0
     except TimeError as error:

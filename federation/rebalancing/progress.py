@@ -1,4 +1,4 @@
-"""How one workload gets on: asked for, scheduled, healthy; or why it is still waited for."""
+"""Progress of one rebalanced workload: triggered, scheduled, healthy; or what it waits for."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -21,7 +21,7 @@ HEALTHY, PROGRESSING = "Healthy", "Progressing"
 
 
 class WaitingFor(StrEnum):
-    """What an entry waits for that has not succeeded, or whose copies are not ready."""
+    """What an unfinished entry waits for."""
 
     BINDING = "BindingNotFound"
     UNREADABLE = "BindingUnreadable"
@@ -42,14 +42,14 @@ _TEXTS = {
 
 
 class Moment(NamedTuple):
-    """When the wish was made, and what time it is."""
+    """When the rebalancer was created, and the present time."""
 
     created: float
     now: float
 
 
 def start_entry(entry: ObservedWorkload, binding: ResourceBinding, moment: Moment) -> ObservedWorkload:
-    """Fix the time by which the scheduler is asked, and note where the workload is."""
+    """Fix the trigger time of an entry, and record where the workload is."""
     trigger = choose_trigger(binding, created=moment.created, now=moment.now)
     return ObservedWorkload(
         entry.workload,
@@ -60,14 +60,14 @@ def start_entry(entry: ObservedWorkload, binding: ResourceBinding, moment: Momen
 
 
 def update_entry(entry: ObservedWorkload, binding: ResourceBinding | None) -> ObservedWorkload:
-    """Bring an entry up to its binding. One that is still to be asked for comes back without a trigger."""
+    """Update an entry from its binding. One that has to be triggered comes back without a trigger time."""
     if entry.result is RebalanceResult.SUCCESSFUL:
         return entry if binding is None or entry.health != PROGRESSING else _look_at_health(entry, binding)
     if binding is None:
         return _miss(entry)
     trigger = trigger_of(entry)
     if trigger is None or (is_scheduled(binding, trigger) and not is_triggered(binding, trigger)):
-        return ObservedWorkload(entry.workload)  # also one that the scheduler was faster than
+        return ObservedWorkload(entry.workload)  # also if the scheduler ran before the trigger was written
     if is_scheduled(binding, trigger):
         return _succeed(entry, binding)
     return replace(entry, message=describe(*_find_obstacle(binding)))
@@ -78,12 +78,12 @@ def trigger_of(entry: ObservedWorkload) -> float | None:
 
 
 def wait_for_budget(entry: ObservedWorkload) -> ObservedWorkload:
-    """Have an entry wait for its turn."""
+    """Let an entry wait until fewer replicas are moving."""
     return replace(entry, message=_TEXTS[WaitingFor.BUDGET])
 
 
 def find_waiting(entry: ObservedWorkload, binding: ResourceBinding | None) -> WaitingFor | None:
-    """Tell what the entry waits for; None where it is done."""
+    """Return what the entry waits for; None if it is done."""
     if entry.result is RebalanceResult.SUCCESSFUL:
         return WaitingFor.HEALTH if entry.health == PROGRESSING else None
     if binding is None:
@@ -96,7 +96,7 @@ def describe(waiting: WaitingFor, detail: str) -> str:
 
 
 def count_moving(entry: ObservedWorkload, *, until: float, now: float) -> int:
-    """Count the replicas of an entry that are on their way; before the scheduler has spoken it may be all."""
+    """Count the moving replicas of an entry; before it is scheduled it may be all of them."""
     if entry.triggered_at is None or entry.result is RebalanceResult.FAILED:
         return 0
     if entry.result is None:
@@ -126,12 +126,12 @@ def _succeed(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkl
 
 
 def _look_at_health(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkload:
-    """What was well once has arrived; how it fares later is not the rebalancer's business."""
+    """Once healthy, an entry stays so: later failures are not part of the rebalancing."""
     return replace(entry, health=HEALTHY) if is_ready(binding) else entry
 
 
 def _find_obstacle(binding: ResourceBinding) -> tuple[WaitingFor, str]:
-    """Tell why the scheduler has not been there yet, in its own words if it has said something."""
+    """Return why the binding is not scheduled yet, with the scheduler's own message if it has one."""
     spec = binding.spec
     if spec.suspension and spec.suspension.scheduling:
         return WaitingFor.SUSPENDED, ""

@@ -1,4 +1,4 @@
-"""Replicas by cluster: how many of them move, and whether those that are to be somewhere are ready there."""
+"""Replicas by cluster: how many of them move, and whether they are ready."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import msgspec
 
 from federation.api import AggregatedStatus, ResourceBinding, TargetCluster
 
-# Of these a copy says itself how many of its replicas are available.
+# Kinds whose status has availableReplicas.
 _COUNTED = ("Deployment", "StatefulSet", "ReplicaSet")
 _HEALTHY = "Healthy"
 
@@ -16,7 +16,7 @@ class _Counts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def count_moved(origin: Iterable[TargetCluster], to: Iterable[TargetCluster]) -> int:
-    """Count the replicas that are to be where they were not."""
+    """Count the replicas in clusters where they were not before."""
     had = {each.name: each.replicas for each in origin}
     return sum(max(0, each.replicas - had.get(each.name, 0)) for each in to)
 
@@ -26,12 +26,12 @@ def count_all(clusters: Iterable[TargetCluster]) -> int:
 
 
 def write_replicas(clusters: Iterable[TargetCluster]) -> str:
-    """Write them for people: {member1:2, member2:1}."""
+    """Write them as {member1:2, member2:1}."""
     return f"{{{', '.join(f'{each.name}:{each.replicas}' for each in clusters)}}}"
 
 
 def is_ready(binding: ResourceBinding) -> bool:
-    """Tell whether every cluster of the binding has what it is to have, and has it well."""
+    """Tell whether every cluster of the binding has its replicas applied, healthy and available."""
     copies = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
     clusters = binding.spec.clusters or ()
     return bool(clusters) and all(
@@ -46,7 +46,7 @@ def _is_well(binding: ResourceBinding, copy: AggregatedStatus | None, replicas: 
 
 
 def _available(copy: AggregatedStatus) -> int:
-    """Read how many are available; what a copy has not said yet is none."""
+    """Read availableReplicas; a copy that has not reported yet has none."""
     try:
         return msgspec.json.decode(copy.status, type=_Counts).available_replicas if bytes(copy.status) else 0
     except msgspec.MsgspecError:

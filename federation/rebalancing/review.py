@@ -1,8 +1,8 @@
-"""A look at a rebalancer: what its status is to say, and which bindings are to be asked for afresh.
+"""The review of a WorkloadRebalancer: its new status, and which bindings to trigger.
 
-A wish is made in two steps. First its time is written into the status, then into the binding. Whoever begins
-again after the first finds the time there and writes the same one; so no binding is asked twice for one wish.
-The result is read from the binding alone: its scheduler has been there since.
+A trigger is written in two steps: first its time into the status, then into the binding. A process that
+restarts between them finds the time in the status and writes the same one, so that no binding is rescheduled
+twice for one request. The result is read from the binding alone: it was scheduled since the trigger.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ Bindings = dict[RebalancedWorkload, ResourceBinding | None]
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How long old copies stay at most, None where they go at once; and how many replicas move at once."""
+    """Seconds for which old copies stay at most (None: not at all), and replicas that may move at once."""
 
     handover: int | None = None
     patience: float = 600.0
@@ -48,7 +48,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """A binding that is to be asked for afresh, once the status says so."""
+    """A binding to reschedule, after the status has been written."""
 
     workload: RebalancedWorkload
     binding: ResourceBinding
@@ -56,7 +56,7 @@ class Trigger(msgspec.Struct, frozen=True):
 
 
 class Review(msgspec.Struct, frozen=True):
-    """`look_again` is when a time alone makes a difference."""
+    """The result of a review; `look_again` is when the next timeout ends."""
 
     status: RebalancerStatus
     triggers: tuple[Trigger, ...]
@@ -65,7 +65,7 @@ class Review(msgspec.Struct, frozen=True):
 
 
 def set_limits(rebalancer: WorkloadRebalancer, *, timeout: float) -> Limits:
-    """Read how the rebalancer wants it; the time-out is for one that does not say."""
+    """Read the limits of the rebalancer; `timeout` is the default."""
     spec = rebalancer.spec
     seconds = spec.handover_timeout_seconds or max(1, int(timeout))
     return Limits(seconds if spec.make_before_break else None, seconds, spec.max_moving_replicas)
@@ -74,7 +74,7 @@ def set_limits(rebalancer: WorkloadRebalancer, *, timeout: float) -> Limits:
 def list_wanted(
     rebalancer: WorkloadRebalancer, resolve: Callable[[WorkloadRebalancer], Iterable[RebalancedWorkload]]
 ) -> list[RebalancedWorkload]:
-    """Give the workloads of the spec. Selectors are asked once for each generation of it, not ever again."""
+    """List the workloads of the spec. Selectors are resolved once for each generation of it."""
     named = list(rebalancer.spec.workloads or ())
     if rebalancer.status.observed_generation != rebalancer.metadata.generation:
         return [*named, *resolve(rebalancer)]
@@ -89,7 +89,7 @@ def review(
     limits: Limits,
     now: float,
 ) -> Review:
-    """Look at all workloads of a rebalancer. Raises ObjectError where its own times cannot be read."""
+    """Review all workloads of a rebalancer. Raises ObjectError if its own times cannot be read."""
     moment = Moment(parse_time(rebalancer.metadata.creation_timestamp or ""), now)
     before = rebalancer.status
     known = {entry.workload: entry for entry in merge_entries(wanted, before.observed_workloads or ())}
@@ -106,7 +106,7 @@ def review(
 
 
 def _look(entry: ObservedWorkload, bindings: Bindings) -> ObservedWorkload:
-    """Bring one entry up to date. A binding that cannot be read is left alone, and the others are not."""
+    """Update one entry. A binding that cannot be read does not keep the others from being updated."""
     binding = bindings[entry.workload]
     try:
         if binding is not None:
@@ -123,7 +123,7 @@ def _give_turns(
     limits: Limits,
     moment: Moment,
 ) -> tuple[tuple[ObservedWorkload, ...], float | None]:
-    """Ask for as many workloads as may move at once, and tell when one of them has taken too long."""
+    """Start as many entries as may move at once; return them, and when the first one times out."""
     entries = tuple(entries)
     ends = [(each, _end_of(each, limits)) for each in entries]
     moving = {each.workload: count_moving(each, until=end, now=moment.now) for each, end in ends}

@@ -1,7 +1,7 @@
-"""When a workload is asked to be scheduled afresh: a time that the scheduler has not reached yet.
+"""Triggers: spec.rescheduleTriggeredAt requests a fresh scheduling by being later than the last one.
 
-Times are whole seconds. The scheduler carries out a wish that is later than its last scheduling, and then
-writes a time that is not before the wish. So whether a wish has been heard is told by two times alone.
+Times are whole seconds. The scheduler carries out a trigger that is later than status.lastScheduledTime, and
+then sets that to a time not before the trigger. So the two times alone tell whether a trigger was handled.
 """
 
 from federation.api import ResourceBinding
@@ -13,7 +13,7 @@ _LEAST_STEP = 1
 
 
 def choose_trigger(binding: ResourceBinding, *, created: float, now: float) -> float:
-    """Give the time when the wish was made, or a later one where the scheduler has been there since."""
+    """Return the time of the request, or a later one if the scheduler has run since."""
     last = last_scheduled(binding)
     if last is None or created > last:
         return created
@@ -21,25 +21,25 @@ def choose_trigger(binding: ResourceBinding, *, created: float, now: float) -> f
 
 
 def is_triggered(binding: ResourceBinding, trigger: float) -> bool:
-    """Tell whether the binding carries this wish, or one that was made later."""
+    """Tell whether the binding has this trigger, or a later one."""
     written = _read(binding, binding.spec.reschedule_triggered_at, "spec.rescheduleTriggeredAt")
     return written is not None and written >= trigger
 
 
 def is_scheduled(binding: ResourceBinding, trigger: float) -> bool:
-    """Tell whether the scheduler has been there since the wish."""
+    """Tell whether the binding was scheduled since the trigger."""
     last = last_scheduled(binding)
     return last is not None and last >= trigger
 
 
 def is_pending(binding: ResourceBinding) -> bool:
-    """Tell whether the binding carries a wish that the scheduler has not heard."""
+    """Tell whether the binding has a trigger that the scheduler has not handled."""
     written = _read(binding, binding.spec.reschedule_triggered_at, "spec.rescheduleTriggeredAt")
     return written is not None and not is_scheduled(binding, written)
 
 
-def has_been_heard(binding: ResourceBinding) -> bool:
-    """Tell whether there was a wish, and it needs no waiting for any more."""
+def is_handled(binding: ResourceBinding) -> bool:
+    """Tell whether there was a trigger, and it is handled or unreadable."""
     try:
         return binding.spec.reschedule_triggered_at is not None and not is_pending(binding)
     except ObjectError:
@@ -47,7 +47,7 @@ def has_been_heard(binding: ResourceBinding) -> bool:
 
 
 def check_times(binding: ResourceBinding) -> None:
-    """Raise an ObjectError where one of the two times cannot be read."""
+    """Raise an ObjectError if one of the two times cannot be read."""
     is_pending(binding)
     last_scheduled(binding)
 

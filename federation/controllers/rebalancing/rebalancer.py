@@ -34,7 +34,7 @@ from federation.rebalancing.review import (
     review,
     set_limits,
 )
-from federation.rebalancing.triggers import has_been_heard
+from federation.rebalancing.triggers import is_handled
 from reberth.cluster.kinds import Resource
 from reberth.cluster.pods.identity import group_of
 from reberth.selectors.labels import SelectorError
@@ -97,7 +97,7 @@ class RebalancerController:
     def _is_last(self, name: str, key: Key, binding: ResourceBinding) -> bool:
         """Tell whether it is the last of those that were asked for, and has been scheduled."""
         asked = self._asked.get(name, set())
-        if key not in asked or not has_been_heard(binding):
+        if key not in asked or not is_handled(binding):
             return False
         asked.remove(key)
         return not asked

@@ -5,7 +5,7 @@ import pytest
 from federation.rebalancing.triggers import (
     check_times,
     choose_trigger,
-    has_been_heard,
+    is_handled,
     is_pending,
     is_scheduled,
     is_triggered,
@@ -92,4 +92,4 @@ def test_a_time_that_cannot_be_read_is_named() -> None:
 )
 def test_a_wish_is_waited_for_until_it_is_heard(wish: str | None, last: str | None, *, heard: bool) -> None:
     found = binding(4, status={"lastScheduledTime": last}, rescheduleTriggeredAt=wish)
-    assert has_been_heard(found) is heard
+    assert is_handled(found) is heard
