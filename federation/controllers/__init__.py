@@ -1,5 +1,5 @@
-"""What the federation keeps true: bindings for policies, clusters for bindings, Works, and what members hold.
+"""The controllers. Each one is named as in the settings, and reconciles one object at a time, by its key.
 
-Each controller looks at one object at a time, by its key: it reads the mirror, asks a pure function what is
-to be written, and writes that with a precondition. So it may be stopped at any line, and begun again.
+It reads the cache, asks a pure function for the patch, and writes that with a precondition. So a controller
+may be killed at any line and started again: the next reconciliation finds what is missing.
 """

@@ -1,1 +1,1 @@
-"""The hub's and the members' API servers, caches of them, the work queue."""
+"""Clients and caches of the hub and of the members, and the work queue."""

@@ -1,7 +1,7 @@
-"""Whose turn it is to call an API server: the more urgent goes first, within one allowance.
+"""Priorities of calls to an API server, within one rate limit: urgent calls go first.
 
-What must be written for workloads to run comes before what only tells how it went. Who is not urgent waits
-while others are, but for no more than some seconds: then it is served as well.
+Writes that workloads need to run come before writes that only report their status. A call that is not urgent
+waits while there are urgent ones, but not longer than 30 s: then it takes its turn, so that none starves.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from reberth.values.token_bucket import TokenBucket
 
 
 class Urgency(IntEnum):
-    """What a task works on; the smaller, the sooner."""
+    """The priority of a task's calls; a smaller value goes first."""
 
     WATCHING = 0
     SCHEDULING = 1
@@ -30,11 +30,12 @@ class Urgency(IntEnum):
 
 
 URGENCY: ContextVar[Urgency] = ContextVar("urgency", default=Urgency.WATCHING)
-"""Of the calls that a task makes; set once, at its beginning."""
+"""The urgency of the calls in a task; set once, at its start."""
 
 _PATIENCE = 30.0
+"""Seconds after which a call takes its turn, whatever else waits. Chosen, not measured."""
 _AT_ONCE = 16
-"""Where the server is what is slow, more calls at once would only keep the urgent ones waiting."""
+"""Calls in flight. If the server is slow, more of them would only keep urgent calls waiting there."""
 
 
 class _Waiter(NamedTuple):
@@ -45,7 +46,7 @@ class _Waiter(NamedTuple):
 
 
 class CallPriority:
-    """So many calls a second on average, so many in a burst, and so many under way at once."""
+    """Limits calls by an average rate, a burst, and a number in flight; waiting calls go by urgency."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class CallPriority:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn and have it while the context lasts. Who is cancelled while waiting takes none."""
+        """Wait for a turn and hold it in the context. A task that is cancelled while waiting takes none."""
         await self._take()
         try:
             yield
@@ -77,7 +78,7 @@ class CallPriority:
             self._give_back(tokens=0)
 
     async def wait_for_turn(self) -> None:
-        """Wait until it would be our turn: what is composed only now is not stale when it is sent."""
+        """Wait until a turn would be free: what is read after that is not stale when it is sent."""
         await self._take()
         self._give_back(tokens=1)
 
@@ -104,7 +105,7 @@ class CallPriority:
         self._serve()
 
     def _serve(self) -> None:
-        """Give turns for as long as there are any; look again when the next token is there."""
+        """Give turns while there are tokens; try again when the next token is due."""
         self._bucket.fill(self._clock(), rate=self._rate)
         while self._bucket.tokens >= 1 and self._under_way < self._at_once and (waiter := self._next()):
             self._bucket.tokens -= 1

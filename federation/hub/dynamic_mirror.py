@@ -1,4 +1,4 @@
-"""Mirrors that grow: each kind that the catalog learns is kept true from then on."""
+"""Watches for kinds that are learned at run time: each one is cached from then on."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ async def mirror_learned_kinds(
     settings: WatchSettings,
     listed: Callable[[], None] = lambda: None,
 ) -> None:
-    """Mirror each kind that is learned, until cancelled; say so when one has been listed or is not served."""
+    """Watch each learned kind until cancelled; call `listed` when one is listed, or is not served."""
     async with asyncio.TaskGroup() as group:
         known = 0
         while True:

@@ -1,4 +1,4 @@
-"""What every controller works with: the hub's API, its mirror, its events and a clock."""
+"""The hub as controllers see it: its API, its cache, its Events and a clock."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,12 +20,16 @@ from reberth.values.errors import NotFound
 T = TypeVar("T", bound=Record)
 
 _MIRRORED_WITHIN = 60.0
-"""After so long the mirror is believed, whatever we have written."""
+"""After these seconds the cache is believed again, whatever we have written."""
 
 
 @dataclass(frozen=True)
 class Hub:
-    """The hub as controllers see it."""
+    """Reads from the cache and writes to the API server; its own writes are visible at once.
+
+    Without that, a controller that reconciles again before the watch delivers its own write would decide on
+    the old object, and its patch would fail with a Conflict.
+    """
 
     api: ObjectApi
     cache: NotifyingCache
@@ -36,7 +40,7 @@ class Hub:
     _written: dict[tuple[Kind[Any, Any], str, str], tuple[Record, float]] = field(default_factory=dict)
 
     def find(self, resource: Resource[T], namespace: str, name: str) -> T | None:
-        """Give the object as the mirror knows it, or as we have written it since."""
+        """Return the object from the cache, or as we have written it since."""
         found: T | None = self.cache.of(resource.kind).named(namespace, name)
         place = (resource.kind, namespace, name)
         if place not in self._written:
@@ -51,7 +55,7 @@ class Hub:
         return self.find(resources.binding_resource(key.kind), key.namespace, key.name)
 
     def list_bindings(self) -> Iterator[tuple[Key, ResourceBinding]]:
-        """Give all bindings that are mirrored, those without a namespace last."""
+        """Yield all bindings in the cache, cluster-scoped ones last."""
         for resource in resources.ALL_BINDINGS:
             for binding in self.cache.of(resource.kind).rows():
                 yield resources.key_of(resource, binding), binding
@@ -59,7 +63,7 @@ class Hub:
     async def patch(
         self, resource: Resource[T], record: Record, patch: Object, *, subresource: str = ""
     ) -> T:
-        """Merge a patch into an object; a resourceVersion in it is the precondition."""
+        """Apply a merge patch to an object; a resourceVersion in it is a precondition."""
         meta = meta_of(record)
         written = await self.api.merge(
             resource, meta.name, patch, namespace=meta.namespace, subresource=subresource
@@ -69,7 +73,7 @@ class Hub:
         return written
 
     async def remove(self, resource: Resource[Any], record: Record) -> None:
-        """Delete this very object; that it is gone already is as good."""
+        """Delete this object, by its uid; it may be gone already."""
         meta = meta_of(record)
         try:
             await self.api.remove_object(resource, meta.name, uid=meta.uid, namespace=meta.namespace)
@@ -78,7 +82,7 @@ class Hub:
 
 
 class Controller(Protocol):
-    """Hears of every object that changes, and works on those that concern it until it is cancelled."""
+    """Gets every change of an object, and reconciles those that concern it until it is cancelled."""
 
     def on_change(self, resource: Resource[Any], record: Any) -> None: ...  # noqa: ANN401 - a record of the resource
 
@@ -86,7 +90,7 @@ class Controller(Protocol):
 
 
 def _is_newer(written: Record, found: Record) -> bool:
-    """Tell whether the mirror has still to hear of what we have written to this very object."""
+    """Tell whether the cache does not have our write to this object yet."""
     ours, theirs = meta_of(written), meta_of(found)
     return ours.uid == theirs.uid and int(ours.resource_version) > int(theirs.resource_version)
 

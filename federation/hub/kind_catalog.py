@@ -1,7 +1,7 @@
-"""The kinds that are propagated: some are always mirrored, any other once somebody has asked for it.
+"""The kinds that can be propagated: some are always cached, any other one once a policy or Work names it.
 
-Which kinds there are is known to API servers alone. Who looks up a kind that is not known yet is told so, and
-the question is written down; once it is answered the kind is mirrored, and every object of it is heard of.
+Only API servers know which kinds exist. Looking up an unknown kind returns None and requests its discovery;
+once it is discovered the kind is watched, and every object of it is reported to the controllers.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from reberth.cluster.kinds import Kind, Resource
 
 
 class KindCatalog:
-    """Kinds by name and version. `learned` are those beyond the ones that are always mirrored."""
+    """Kinds by name and version. `learned` are those beyond the ones that are always cached."""
 
     def __init__(self) -> None:
         self.learned: tuple[Resource[ResourceTemplate], ...] = ()
@@ -23,14 +23,14 @@ class KindCatalog:
         self._ask: Callable[[str, str], None] = lambda _, __: None
 
     def find(self, api_version: str, kind: str) -> Resource[ResourceTemplate] | None:
-        """Give the resource of a kind; None where it is not known, or not yet."""
+        """Return the resource of a kind; None if it is not known (yet)."""
         found = self._known.get((api_version, kind))
         if found is None and can_be_propagated(api_version, kind):
             self._ask(api_version, kind)
         return found
 
     def when_asked(self, ask: Callable[[str, str], None]) -> None:
-        """Have somebody find out about kinds that are not known."""
+        """Set the handler that discovers unknown kinds."""
         self._ask = ask
 
     def learn(self, resource: Resource[ResourceTemplate]) -> None:
@@ -42,10 +42,10 @@ class KindCatalog:
             self._grown = asyncio.Event()
 
     def of(self, kind: Kind[Any, Any]) -> Resource[ResourceTemplate]:
-        """Give the resource of a kind that was learned."""
+        """Return the resource of a learned kind."""
         return next(each for each in self.learned if each.kind == kind)
 
     async def grown(self, *, beyond: int) -> None:
-        """Wait until more kinds have been learned than so many."""
+        """Wait until more than `beyond` kinds have been learned."""
         while len(self.learned) <= beyond:
             await self._grown.wait()

@@ -1,4 +1,4 @@
-"""One object in one member: looked up, written with the namespace that it needs, taken away."""
+"""One object in one member: get, apply together with its namespace, delete."""
 
 from federation.hub.object_api import MANAGER, ObjectApi
 from federation.hub.sessions import Session
@@ -16,7 +16,7 @@ _HOLDER = f"{MANAGER}-replicas"
 async def read_from_member(
     session: Session, resource: Resource[ResourceTemplate], target: Key
 ) -> ResourceTemplate | None:
-    """Ask the member itself: its mirror may be a moment behind."""
+    """Read from the member's API server: its cache may be behind."""
     try:
         return await session.api.get(resource, target.name, namespace=target.namespace)
     except errors.NotFound:
@@ -31,7 +31,7 @@ async def apply_to_member(
     found: ResourceTemplate | None,
     hub_api: ObjectApi,
 ) -> ResourceTemplate:
-    """Apply it; where its namespace is missing, that comes first. Raises ApiError."""
+    """Apply the manifest; if its namespace is missing, create that first. Raises ApiError."""
     meta = manifest["metadata"]
     name, namespace = meta["name"], meta.get("namespace", "")
     await _hand_over(session, resource, manifest, found)
@@ -60,9 +60,10 @@ async def delete_from_member(
 async def _hand_over(
     session: Session, resource: Resource[ResourceTemplate], manifest: Object, found: ResourceTemplate | None
 ) -> None:
-    """A field that only we hold is reset when we let go of it: first somebody else has to hold it.
+    """Give spec.replicas a second field manager before we stop sending it.
 
-    A conflict says that somebody does.
+    Server-side apply resets a field to its default when its last manager drops it: the workload would shrink
+    to 1 replica. A Conflict means that the field has another manager already.
     """
     held = hold_replicas(manifest, found)
     if held is None:
@@ -82,7 +83,7 @@ async def _hand_over(
 
 
 async def _write_namespace(hub_api: ObjectApi, name: str) -> Object:
-    """A namespace in a member has the labels that it has on the hub."""
+    """Write the namespace with the labels and annotations that it has on the hub."""
     key = Key("v1", "Namespace", "", name)
     template = await hub_api.get(NAMESPACES, name)
     manifest = write_manifest(key, template)

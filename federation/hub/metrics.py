@@ -1,4 +1,4 @@
-"""What the controllers count, in the library's registry."""
+"""Metrics of the controllers."""
 
 from contextlib import AbstractContextManager
 
@@ -7,7 +7,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from federation.scheduling.outcome import Step
 from reberth.runtime.metrics import REGISTRY
 
-# Why a binding is looked at by the scheduler.
+# Values of the label `event`, as in Karmada: why a binding is in the scheduler's queue.
 BINDING_ADD, BINDING_UPDATE = "BindingAdd", "BindingUpdate"
 CLUSTER_CHANGED, ATTEMPT_FAILED = "ClusterChanged", "ScheduleAttemptFailure"
 _SECONDS = tuple(0.001 * 2**power for power in range(15))
@@ -61,5 +61,5 @@ _STEPS = {step: ALGORITHM_DURATION.labels(str(step)) for step in Step}
 
 
 def time_step(step: Step) -> AbstractContextManager[object]:
-    """Time what is done within."""
+    """Return a context manager that times a step."""
     return _STEPS[step].time()

@@ -1,4 +1,4 @@
-"""An API server, for objects of any kind: plain JSON in and out, beside the records of the library."""
+"""A client for objects of any kind: JSON in and out, beside the library's records."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -24,9 +24,9 @@ WRITES = frozenset({"create", "update", "patch", "delete"})
 
 
 class ObjectApi(Api):
-    """Calls with whole objects, the most urgent first. Just before every write we look whether we still lead.
+    """Calls with whole objects, the most urgent first. Every write first checks that we still hold the lease.
 
-    Waiting for a turn takes nothing off the time that the server has for its answer.
+    The deadline of a call starts after it got its turn.
     """
 
     leadership: Leadership | None = None
@@ -38,7 +38,7 @@ class ObjectApi(Api):
         return await super().__aenter__()
 
     async def wait_for_turn(self) -> None:
-        """Wait until a call of this urgency would be sent at once."""
+        """Wait until a call of this task's urgency would be sent at once."""
         if self._priority is not None:
             await self._priority.wait_for_turn()
 
@@ -57,7 +57,7 @@ class ObjectApi(Api):
         manager: str = MANAGER,
         is_forced: bool = True,
     ) -> T:
-        """Server-side apply of whole objects; what others hold of it becomes ours, or is a Conflict."""
+        """Server-side apply; fields of other managers are taken over, or are a Conflict if not forced."""
         query = {"fieldManager": manager, "force": str(is_forced).lower()}
         path = resource.path(name, namespace=namespace)
         request = ApiRequest("patch", resource.name, path, query, msgspec.json.encode(body), APPLY)
@@ -66,23 +66,23 @@ class ObjectApi(Api):
     async def remove_object(
         self, resource: Resource[Any], name: str, *, uid: str, namespace: str = "", version: str | None = None
     ) -> None:
-        """Delete the object of this uid, of this version if one is given, and then what it owns."""
+        """Delete the object with this uid, and this version if given; dependents go in the background."""
         preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
         path = resource.path(name, namespace=namespace)
         await self._write(ApiRequest("delete", resource.name, path, body=msgspec.json.encode(options)))
 
     async def read_path(self, path: str, *, subject: str) -> Mapping[str, Any]:
-        """Read what is no object of a kind, such as the groups of the API."""
+        """Read a path that is not a resource, such as the groups of the API."""
         return _read(await self._read(ApiRequest("get", subject, path)))
 
     async def probe(self, *, within: float) -> None:
-        """Ask once whether the server is ready. Raises an ApiError, or a TimeoutError."""
+        """Call /readyz once. Raises an ApiError, or a TimeoutError."""
         async with asyncio.timeout(within):
             await self._once(ApiRequest("get", "readyz", "/readyz"))
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
-        """Objects of any kind are read whole."""
+        """Resource templates are read whole."""
         if resource.record is ResourceTemplate:
             self._readers.setdefault(ResourceTemplate, ResourceTemplateReader())
         return super()._reader(resource)

@@ -1,4 +1,4 @@
-"""What rebalancing counts, in the library's registry."""
+"""Metrics of rebalancing."""
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -43,7 +43,7 @@ HANDED_OVER = Counter(
     registry=REGISTRY,
 )
 
-# They stand at 0 from the beginning: of a counter that comes with its first event nobody sees an increase.
+# All series start at 0: increase() does not see the first event of a series that appears with it.
 for _by in (BY_REBALANCER, BY_FAILBACK):
     TRIGGERED.labels(_by)
 for _reason in WaitingFor:

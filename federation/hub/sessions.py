@@ -1,7 +1,7 @@
-"""Open ways to the members: for each Cluster its API and a mirror of what the federation holds there.
+"""Sessions with the members: for each Cluster a client, and a cache of its objects, nodes and pods.
 
-A way is opened anew when the Cluster or its Secret says something else. One that cannot be opened leaves the
-reason behind; the other members do not notice.
+A session is reopened when the Cluster or its Secret has changed. If it cannot be opened, the reason is kept
+for the condition Ready; other members are not affected.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from reberth.values.errors import ConfigurationError, ReberthError
 
 log = Log(__name__)
 
-# Versions of Kubernetes differ in what a pod requests while it is resized; of that nothing is asked here.
+# Versions of Kubernetes differ in the requests of a pod that is being resized; that does not matter here.
 _VERSION = (1, 36)
 PUSH = "Push"
 _MIRRORED: tuple[Resource[Any], ...] = (*resources.TEMPLATES, NODES, PODS)
@@ -42,13 +42,13 @@ Listener = Callable[[str, ResourceTemplate | None], None]
 
 
 class MemberApiSettings(ApiSettings, frozen=True):
-    """A member that has stopped answering must not keep the others waiting for long."""
+    """A short deadline: workers that wait for a member that does not answer are missing for the others."""
 
     deadline: float = 10.0
 
 
 class SessionSettings(QueueSettings, frozen=True):
-    """How members are reached, and how often their Secrets are read again."""
+    """Settings of the sessions; Secrets are not watched, but read again at an interval."""
 
     api: MemberApiSettings = MemberApiSettings()
     watch: WatchSettings = WatchSettings()
@@ -57,7 +57,7 @@ class SessionSettings(QueueSettings, frozen=True):
 
 @dataclass(frozen=True)
 class Session:
-    """One member, as far as it is known."""
+    """A client and a cache of one member; `listed` is set once the cache is synced."""
 
     api: ObjectApi
     cache: NotifyingCache
@@ -70,18 +70,18 @@ class Session:
 
 
 class Sessions:
-    """Opens and closes; whoever listens hears of each object of each member, and None when all are listed."""
+    """Opens and closes sessions; listeners get each object of each member, and None when all are listed."""
 
     def __init__(self, hub: Hub, settings: SessionSettings) -> None:
-        self.troubles: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
         self._hub = hub
         self._settings = settings
         self._queue = WorkQueue("sessions", self._reconcile, settings)
-        self._ways: dict[str, bytes] = {}
+        self._kubeconfigs: dict[str, bytes] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._open: dict[str, Session] = {}
         self._listeners: list[Listener] = []
-        self._silent: set[str] = set()
+        self._unresponsive: set[str] = set()
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -93,20 +93,20 @@ class Sessions:
         return list(self._open.values())
 
     def is_usable(self, cluster: str) -> bool:
-        """Tell whether the member is listed, and answers as far as anybody knows."""
+        """Tell whether the member's cache is synced, and its last probe was answered."""
         session = self._open.get(cluster)
-        return session is not None and session.listed.is_set() and cluster not in self._silent
+        return session is not None and session.listed.is_set() and cluster not in self._unresponsive
 
     def mark(self, cluster: str, *, answers: bool) -> None:
-        """Note whether a member answers: who waits for one that does not keeps the others waiting."""
+        """Record whether a member answers: controllers skip one that does not, and no worker waits for it."""
         if not answers:
-            self._silent.add(cluster)
-        elif cluster in self._silent:
-            self._silent.remove(cluster)
+            self._unresponsive.add(cluster)
+        elif cluster in self._unresponsive:
+            self._unresponsive.remove(cluster)
             self._announce(cluster, None)
 
     def reopen(self, key: Key) -> None:
-        """Have the Secret read at once: what it said is not taken any more."""
+        """Read the Secret at once: the present credentials are rejected."""
         self._queue.add(key)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -126,17 +126,17 @@ class Sessions:
             await self._close(key.name)
             return None
         try:
-            way = await self._find_way(cluster)
+            kubeconfig = await self._write_kubeconfig(cluster)
         except ReberthError as error:
             self._report(key.name, str(error))
             return self._settings.longest_pause if isinstance(error, ConfigurationError) else 1.0
-        if self._ways.get(key.name) != way or self._tasks[key.name].done():
+        if self._kubeconfigs.get(key.name) != kubeconfig or self._tasks[key.name].done():
             await self._close(key.name)
-            self._ways[key.name] = way
-            self._tasks[key.name] = asyncio.create_task(self._serve(key.name, way))
+            self._kubeconfigs[key.name] = kubeconfig
+            self._tasks[key.name] = asyncio.create_task(self._serve(key.name, kubeconfig))
         return self._settings.look_at_secret_every
 
-    async def _find_way(self, cluster: Cluster) -> bytes:
+    async def _write_kubeconfig(self, cluster: Cluster) -> bytes:
         reference = cluster.spec.secret_ref
         if reference is None:
             raise ConfigurationError(f"Cluster {cluster.metadata.name}: spec.secretRef: is missing")
@@ -145,16 +145,16 @@ class Sessions:
 
     async def _close(self, name: str) -> None:
         task = self._tasks.pop(name, None)
-        self._ways.pop(name, None)
+        self._kubeconfigs.pop(name, None)
         self._open.pop(name, None)
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _serve(self, name: str, way: bytes) -> None:
-        """Keep one member's mirror true until that is cancelled, or the way is no way."""
+    async def _serve(self, name: str, kubeconfig: bytes) -> None:
+        """Keep one member's cache up to date until cancelled, or until the kubeconfig does not work."""
         try:
-            with _written(way) as path:
+            with _written(kubeconfig) as path:
                 await self._mirror(name, path)
         except ConfigurationError as error:
             self._report(name, str(error))
@@ -167,7 +167,7 @@ class Sessions:
         async with ObjectApi(Access(path), self._settings.api) as api:
             api.leadership = self._hub.api.leadership
             session = Session(api, cache, asyncio.Event())
-            self.troubles.pop(name, None)
+            self.problems.pop(name, None)
             self._open[name] = session
             async with mirroring(api, cache, _MIRRORED, settings=self._settings.watch) as mirror:
                 for watcher in mirror.watchers.values():
@@ -191,17 +191,17 @@ class Sessions:
         for listener in self._listeners:
             listener(name, record)
 
-    def _report(self, name: str, trouble: str) -> None:
-        if self.troubles.get(name) != trouble:
-            log.warning("cannot connect to member", cluster=name, reason=trouble)
-        self.troubles[name] = trouble
+    def _report(self, name: str, problem: str) -> None:
+        if self.problems.get(name) != problem:
+            log.warning("cannot connect to member", cluster=name, reason=problem)
+        self.problems[name] = problem
 
 
 @contextmanager
-def _written(way: bytes) -> Iterator[str]:
-    """Keep the way in a file that only we can read, for as long as it is used."""
+def _written(kubeconfig: bytes) -> Iterator[str]:
+    """Write the kubeconfig to a file with mode 0600 for as long as it is used."""
     with tempfile.TemporaryDirectory(prefix="reberth-member-") as folder:
         path = Path(folder, "kubeconfig")
         path.touch(mode=0o600)
-        path.write_bytes(way)
+        path.write_bytes(kubeconfig)
         yield str(path)

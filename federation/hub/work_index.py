@@ -1,4 +1,4 @@
-"""Which Works a binding has: they stand in other namespaces, so they are found by what they say."""
+"""An index of Works by binding: they are in the namespaces of the clusters, and name their binding."""
 
 from collections import defaultdict
 from typing import Any
@@ -12,7 +12,7 @@ from reberth.cluster.kinds import Resource
 
 
 class WorkIndex:
-    """Hears of every Work that comes, and looks up whether it is still there."""
+    """Records every Work that it sees, and checks in the cache whether it still exists."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -23,7 +23,7 @@ class WorkIndex:
             self._places[key].add((record.metadata.namespace, record.metadata.name))
 
     def of(self, key: Key) -> dict[str, HeldWork]:
-        """Give the Works of a binding, by cluster."""
+        """Return the Works of a binding, by cluster."""
         found = {place: self._hub.find(resources.WORKS, *place) for place in self._places.get(key, ())}
         there = {place: work for place, work in found.items() if work is not None}
         if there:

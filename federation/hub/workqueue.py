@@ -1,7 +1,8 @@
-"""Keys that wait to be settled: each by one worker at a time, the most urgent first, the failed ones later.
+"""The work queue of a controller: keys to reconcile, by rank, with back-off for those that fail.
 
-A key that is added while it waits is there once. One that is added while it is being settled is settled again
-afterwards. So what a worker reads is never older than the last change that it was called for.
+As in client-go, a key that is added while it waits is queued once, and one that is added while it is being
+reconciled is reconciled again afterwards. So no two workers have the same key, and what a worker reads is
+never older than the change that queued the key.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ _REQUEUED, _SUCCESS = "requeued", "success"
 
 
 class QueueSettings(Section, frozen=True):
-    """How much is done at once, and how patiently what fails is tried again."""
+    """Number of workers, and the back-off after failures."""
 
     workers: Annotated[int, Meta(ge=1, le=256)] = 16
     first_pause: Duration = Duration(0.1)
@@ -37,18 +38,18 @@ class QueueSettings(Section, frozen=True):
 
 
 class Reconcile(Protocol):
-    """Bring one object to where it is to be; the seconds after which to look again, or None."""
+    """Reconcile one object; return the seconds after which to reconcile it again, or None."""
 
     def __call__(self, key: Key, /) -> Awaitable[float | None]: ...
 
 
 class WorkQueue:
-    """The keys of one controller. `run` works on them until it is cancelled."""
+    """The keys of one controller. `run` reconciles them until it is cancelled."""
 
     def __init__(
         self,
         name: str,
-        settle: Reconcile,
+        reconcile: Reconcile,
         settings: QueueSettings,
         *,
         rank: Callable[[Key], int] = lambda _: 0,
@@ -56,7 +57,7 @@ class WorkQueue:
     ) -> None:
         self._name = name
         self._urgency = urgency
-        self._reconcile = settle
+        self._reconcile = reconcile
         self._settings = settings
         self._rank = rank
         self._heap: list[tuple[int, int, Key]] = []
@@ -66,14 +67,14 @@ class WorkQueue:
         self._failures: dict[Key, int] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._serial = itertools.count()
-        self._bell = asyncio.Semaphore(0)
+        self._queued = asyncio.Semaphore(0)
 
     def __len__(self) -> int:
-        """Count the keys that wait or are being settled; those that wait for a time are not among them."""
+        """Count the keys that wait or are being reconciled, without those that are delayed."""
         return len(self._waiting) + len(self._busy)
 
     def add(self, key: Key) -> None:
-        """Have the key settled as soon as a worker is free. The smaller its rank, the sooner."""
+        """Queue the key for the next free worker. A smaller rank goes first."""
         if timer := self._timers.pop(key, None):
             timer.cancel()
         if key in self._busy:
@@ -81,10 +82,10 @@ class WorkQueue:
         elif key not in self._waiting:
             self._waiting.add(key)
             heapq.heappush(self._heap, (self._rank(key), next(self._serial), key))
-            self._bell.release()
+            self._queued.release()
 
     def add_later(self, key: Key, seconds: float) -> None:
-        """Have the key settled after a time at the latest; what was to be sooner stays so."""
+        """Queue the key after a delay; an earlier time that is set already stays."""
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)
         if key in self._waiting or key in self._again or (timer and timer.when() <= loop.time() + seconds):
@@ -106,7 +107,7 @@ class WorkQueue:
     async def _work(self) -> None:
         URGENCY.set(self._urgency)
         while True:
-            await self._bell.acquire()
+            await self._queued.acquire()
             _, _, key = heapq.heappop(self._heap)
             self._waiting.remove(key)
             self._busy.add(key)
@@ -124,7 +125,7 @@ class WorkQueue:
             self.add_later(key, wait)
 
     async def _reconcile_one(self, key: Key) -> float | None:
-        """Settle it; a fault of one key is no reason for the others to wait."""
+        """Reconcile a key; an error delays this key alone."""
         try:
             wait = await self._reconcile(key)
         except LeaseLost:
@@ -143,7 +144,7 @@ class WorkQueue:
         return wait
 
     def _fail(self, key: Key, error: Exception) -> float:
-        """Give the pause before the next try; it doubles, and no two keys try in step."""
+        """Return the pause before the next try: it doubles, with jitter."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         is_conflict = isinstance(error, Conflict)
         metrics.RECONCILED.labels(self._name, "conflict" if is_conflict else "failed").inc()

@@ -1,7 +1,7 @@
-"""The end of evictions: an old copy goes when those that take its place are healthy, or its time is over.
+"""Ends graceful evictions: an old copy goes when its replacements are healthy, or after its grace period.
 
-A task is taken back where nothing drives the workload out any more, and it has not gone yet or has nowhere
-else to be.
+Watches bindings with eviction tasks, and Clusters. Writes spec.gracefulEvictionTasks, and spec.clusters if a
+task is withdrawn because its cause is gone. Asks failover/eviction_tasks and failover/eviction_causes.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _ACTION = "Evicting"
 
 class GracefulSettings(QueueSettings, frozen=True):
     timeout: Duration = Duration(600)
-    """The grace period of tasks that have none of their own."""
+    """Grace period of tasks without gracePeriodSeconds."""
 
 
 class GracefulController:
@@ -40,13 +40,13 @@ class GracefulController:
         if resource in resources.ALL_BINDINGS and record.spec.graceful_eviction_tasks:
             self._queue.add(resources.key_of(resource, record))
         elif resource is resources.CLUSTERS:
-            self._wake_evicted()
+            self._queue_evicted()
 
     async def run(self) -> None:
         await self._queue.run()
 
-    def _wake_evicted(self) -> None:
-        """What a member says, and whether it is ready, concerns all that is under way."""
+    def _queue_evicted(self) -> None:
+        """The readiness and the taints of a member matter to every eviction in progress."""
         for key, binding in self._hub.list_bindings():
             if binding.spec.graceful_eviction_tasks:
                 self._queue.add(key)
@@ -67,12 +67,13 @@ class GracefulController:
         if change := write_assessment(binding, found):
             await self._hub.patch(resource, binding, change)
         for task in found.ended:
-            self._say(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
+            self._record(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
         for task in found.withdrawn:
-            self._say(key, binding, _WITHDRAWN, _explain(task))
+            self._record(key, binding, _WITHDRAWN, _explain(task))
+        # A grace period is over after `due`, not at it, and times are whole seconds.
         return None if found.due is None else max(0.0, found.due - now) + 1
 
-    def _say(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
+    def _record(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
         template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
         for regarding in (refer_to(key, binding.metadata), template):
             self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION)

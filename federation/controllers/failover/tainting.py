@@ -1,4 +1,8 @@
-"""The beginning of evictions: what tolerates a cluster's taints no longer is to leave, one by one."""
+"""Starts evictions: workloads that do not tolerate a NoExecute taint of their cluster leave it, at a rate.
+
+Watches bindings, and Clusters for taints and deletion. Writes tasks into spec.gracefulEvictionTasks. Asks
+failover/eviction_causes when a workload has to leave, and failover/eviction_tasks for the task.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,7 +24,7 @@ from reberth.cluster.kinds import Resource
 
 
 class TaintingSettings(QueueSettings, frozen=True):
-    """One worker takes one workload after the other, the most important first."""
+    """A single worker evicts one workload after the other, the highest priority first."""
 
     workers: Annotated[int, Meta(ge=1, le=1)] = 1
     evictions_per_second: Annotated[float, Meta(gt=0)] = 1.5
@@ -43,18 +47,18 @@ class TaintingController:
             self._causes.on_change(record)
             if self._shapes.get(record.metadata.name) != (shape := _shape_of(record)):
                 self._shapes[record.metadata.name] = shape
-                self._wake_for(record.metadata.name)
+                self._queue_bindings_in(record.metadata.name)
 
     async def run(self) -> None:
         await self._queue.run()
 
-    def _wake_for(self, cluster: str) -> None:
+    def _queue_bindings_in(self, cluster: str) -> None:
         for key, binding in self._hub.list_bindings():
             if any(target.name == cluster for target in binding.spec.clusters or ()):
                 self._queue.add(key)
 
     async def _reconcile(self, key: Key) -> float | None:
-        """Begin what is due, when its turn has come; the seconds until something else is."""
+        """Start the evictions that are due, at the rate; return the seconds until the next one is due."""
         if not self._list_due(self._hub.find_binding(key)):
             return self._wait_for(self._hub.find_binding(key))
         await asyncio.sleep(self._pace.reserve(asyncio.get_running_loop().time()))
@@ -67,27 +71,27 @@ class TaintingController:
 
     def _list_due(self, binding: ResourceBinding | None) -> list[GracefulEvictionTask]:
         now = self._hub.clock()
-        return [task for drive, task in self._list_drives(binding) if drive.at <= now]
+        return [task for cause, task in self._list_causes(binding) if cause.at <= now]
 
     def _wait_for(self, binding: ResourceBinding | None) -> float | None:
         now = self._hub.clock()
-        later = [drive.at - now for drive, _ in self._list_drives(binding) if drive.at > now]
+        later = [cause.at - now for cause, _ in self._list_causes(binding) if cause.at > now]
         return min(later, default=None)
 
-    def _list_drives(
+    def _list_causes(
         self, binding: ResourceBinding | None
     ) -> Iterator[tuple[EvictionCause, GracefulEvictionTask]]:
-        """Give what is to leave, now or later, and the task that has it leave."""
+        """Yield the causes to evict the workload, now or later, with the task of each."""
         if binding is None or not is_scheduled_by_us(binding):
             return
         for target in binding.spec.clusters or ():
             cluster = self._hub.find(resources.CLUSTERS, "", target.name)
-            drive = self._causes.find(binding, cluster) if cluster else None
-            if drive is None:
+            cause = self._causes.find(binding, cluster) if cluster else None
+            if cause is None:
                 continue
-            task = make_task(binding, target.name, reason=drive.reason, message=drive.message)
+            task = make_task(binding, target.name, reason=cause.reason, message=cause.message)
             if task is not None:
-                yield drive, task
+                yield cause, task
 
 
 def _shape_of(cluster: Cluster) -> object:

@@ -1,4 +1,8 @@
-"""What API servers serve: a kind that was asked for is looked up, and mirrored wherever it may stand."""
+"""Discovers resource kinds: a kind that a policy or Work names is looked up, and watched from then on.
+
+Watches no objects: the kind catalog asks for kinds. Reads /api and /apis of the hub first, then of the
+members; writes only the catalog, and keeps the hub's cache of learned kinds.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -23,11 +27,11 @@ log = Log(__name__)
 
 class DiscoverySettings(QueueSettings, frozen=True):
     look_again_every: Duration = Duration(10)
-    """A kind that nobody serves may be defined later."""
+    """When to look up an unknown kind again: its CRD may be created later."""
 
 
 class DiscoveryController:
-    """Answers for the catalog: of the hub first, then of any member."""
+    """Answers requests of the kind catalog."""
 
     def __init__(
         self, hub: Hub, sessions: Sessions, settings: DiscoverySettings, watch: WatchSettings
@@ -41,7 +45,7 @@ class DiscoveryController:
         hub.catalog.when_asked(self._hear)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        """Nothing that happens to objects makes a kind."""
+        """Changes of objects do not define kinds."""
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,7 @@
-"""A member's place on the hub: the namespace of its Works, and a Cluster that stays until they are settled.
+"""What a member has on the hub: the namespace of its Works, and the finalizer of its Cluster.
 
-Whoever deletes a Cluster has its workloads move first. What finds no substitute in time is deleted in the
-member, or left behind there if it does not answer.
+A deleted Cluster waits until its workloads have replacements in other clusters. After letGoAfter its Works
+are deleted anyway, and with them the copies in the member; if the member does not answer, the copies stay.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from reberth.values import errors
 from reberth.values.timestamp import parse_time
 
 FINALIZER = "karmada.io/cluster-controller"
-_HOLDING = "reberth-federation-finalizer"
+_FINALIZER_MANAGER = "reberth-federation-finalizer"
 _WAITING, _ACTION = "WaitingForSubstitutes", "Leave"
-_LOOKING = 1.0
-"""So often is looked whether a Cluster that is deleted may go."""
+_LOOK_AGAIN = 1.0
+"""Seconds between looks at a Cluster that is being deleted."""
 _SOME = 5
 
 
@@ -35,39 +35,41 @@ class MemberCleanup:
         self._have_namespace.discard(name)
 
     async def set_up(self, cluster: Cluster) -> None:
-        """Make the namespace in which the member's Works stand, and keep the Cluster until they are gone."""
+        """Create the namespace of the member's Works, and set the finalizer of the Cluster."""
         name = cluster.metadata.name
         if name in self._have_namespace:
             return
         namespace = namespace_of_works(name)
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await self._hub.api.apply_object(resources.NAMESPACES, namespace, body)
-        await self._hold(cluster, [FINALIZER])
+        await self._set_finalizers(cluster, [FINALIZER])
         self._have_namespace.add(name)
 
     async def clean_up(self, cluster: Cluster) -> float | None:
-        """Wait for substitutes, but not for ever; then delete the Works, their namespace, and let go."""
+        """Wait for replacements or the timeout; then delete the Works, their namespace, the finalizer."""
         name = cluster.metadata.name
         staying = [binding for _, binding in self._hub.list_bindings() if concerns(binding, name)]
         deleted_at = parse_time(cluster.metadata.deletion_timestamp or "")
         if staying and self._hub.clock() < deleted_at + self._let_go_after:
-            self._say(cluster, _name_some(staying))
-            return _LOOKING
+            self._record(cluster, _name_some(staying))
+            return _LOOK_AGAIN
         works = list(self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(name)))
         for work in works:
             if work.metadata.deletion_timestamp is None:
                 await self._hub.remove(resources.WORKS, work)
         if works:
-            return _LOOKING
+            return _LOOK_AGAIN
         await self._remove_namespace(namespace_of_works(name))
-        await self._hold(cluster, [])
+        await self._set_finalizers(cluster, [])
         return None
 
-    async def _hold(self, cluster: Cluster, finalizers: Sequence[str]) -> None:
-        """Say what keeps the Cluster from going. Its uid keeps one that is gone from coming back."""
+    async def _set_finalizers(self, cluster: Cluster, finalizers: Sequence[str]) -> None:
+        """Set our finalizers. The uid keeps server-side apply from creating a deleted Cluster anew."""
         metadata = {"name": cluster.metadata.name, "uid": cluster.metadata.uid, "finalizers": finalizers}
         body: Object = {"apiVersion": CLUSTER_API_VERSION, "kind": "Cluster", "metadata": metadata}
-        await self._hub.api.apply_object(resources.CLUSTERS, cluster.metadata.name, body, manager=_HOLDING)
+        await self._hub.api.apply_object(
+            resources.CLUSTERS, cluster.metadata.name, body, manager=_FINALIZER_MANAGER
+        )
 
     async def _remove_namespace(self, namespace: str) -> None:
         try:
@@ -77,13 +79,13 @@ class MemberCleanup:
         if found.metadata.deletion_timestamp is None:
             await self._hub.remove(resources.NAMESPACES, found)
 
-    def _say(self, cluster: Cluster, note: str) -> None:
+    def _record(self, cluster: Cluster, note: str) -> None:
         regarding = refer_to(resources.key_of(resources.CLUSTERS, cluster), cluster.metadata)
         self._hub.recorder.record(regarding, reason=_WAITING, note=note, action=_ACTION, kind=WARNING)
 
 
 def _name_some(bindings: Sequence[ResourceBinding]) -> str:
-    """Say which workloads are still there, but not all of many."""
+    """Name the first workloads, and count the rest."""
     names = [name_of(binding) for binding in bindings[:_SOME]]
     more = f" and {len(bindings) - _SOME} more" if len(bindings) > _SOME else ""
     return f"waiting for healthy replacements in other clusters: {', '.join(names)}{more}"

@@ -1,7 +1,8 @@
-"""The members themselves: is each of them there, what does it serve, and what room has it.
+"""Probes the members: readiness, API resources and capacity.
 
-Whether a member is Ready is looked at again and again; what it serves and offers is written when that has
-changed. A member that is not Ready gets a taint, so that nothing new goes there.
+Watches Clusters. Writes their status (Ready, version, apiEnablements, resourceSummary) if it has changed,
+taints for members that are not Ready, and through member_cleanup their namespace and finalizer. Asks
+membership/cluster_status and membership/readiness_taints.
 """
 
 import asyncio
@@ -40,20 +41,20 @@ from reberth.values.errors import ApiError
 
 _TAINTED = "TaintClusterSucceed"
 _OPENING = 0.2
-"""So long after a Cluster has come somebody has tried to open a way to it, or soon will have."""
+"""Seconds to wait for a session to be opened, or to fail, after a Cluster was created."""
 
 
 class MemberSettings(QueueSettings, frozen=True):
-    """How often members are looked at, and how long something must last to be believed."""
+    """How often members are probed, and how long a result must last before Ready changes."""
 
     probe_every: Duration = Duration(10)
     answer_within: Duration = Duration(5)
     threshold: Duration = Duration(30)
     discover_every: Duration = Duration(60)
     taint_lost_members_after: Duration | None = None
-    """A member that has not been reached for so long has its workloads leave it; not given: never."""
+    """Evict workloads from a member that was unreachable for this long; if not set, never."""
     let_go_after: Duration = Duration(600)
-    """So long does a Cluster that is deleted wait for substitutes of what is there."""
+    """How long a deleted Cluster waits for replacements of its workloads."""
 
 
 class _Known(NamedTuple):
@@ -81,7 +82,7 @@ class MembersController:
         await self._queue.run()
 
     def _hear(self, cluster: str, record: object) -> None:
-        """A member that has just been listed is looked at at once."""
+        """Probe a member at once when its cache is synced."""
         if record is None and cluster in self._known:
             self._known[cluster] = self._known[cluster]._replace(probed_at=float("-inf"))
             self._queue.add(Key(CLUSTER_API_VERSION, "Cluster", "", cluster))
@@ -91,7 +92,7 @@ class MembersController:
         if cluster is None:
             self._forget(key.name)
             return None
-        waits = [await self._tell(key, cluster)]
+        waits = [await self._update(key, cluster)]
         if cluster.metadata.deletion_timestamp is None:
             await self._cleanup.set_up(cluster)
         else:
@@ -102,11 +103,11 @@ class MembersController:
         self._known.pop(name, None)
         self._cleanup.forget(name)
 
-    async def _tell(self, key: Key, cluster: Cluster) -> float | None:
-        """Look at the member when it is time, and write down what is new."""
+    async def _update(self, key: Key, cluster: Cluster) -> float | None:
+        """Probe the member when it is due, and write what has changed."""
         if cluster.spec.sync_mode != PUSH:
-            return None  # somebody in the member tells of it
-        if self._sessions.get(key.name) is None and key.name not in self._sessions.troubles:
+            return None  # an agent in the member reports it
+        if self._sessions.get(key.name) is None and key.name not in self._sessions.problems:
             return _OPENING
         now = asyncio.get_running_loop().time()
         known = self._known.get(key.name)
@@ -135,9 +136,9 @@ class MembersController:
         return known
 
     async def _probe(self, key: Key, session: Session | None) -> tuple[str, str]:
-        """Ask once how the member is; what it says if it is not ready."""
+        """Probe the member once; return the reason and message of Ready."""
         if session is None:
-            return NOT_USABLE, self._sessions.troubles.get(key.name, "no connection yet")
+            return NOT_USABLE, self._sessions.problems.get(key.name, "no connection yet")
         try:
             await session.api.probe(within=self._settings.answer_within)
         except errors.Unauthorized as error:
@@ -162,20 +163,20 @@ class MembersController:
         written = await self._hub.patch(resources.CLUSTERS, cluster, change, subresource="status")
         if conditions is not None:
             ready = find_condition(written.status.conditions, READY)
-            self._say(key, cluster, (ready and ready.reason) or READY, (ready and ready.message) or "")
+            self._record(key, cluster, (ready and ready.reason) or READY, (ready and ready.message) or "")
         return written
 
     async def _taint(self, key: Key, cluster: Cluster) -> float:
-        """Have it bear the taints that are due; the seconds until there is another one."""
+        """Set the taints that are due; return the seconds until the next one is."""
         lost_after, now = self._settings.taint_lost_members_after, self._hub.clock()
         if change := change_taints(cluster, lost_after=lost_after, now=now):
             written = await self._hub.patch(resources.CLUSTERS, cluster, change)
             if taints := written.spec.taints:
-                self._say(key, cluster, _TAINTED, ", ".join(map(write_taint, taints)))
+                self._record(key, cluster, _TAINTED, ", ".join(map(write_taint, taints)))
         loss = find_loss(cluster.status.conditions, lost_after)
         return loss - now if loss is not None and loss > now else float("inf")
 
-    def _say(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
+    def _record(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
         kind = NORMAL if reason == HEALTHY else WARNING
         regarding = refer_to(key, cluster.metadata)
         self._hub.recorder.record(regarding, reason=reason, note=note, action="ProbeMember", kind=kind)
@@ -187,7 +188,7 @@ class MembersController:
 
 
 async def _discover(known: _Known, session: Session, now: float) -> _Known:
-    """Read what the member serves; a group that does not answer keeps the rest from being known."""
+    """Read the API resources. If one group fails, keep the old list: others would seem to be gone."""
     try:
         version = await session.api.read_path("/version", subject="version")
         groups = await session.api.read_path("/apis", subject="apis")

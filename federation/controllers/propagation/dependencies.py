@@ -1,7 +1,7 @@
-"""From workloads to what they need: bindings with `propagateDeps` take it along, and leave it when they go.
+"""Propagates dependencies: ConfigMaps, Secrets and the like follow workloads with `propagateDeps`.
 
-Who needs an object is looked up anew whenever one of them changes. What is not known whole yet, such as just
-after the start, takes nothing away.
+Watches bindings and resource templates. Writes bindings of dependencies and their spec.requiredBy. Asks
+propagation/dependencies. As long as a cache is not synced, such as after the start, no dependency is removed.
 """
 
 from collections import defaultdict
@@ -49,7 +49,7 @@ class DependenciesController:
         await self._queue.run()
 
     def _look_at(self, key: Key) -> None:
-        """Note what a binding needs now; all that it needs or needed has to hear of it."""
+        """Update what a binding needs, and queue all that it needs or needed."""
         before, now = self._needs.get(key, frozenset()), self._find_needs(key)
         for need in before - now:
             self._needed_by[need].discard(key)

@@ -1,7 +1,8 @@
-"""From policies to bindings: each template that a policy selects gets a binding, and is claimed by it.
+"""Creates bindings: each resource template that a policy selects is claimed by it and gets a binding.
 
-The binding comes first, if possible with its clusters: it says who has claimed the template as well, and
-workloads wait for it. The template is told so when there is time.
+Watches policies, resource templates and bindings. Writes bindings, and the claim on the template. Asks
+propagation/policy_match and propagation/binding. The binding is written first, if possible with its clusters,
+because workloads wait for it; it carries the claim, too. The claim on the template follows, less urgently.
 """
 
 import asyncio
@@ -34,11 +35,11 @@ _POLICIES = (resources.POLICIES, resources.CLUSTER_POLICIES)
 
 
 PlaceBinding = Callable[[Key, Object], Object]
-"""Gives a binding that is about to be made the clusters that are decided for it."""
+"""Adds the scheduling decision to a binding that is about to be created."""
 
 
 def place_later(_: Key, wanted: Object) -> Object:
-    """Leave it to somebody else to decide."""
+    """Create the binding without clusters: the scheduler adds them later."""
     return wanted
 
 
@@ -72,7 +73,7 @@ class DetectorController:
         return ()
 
     def _learn(self, key: Key, template: ResourceTemplate) -> Key:
-        """Note who has claimed the template, so that a policy that goes finds it."""
+        """Remember the claim of the template: a deleted policy has to find what it has claimed."""
         labels = template.metadata.labels or {}
         for kind in (POLICY, CLUSTER_POLICY):
             if holder := labels.get(LABELS[kind]):
@@ -80,7 +81,7 @@ class DetectorController:
         return key
 
     def _selected(self, policy: PropagationPolicy) -> Iterable[Key]:
-        """Give the templates that the policy may select; one that is named need not be looked for."""
+        """Yield the templates that the policy may select; one that is named needs no search."""
         for selector in policy.spec.resource_selectors:
             namespace = selector.namespace or policy.metadata.namespace
             resource = self._hub.catalog.find(selector.api_version, selector.kind)
@@ -132,7 +133,7 @@ class DetectorController:
         return None
 
     async def _claim(self, key: Key) -> None:
-        """Have the template say who has claimed it."""
+        """Write the claim on the template."""
         resource = self._hub.catalog.find(key.api_version, key.kind)
         template = self._hub.find(resource, key.namespace, key.name) if resource else None
         if resource is None or template is None:
@@ -146,7 +147,7 @@ class DetectorController:
     def _choose(
         self, key: Key, template: ResourceTemplate, binding: ResourceBinding | None
     ) -> PropagationPolicy | None:
-        """What the template does not say yet its binding may say already."""
+        """The claim of the binding counts as long as the template has none: it is written first."""
         labels = template.metadata.labels or {}
         if binding is not None and not is_claimed(labels):
             labels = {**labels, **list_claims(binding.metadata.labels)}
@@ -160,7 +161,7 @@ class DetectorController:
 
 
 def _belongs(binding: ResourceBinding, template: ResourceTemplate | None) -> bool:
-    """Tell whether the binding is that of the template as it stands, or was made by somebody by hand."""
+    """Tell whether the binding is of the present template, not of a deleted one, or was created by hand."""
     owners = {owner.uid for owner in binding.metadata.owner_references or ()}
     if binding.spec.resource.uid not in owners:
         return True

@@ -1,4 +1,8 @@
-"""From Works to members: what a Work holds is written there, kept so, and taken away with the Work."""
+"""Applies Works: the manifest of a Work is applied in its member, kept so, and deleted with the Work.
+
+Watches Works, and the copies in the members. Writes copies and their namespaces in the members, and status
+and finalizer of Works. Asks propagation/work_sync; hub/member_apply makes the calls.
+"""
 
 import asyncio
 from typing import Any, NamedTuple
@@ -37,17 +41,17 @@ _REFUSALS = (errors.BadRequest, errors.Forbidden, errors.NotFound, errors.Invali
 
 
 class _Outcome(NamedTuple):
-    """What a Work has come to: its object, or why it is not there."""
+    """The outcome of a Work: its object, or why it could not be applied."""
 
     target: Key
     plural: str
     found: ResourceTemplate | None
-    trouble: str | None
+    problem: str | None
 
 
 class ExecutionSettings(QueueSettings, frozen=True):
     try_again_every: Duration = Duration(30)
-    """What a member refuses is sent again after this time, in case the member has changed."""
+    """When to retry a manifest that a member has rejected: the member may have changed."""
     look_whether_gone_every: Duration = Duration(2)
 
 
@@ -72,7 +76,7 @@ class ExecutionController:
             group.create_task(self._reports.run())
 
     def _hear(self, cluster: str, record: ResourceTemplate | None) -> None:
-        """An object of a member concerns the Work that holds it; a member that is new all of its Works."""
+        """Queue the Work of a changed copy, or all Works of a member that has just been synced."""
         if record is None:
             for work in self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(cluster)):
                 self._queue.add(resources.key_of(resources.WORKS, work))
@@ -87,27 +91,27 @@ class ExecutionController:
             self._outcomes.pop(key, None)
             return None
         if work.metadata.deletion_timestamp is not None:
-            return await self._take_away(key, work, cluster)
+            return await self._delete_copy(key, work, cluster)
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster) or work.spec.suspend_dispatching:
             return None
         return await self._put(key, work, session)
 
     async def _put(self, key: Key, work: HeldWork, session: Session) -> float | None:
-        """Write the manifest where it is not as written, and tell how its object is."""
+        """Apply the manifest if the copy is not as written, and report the copy's status."""
         manifest = read_manifest(work)
         target = key_of_manifest(manifest) if manifest else None
         resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
         if manifest is None or target is None or resource is None:
             unknown = target or key
             reason = f"{unknown.kind}: this kind cannot be propagated"
-            self._note(key, work, _Outcome(unknown, "", None, reason))
+            self._report_later(key, work, _Outcome(unknown, "", None, reason))
             return self._settings.try_again_every
-        found, trouble = session.find(resource, target.namespace, target.name), None
+        found, problem = session.find(resource, target.namespace, target.name), None
         if not is_as_written(self._written.get(key), omit_retained_replicas(manifest, found), found):
-            found, trouble = await self._write(key, session, resource, manifest, found=found)
-        self._note(key, work, _Outcome(target, resource.name, found, trouble))
-        return self._settings.try_again_every if trouble else None
+            found, problem = await self._write(key, session, resource, manifest, found=found)
+        self._report_later(key, work, _Outcome(target, resource.name, found, problem))
+        return self._settings.try_again_every if problem else None
 
     async def _write(
         self,
@@ -118,7 +122,7 @@ class ExecutionController:
         *,
         found: ResourceTemplate | None,
     ) -> tuple[ResourceTemplate | None, str | None]:
-        """Give the object as it is afterwards, or why it was not written."""
+        """Return the object after the write, or why it was not written."""
         target = key_of_manifest(manifest)
         if found is None:
             found = await read_from_member(session, resource, target)
@@ -133,8 +137,8 @@ class ExecutionController:
         )
         return there, None
 
-    async def _take_away(self, key: Key, work: HeldWork, cluster: str) -> float | None:
-        """Delete what the Work holds; it may go itself when that is gone, or nobody can look any more."""
+    async def _delete_copy(self, key: Key, work: HeldWork, cluster: str) -> float | None:
+        """Delete the copy; release the Work when it is gone, or if its Cluster is gone as well."""
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):
             there = self._hub.find(resources.CLUSTERS, "", cluster)
@@ -163,8 +167,8 @@ class ExecutionController:
         except errors.NotFound:
             return
 
-    def _note(self, key: Key, work: HeldWork, outcome: "_Outcome") -> None:
-        """Keep what came of it; it is told when there is time."""
+    def _report_later(self, key: Key, work: HeldWork, outcome: "_Outcome") -> None:
+        """Keep the outcome; the reports queue writes it at a lower urgency."""
         self._outcomes[key] = outcome
         if change_work_status(work, *outcome, now=self._hub.clock()) is not None:
             self._reports.add(key)
@@ -178,13 +182,13 @@ class ExecutionController:
         if status is None:
             return
         await self._hub.patch(resources.WORKS, work, status, subresource="status")
-        if outcome.trouble and "conditions" in status["status"]:
-            self._complain(work, outcome.target, outcome.trouble)
+        if outcome.problem and "conditions" in status["status"]:
+            self._record_failure(work, outcome.target, outcome.problem)
 
-    def _complain(self, work: HeldWork, key: Key, trouble: str) -> None:
-        """Tell people where they look: at the Work, and at the template."""
+    def _record_failure(self, work: HeldWork, key: Key, problem: str) -> None:
+        """Record an Event on the Work and on the template."""
         meta = work.metadata
         here = Key(resources.WORKS.api_version, resources.WORKS.kind.name, meta.namespace, meta.name)
-        note = f"Failed to sync workload to cluster({cluster_of_works(meta.namespace)}): {trouble}"
+        note = f"Failed to sync workload to cluster({cluster_of_works(meta.namespace)}): {problem}"
         for regarding in (refer_to(here, meta), refer_to(key, type(meta)(uid=uid_of_template(work)))):
             self._hub.recorder.record(regarding, reason=_SYNC_FAILED, note=note, action=_SYNC, kind=WARNING)

@@ -1,7 +1,9 @@
-"""From bindings to clusters: each binding is decided as soon as something has changed that may concern it.
+"""Schedules bindings: each one is decided as soon as something changes that may concern it.
 
-What could not be scheduled waits for a change of the clusters, not for a time. What is given is taken off the
-clusters' room until they report it themselves.
+Watches bindings and Clusters. Writes spec.clusters, the applied placement and the condition Scheduled of
+bindings. Asks scheduling/decide; propagation/schedule_result turns the decision into patches. A binding that
+could not be scheduled waits for a change of the clusters, not for a timer. Decisions are subtracted from the
+clusters' room until they report it themselves (propagation/reservations).
 """
 
 import time
@@ -40,25 +42,25 @@ _ACTION = "Scheduling"
 
 
 class SchedulerSettings(QueueSettings, frozen=True):
-    """Decisions are made one after the other, so that each sees what the last one has given away.
+    """Workers share one event loop: decisions are made one after the other, and each sees the last one.
 
-    There are more workers than calls at once, so that one is always there to go before the less urgent.
+    There are more workers than calls in flight (16), so that an urgent write is always waiting for a turn.
     """
 
     workers: Annotated[int, Meta(ge=1, le=256)] = 32
     look_again: Duration = Duration(30)
-    """After this time a binding is tried again that found too little room."""
+    """When to retry a binding that found too little room."""
     reserve_for: Duration = Duration(120)
-    """So long at most is room held for replicas that a member has not reported."""
+    """How long room is reserved for replicas that a member has not reported."""
     reported_within: Duration = Duration(15)
-    """What has been applied in a member stands in its report after so long."""
+    """How long after a copy was applied the member's report includes it. Members are probed every 10 s."""
     handover_timeout: Duration = Duration(600)
-    """So long at most do old copies stay when a cluster that was waited for takes replicas."""
+    """How long old copies stay when a cluster that has just reported takes replicas."""
 
 
 class SchedulerController:
     def __init__(self, hub: Hub, settings: SchedulerSettings, *, hands_over: bool = True) -> None:
-        """`hands_over` says that somebody lets old copies go when new ones are ready."""
+        """`hands_over`: the handovers controller runs, so that old copies that are kept will be removed."""
         self._hub = hub
         self._handover = max(1, int(settings.handover_timeout)) if hands_over else None
         self._settings = settings
@@ -86,9 +88,9 @@ class SchedulerController:
                 self._add(key, metrics.CLUSTER_CHANGED)
 
     def place_new(self, key: Key, wanted: Object) -> Object:
-        """Decide for a binding that is about to be made, so that it comes with its clusters.
+        """Decide for a binding that is about to be created, so that it is created with its clusters.
 
-        What cannot be decided now is made as it is, and is looked at when it is there.
+        If it cannot be decided now, it is created as it is, and scheduled afterwards.
         """
         metadata = {**wanted["metadata"], "namespace": key.namespace}
         binding = msgspec.convert({**wanted, "metadata": metadata}, ResourceBinding)
@@ -106,25 +108,25 @@ class SchedulerController:
             "spec": {**wanted["spec"], **change.get("spec", {})},
         }
 
-    def decide_triggered(self, key: Key, wished: ResourceBinding) -> Object:
-        """Decide for a binding that is about to be asked for afresh: what is to be written with the wish.
+    def decide_triggered(self, key: Key, triggered: ResourceBinding) -> Object:
+        """Decide for a binding that is about to be triggered: the patch to write with the trigger.
 
-        What cannot be decided now is asked for alone, and is looked at when it has been.
+        If it cannot be decided now, the trigger is written alone, and scheduled afterwards.
         """
-        if not is_scheduled_by_us(wished):
+        if not is_scheduled_by_us(triggered):
             return {}
-        decision = self._decide(apply_note(wished), self._hub.clock())
-        change = self._change(wished, decision) if decision.cause == Cause.REQUESTED else None
+        decision = self._decide(apply_note(triggered), self._hub.clock())
+        change = self._change(triggered, decision) if decision.cause == Cause.REQUESTED else None
         if change is None:
             return {}
-        self._reserve(key, wished, decision)
+        self._reserve(key, triggered, decision)
         return change
 
     async def run(self) -> None:
         await self._queue.run()
 
     def _hear(self, key: Key, binding: ResourceBinding) -> None:
-        """What was given before we began is held again, until it is there or its time is up."""
+        """Restore the reservations of decisions that another process made, when a binding is new to us."""
         is_new = key not in self._known
         if is_new:
             self._known.add(key)
@@ -136,7 +138,7 @@ class SchedulerController:
         self._queue.add(key)
 
     def _concerned(self, cluster: Cluster) -> set[Key]:
-        """A cluster of another shape concerns every binding, more room only those that lack it."""
+        """A cluster of another shape concerns every binding; more room only those that wait for it."""
         name = cluster.metadata.name
         shape = None if self._hub.find(resources.CLUSTERS, "", name) is None else _shape_of(cluster)
         if shape == self._shapes.get(name):
@@ -166,14 +168,14 @@ class SchedulerController:
         return self._settings.look_again if decision.retry else None
 
     def _decide(self, binding: ResourceBinding, now: float) -> Decision:
-        """Decide; an object that cannot be read is a refusal, too."""
+        """Decide; an object that cannot be read is a refusal."""
         try:
             return decide(binding, self._fleet(now), now=now, timed=metrics.time_step)
         except ObjectError as error:
             return describe_unreadable(binding, error)
 
     def _fleet(self, now: float) -> Fleet:
-        """Read the clusters again when they have changed; what is reserved changes with every decision."""
+        """Return the clusters, read anew when they have changed, less the reservations."""
         clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         if clusters is not self._clusters or self._read is None:
             self._read = Fleet(clusters, before=self._read)
@@ -183,7 +185,10 @@ class SchedulerController:
     async def _carry_out(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, is_untold: bool
     ) -> None:
-        """Write the clusters, then what was thought of them; the reservation stands before anybody waits."""
+        """Write the clusters, then the status.
+
+        The reservation comes before the first await: decisions that are made meanwhile must see it.
+        """
         resource = resources.binding_resource(key.kind)
         written = binding
         change = self._change(binding, decision)
@@ -221,7 +226,7 @@ class SchedulerController:
 
 
 def _shape_of(cluster: Cluster) -> object:
-    """All of a cluster that decisions look at, but for its room."""
+    """Return all of a cluster that decisions depend on, except its room."""
     meta, spec = cluster.metadata, cluster.spec
     zones = (spec.provider, spec.region, spec.zone, spec.zones, spec.taints)
     return meta.uid, meta.labels, meta.deletion_timestamp, zones, cluster.status.api_enablements

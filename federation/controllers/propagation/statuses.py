@@ -1,4 +1,8 @@
-"""From members back to people: what Works say becomes the status of the binding and of the template."""
+"""Aggregates statuses: from the Works to the binding and to the resource template.
+
+Watches Works, bindings and resource templates. Writes the status of bindings and of templates. Asks
+propagation/aggregation.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,9 +26,9 @@ from reberth.values.duration import Duration
 
 class StatusSettings(QueueSettings, frozen=True):
     gather_for: Duration = Duration(0.3)
-    """What several members say within this time is written at once."""
+    """Changes of several members within this time are written at once."""
     wait_for_all: Duration = Duration(5)
-    """So long at most is waited for members that have said nothing yet of a copy."""
+    """How long to wait for members that have not reported a new copy yet."""
 
 
 class StatusesController:

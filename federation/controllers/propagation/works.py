@@ -1,4 +1,7 @@
-"""From bindings to Works: each cluster of a binding has its Work, and no other cluster has one."""
+"""Creates Works: each cluster of a binding has a Work, and no other cluster has one.
+
+Watches bindings, resource templates, Works and new Clusters. Writes Works. Asks propagation/works.
+"""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -23,8 +26,8 @@ from reberth.values.errors import NotFound
 
 class WorkSettings(QueueSettings, frozen=True):
     wait_for_claim: Duration = Duration(30)
-    """So long at most do new Works wait for their template to say whose it is: that makes another generation
-    of a Deployment, and copies tell theirs."""
+    """How long new Works wait for the claim on their template. Writing it makes another generation of a
+    Deployment, which its copies carry: Works written before it would be written twice."""
 
 
 class WorksController:
@@ -47,13 +50,13 @@ class WorksController:
             self._queue.add(key)
         elif resource is resources.CLUSTERS and record.metadata.uid not in self._clusters:
             self._clusters.add(record.metadata.uid)
-            self._wake_for(record.metadata.name)
+            self._queue_bindings_of(record.metadata.name)
 
     async def run(self) -> None:
         await self._queue.run()
 
-    def _wake_for(self, cluster: str) -> None:
-        """A cluster that has just come may be waited for: its namespace is there, or soon will be."""
+    def _queue_bindings_of(self, cluster: str) -> None:
+        """Queue the bindings that wait for a new cluster: its namespace exists now, or soon."""
         for key, binding in self._hub.list_bindings():
             if cluster in targets_of(binding):
                 self._queue.add(key)
@@ -69,7 +72,7 @@ class WorksController:
         kind = self._hub.catalog.find(bound.api_version, bound.kind)
         template = self._hub.find(kind, bound.namespace, bound.name) if kind else None
         if template is None:
-            return None  # the binding goes too, or its kind is not propagated
+            return None  # the binding is deleted with it, or its kind is not propagated
         existing = self._index.of(key)
         if not existing and (wait := self._wait(key, template, binding)):
             return wait
@@ -87,7 +90,7 @@ class WorksController:
         return max(awaited.values(), default=0.0) or None
 
     def _wait(self, key: Key, template: ResourceTemplate, binding: ResourceBinding) -> float:
-        """Tell how long it is too early for Works: they would be written again in a moment."""
+        """Return how long to wait with new Works: written now, they would be written again in a moment."""
         if says_claim(template, binding):
             self._unclaimed.pop(key, None)
             return 0.0
@@ -95,7 +98,7 @@ class WorksController:
         return max(0.0, self._unclaimed.setdefault(key, now) + self._settings.wait_for_claim - now)
 
     async def _create(self, key: Key, cluster: str, wanted: Object) -> None:
-        """A cluster that is not there has no namespace; its binding is woken when it comes."""
+        """Skip a cluster that does not exist: it has no namespace. Its creation queues the binding again."""
         there = self._hub.find(resources.CLUSTERS, "", cluster)
         if there is None or there.metadata.deletion_timestamp is not None:
             return
@@ -104,7 +107,7 @@ class WorksController:
             self._made.expect((key, cluster))
 
     async def _sweep(self, key: Key) -> None:
-        """Remove the Works of a binding that is gone, after a look whether it is not there after all."""
+        """Delete the Works of a deleted binding, once the API server has confirmed that it is gone."""
         works = self._index.of(key)
         if works and not await self._is_there(key):
             for work in works.values():
@@ -124,7 +127,7 @@ class WorksController:
 
 
 async def _all_of(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Make them at once; a fault of one is raised when the others are done."""
+    """Run them concurrently; raise the first error when all are done."""
     for result in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result

@@ -1,4 +1,4 @@
-"""What is told of a rebalance: Events on the binding and on its object, and what is counted."""
+"""Events and metrics of rebalancing, on the binding and on its template."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _ACTION = "Rebalancing"
 
 
 def record_on_both(hub: Hub, binding: ResourceBinding, *, reason: str, note: str, kind: str = NORMAL) -> None:
-    """Say something of a binding and of the object that it binds."""
+    """Record an Event on a binding and on its template."""
     bound = Key(WORK_API_VERSION, kind_of(binding), binding.metadata.namespace, binding.metadata.name)
     template = ObjectMeta(uid=binding.spec.resource.uid)
     for regarding in (refer_to(bound, binding.metadata), refer_to(template_of(binding), template)):
@@ -48,7 +48,7 @@ class RebalanceEvents:
         after: WorkloadRebalancer,
         find: Callable[[RebalancedWorkload], ResourceBinding | None],
     ) -> None:
-        """Say of every workload that has just succeeded from where to where it went."""
+        """Record an Event for each workload that has just succeeded, with its clusters before and after."""
         done = {entry.workload for entry in before.status.observed_workloads or () if _is_done(entry)}
         for entry in after.status.observed_workloads or ():
             binding = find(entry.workload)

@@ -1,4 +1,8 @@
-"""Workloads that come home by themselves, where their policies ask for it."""
+"""Fails back: workloads whose policy has failback return to an earlier cluster group.
+
+Watches bindings and Clusters. Writes status.failback, and a trigger with a handover when the stabilization
+time is over. Asks rebalancing/failback.
+"""
 
 from typing import Annotated, Any
 
@@ -30,15 +34,15 @@ from reberth.values.timestamp import write_time
 
 class FailbackSettings(QueueSettings, frozen=True):
     at_once: Annotated[int, Meta(ge=1)] = 10
-    """So many workloads are on their way home at the same time."""
+    """How many workloads may return at the same time."""
     look_again: Duration = Duration(5)
-    """Who waits for its turn looks again after this time."""
+    """When a workload that waits for its turn tries again."""
     handover_timeout: Duration = Duration(600)
     gather_for: Duration = Duration(1)
 
 
 class FailbackController:
-    """One worker looks at one workload after the other, so that each sees how many are on their way."""
+    """A single worker: each workload sees how many others are returning."""
 
     def __init__(self, hub: Hub, settings: FailbackSettings) -> None:
         self._hub = hub
@@ -106,7 +110,7 @@ class FailbackController:
         return None
 
     def _count_under_way(self) -> int:
-        """Count whom the mirror shows on the way, and whom it does not show yet."""
+        """Count the returning workloads, including those that the cache does not show yet."""
         return sum(map(self._is_under_way, self._wanting))
 
     def _is_under_way(self, key: Key) -> bool:

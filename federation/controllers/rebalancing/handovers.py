@@ -1,4 +1,7 @@
-"""Old copies that make room: let go as soon as the new ones are ready, or when their time is over."""
+"""Ends handovers: old copies go as soon as the new ones are ready, or at the timeout.
+
+Watches bindings with a handover, and their Works. Writes spec.handover. Asks rebalancing/handover.
+"""
 
 from typing import Any
 
@@ -45,18 +48,18 @@ class HandoversController:
             return verdict.seconds
         if isinstance(verdict, Ready):
             await self._hub.patch(resources.binding_resource(key.kind), binding, write_handover_end(binding))
-            self._tell(binding, in_time=verdict.in_time)
+            self._record(binding, in_time=verdict.in_time)
         return None
 
     def _look_closely(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
-        """Where there are Works they know better: the binding may still tell of a copy that is gone."""
+        """Use the status of the Works: aggregatedStatus may still have a copy that is being deleted."""
         works = self._index.of(key)
         if not works:
             return binding
         lasting = {name: work for name, work in works.items() if work.metadata.deletion_timestamp is None}
         return replace(binding, status=replace(binding.status, aggregated_status=read_copies(lasting)))
 
-    def _tell(self, binding: ResourceBinding, *, in_time: bool) -> None:
+    def _record(self, binding: ResourceBinding, *, in_time: bool) -> None:
         clusters = ", ".join(sorted(kept_replicas(binding)))
         if in_time:
             reason, note, kind = (

@@ -1,8 +1,9 @@
-"""Rebalancers carried out: bindings are asked for a fresh scheduling, and what comes of it is told.
+"""Carries out WorkloadRebalancers: triggers a fresh scheduling of their workloads and reports the results.
 
-What a rebalancer wants of a binding is in its status before it is in the binding. The wish is written with
-the clusters that it comes to. One status tells of all workloads that have moved on in the meantime: a large
-rebalancer costs a call for each binding and few more, and the scheduler's word on each.
+Watches WorkloadRebalancers, and the bindings of their workloads. Writes the status of rebalancers, and
+triggers with the new clusters into bindings; deletes expired rebalancers. Asks rebalancing/review. The status
+is written before the triggers, and gathers all results since the last one: a large rebalancer costs one call
+for each binding and few more.
 """
 
 import asyncio
@@ -44,24 +45,24 @@ from reberth.values.object_error import ObjectError
 
 _AFTER_CONFLICT = 1.0
 _ENTRIES_AT_ONCE = 50
-"""A status of more entries is written more rarely: to take one of three hundred costs the API server as much
-as to take twenty bindings."""
+"""A status with more entries is written less often: one of 300 entries costs the API server as much as 20
+bindings."""
 
 
 class RebalancerSettings(QueueSettings, frozen=True):
     gather_for: Duration = Duration(0.5)
-    """What several bindings come to within this time is written at once."""
+    """Results of several bindings within this time are written at once."""
     triggers_at_once: Annotated[int, Meta(ge=1, le=256)] = 32
     handover_timeout: Duration = Duration(600)
-    """So long at most old copies stay where a rebalancer does not say it."""
+    """How long old copies stay if a rebalancer does not say it."""
 
 
 DecideTriggered = Callable[[Key, ResourceBinding], Object]
-"""Gives what is to be written with a wish: the clusters that it comes to, if that can be told at once."""
+"""Returns the patch to write with a trigger: the new clusters, if they can be decided at once."""
 
 
 def decide_later(_: Key, __: ResourceBinding) -> Object:
-    """Leave it to somebody else to carry out the wish."""
+    """Write the trigger alone: the scheduler handles it later."""
     return {}
 
 
@@ -76,7 +77,7 @@ class RebalancerController:
         self._sending = asyncio.Semaphore(settings.triggers_at_once)
         self._reports = RebalanceEvents(hub)
         self._written: dict[str, WorkloadRebalancer] = {}
-        self._said_at: dict[str, float] = {}
+        self._written_at: dict[str, float] = {}
         self._asked: dict[str, set[Key]] = defaultdict(set)
         self._awaited: dict[str, set[Key]] = {}
         self._awaiting: dict[Key, set[str]] = defaultdict(set)
@@ -95,7 +96,7 @@ class RebalancerController:
         await self._queue.run()
 
     def _is_last(self, name: str, key: Key, binding: ResourceBinding) -> bool:
-        """Tell whether it is the last of those that were asked for, and has been scheduled."""
+        """Tell whether it is the last triggered binding to be scheduled: then the status is due."""
         asked = self._asked.get(name, set())
         if key not in asked or not is_handled(binding):
             return False
@@ -103,7 +104,7 @@ class RebalancerController:
         return not asked
 
     def _await_bindings(self, rebalancer: WorkloadRebalancer) -> None:
-        """Remember which bindings may still make a difference to it."""
+        """Remember the bindings that unfinished entries wait for."""
         name = rebalancer.metadata.name
         for key in self._awaited.pop(name, ()):
             self._awaiting[key].discard(name)
@@ -121,11 +122,11 @@ class RebalancerController:
             self._awaiting[key].add(name)
 
     def _latest(self, name: str) -> WorkloadRebalancer | None:
-        """Give the object as it is known; the mirror may not have our own last word yet."""
+        """Return the newest known object: the cache may not have our own last write yet."""
         mirrored, written = self._hub.find(resources.REBALANCERS, "", name), self._written.get(name)
         if mirrored is None:
             self._written.pop(name, None)
-            self._said_at.pop(name, None)
+            self._written_at.pop(name, None)
             self._asked.pop(name, None)
             self._reports.forget(name)
             return None
@@ -139,32 +140,32 @@ class RebalancerController:
         now, limits = self._hub.clock(), self._limits(rebalancer)
         wanted = list_wanted(rebalancer, self._resolve)
         found = review(rebalancer, wanted, self._find_binding, limits=limits, now=now)
-        if rest := self._rest(rebalancer, found):
+        if rest := self._seconds_to_wait(rebalancer, found):
             return rest
         rebalancer = await self._write_status(rebalancer, found)
-        was_late = await self._send(rebalancer, found.triggers, limits)
+        had_conflict = await self._send(rebalancer, found.triggers, limits)
         waits = [
             await self._expire(rebalancer),
             found.look_again - now if found.look_again is not None else None,
-            _AFTER_CONFLICT if was_late else None,
+            _AFTER_CONFLICT if had_conflict else None,
         ]
         return min((wait for wait in waits if wait is not None), default=None)
 
-    def _rest(self, rebalancer: WorkloadRebalancer, found: Review) -> float:
-        """Tell how long it is too early to say how far it has come: the more entries, the less often."""
+    def _seconds_to_wait(self, rebalancer: WorkloadRebalancer, found: Review) -> float:
+        """Return how long to wait before the next status: the more entries, the less often."""
         said, new = rebalancer.status, found.status
         if found.triggers or said.finish_time != new.finish_time:
             return 0.0
         entries = len(new.observed_workloads or ())
         pause = self._settings.gather_for * max(1.0, entries / _ENTRIES_AT_ONCE)
         now = asyncio.get_running_loop().time()
-        return max(0.0, self._said_at.get(rebalancer.metadata.name, -pause) + pause - now)
+        return max(0.0, self._written_at.get(rebalancer.metadata.name, -pause) + pause - now)
 
     def _limits(self, rebalancer: WorkloadRebalancer) -> Limits:
         return set_limits(rebalancer, timeout=self._settings.handover_timeout)
 
     def _resolve(self, rebalancer: WorkloadRebalancer) -> list[RebalancedWorkload]:
-        """Find what its selectors mean at this moment."""
+        """List the workloads that its selectors match now."""
         try:
             return select_workloads(rebalancer.spec.workload_selectors or (), self._list_bound)
         except SelectorError as error:
@@ -173,7 +174,7 @@ class RebalancerController:
             raise ObjectError("WorkloadRebalancer", meta, field=field, reason=str(error)) from error
 
     def _list_bound(self, selector: ResourceSelector) -> Listing:
-        """List the objects of a kind that are propagated; others cannot be rebalanced."""
+        """List the objects of a kind that have a binding; others cannot be rebalanced."""
         resource = self._hub.catalog.find(selector.api_version, selector.kind)
         rows = self._hub.cache.of(resource.kind).rows() if resource else ()
         named = ((_refer(selector, row.metadata.namespace, row.metadata.name), row) for row in rows)
@@ -184,7 +185,7 @@ class RebalancerController:
         ]
 
     def _find_binding(self, workload: RebalancedWorkload) -> ResourceBinding | None:
-        """Find a workload's binding. One of the same name may belong to another group's kind."""
+        """Return a workload's binding. One of that name may belong to a kind of another API group."""
         key = _binding_key(workload)
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
@@ -201,7 +202,7 @@ class RebalancerController:
             patch = {"metadata": {"resourceVersion": version}, "status": make_merge_patch(old, new)}
             written = await self._hub.patch(resources.REBALANCERS, rebalancer, patch, subresource="status")
             self._written[name] = written
-            self._said_at[name] = asyncio.get_running_loop().time()
+            self._written_at[name] = asyncio.get_running_loop().time()
             self._await_bindings(written)
             self._reports.tell(rebalancer, written, self._find_binding)
             rebalancer = written
@@ -211,14 +212,14 @@ class RebalancerController:
     async def _send(
         self, rebalancer: WorkloadRebalancer, triggers: Iterable[Trigger], limits: Limits
     ) -> bool:
-        """Ask for all of them; what fails does not stop the others. Tells whether one was late."""
+        """Write all triggers; an error does not stop the others. Return whether one met a Conflict."""
         sent = [self._trigger(rebalancer, trigger, limits) for trigger in triggers]
         results = await asyncio.gather(*sent, return_exceptions=True)
-        faults = [result for result in results if isinstance(result, BaseException)]
-        late = [fault for fault in faults if isinstance(fault, errors.Conflict | errors.NotFound)]
-        for fault in faults:
-            if fault not in late:
-                raise fault
+        errors_raised = [result for result in results if isinstance(result, BaseException)]
+        late = [error for error in errors_raised if isinstance(error, errors.Conflict | errors.NotFound)]
+        for error in errors_raised:
+            if error not in late:
+                raise error
         return bool(late)
 
     async def _trigger(self, rebalancer: WorkloadRebalancer, trigger: Trigger, limits: Limits) -> None:
@@ -226,14 +227,17 @@ class RebalancerController:
         key = _binding_key(trigger.workload)
         self._asked[rebalancer.metadata.name].add(key)
         async with self._sending:
-            patch = _write_wish(
-                binding, trigger.at, limits, self._decide_triggered(key, _wish(binding, trigger.at, limits))
+            patch = _write_trigger(
+                binding,
+                trigger.at,
+                limits,
+                self._decide_triggered(key, _with_trigger(binding, trigger.at, limits)),
             )
             await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._reports.tell_trigger(rebalancer, binding, trigger.at)
 
     async def _expire(self, rebalancer: WorkloadRebalancer) -> float | None:
-        """Delete it when its time is over: as it stands on the server then, and only if it is still so."""
+        """Delete it when it has expired, with the version that was just read as precondition."""
         left = seconds_left(rebalancer, now=self._hub.clock())
         if left != 0:
             return left
@@ -253,14 +257,14 @@ class RebalancerController:
         await self._hub.api.remove_object(resources.REBALANCERS, meta.name, uid=meta.uid, version=version)
 
 
-def _wish(binding: ResourceBinding, at: str, limits: Limits) -> ResourceBinding:
-    """Give the binding as it stands once it is asked for."""
+def _with_trigger(binding: ResourceBinding, at: str, limits: Limits) -> ResourceBinding:
+    """Return the binding as it is once triggered."""
     handover = replace(binding.spec.handover or Handover(), timeout_seconds=limits.handover)
     return replace(binding, spec=replace(binding.spec, reschedule_triggered_at=at, handover=handover))
 
 
-def _write_wish(binding: ResourceBinding, at: str, limits: Limits, placed: Object) -> Object:
-    """Give the merge patch of the wish, and of what it comes to."""
+def _write_trigger(binding: ResourceBinding, at: str, limits: Limits, placed: Object) -> Object:
+    """Return the merge patch of the trigger and of the decision."""
     spec = placed.get("spec", {})
     handover = {"timeoutSeconds": limits.handover, **spec.get("handover", {})}
     return {
