@@ -19,7 +19,7 @@ from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
-from rescheduler.model.promises import list_promises_missing
+from rescheduler.model.promises import list_missing_guarantees
 from rescheduler.observe.cache import NotifyingCache
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -80,7 +80,7 @@ class DaemonResources(ClusterResources):
 
     def list_warnings(self) -> Iterator[str]:
         """Warn of what is not guaranteed, and of caches that plans are made without."""
-        yield from list_promises_missing(self.settings().extender)
+        yield from list_missing_guarantees(self.settings().extender)
         yield from self.pause.list_warnings()
         if self.extender_health.refused:
             yield f"{self.extender_health.refused.rule}: {self.extender_health.refused.reason}"

@@ -1,20 +1,20 @@
-"""What cannot be promised of moves, as the daemon is set up: said in every plan and at /readyz."""
+"""Warnings of what the setting `extender` does not guarantee: in every plan, and at /readyz."""
 
 from collections.abc import Iterator
 
-_UNPROMISED = {
+_WARNINGS = {
     "none": (
-        "extender: none: nobody draws replacements to their destinations and nothing keeps them off the node "
-        "that they left: moves may return, and are judged by where they land"
+        "extender: none: kube-scheduler alone decides where replacements land: they may return to the source "
+        "node"
     ),
     "optional": (
-        "extender: optional: moves are made also while an extender has not seen them: then nothing keeps the "
-        "replacement off the node that it left"
+        "extender: optional: moves are made without the acknowledgement of all extenders: then replacements "
+        "may return to the source node"
     ),
 }
 
 
-def list_promises_missing(extender: str) -> Iterator[str]:
-    """Say what the setting `extender` leaves open."""
-    if extender in _UNPROMISED:
-        yield _UNPROMISED[extender]
+def list_missing_guarantees(extender: str) -> Iterator[str]:
+    """Give the warning for this value of the setting `extender`, if any."""
+    if extender in _WARNINGS:
+        yield _WARNINGS[extender]

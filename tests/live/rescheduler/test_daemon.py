@@ -74,7 +74,7 @@ async def test_a_plan_is_only_shown_until_it_is_to_be_made_and_then_the_cluster_
         one.spoil()
         await one.until("reberth_settings_valid", lambda valid: valid == 0, kind="ReschedulerPolicy")
         assert await one.said("reberth_settings_valid", kind="ReschedulerSettings") == 1
-        assert "policy.yaml: level (line 3)" in await one.remarks("refused, the last good one stays")
+        assert "policy.yaml: level (line 3)" in await one.remarks("refused, the last valid version stays")
         await see_cycles(one, 1)
         assert await crowd.lost() == 0
         one.follow(EAGER)

@@ -96,7 +96,7 @@ async def test_an_eviction_whose_answer_is_lost_is_looked_up_and_not_repeated(sh
             came, said = await move(victim, elsewhere(victim))
         assert isinstance(came, MoveReport)
         assert came.refused is None
-        assert "the eviction was not answered: looking at the pod" in said
+        assert "the eviction was not answered: reading the pod" in said
         assert rule.matched == 2
         assert await consistent(lost) == 1
 

@@ -57,7 +57,7 @@ def test_wrong_input_is_named(
     assert said in line
 
 
-def test_a_fault_that_comes_by_way_of_tasks_is_said_in_one_line(
+def test_an_error_from_a_task_group_is_printed_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def fail(_: object) -> int:
@@ -79,7 +79,7 @@ def test_arguments_that_do_not_belong_together_are_refused(
     assert ended.value.code == 2
 
 
-def test_an_api_server_that_is_not_there_is_said_to_be(
+def test_an_unreachable_api_server_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     kubeconfig, settings = unreachable(tmp_path)
@@ -91,7 +91,7 @@ def test_an_api_server_that_is_not_there_is_said_to_be(
     assert "moves that were begun are continued" in said
 
 
-def test_who_only_looks_has_begun_nothing(
+def test_a_command_that_only_reads_mentions_no_begun_moves(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     kubeconfig, settings = unreachable(tmp_path)

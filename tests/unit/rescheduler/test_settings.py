@@ -17,7 +17,7 @@ def read(text: str) -> ReschedulerSettings:
     return parse(f"{HEADER}{text}".encode(), ReschedulerSettings)
 
 
-def test_a_file_that_says_nothing_gives_the_defaults() -> None:
+def test_an_empty_file_gives_the_defaults() -> None:
     assert read("") == ReschedulerSettings()
     assert read("").extender == "required"
 
@@ -53,6 +53,6 @@ def test_the_documented_file_holds_the_defaults() -> None:
         ("cycle: {interval: often}", "cycle.interval"),
     ],
 )
-def test_what_is_wrong_is_named(text: str, field: str) -> None:
+def test_an_invalid_field_is_named(text: str, field: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(field)):
         read(text)

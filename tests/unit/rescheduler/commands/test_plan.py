@@ -19,13 +19,13 @@ ROOMY = CASES / "a2-preferred-node-with-room" / "objects.yaml"
 NOW = ("--now", "2026-11-18T12:00:00Z")
 
 
-def test_json_and_yaml_say_the_same() -> None:
+def test_json_and_yaml_have_the_same_content() -> None:
     told = [run_command("--cluster", ROOMY, *NOW, "-o", form) for form in ("json", "yaml")]
     assert json.loads(told[0]) == yaml.safe_load(told[1])
     assert json.loads(told[0])["kind"] == "Plan"
 
 
-def test_a_plan_has_everything_that_was_agreed() -> None:
+def test_a_plan_has_every_documented_field() -> None:
     made = json.loads(run_command("--cluster", ROOMY, *NOW, "-o", "json"))
     assert list(made) == ["kind", "now", "moves", "refused", "nodes", "score", "warnings"]
     assert list(made["moves"][0]) == [
@@ -74,7 +74,7 @@ def test_a_narrow_table_leaves_nothing_out(
     assert any(line.endswith(after) for line in lines)
 
 
-def test_why_is_told_in_full_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_is_printed_in_full_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "64")
     told = run_command("--cluster", ROOMY, *NOW, "--why", "shop/web-1")
     assert max(map(len, told.splitlines())) <= 64
@@ -97,13 +97,13 @@ def test_many_refusals_are_counted_by_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml", "table"])
-def test_why_tells_of_one_pod(form: str) -> None:
+def test_why_explains_one_pod(form: str) -> None:
     told = run_command("--cluster", FULL, *NOW, "--why", "shop/web-1", "-o", form)
     assert "no better node fits" in told
     assert "LastReady" in told
 
 
-def test_why_of_a_pod_that_nobody_wants_to_move() -> None:
+def test_why_of_a_pod_that_no_policy_proposes() -> None:
     told = run_command("--cluster", ROOMY, *NOW, "--why", "shop/db-2")
     assert told.startswith("shop/db-2 on hdd-1: no policy wants it moved")
 
@@ -132,7 +132,7 @@ def test_an_annotation_of_the_policys_own_choice_protects(tmp_path: Path) -> Non
     assert "annotation example.com/pinned" in " ".join(told.split())
 
 
-def test_an_unreadable_object_is_named_and_passed_over(
+def test_an_unreadable_object_is_named_and_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "objects.yaml"
@@ -142,7 +142,7 @@ def test_an_unreadable_object_is_named_and_passed_over(
     assert "skipped: Node bad: status.allocatable.cpu" in capsys.readouterr().err
 
 
-def test_objects_without_a_node_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_objects_without_a_node_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "objects.json"
     file.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
     assert "0 moves" in run_command("--cluster", file, *NOW)
@@ -168,7 +168,7 @@ def test_bad_input_is_named(arguments: tuple[str, ...], said: str) -> None:
         run_command(*arguments)
 
 
-def test_what_is_neither_json_nor_yaml_is_named(tmp_path: Path) -> None:
+def test_input_that_is_neither_json_nor_yaml_is_named(tmp_path: Path) -> None:
     file = tmp_path / "objects.yaml"
     file.write_text("{")
     with pytest.raises(ConfigurationError, match=r"objects\.yaml: "):
@@ -186,7 +186,7 @@ def test_no_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'latest' is no version such as 1.36" in capsys.readouterr().err
 
 
-def test_stdin_is_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin_is_read_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.write(writing, ROOMY.read_bytes())
     os.close(writing)

@@ -32,19 +32,19 @@ def work_until_told(stream: StringIO, pauses: Delays) -> str:
     return stream.getvalue()
 
 
-def test_long_work_is_told_line_by_line() -> None:
+def test_long_work_is_reported_line_by_line() -> None:
     told = work_until_told(StringIO(), AT_ONCE).splitlines()
     assert told[:2] == ["rescheduler: one to come", "rescheduler: none to come"]
 
 
-def test_short_work_is_not_told() -> None:
+def test_short_work_is_not_reported() -> None:
     stream = StringIO()
     with show_progress(lambda: "never said", stream, elsewhere=NEVER):
         pass
     assert stream.getvalue() == ""
 
 
-def test_a_terminal_is_told_at_once_and_nothing_stays_on_it() -> None:
+def test_on_a_terminal_progress_appears_at_once_and_nothing_stays() -> None:
     told = work_until_told(Terminal(), NEVER)
     assert told.startswith("\r\x1b[Krescheduler: one to come\r\x1b[Krescheduler: none to come")
     assert told.endswith("\r\x1b[K")

@@ -69,7 +69,7 @@ async def trying(**how: Any) -> AsyncIterator[Tried]:
     task.cancel()
 
 
-async def test_all_is_well_while_they_answer_what_a_move_would_ask() -> None:
+async def test_there_is_no_brake_while_the_extenders_answer() -> None:
     async with trying() as tried:
         await asyncio.sleep(10)
         assert tried.extender_health.refused is None
@@ -78,7 +78,7 @@ async def test_all_is_well_while_they_answer_what_a_move_would_ask() -> None:
     assert len(tried.extenders.asked) == 3
 
 
-async def test_the_brake_is_on_while_they_are_away_and_lets_go_by_itself() -> None:
+async def test_the_brake_is_on_while_they_are_unreachable_and_is_released_afterwards() -> None:
     async with trying() as tried:
         tried.extenders.answer = NO_EXTENDER
         await asyncio.sleep(11)
@@ -89,7 +89,7 @@ async def test_the_brake_is_on_while_they_are_away_and_lets_go_by_itself() -> No
     assert len(tried.changes) == 2
 
 
-async def test_an_api_server_that_does_not_tell_where_they_are_is_the_reason() -> None:
+async def test_an_api_server_that_does_not_list_their_addresses_is_the_reason() -> None:
     async with trying() as tried:
         tried.extenders.answer = errors.Forbidden("list endpointslices", "not for you")
         await asyncio.sleep(5)
@@ -98,7 +98,7 @@ async def test_an_api_server_that_does_not_tell_where_they_are_is_the_reason() -
 
 
 @pytest.mark.parametrize("how", [{"extender": "none"}, {"nodes": ()}])
-async def test_nobody_is_asked_where_nothing_depends_on_it(how: Any) -> None:
+async def test_no_extender_is_asked_if_nothing_depends_on_it(how: Any) -> None:
     async with trying(**how) as tried:
         await asyncio.sleep(10)
     assert tried.extenders.asked == []

@@ -105,7 +105,7 @@ async def test_a_move_is_handed_over_carried_out_and_followed() -> None:
     assert (past.id, past.policy, past.reason) == (ASKED.move, MANUAL, "why not")
 
 
-async def test_the_phases_of_a_move_are_told_as_they_come() -> None:
+async def test_the_phases_of_a_move_are_reported_as_they_come() -> None:
     world = make_world()
     world.late = -60.0  # the pod is so young that the daemon waits before it begins
     lost = {2: Late("evict", "nobody knows")}  # of the real one, after the dry run
@@ -144,7 +144,7 @@ async def test_a_request_is_refused_by_the_rules_of_the_command(
     assert world.history() is None
 
 
-async def test_what_halts_manual_moves_refuses_them_and_what_halts_a_plan_does_not() -> None:
+async def test_only_a_stop_reason_for_moves_by_hand_refuses_them() -> None:
     for stopped_by, count in ((MANUAL, 0), ("underUtilisedNodes", 1)):
         world = make_world()
 
@@ -157,7 +157,7 @@ async def test_what_halts_manual_moves_refuses_them_and_what_halts_a_plan_does_n
         assert len(world.evictions) == count
 
 
-async def test_a_no_that_comes_after_the_yes_is_told_with_its_rule() -> None:
+async def test_a_refusal_after_the_acceptance_is_reported_with_its_rule() -> None:
     world = make_world()
     world.late = -60.0  # the pod is so young that the daemon waits before it begins
     api = FakeApi(world, refusals={1: errors.Forbidden("evict", "not this one")})
@@ -183,7 +183,7 @@ async def test_a_second_request_for_a_pod_that_is_being_moved_is_refused() -> No
     assert [move for move, _ in world.evictions] == [ASKED.move]
 
 
-async def test_of_two_who_believe_that_they_lead_one_begins_the_move() -> None:
+async def test_of_two_processes_that_believe_they_lead_one_begins_the_move() -> None:
     world = make_world()
     said: tuple[list[str], list[str]] = ([], [])
     async with (
@@ -196,7 +196,7 @@ async def test_of_two_who_believe_that_they_lead_one_begins_the_move() -> None:
     assert sorted(map(bool, said)) == [False, True]
 
 
-async def test_a_request_whose_time_is_over_is_refused_and_never_begun() -> None:
+async def test_an_expired_request_is_refused_and_never_begun() -> None:
     world = make_world()
     async with leading(world, FakeApi(world)) as receiver:
         request = put_request(world, life=1.0)
@@ -210,7 +210,7 @@ async def test_a_request_whose_time_is_over_is_refused_and_never_begun() -> None
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("dies_at", range(1, 12))
-async def test_whoever_dies_the_pod_is_evicted_once_at_most_and_nothing_is_left(
+async def test_wherever_a_process_dies_the_pod_is_evicted_at_most_once_and_nothing_is_left(
     dies_at: int, *, after: bool
 ) -> None:
     world = make_world()
@@ -229,7 +229,7 @@ async def test_whoever_dies_the_pod_is_evicted_once_at_most_and_nothing_is_left(
     assert (history is None) == is_answered_only
 
 
-async def test_a_move_that_its_daemon_took_and_never_began_is_said_to_be_none() -> None:
+async def test_a_move_that_was_accepted_and_never_begun_is_reported_as_not_begun() -> None:
     world = make_world()
     served, said = ask(world)
     await asyncio.sleep(0.1)
@@ -253,7 +253,7 @@ async def test_an_answer_that_could_not_be_written_is_given_when_the_lease_is_se
     assert len(world.evictions) == 1
 
 
-async def test_what_nobody_brings_to_its_end_is_not_waited_for_for_ever() -> None:
+async def test_a_move_that_no_daemon_ends_is_not_awaited_forever() -> None:
     """Its history stands open, is deleted, or says that it was dropped and nobody says why."""
     for change, came in ((None, "Unended"), ("deleted", "Gone"), ("dropped", "MoveDropped")):
         world = make_world()
@@ -273,7 +273,7 @@ async def test_what_nobody_brings_to_its_end_is_not_waited_for_for_ever() -> Non
         assert (ended.rule if isinstance(ended, Refused) else ended.outcome) == came
 
 
-async def test_where_nobody_takes_requests_the_lease_is_held_and_the_request_withdrawn() -> None:
+async def test_if_the_holder_accepts_no_requests_the_request_is_withdrawn() -> None:
     world = make_world()
     refused = await ask(world)[0]
     expected = "somebody holds the lease, and it did not accept the handover within 20 s"
@@ -281,14 +281,14 @@ async def test_where_nobody_takes_requests_the_lease_is_held_and_the_request_wit
     assert read_request(lease_of(world).metadata.annotations) is None
 
 
-async def test_another_ones_request_is_waited_for_a_little_and_then_named() -> None:
+async def test_another_waiting_request_is_awaited_for_a_while_and_then_reported() -> None:
     world = make_world()
     other = put_request(world, replace(ASKED, id="00000000000b"))
     assert await ask(world)[0] == BUSY
     assert read_request(lease_of(world).metadata.annotations) == other
 
 
-async def test_who_leaves_before_the_answer_takes_the_request_along() -> None:
+async def test_a_client_that_exits_before_the_answer_withdraws_its_request() -> None:
     world = make_world()
     served, said = ask(world)
     await asyncio.sleep(1)
@@ -299,7 +299,7 @@ async def test_who_leaves_before_the_answer_takes_the_request_along() -> None:
     assert read_request(lease_of(world).metadata.annotations) is None
 
 
-async def test_who_leaves_later_leaves_the_move_to_the_daemon() -> None:
+async def test_a_client_that_exits_after_the_answer_leaves_the_move_to_the_daemon() -> None:
     world = make_world()
     world.late = -60.0  # the pod is so young that the daemon waits before it begins
     async with leading(world, FakeApi(world)):

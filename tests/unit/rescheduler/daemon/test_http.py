@@ -87,7 +87,7 @@ async def test_a_pod_that_is_not_in_the_plan_is_not_explained(path: str) -> None
         assert "pod=NAMESPACE/NAME" in text
 
 
-async def test_without_a_plan_the_reason_is_said() -> None:
+async def test_without_a_plan_the_response_gives_the_reason() -> None:
     async with looking(lambda: None) as ask:
         for path in ("/plan", "/why?pod=web-1"):
             status, text = await ask(path)

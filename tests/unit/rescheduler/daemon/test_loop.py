@@ -99,7 +99,7 @@ async def test_the_moves_of_a_plan_are_begun_in_its_order_and_remembered() -> No
 
 
 @pytest.mark.parametrize("why", ["stopped_by", "waiting", "recommend"])
-async def test_what_is_not_begun_is_shown_and_not_remembered(why: str) -> None:
+async def test_moves_that_are_not_begun_are_shown_and_not_remembered(why: str) -> None:
     paused = Refused("Paused", "for a while")
     one = cycle_loop(
         stop_reason=lambda: paused if why == "stopped_by" else None,
@@ -137,7 +137,7 @@ def failed() -> float:
 
 
 @pytest.mark.parametrize("error", [errors.Unreachable("list", "down"), ValueError("a fault of ours")])
-async def test_a_cycle_that_fails_is_counted_and_the_next_one_begins_anew(error: Exception) -> None:
+async def test_a_failed_cycle_is_counted_and_the_next_one_starts_anew(error: Exception) -> None:
     one, before = cycle_loop(), failed()
     await run(one, FakeDispatcher(fails=error))
     assert (failed(), one.last) == (before + 1, None)

@@ -41,7 +41,7 @@ def test_only_nodes_with_an_expired_note_of_ours_are_named() -> None:
 
 
 @pytest.mark.looptime
-async def test_expired_notes_are_removed_again_and_again_whatever_stands_in_the_way() -> None:
+async def test_expired_notes_are_removed_even_after_errors() -> None:
     world = World()
     api = FakeApi(world, troubles={1: errors.Forbidden("write", "not now")})
     context = make_context(world, api)

@@ -65,7 +65,7 @@ async def pausing(first: Lease | None) -> AsyncIterator[tuple[Server, PauseWatch
     task.cancel()
 
 
-async def test_the_annotation_pauses_and_lets_go() -> None:
+async def test_the_annotation_pauses_and_resumes() -> None:
     async with pausing(lease(None)) as (server, pause, ends):
         steps = [("true", True), ("yes", False), ("true", True), (None, False)]
         for word, paused in steps:
@@ -97,7 +97,7 @@ async def test_a_pause_holds_while_the_lease_cannot_be_read_and_ends_with_it() -
         assert len(ends) == 2
 
 
-async def test_who_may_not_watch_the_lease_says_so_until_he_may() -> None:
+async def test_a_forbidden_watch_of_the_lease_is_reported_until_it_is_allowed() -> None:
     async with pausing(lease(None)) as (server, pause, _):
         assert list(pause.list_warnings()) == []
         server.forbidden = errors.Forbidden("list", "not for you")
@@ -111,7 +111,7 @@ async def test_who_may_not_watch_the_lease_says_so_until_he_may() -> None:
         assert list(pause.list_warnings()) == []
 
 
-async def test_a_lease_that_is_gone_is_missed_and_one_that_never_was_is_not() -> None:
+async def test_a_deleted_lease_is_reported_and_one_that_never_existed_is_not() -> None:
     async with pausing(None) as (server, pause, _):
         assert list(pause.list_warnings()) == []
         server.events.put_nowait(WatchEvent(MODIFIED, lease("true")))
@@ -122,7 +122,7 @@ async def test_a_lease_that_is_gone_is_missed_and_one_that_never_was_is_not() ->
         ]
 
 
-async def test_a_watch_that_has_died_unseen_is_begun_again() -> None:
+async def test_a_watch_that_died_silently_is_started_again() -> None:
     async with pausing(lease(None)) as (server, pause, _):
         server.listed = lease("true")
         await asyncio.sleep(37)

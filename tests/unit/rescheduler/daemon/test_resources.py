@@ -42,12 +42,12 @@ def watcher(*, synced: bool = True, trouble: str | None = None, age: float = 40.
     return SimpleNamespace(is_synced=synced, trouble=trouble, age=age)
 
 
-def test_a_mirror_ages_while_it_has_lost_its_way_and_not_while_it_is_quiet() -> None:
+def test_a_cache_ages_without_a_connection_and_not_without_events() -> None:
     found = resources(pods=watcher(trouble="silent"), services=watcher()).find_cache_ages()
     assert (found["pods"], found["services"], found["nodes"]) == (40.0, 0.0, 0.0)
 
 
-def test_what_was_never_read_has_no_age_and_is_said() -> None:
+def test_a_cache_that_never_synced_has_no_age_and_is_reported() -> None:
     absent = watcher(synced=False, trouble="not installed in this cluster", age=float("inf"))
     forbidden = watcher(synced=False, trouble="list: 403 forbidden", age=float("inf"))
     found = resources(nodeplacementscores=absent, csinodes=forbidden)
@@ -61,7 +61,7 @@ def test_extenders_that_cannot_be_reached_are_named() -> None:
     assert list(found.list_warnings()) == ["ExtendersUnreachable: no extender can be reached"]
 
 
-def test_what_is_needed_and_missing_is_named() -> None:
+def test_needed_caches_that_are_not_synced_are_named() -> None:
     found = resources(moveledgers=watcher(synced=False, trouble="not installed in this cluster"))
     assert list(found.list_missing()) == ["moveledgers: not installed in this cluster"]
     assert list(found.list_warnings()) == []

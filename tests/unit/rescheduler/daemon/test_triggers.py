@@ -31,13 +31,13 @@ async def begin() -> Trigger:
     return trigger
 
 
-async def test_without_events_the_interval_wakes() -> None:
+async def test_without_events_the_interval_starts_a_cycle() -> None:
     trigger, began = await begin(), now()
     assert [await trigger.sleep(), await trigger.sleep()] == ["interval", "interval"]
     assert now() - began == pytest.approx(120, abs=0.01)
 
 
-async def test_a_burst_of_events_wakes_once_when_it_has_settled() -> None:
+async def test_a_burst_of_events_starts_one_cycle_when_it_has_settled() -> None:
     trigger, began = await begin(), now()
     for delay, cause in ((20.0, "node"), (20.5, "pending"), (21.0, "node")):
         asyncio.get_running_loop().call_later(delay, trigger.fire, cause)

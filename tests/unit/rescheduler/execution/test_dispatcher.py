@@ -72,7 +72,7 @@ def said(metric: str, **labels: str) -> float:
     return metrics.REGISTRY.get_sample_value(f"reberth_rescheduler_{metric}", labels) or 0
 
 
-async def test_a_move_is_carried_to_its_end_and_counted() -> None:
+async def test_a_move_is_executed_to_its_end_and_counted() -> None:
     before = said("moves_total", policy="underUtilisedNodes", result="evicted")
     async with carrying(FakeApi(World())) as hand:
         assert hand.dispatcher.begin(planned())
@@ -100,7 +100,7 @@ async def test_no_pod_and_no_workload_is_moved_twice_at_once() -> None:
         (planned(), Refused("Paused", "for a while"), "Paused"),
     ],
 )
-async def test_what_is_not_so_any_more_drops_the_move(
+async def test_a_planned_move_that_is_no_longer_possible_is_refused(
     move: PlannedMove, stopped_by: Refused | None, rule: str
 ) -> None:
     before = said("moves_refused_total", rule=rule)
@@ -112,7 +112,7 @@ async def test_what_is_not_so_any_more_drops_the_move(
     assert said("moves_refused_total", rule=rule) == before + 1
 
 
-async def test_a_move_that_is_broken_off_is_taken_on_by_the_next_cycle() -> None:
+async def test_an_interrupted_move_is_resumed_by_the_next_cycle() -> None:
     api = FakeApi(World(), troubles={4: errors.Forbidden("write", "for a while")})
     async with carrying(api) as hand:
         hand.dispatcher.begin(planned())
@@ -153,7 +153,7 @@ async def test_the_moves_of_one_node_follow_each_other() -> None:
     assert hand.ends == [("shop/web-1", True), ("shop/db-1", False)]
 
 
-async def test_who_waits_for_too_long_for_those_before_is_dropped() -> None:
+async def test_a_move_that_waits_too_long_for_earlier_moves_is_refused() -> None:
     before = said("moves_refused_total", rule="PlanOld")
     async with carrying(FakeApi(World())) as hand:
         hand.dispatcher._turns.take(("n1",))

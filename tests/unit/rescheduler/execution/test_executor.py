@@ -81,7 +81,7 @@ def check(world: World) -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("late", [0.0, 400.0], ids=["at once", "late"])
 @pytest.mark.parametrize("answer", ANSWERS)
-async def test_whoever_dies_and_wherever_one_decision_evicts_once(answer: str, late: float) -> None:
+async def test_wherever_a_leader_dies_one_decision_evicts_once(answer: str, late: float) -> None:
     for first in count(1):
         for after, heir_dies in product((False, True), range(12)):
             world = World()
@@ -130,7 +130,7 @@ async def test_an_undisturbed_move_ends_as_the_api_server_says(
 
 
 @pytest.mark.looptime
-async def test_a_move_whose_debit_is_lost_is_undone_and_says_so() -> None:
+async def test_a_move_whose_debit_is_lost_is_undone_and_reports_it() -> None:
     world = World()
     with pytest.raises(Killed):
         await order_and_move(FakeApi(world, dies_at=7))  # before the dry run
@@ -154,7 +154,7 @@ async def test_an_eviction_that_takes_effect_late_is_waited_for() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_debit_without_a_move_is_spent_and_a_second_move_waits_its_turn() -> None:
+async def test_a_debit_without_a_move_is_committed_and_a_second_move_is_refused() -> None:
     world = World()
     with pytest.raises(Killed):
         await order_and_move(FakeApi(world, dies_at=5))  # before the note
@@ -169,7 +169,9 @@ async def test_a_debit_without_a_move_is_spent_and_a_second_move_waits_its_turn(
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("write", range(2, 12))
-async def test_a_workload_that_is_deleted_in_the_middle_leaves_neither_note_nor_doubt(write: int) -> None:
+async def test_a_workload_that_is_deleted_during_a_move_leaves_neither_note_nor_tentative_debit(
+    write: int,
+) -> None:
     """Its history goes with it, right after any write."""
     world = World()
     api = FakeApi(world, dies_at=write, after=True)

@@ -77,7 +77,7 @@ async def test_every_extender_is_asked_for_both_objects() -> None:
 
 
 @pytest.mark.parametrize(("code", "said"), [(504, "code 504"), (500, "code 500"), (None, "no answer")])
-async def test_one_that_has_not_seen_it_is_enough_for_a_no(code: int | None, said: str) -> None:
+async def test_one_extender_that_has_not_seen_it_is_enough_for_a_refusal(code: int | None, said: str) -> None:
     async with standing(Extender(200)) as well, standing(Extender(code)) as behind:
         refused = await ask(well, behind, wait=0.2)
     assert refused is not None
@@ -87,7 +87,7 @@ async def test_one_that_has_not_seen_it_is_enough_for_a_no(code: int | None, sai
     assert well not in refused.reason
 
 
-async def test_where_nobody_is_there_nobody_has_seen_it() -> None:
+async def test_without_any_extender_the_move_is_refused() -> None:
     assert await ask(NOBODY) == NO_EXTENDER
 
 
@@ -118,6 +118,6 @@ class Slices:
         yield Page(self._slices, "1", "")
 
 
-async def test_certificates_that_are_not_there_are_named() -> None:
+async def test_missing_certificates_are_named() -> None:
     with pytest.raises(ConfigurationError, match=r"extenderAccess\.tls"):
         await ask(NOBODY, tls=ClientTls("/nowhere/ca", "/nowhere/crt", "/nowhere/key"))

@@ -36,14 +36,14 @@ async def test_only_moves_that_share_a_node_wait_for_each_other() -> None:
 
 
 @pytest.mark.looptime
-async def test_who_has_passed_on_holds_nobody_up() -> None:
+async def test_a_move_that_has_landed_holds_up_no_other() -> None:
     turns = NodeOrder()
     turns.take(("a",)).pass_on()
     assert await see(turns.take(("a",)))
 
 
 @pytest.mark.looptime
-async def test_who_gives_up_waiting_lets_the_next_one_wait_for_the_first() -> None:
+async def test_if_a_waiting_move_gives_up_the_next_one_still_waits_for_the_first() -> None:
     turns = NodeOrder()
     first, second, third = (turns.take(("a",)) for _ in range(3))
     assert not await see(second)

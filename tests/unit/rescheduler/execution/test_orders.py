@@ -98,7 +98,7 @@ async def test_the_rules_refuse(change: dict[str, Any], rule: str) -> None:
     assert refused.rule == rule
 
 
-async def test_a_pod_that_is_not_there_and_one_whose_owner_is_unknown() -> None:
+async def test_a_missing_pod_and_one_with_an_unknown_owner_are_refused() -> None:
     world = World()
     for key in [key for key in world.objects if key[0] == "replicasets"]:
         del world.objects[key]
@@ -115,7 +115,7 @@ async def test_a_pod_that_is_not_there_and_one_whose_owner_is_unknown() -> None:
     ("scores", "outcome"),
     [(LandingScores(500, 700), Outcome.BETTER), (LandingScores(700, 500), Outcome.WORSE)],
 )
-async def test_a_forecast_says_what_the_landing_was_worth(scores: LandingScores, outcome: Outcome) -> None:
+async def test_a_forecast_scores_the_landing(scores: LandingScores, outcome: Outcome) -> None:
     report = await carry_out(World(), "n2", forecast=Oracle(scores=scores))
     assert report.ending.outcome == outcome
     assert (report.ending.score_before, report.ending.score_after) == scores
@@ -129,7 +129,7 @@ async def test_destinations_that_fill_up_after_the_plan_stop_the_move() -> None:
     assert not world.noted()
 
 
-async def test_a_pod_that_was_born_in_the_second_of_the_plan_is_not_taken_for_the_replacement() -> None:
+async def test_a_pod_created_in_the_second_of_the_plan_is_not_taken_for_the_replacement() -> None:
     world = World()
     world.put(PODS, web_pod("web-0", node="n3", age=0.0))
     world.put(REPLICA_SETS, replace(world.replica_set, spec=OwnerSpec(replicas=2)))
@@ -137,7 +137,7 @@ async def test_a_pod_that_was_born_in_the_second_of_the_plan_is_not_taken_for_th
     assert report.ending.landed_on == "n2"
 
 
-async def test_three_fruitless_moves_are_said_to_be_too_many() -> None:
+async def test_after_three_fruitless_moves_the_workload_is_given_up() -> None:
     world = World()
     for number in (1, 2, 3):
         world.put(PODS, web_pod("web-1", node="n1", uid=f"uid-{number}", age=60.0))
@@ -150,7 +150,7 @@ async def test_three_fruitless_moves_are_said_to_be_too_many() -> None:
     assert history.status.given_up_until
 
 
-async def test_the_history_of_an_earlier_workload_of_the_name_makes_room() -> None:
+async def test_the_history_of_a_deleted_workload_with_the_same_name_is_replaced() -> None:
     world = World()
     await carry_out(world, "n2")
     old = world.history()

@@ -13,7 +13,7 @@ async def test_the_answer_comes_from_another_thread() -> None:
     assert await run_in_thread(threading.get_ident) != threading.get_ident()
 
 
-async def test_what_goes_wrong_there_is_raised_here() -> None:
+async def test_an_exception_in_the_thread_is_raised_in_the_caller() -> None:
     def fail() -> None:
         raise ValueError("a bad thought")
 

@@ -1,10 +1,10 @@
-"""What cannot be promised is said."""
+"""What the setting `extender` does not guarantee is reported."""
 
-from rescheduler.model.promises import list_promises_missing
+from rescheduler.model.promises import list_missing_guarantees
 
 
-def test_only_an_extender_that_is_required_leaves_nothing_open() -> None:
-    assert list(list_promises_missing("required")) == []
+def test_only_required_extenders_need_no_warning() -> None:
+    assert list(list_missing_guarantees("required")) == []
     for setting in ("optional", "none"):
-        (said,) = list_promises_missing(setting)
+        (said,) = list_missing_guarantees(setting)
         assert said.startswith(f"extender: {setting}: ")

@@ -48,7 +48,9 @@ def answered(status: Status | PlainText) -> ApiError:
         (status_bodies.several_budgets(), "SeveralBudgets", None),
     ],
 )
-def test_a_no_is_named_after_its_cause(status: Status | PlainText, rule: str, until: float | None) -> None:
+def test_a_refusal_is_named_after_its_cause(
+    status: Status | PlainText, rule: str, until: float | None
+) -> None:
     refused = read_answer(answered(status), now=NOW)
     assert isinstance(refused, Refused)
     assert (refused.rule, refused.until) == (rule, until)
@@ -56,13 +58,13 @@ def test_a_no_is_named_after_its_cause(status: Status | PlainText, rule: str, un
 
 
 @pytest.mark.parametrize("said", ["", "Evacuation in progress: "])
-def test_a_denial_that_has_begun_an_evacuation_is_a_yes(said: str) -> None:
+def test_a_denial_that_has_begun_an_evacuation_is_a_grant(said: str) -> None:
     text = f'{DENIED}{said}Eviction triggered evacuation of VMI "shop/a"'
     assert read_answer(answered(Status(429, "", text)), now=NOW) is None
     assert read_answer(answered(Status(403, "Forbidden", text)), now=NOW) is not None
 
 
-def test_a_budgets_own_words_are_the_reason() -> None:
+def test_the_message_of_a_budget_is_the_reason() -> None:
     refused = read_answer(answered(status_bodies.budget_exhausted("b", needs=2, has=2)), now=NOW)
     assert isinstance(refused, Refused)
     assert refused.reason == "The disruption budget b needs 2 healthy pods and has 2 currently"
@@ -83,16 +85,16 @@ def test_a_budgets_own_words_are_the_reason() -> None:
         status_bodies.timed_out(retry_after=10),
     ],
 )
-def test_a_fault_of_the_server_leaves_a_doubt(status: Status) -> None:
+def test_a_server_error_is_uncertain(status: Status) -> None:
     assert read_answer(answered(status), now=NOW) is UncertainAnswer.IN_DOUBT
 
 
-def test_no_answer_leaves_a_doubt_and_no_connection_leaves_none() -> None:
+def test_no_answer_is_uncertain_and_no_connection_is_a_refusal() -> None:
     assert read_answer(errors.Unanswered("evict", "reset"), now=NOW) is UncertainAnswer.IN_DOUBT
     assert read_answer(errors.Unreadable("evict", "noise"), now=NOW) is UncertainAnswer.IN_DOUBT
     assert read_answer(errors.Unreachable("evict", "refused"), now=NOW) == Refused("Unreachable", "refused")
 
 
 @pytest.mark.parametrize("status", [Status(404, "NotFound", "x"), status_bodies.conflict()])
-def test_another_pod_than_that_of_the_plan_is_looked_up(status: Status) -> None:
+def test_after_404_and_409_the_pod_is_read(status: Status) -> None:
     assert read_answer(answered(status), now=NOW) is UncertainAnswer.PODS_STATE

@@ -70,7 +70,7 @@ def test_a_request_and_its_answer_are_read_as_they_were_written() -> None:
         {"uid": None},
     ],
 )
-def test_what_is_not_a_request_asks_for_nothing_and_stands_in_nobodys_way(changes: dict[str, object]) -> None:
+def test_an_invalid_request_is_ignored_and_blocks_no_other(changes: dict[str, object]) -> None:
     made = msgspec.json.encode({**msgspec.to_builtins(FIRST), **changes}).decode()
     assert read_request({REQUEST: made}) is None
     assert read_request(placed(SECOND, {REQUEST: made})) == SECOND
@@ -79,12 +79,14 @@ def test_what_is_not_a_request_asks_for_nothing_and_stands_in_nobodys_way(change
 @pytest.mark.parametrize(
     "annotations", [None, {}, {REQUEST: "", ANSWERS: "{}"}, {REQUEST: "1", ANSWERS: "x"}]
 )
-def test_nothing_and_nonsense_are_no_requests_and_no_answers(annotations: Annotations | None) -> None:
+def test_missing_and_unreadable_annotations_hold_no_request_and_no_answer(
+    annotations: Annotations | None,
+) -> None:
     assert read_request(annotations) is None
     assert read_answers(annotations) == ()
 
 
-def test_one_request_waits_at_a_time_until_its_time_is_over() -> None:
+def test_one_request_waits_at_a_time_until_it_expires() -> None:
     there = placed()
     assert place_request(there, SECOND, now=NOW) == BUSY
     assert read_request(placed(prolong_request(FIRST, NOW + 5), there)) == prolong_request(FIRST, NOW + 5)
@@ -105,7 +107,7 @@ def test_only_the_request_that_still_waits_is_answered_and_only_once() -> None:
     assert answer_request(placed(FIRST, after), YES, now=NOW) == GONE  # somebody has put it there again
 
 
-def test_a_request_whose_time_is_over_can_be_refused_and_never_begun() -> None:
+def test_an_expired_request_can_be_refused_but_not_accepted() -> None:
     there = placed()
     assert answer_request(there, YES, now=NOW + LIFE) == EXPIRED
     refused = answer_request(there, NO, now=NOW + LIFE)
@@ -113,14 +115,14 @@ def test_a_request_whose_time_is_over_can_be_refused_and_never_begun() -> None:
     assert read_request(refused) is None
 
 
-def test_a_request_is_withdrawn_by_who_has_made_it() -> None:
+def test_a_request_is_withdrawn_only_by_its_own_client() -> None:
     there = placed()
     assert withdraw_request(there, SECOND.id) == there
     assert withdraw_request(there, FIRST.id) == OTHERS
     assert withdraw_request(taken(there, YES), FIRST.id) == taken(there, YES)
 
 
-def test_a_later_no_takes_the_place_of_the_answer_alone() -> None:
+def test_a_later_refusal_replaces_only_its_own_answer() -> None:
     both = taken(placed(SECOND, taken(placed(), YES)), replace(YES, id=SECOND.id))
     later = amend_answer(both, NO)
     assert find_answer(later, FIRST.id) == NO

@@ -90,7 +90,7 @@ def test_a_landing_is_worth_what_its_scores_say(scores: LandingScores | None, ou
     assert (ending.score_before, ending.score_after) == (scores or (None, None))
 
 
-def test_what_is_not_ready_is_waited_for_until_the_end() -> None:
+def test_a_replacement_that_is_not_ready_is_awaited_until_the_move_expires() -> None:
     for pod, outcome in ((row("new"), Outcome.PENDING), (row("new", node="n2"), Outcome.NOT_READY)):
         assert judged(pod, now=END - 1) is None
         ending = judged(pod, now=END)
@@ -106,11 +106,11 @@ def test_a_pod_that_returned_has_returned_whether_ready_or_not() -> None:
     assert judged(row("new", node="n1"), now=END) == Ending(Outcome.RETURNED, "n1")
 
 
-def test_a_job_that_is_done_has_arrived() -> None:
+def test_a_job_pod_that_succeeded_has_arrived() -> None:
     assert judged(row("new", node="n2", phase="Succeeded")) == Ending(Outcome.UNKNOWN, "n2")
 
 
-def test_nobody_wants_a_replacement() -> None:
+def test_no_replacement_is_awaited_if_the_controller_needs_none() -> None:
     siblings = [row("a", born=-90, node="n2"), row("b", born=-90, node="n3")]
     gone = Ending(Outcome.GONE)
     assert judged(None, is_gone=True) == gone
@@ -122,14 +122,14 @@ def test_nobody_wants_a_replacement() -> None:
     assert judged(None, pods=[*siblings, victim], replicas=3) is None
 
 
-def test_a_controller_is_seen_with_its_own_pods_alone() -> None:
+def test_a_controller_has_only_its_own_pods() -> None:
     owner = builders.as_record(Owner, {"metadata": builders.meta("web", "shop"), "spec": {"replicas": 3}})
     mine, other = row("mine"), row("other", owned_by=builders.owner("ReplicaSet", "api", uid="uid-api"))
     assert observe_controller([mine, other], MOVED, owner) == ControllerState([mine], replicas=3)
     assert observe_controller([mine], MOVED, None) == ControllerState([mine])
 
 
-def test_an_unreadable_end_is_long_past() -> None:
+def test_an_unreadable_expiry_is_in_the_past() -> None:
     broken: OpenMove = replace(MOVED, expires_at="never")
     assert judge_replacement(broken, None, ControllerState([]), scores=None, now=NOW) == Ending(
         Outcome.PENDING

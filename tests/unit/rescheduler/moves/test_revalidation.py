@@ -77,7 +77,7 @@ def test_budgets_are_those_that_were_just_read(budgets: list[PodDisruptionBudget
     assert (refused.rule if refused else None) == rule
 
 
-def test_a_pod_that_nobody_has_seen_is_not_judged() -> None:
+def test_a_pod_that_is_not_cached_is_refused() -> None:
     assert refuse_by_budgets("uid-new", guard(), ()) == NOT_MIRRORED
     assert ask_rules(guard(), move=opened(podUID="uid-new")) == NOT_MIRRORED
     assert ask_rules(guard(), destination="n9") == NOT_MIRRORED
@@ -119,7 +119,7 @@ LIMITED = ReschedulerPolicy(
 )
 
 
-def test_what_a_move_takes_itself_does_not_count_against_it() -> None:
+def test_the_own_debit_and_entry_of_a_move_do_not_count_against_it() -> None:
     mine = history(open=[open_move()])
     assert ask_rules(guard(mine), ledger=debited("m-1"), policy=LIMITED) is None
 
@@ -133,7 +133,7 @@ def test_what_a_move_takes_itself_does_not_count_against_it() -> None:
         ((builders.node("n3", unschedulable=True),), {"destination": "n3"}, "DestinationLeaving"),
     ],
 )
-def test_the_rules_of_the_plan_are_asked_again(
+def test_the_rules_of_the_plan_are_checked_again(
     objects: tuple[Any, ...], changes: dict[str, Any], rule: str
 ) -> None:
     refused = ask_rules(guard(*objects), **changes)
@@ -141,7 +141,7 @@ def test_the_rules_of_the_plan_are_asked_again(
     assert refused.rule == rule
 
 
-def test_a_brake_holds_a_move_that_is_open_already() -> None:
+def test_a_brake_stops_a_move_that_is_already_open() -> None:
     sick = [builders.node(f"sick-{number}") for number in range(3)]
     for each in sick:
         each["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
@@ -180,7 +180,7 @@ def test_usable_destinations_keep_their_order() -> None:
     assert choose("n2", "off", "n1", "new", "n3") == ("n2", "n1")
 
 
-def test_each_node_that_will_not_do_is_said_with_its_reason() -> None:
+def test_each_unusable_node_is_named_with_its_reason() -> None:
     assert choose("n1", "off", "new", "n3", "noted", source="n1") == Refused(
         "NoFeasibleDestination",
         "n1: the pod is already there; off: leaving (unschedulable); "
@@ -190,6 +190,6 @@ def test_each_node_that_will_not_do_is_said_with_its_reason() -> None:
     assert choose(source="n1") == Refused("NoFeasibleDestination", "no destination was given")
 
 
-def test_notes_that_are_over_for_others_or_unreadable_keep_nobody_away() -> None:
+def test_notes_that_are_expired_for_other_workloads_or_unreadable_keep_no_pod_away() -> None:
     assert choose("noted", now=NOW + 3600) == ("noted",)
     assert choose("noted-for-another", "spoilt") == ("noted-for-another", "spoilt")

@@ -113,7 +113,7 @@ def test_the_mode_of_every_policy_is_shown() -> None:
     assert said("mode", policy=POLICY, mode="off") == 1
 
 
-def test_who_leads_no_more_shows_no_brake_of_then() -> None:
+def test_a_process_that_lost_the_lease_shows_no_brake() -> None:
     snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
     health = ClusterHealth(brakes=(Refused("ExtendersUnreachable", "no answer"),))
     show_state(begin_cycle(snapshot, policy(), None, MODEL, health), ["one"])
