@@ -1,10 +1,10 @@
 #!/bin/sh
-# Certificates for the extender, the rescheduler and those who may call them, signed by an authority of their own.
+# Creates certificates for the extender, the rescheduler and their clients, signed by an authority of their own.
 #
-#   certificates.sh FOLDER [DAYS]      makes what is not there yet; remove a pair to have it renewed
+#   certificates.sh FOLDER [DAYS]      creates what is missing; delete a pair to renew it
 #
 # ca.crt and ca.key are the authority; tls.* is the extender's and rescheduler-tls.* the rescheduler's, as servers;
-# scheduler.* and rescheduler.* are the callers'.
+# scheduler.* and rescheduler.* are client certificates.
 set -eu
 . "$(dirname "$0")/../signing.sh"
 open_folder "${1:?"usage: certificates.sh FOLDER [DAYS]"}" "${2:-365}"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The certificate of the federation's webhook, signed by an authority of its own.
+# Creates the certificate of the federation's webhook, signed by an authority of its own.
 #
-#   certificates.sh FOLDER [DAYS]      makes what is not there yet; remove tls.* to have them renewed
+#   certificates.sh FOLDER [DAYS]      creates what is missing; delete tls.* to renew them
 #
 # Then, for the hub:
 #   kubectl -n reberth-system create secret tls reberth-federation-webhook-tls --cert=FOLDER/tls.crt --key=FOLDER/tls.key
-# and base64 of FOLDER/ca.crt as clientConfig.caBundle in both configurations of webhook.yaml.
+# and put the base64 of FOLDER/ca.crt into clientConfig.caBundle of both configurations in webhook.yaml.
 set -eu
 . "$(dirname "$0")/../signing.sh"
 open_folder "${1:?"usage: certificates.sh FOLDER [DAYS]"}" "${2:-365}"

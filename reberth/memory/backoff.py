@@ -40,19 +40,19 @@ class BackOff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     """The first and the longest whiles, and when to give up."""
 
     pair: Duration = Duration(30 * 60)
-    """After a fruitless move no pod of the workload leaves that node for so long; doubled each time."""
+    """After a move without gain, no pod of it leaves that node for this time; doubled each time."""
     longest_pair: Duration = Duration(24 * 3600)
-    """It never becomes longer than this."""
+    """The upper bound of that time."""
     workload: Duration = Duration(15 * 60)
-    """After a fruitless move the workload loses no pod at all for so long; doubled each time."""
+    """After a move without gain, no pod of it is moved for this time; doubled each time."""
     longest_workload: Duration = Duration(6 * 3600)
-    """It never becomes longer than this."""
+    """The upper bound of that time."""
     counted_over: Duration = Duration(48 * 3600)
-    """Fruitless moves that are older are forgotten."""
+    """Moves without gain that are older than this are forgotten."""
     moves: Annotated[int, msgspec.Meta(ge=1)] = 3
-    """After so many fruitless moves a workload is given up."""
+    """A workload is given up after this many moves without gain."""
     given_up_for: Duration = Duration(24 * 3600)
-    """A workload that is given up is left alone for so long."""
+    """How long a workload that is given up is not moved."""
 
 
 DEFAULT_BACK_OFF = BackOff()

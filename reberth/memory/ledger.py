@@ -62,13 +62,13 @@ class DisruptionLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """The rates for the cluster, for each namespace and for each workload; all of them must be kept."""
 
     cluster: tuple[Rate, ...] = (Rate((10, 600.0)),)
-    """So many disruptions in the whole cluster in any such time; each of several rates must be kept."""
+    """Disruptions in the whole cluster; if there are several rates, all of them apply."""
     namespace: tuple[Rate, ...] = ()
-    """So many in each namespace."""
+    """Disruptions in each namespace."""
     workload: tuple[Rate, ...] = ()
-    """So many of each workload."""
+    """Disruptions of each workload."""
     clock_skew: Duration = Duration(5)
-    """The clocks of two leaders may differ by so much: every time is longer by that."""
+    """How much the clocks of two leaders may differ: every period is extended by it."""
 
 
 class Disruption(msgspec.Struct, frozen=True):

@@ -26,39 +26,39 @@ class ProtectionSettings(Section, frozen=True):
     job_pods: bool = True
     """Protect the pods of Jobs: an eviction counts as a failure towards the backoffLimit."""
     local_storage: bool = True
-    """Protect pods whose data stays behind or goes with them: emptyDir, hostPath, ephemeral volumes."""
+    """Protect pods whose data would be lost or left behind: emptyDir, hostPath, ephemeral volumes."""
     movable_access_modes: tuple[AccessMode, ...] = ("ReadOnlyMany", "ReadWriteMany")
     """A pod with claims is moved only if each of them has one of these access modes."""
     resource_claims: bool = True
     """Protect pods with claims for devices."""
     gangs: bool = True
-    """Protect the members of groups that are scheduled together."""
+    """Protect the pods of groups that are scheduled together (gangs)."""
     eviction_responders: bool = True
-    """Protect pods whose eviction somebody else wants to prepare."""
+    """Protect pods with eviction responders: another component prepares their eviction."""
     rollouts: bool = True
     """Protect the pods of a workload that is paused, or in the middle of a rollout."""
     quotas: bool = True
-    """Protect pods whose replacement would find no room in a ResourceQuota."""
+    """Protect pods whose replacement would exceed a ResourceQuota."""
     last_ready: bool = True
     """Protect the last Ready replica of a workload."""
     min_replicas: Count = 1
-    """Protect the pods of workloads with fewer replicas."""
+    """Protect the pods of workloads with fewer replicas than this."""
     min_age: Duration = Duration(5 * 60)
-    """Protect pods that are younger."""
+    """Protect pods that are younger than this."""
     system_namespaces: tuple[str, ...] = ("kube-node-lease", "kube-public", "kube-system")
-    """Protect the pods of these namespaces unless they are marked as movable."""
+    """Protect the pods of these namespaces unless an annotation marks them as movable."""
     excluded_namespaces: tuple[str, ...] = ()
     """Protect the pods of these namespaces."""
     namespaces: tuple[str, ...] = ()
-    """Protect the pods of all other namespaces; none named means no others."""
+    """If set, protect the pods of all namespaces but these."""
     namespace_selector: str = ""
-    """Protect the pods of namespaces whose labels it does not match, as in `kubectl -l`."""
+    """Protect the pods of namespaces whose labels do not match this selector, as in `kubectl -l`."""
     pod_selector: str = ""
-    """Protect the pods whose labels it does not match, as in `kubectl -l`."""
+    """Protect pods whose labels do not match this selector, as in `kubectl -l`."""
     protected_pod_annotations: tuple[str, ...] = ()
     """Protect the pods with one of these annotations: KEY, or KEY=VALUE."""
     prefer_no_eviction: Literal["no", "price"] = "no"
-    """What the descheduler's annotation prefer-no-eviction means."""
+    """The effect of the descheduler's annotation prefer-no-eviction."""
 
     @property
     def annotation_keys(self) -> frozenset[str]:
@@ -77,25 +77,25 @@ class LimitSettings(Section, frozen=True):
     """How much may be moved: in one cycle, at once, and over time."""
 
     per_cycle: Count | None = 100
-    """Moves that one plan may hold."""
+    """The most moves in one plan."""
     per_node: Count | None = 10
-    """Moves at once off a node, and as many onto one."""
+    """The most moves at the same time off one node, and onto one node."""
     per_namespace: Count | None = None
-    """Moves at once of a namespace's pods."""
+    """The most moves at the same time in one namespace."""
     per_workload: Count | None = 1
-    """Moves at once of a workload's pods."""
+    """The most moves at the same time of one workload."""
     rates: DisruptionLimits = DisruptionLimits()
     """Disruptions over time."""
     budget_reserve: Percentage = Percentage(0)
-    """So much of what a PodDisruptionBudget allows is left to others, rounded down."""
+    """The share of a PodDisruptionBudget that is left to others, rounded down."""
     rate_reserve: Percentage = Percentage(0)
-    """So much of each rate is left unused, rounded down."""
+    """The share of each rate that is left unused, rounded down."""
     back_off: BackOff = BackOff()
-    """How long a workload is left alone after moves that brought nothing."""
+    """How long a workload is not moved after moves that gained nothing."""
     quiet_hours: tuple[QuietHours, ...] = ()
-    """When which policies move nothing."""
+    """Times of day in which policies make no moves."""
     time_zone: str = "UTC"
-    """Where the quiet hours' clock hangs, such as Europe/Berlin."""
+    """The time zone of quietHours, such as Europe/Berlin."""
 
     def __post_init__(self) -> None:
         find_zone(self.time_zone)
@@ -105,20 +105,20 @@ class BrakeSettings(Section, frozen=True):
     """When nothing is moved at all, and when nothing is moved for the sake of balance."""
 
     not_ready_nodes: Percentage = Percentage(0.1)
-    """Stop if a larger share of the nodes is not Ready."""
+    """Stop if more than this share of the nodes is not Ready."""
     mirror_age: Duration = Duration(30)
-    """Stop if what is known of the cluster is older."""
+    """Stop if a cache has been out of sync for longer than this."""
     pending_replacement: Duration = Duration(2 * 60)
-    """Stop while a replacement of ours has been waiting for a node for longer."""
+    """Stop while a replacement has been pending for longer than this."""
     landings: Annotated[int, Meta(ge=1)] = 50
-    """Judge the forecast by so many of the last landings."""
+    """Measure the forecast's accuracy over this many of the last landings."""
     fewest_landings: Annotated[int, Meta(ge=1)] = 10
-    """Judge it by no fewer."""
+    """The fewest landings to measure it."""
     landings_within: Duration = Duration(24 * 3600)
-    """Judge it by no older ones: so a brake that nobody looks at comes off."""
+    """The oldest landing that counts, so that the brake releases by itself."""
     inside_forecast: Percentage = Percentage(0.9)
-    """Stop if a smaller share of the landings was as forecast."""
+    """Stop if a smaller share of these landings was as forecast."""
     settling: Duration = Duration(10 * 60)
-    """Balance nothing so long after nodes were added to a cluster."""
+    """How long no moves for balance are made after nodes were added to the cluster."""
     pause_while_draining: bool = True
-    """Balance nothing while an autoscaler takes a node away."""
+    """Make no moves for balance while an autoscaler removes a node."""

@@ -17,11 +17,11 @@ class RestSettings(Section, frozen=True):
     """How long moves are left to pay back."""
 
     least: Duration = Duration(3600)
-    """A pod that was moved stays at least so long; longer if its gain pays the move back later."""
+    """The least time that a moved pod stays; longer if its gain pays for the move later."""
     longest: Duration = Duration(24 * 3600)
-    """It stays no longer than this for its last move's sake."""
+    """The longest time that it stays because of its last move."""
     no_return: Duration = Duration(48 * 3600)
-    """So long no pod of a controller is moved to a node that one of its pods was moved off."""
+    """The time for which no pod of a controller is moved to a node that one of its pods was moved off."""
 
 
 def refuse_resting(

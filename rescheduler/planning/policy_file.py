@@ -34,12 +34,12 @@ SWITCHED_OFF = Refused("Off", "the policy's mode is off: nothing is planned, and
 
 
 class PolicySettings(Section, frozen=True):
-    """What may speak for a move."""
+    """The policies: the reasons to move pods."""
 
     broken_rules: RuleSettings = RuleSettings()
-    """Move pods that break a rule where they are."""
+    """Move pods that violate a scheduling rule on their node."""
     better_preferences: PreferenceSettings = PreferenceSettings()
-    """Move pods to where more of their preferences are met."""
+    """Move pods to nodes that meet more of their preferences."""
     under_utilised_nodes: UtilisationSettings = msgspec.field(default_factory=UtilisationSettings)
     """Move pods from over-utilised nodes to under-utilised ones."""
 
@@ -55,27 +55,30 @@ class ReschedulerPolicy(Section, frozen=True):
     """What moves are planned, and which of them are made."""
 
     mode: WantedMode = RECOMMEND
-    """Plan nothing (off), only show moves, or make them; but for off, a policy or a pod may have its own."""
+    """off: plan nothing; recommend: only show moves; apply: make them.
+
+    Unless it is off, a policy or a pod may override it.
+    """
     level: LevelNumber = 2
-    """How much is moved: 1 only what rules demand, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""
+    """How much is moved: 1 only for broken rules, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""
     worth: Points | None = None
-    """What a move that no rule demands must be worth, in points; none: as the level says (30, 20, 10, 2)."""
+    """The least worth, in points, of a move without a broken rule; null: set by the level (30, 20, 10, 2)."""
     buffer: Percentage | None = None
-    """What part of every budget and rate is left to others; none: as the level says (50, 50, 25, 10, 0 %)."""
+    """The share of every budget and rate left to others; null: set by the level (50, 50, 25, 10, 0 %)."""
     forecasts: Annotated[int, msgspec.Meta(ge=1)] | None = 500
-    """How many pods one plan forecasts; the others are refused, and looked at first by the next plan."""
+    """How many pods one plan forecasts; the others are refused, and the next plan starts with them."""
     policies: PolicySettings = msgspec.field(default_factory=PolicySettings)
-    """What may speak for a move."""
+    """The policies: the reasons to move pods."""
     prices: PriceSettings = PriceSettings()
-    """What moves cost and risk."""
+    """The cost and the risk of moves."""
     rest: RestSettings = RestSettings()
     """How long pods stay where they were moved to."""
     protections: ProtectionSettings = ProtectionSettings()
     """Which pods no policy moves."""
     limits: LimitSettings = LimitSettings()
-    """How much is moved in a cycle, at once, and over time."""
+    """How much is moved in one cycle, at the same time, and over time."""
     brakes: BrakeSettings = BrakeSettings()
-    """When nothing is moved."""
+    """The brakes: when all moves stop."""
 
     def modes(self) -> dict[str, WantedMode]:
         """Give the mode of each policy."""

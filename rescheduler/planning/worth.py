@@ -52,21 +52,21 @@ class PriceSettings(Section, frozen=True):
     """What moves cost and risk, in points of kube-scheduler's total (a plugin of weight 1 gives 0 to 100)."""
 
     lasting: Duration = Duration(3600)
-    """A gain counts in full for a pod much older than this, and by half for a new one."""
+    """A gain counts in full for a pod much older than this, and half for a new pod."""
     move: Points = 5
-    """Any move of a pod of no importance; its priority and its deletion cost raise it up to tenfold."""
+    """The cost of moving a pod without priority or deletion cost; these raise it up to tenfold."""
     minute: Points = 2
-    """Each minute until the replacement is Ready."""
+    """The cost of each minute until the replacement is Ready."""
     ready: Duration = Duration(60)
-    """How long that takes a workload of which no move has been measured."""
+    """The time to Ready that is assumed for a workload without a measured move."""
     size: Points = 10
-    """A pod that fills a whole node; a smaller one costs its share."""
+    """The cost of moving a pod that fills a whole node; a smaller pod costs its share."""
     replicas: Points = 20
-    """The risk of taking the only replica; of more, each shares it."""
+    """The risk of evicting the only replica; with more replicas it is shared."""
     budget: Points = 10
     """The risk of using up what a PodDisruptionBudget allows."""
     landing: Points = 20
-    """The risk of a landing elsewhere, if it were certain."""
+    """The risk of a landing outside the destinations, if it were certain."""
 
 
 class MoveFacts(NamedTuple):

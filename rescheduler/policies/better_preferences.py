@@ -49,11 +49,11 @@ class PreferenceSettings(PolicySection, frozen=True):
     """Which pods are looked at."""
 
     node_affinity: bool = True
-    """Look at preferred node affinity."""
+    """Consider preferred node affinity."""
     pod_affinity: bool = True
-    """Look at preferred pod affinity and anti-affinity."""
+    """Consider preferred pod affinity and anti-affinity."""
     topology_spread: bool = True
-    """Look at the pod's own spread constraints with ScheduleAnyway."""
+    """Consider the pod's own topology spread constraints with ScheduleAnyway."""
 
 
 class _Wishes(NamedTuple):

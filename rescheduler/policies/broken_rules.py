@@ -57,13 +57,13 @@ class RuleSettings(PolicySection, frozen=True):
     node_affinity: bool = True
     """Move pods off nodes that their required node affinity or nodeSelector does not match."""
     anti_affinity: bool = True
-    """Move pods that required anti-affinity keeps apart."""
+    """Move pods that violate required anti-affinity."""
     topology_spread: bool = True
-    """Move pods that break a spread constraint with DoNotSchedule."""
+    """Move pods that violate a topology spread constraint with DoNotSchedule."""
     duplicates: bool = False
     """Move pods off nodes that have more than their share of one owner's pods."""
     gain: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 200
-    """The gain of a broken rule mended, in points of kube-scheduler's total."""
+    """The gain of fixing a violated rule, in points of kube-scheduler's total score."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ class PolicySection(Section, frozen=True):
     enabled: bool = True
     """Whether this policy proposes anything."""
     mode: WantedMode | None = None
-    """Propose nothing, only show its moves, or make them; none: as the whole file says."""
+    """off, recommend or apply for this policy; null: as set for the whole file."""
 
     @property
     def is_on(self) -> bool:

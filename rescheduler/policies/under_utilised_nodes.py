@@ -58,15 +58,15 @@ class UtilisationSettings(PolicySection, frozen=True):
     low: dict[str, Percentage] = msgspec.field(
         default_factory=lambda: {CPU: Percentage(0.3), MEMORY: Percentage(0.3)}
     )
-    """A node is under-utilised that has no more of each resource requested than this."""
+    """A node is under-utilised if the requested share of every resource is at most this."""
     high: dict[str, Percentage] = msgspec.field(
         default_factory=lambda: {CPU: Percentage(0.75), MEMORY: Percentage(0.75)}
     )
-    """A node is over-utilised that has more of any resource requested; the same resources as in `low`."""
+    """A node is over-utilised if the requested share of any resource is above this; as in `low`."""
     around_mean: bool = False
-    """Take `low` and `high` for distances from the mean of all nodes, below and above it."""
+    """Interpret `low` and `high` as distances below and above the mean of all nodes."""
     hot_after: Annotated[int, msgspec.Meta(ge=1)] = 3
-    """A node must be over-utilised for so many cycles in a row before a pod leaves it."""
+    """A node must be over-utilised for this many cycles in a row before a pod is moved off it."""
 
     def __post_init__(self) -> None:
         if set(self.low) != set(self.high):

@@ -39,7 +39,7 @@ def test_an_authority_without_its_key_signs_nothing_and_says_so(script: Path, tm
     (tmp_path / "tls.crt").unlink()
     done = run(script, str(tmp_path))
     assert done.returncode == 2
-    assert done.stderr.startswith("certificates.sh: ca.key is not there, and tls.crt cannot be signed")
+    assert done.stderr.startswith("certificates.sh: ca.key is missing, and tls.crt cannot be signed")
     assert not (tmp_path / "tls.crt").exists()
     (tmp_path / "elsewhere").rename(tmp_path / "ca.key")
     assert run(script, str(tmp_path)).returncode == 0
@@ -53,7 +53,7 @@ def test_a_key_that_is_none_is_told_in_the_words_of_openssl(script: Path, tmp_pa
     (tmp_path / "tls.crt").unlink()
     done = run(script, str(tmp_path))
     assert done.returncode == 2
-    assert done.stderr.startswith("certificates.sh: tls.crt cannot be made: ")
+    assert done.stderr.startswith("certificates.sh: cannot create tls.crt: ")
     assert "ca.key" in done.stderr
     assert not (tmp_path / "tls.crt").exists()
 
@@ -62,7 +62,7 @@ def test_a_key_without_its_authority_is_not_overwritten(script: Path, tmp_path: 
     (tmp_path / "ca.key").write_text("precious")
     done = run(script, str(tmp_path))
     assert (done.returncode, contents(tmp_path)) == (2, {"ca.key": b"precious"})
-    assert "ca.key is there without ca.crt" in done.stderr
+    assert "ca.key exists without ca.crt" in done.stderr
 
 
 @pytest.mark.parametrize("days", ["0", "00", "-1", "soon"])
@@ -71,4 +71,4 @@ def test_days_that_are_none_are_refused_before_anything_is_made(
 ) -> None:
     done = run(script, str(tmp_path / "certificates"), days)
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
-    assert "is no whole number above 0" in done.stderr
+    assert "is not a whole number above 0" in done.stderr
