@@ -95,7 +95,7 @@ class ExtenderProcess:
             self._memory.retune(fresh.scores)
         late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
         if late:
-            log.warning("settings have changed that need a restart", fields=late)
+            log.warning("changed settings need a restart", fields=late)
 
     def _refuse(self, refusal: SettingsError) -> None:
         if self._recorder:
@@ -164,4 +164,4 @@ async def _settle(mirror: Mirror) -> None:
     await mirror.synced()
     gc.collect()
     gc.freeze()
-    log.info("all is mirrored")
+    log.info("caches synced")

@@ -45,7 +45,7 @@ class Readiness:
             yield f"# {watcher.resource.name}: {heard}{trouble}"
         refusal = self._find_refusal()
         if refusal:
-            yield f"# refused, the last good one stays in force: {refusal}"
+            yield f"# settings refused, the last valid ones are in use: {refusal}"
         settings = self._settings()
         for warning in self._call_tracker.warnings(settings.attention, parts=_expected(settings)):
             yield f"# warning: {warning}"

@@ -91,7 +91,7 @@ class ObjectApi(Api):
     async def _deadline(self, request: ApiRequest) -> AsyncIterator[None]:
         priority = self._priority
         if priority is None:
-            raise RuntimeError("the API is used outside of its context")
+            raise RuntimeError("the API client is used outside of its context")
         async with priority.turn(), super()._deadline(request):
             yield
 

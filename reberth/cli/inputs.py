@@ -72,7 +72,7 @@ def read_objects(
     except TextError as error:
         raise UsageError(f"{path}: {error}") from None
     if reading.is_useless:
-        raise UsageError(": ".join([path, "holds nothing that can be used", *map(str, reading.faults[:1])]))
+        raise UsageError(": ".join([path, "contains no usable object", *map(str, reading.faults[:1])]))
     return reading
 
 

@@ -90,11 +90,11 @@ def _warn(reading: LoadedObjects, scheduler: KubeScheduler, version: Version) ->
         proven = " and ".join(map(_write_version, _PROVEN))
         sys.stderr.write(f"reberth: proven for Kubernetes {proven}, not for {_write_version(version)}\n")
     for fault in reading.faults:
-        sys.stderr.write(f"reberth: passed over: {fault}\n")
+        sys.stderr.write(f"reberth: skipped: {fault}\n")
     if not len(reading.snapshot.nodes.names):
-        sys.stderr.write("reberth: there is no node among the objects\n")
+        sys.stderr.write("reberth: no node in the objects\n")
     for extender in list_other_extenders(scheduler):
-        sys.stderr.write(f"reberth: extender {extender} is not known here: taken to have no say\n")
+        sys.stderr.write(f"reberth: extender {extender} is unknown and ignored\n")
 
 
 def _write_version(version: Version) -> str:
@@ -118,14 +118,14 @@ def _describe(place: int, question: LandingRequest) -> tuple[str, Json]:
 def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:
     pods = seen.facts.snapshot.pods
     if not names and not pending:
-        raise UsageError("name a pod, or ask for all that wait with --pending")
+        raise UsageError("name a pod, or use --pending")
     for name in names:
         namespace, _, own = name.rpartition("/")
         place = pods.named(namespace or "default", own)
         if place is None:
             raise UsageError(f"there is no pod {namespace or 'default'}/{own} among the objects")
         if pods.rows[place].is_finished:
-            raise UsageError(f"pod {namespace or 'default'}/{own} has finished: it lands nowhere")
+            raise UsageError(f"pod {namespace or 'default'}/{own} has finished and will not be scheduled")
         yield place
     if pending:
         yield from (place for place, row in enumerate(pods.rows) if _waits(row))

@@ -112,7 +112,7 @@ class Connection:
         try:
             self._rest = RESTClientObject(self._configuration)
         except OSError as error:
-            raise ConfigurationError(f"{self._access}: its certificates cannot be used: {error}") from error
+            raise ConfigurationError(f"{self._access}: invalid certificates: {error}") from error
         self._proxy = self._configuration.proxy or find_proxy(self.server)
         pool = self._rest.pool_manager
         # Else ~/.netrc is read before each request, and a password for the server's name spoils them all.
@@ -172,7 +172,7 @@ def _is_there(files: str) -> bool:
 async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no types here
     configuration = Configuration()
     if access.file is not None and not _is_there(access.file):
-        raise ConfigurationError(f"{access}: no way to the API server: there is no such kubeconfig")
+        raise ConfigurationError(f"{access}: cannot connect to the API server: kubeconfig not found")
     try:
         if access.file is None:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call] # it has no types
@@ -185,10 +185,10 @@ async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no typ
             )
     except (ConfigException, yaml.YAMLError, OSError, ValueError, *_OF_PYTHON) as error:
         # A file of any other content fails in any of these ways.
-        raise ConfigurationError(f"{access}: no way to the API server: {_say(error)}") from error
+        raise ConfigurationError(f"{access}: cannot connect to the API server: {_say(error)}") from error
     return configuration
 
 
 def _say(error: Exception) -> str:
     """Put into one line what was wrong, and not what Python made of it."""
-    return "it is no kubeconfig" if isinstance(error, _OF_PYTHON) else " ".join(str(error).split())
+    return "not a valid kubeconfig" if isinstance(error, _OF_PYTHON) else " ".join(str(error).split())

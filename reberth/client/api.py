@@ -262,7 +262,7 @@ class Api:
 
     async def _send(self, request: ApiRequest) -> aiohttp.ClientResponse:
         if self._throttle is None:
-            raise RuntimeError("the API is used outside of its context")
+            raise RuntimeError("the API client is used outside of its context")
         await self._throttle.take()
         if request.verb not in _READING:
             self._check()
@@ -299,7 +299,7 @@ class Api:
                 if len(rest) > _LONGEST_LINE:
                     raise errors.Unreadable(named, f"a line of more than {_LONGEST_LINE} bytes")
             if rest:
-                raise errors.Unanswered(named, "the watch broke off in the middle of a line")
+                raise errors.Unanswered(named, "the watch ended in the middle of a line")
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
         record = resource.record
@@ -328,6 +328,6 @@ def _breaking_off(request: ApiRequest) -> Iterator[None]:
         raise errors.Unreachable(str(request), f"cannot connect: {error}") from error
     except (aiohttp.ClientError, OSError) as error:
         text = str(error) or type(error).__name__
-        raise errors.Unanswered(str(request), f"the connection broke off: {text}") from error
+        raise errors.Unanswered(str(request), f"the connection was lost: {text}") from error
     except HttpProcessingError as error:  # what came is no HTTP
         raise errors.Unreadable(str(request), str(error)) from error

@@ -108,7 +108,7 @@ class EventRecorder:
         if series.written and series.last < series.written_at + _SERIES_PAUSE:
             return
         if said not in self._waiting and len(self._waiting) >= MOST_WAITING:
-            self._lose(said, "too many Events wait")
+            self._lose(said, "too many Events in the queue")
             return
         self._waiting[said] = series
         self._bell.set()
@@ -182,7 +182,7 @@ class EventRecorder:
         self.lost += 1
         self._known.pop(said, None)
         if not self._is_losing:
-            log.warning("event lost", reason=said.reason, object=said.regarding.name, why=why)
+            log.warning("event dropped", reason=said.reason, object=said.regarding.name, why=why)
         self._is_losing = True
 
 

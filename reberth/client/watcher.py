@@ -133,7 +133,7 @@ class Watcher(Generic[T]):
         except TimeoutError:
             if self._resync_asked:
                 return "ended"
-            self._report(f"the server was silent for {self._settings.silence:g} s")
+            self._report(f"no data from the server for {self._settings.silence:g} s")
             return "silent"
         except errors.Gone:
             self._version = None
@@ -153,7 +153,7 @@ class Watcher(Generic[T]):
         status = error.status if isinstance(error, ApiError) else 0
         if self._version is None and self._can_stream_lists and status in _NO_STREAMED_LISTS:
             self._can_stream_lists = False
-            log.info("lists cannot be streamed, they are read in pages", resource=self.resource.name)
+            log.info("server cannot stream lists, reading them in pages", resource=self.resource.name)
             return
         absent = isinstance(error, errors.NotFound)
         if absent and self.resource.is_optional:
@@ -169,7 +169,7 @@ class Watcher(Generic[T]):
     def _take_for_none(self) -> None:
         """Of what is not installed there is nothing; what was known of it has gone with it."""
         if self.trouble is not None:
-            log.info("not installed, taken for none", resource=self.resource.name)
+            log.info("kind not installed, treated as empty", resource=self.resource.name)
         self.trouble = None
         self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL)
         self._version = None
@@ -248,7 +248,7 @@ class Watcher(Generic[T]):
 
     def _recover(self) -> None:
         if self.trouble is not None:
-            log.info("mirrored", resource=self.resource.name)
+            log.info("cache synced", resource=self.resource.name)
         self.trouble = None
 
     def _list(self, listing: Listing[T, Any], event: str, subject: T) -> None:
@@ -284,5 +284,5 @@ class Watcher(Generic[T]):
     def _report(self, trouble: str) -> None:
         """Say what is wrong, once until it changes."""
         if trouble != self.trouble:
-            log.warning("not mirrored", resource=self.resource.name, reason=trouble)
+            log.warning("cache not synced", resource=self.resource.name, reason=trouble)
         self.trouble = trouble

@@ -178,4 +178,4 @@ def _read_version(kind: str, meta: ObjectMeta) -> int:
     version = meta.resource_version
     if version.isdecimal() and version.isascii():
         return int(version)
-    raise ObjectError(kind, meta, field="metadata.resourceVersion", reason=f"{version!r:.80} is no number")
+    raise ObjectError(kind, meta, field="metadata.resourceVersion", reason=f"{version!r:.80} is not a number")

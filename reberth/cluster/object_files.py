@@ -122,7 +122,7 @@ class _Reader:
         holder = self._holders.setdefault((resource.name, meta.uid), (meta.namespace, meta.name))
         if holder != (meta.namespace, meta.name):
             raise ObjectError(
-                kind.name, meta, field="metadata.uid", reason=f"is also that of {'/'.join(holder)}"
+                kind.name, meta, field="metadata.uid", reason=f"is also the uid of {'/'.join(holder)}"
             )
         if kind not in self._listings:
             self._listings[kind] = self._cache.relist(kind)
@@ -205,7 +205,7 @@ def _read_yaml(text: bytes) -> Iterator[bytes]:
     _refuse_depth(text)
     for value in yaml.load_all(text, _Loader):
         if _count(value, {}) > _MOST_VALUES:
-            raise TextError(f"stands for more than {_MOST_VALUES} values")
+            raise TextError(f"expands to more than {_MOST_VALUES} values")
         if value is not None:
             yield from map(_write, value if isinstance(value, list) else [value])
 
@@ -231,4 +231,4 @@ def _write(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except TypeError as error:
-        raise TextError(f"holds what JSON cannot say: {error}") from error
+        raise TextError(f"cannot be written as JSON: {error}") from error

@@ -92,7 +92,7 @@ def part_amounts(amounts: Amounts) -> tuple[bytes, Amounts]:
 def _make(common: Pod, version: Version) -> Template:
     priority = common.spec.priority or 0
     if not _LOWEST <= priority <= _HIGHEST:
-        raise PriorityError(f"{priority} is beyond 32 bits")
+        raise PriorityError(f"{priority} does not fit into 32 bits")
     demand = count_bound_requests(common, version=version)
     main, extended = part_amounts({**demand.amounts, PODS: 1})
     return Template(

@@ -84,9 +84,7 @@ def _faults_of_fields(
         if name in fields:
             yield from find_faults(part, fields[name].type, joined(path, name))
         elif config.forbid_unknown_fields and name != config.tag_field:
-            yield FieldFault(
-                f"is not known here{_suggested(_near(name, fields))}", joined(path, name), part.line
-            )
+            yield FieldFault(f"unknown field{_suggested(_near(name, fields))}", joined(path, name), part.line)
     for name, field in fields.items():
         if field.required and name not in parts:
             yield _missing(field.type, joined(path, name), node.line)

@@ -70,7 +70,7 @@ def _unreadable(message: str, line: int = 0) -> YamlDocument:
 
 def _complaint(error: yaml.MarkedYAMLError) -> str:
     if "'\\t'" in (error.problem or ""):
-        return "is indented by a tab; YAML wants spaces"
+        return "is indented with a tab; YAML requires spaces"
     return ", ".join(part for part in (error.context, error.problem) if part)
 
 
@@ -138,9 +138,7 @@ class _Builder:
     def _build(self, node: yaml.Node, path: str) -> YamlNode:
         line = _line(node)
         if node.tag not in _TAGS:
-            self._faults.append(
-                FieldFault(f"has the tag {quoted(node.tag)}, which is not known here", path, line)
-            )
+            self._faults.append(FieldFault(f"has the unknown tag {quoted(node.tag)}", path, line))
         if isinstance(node, yaml.MappingNode):
             entries = self._entries(node, path)
             return YamlNode(
@@ -155,12 +153,12 @@ class _Builder:
         entries: dict[str, YamlNode] = {}
         for key, part in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                self._faults.append(FieldFault("has a key that is not text", path, _line(key)))
+                self._faults.append(FieldFault("has a key that is not a string", path, _line(key)))
                 continue
             place = joined(path, key.value)
             if key.value in entries:
                 first = entries[key.value].line
-                self._faults.append(FieldFault(f"is given twice, first in line {first}", place, _line(key)))
+                self._faults.append(FieldFault(f"is a duplicate, first in line {first}", place, _line(key)))
             entries[key.value] = msgspec.structs.replace(self._node(part, place), line=_line(key))
         return entries
 

@@ -30,8 +30,8 @@ MOST_GRADE = 10
 NOT_A_NUMBER = Refused("NotANumber", "the score is not a number")
 OUT_OF_RANGE = Refused("OutOfRange", "the score is not between -100 and 100")
 BAD_VALIDITY = Refused("BadValidity", "validUntil is not a time")
-EXPIRED = Refused("Expired", "the score is not valid any more")
-MISSING = Refused("Missing", "nobody has given this score")
+EXPIRED = Refused("Expired", "the score has expired")
+MISSING = Refused("Missing", "no add-on has written this score")
 
 _BAD_WEIGHTS = "BadScoreWeights"
 UNREADABLE_CHOICE = Refused(_BAD_WEIGHTS, "the annotation is not of the form source/name=weight, ...")

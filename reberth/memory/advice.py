@@ -212,7 +212,7 @@ def _take_off(index: MemoryIndex, losses: Mapping[str, float], grades: Grades) -
 
 def _reasons(index: MemoryIndex, advice: PodAdvice, node: str) -> Iterator[str]:
     if node not in index.rows:
-        yield "the node has not been seen yet"
+        yield "the node is not in the cache yet"
     if node in index.unreadable:
         yield NOTE_UNREADABLE.reason
     yield from _reasons_to_go(advice, node)
@@ -232,7 +232,7 @@ def _reasons_to_go(advice: PodAdvice, node: str) -> Iterator[str]:
 
 def _reasons_to_avoid(index: MemoryIndex, advice: PodAdvice, node: str) -> Iterator[str]:
     for note in advice.noted.get(node, ()):
-        whose = f"policy {note.mark.policy}" if note.mark else "a foreign note"
+        whose = f"policy {note.mark.policy}" if note.mark else "a note of another program"
         strictly = "strictly " if note.strict else ""
         yield f"{strictly}avoided until {write_time(note.expires_at)} by {whose}: {note.reason}"
     standing = index.standing.get(node) if advice.settings.standing else None
@@ -250,4 +250,4 @@ def _reasons_for_score(index: MemoryIndex, advice: PodAdvice, node: str) -> Iter
             said = found.reason if isinstance(found, Refused) else f"{found:g}"
             yield f"{source}/{name} x {weight}: {said}"
     if node in advice.losses:
-        yield f"{advice.losses[node]:.2f} points lost: a move of this workload landed here badly"
+        yield f"{advice.losses[node]:.2f} points off: an earlier move of this workload here had a bad outcome"

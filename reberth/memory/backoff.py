@@ -109,14 +109,14 @@ def find_block(
 
 def _blocks(status: HistoryStatus, node: str | None, back_off: BackOff) -> Iterator[tuple[float, str, str]]:
     past = status.past or ()
-    yield instant(status.given_up_until), "GivenUp", "too many moves of the workload brought nothing"
+    yield instant(status.given_up_until), "GivenUp", "too many moves of the workload had no benefit"
     for move in past:
         if is_fruitless(move):
             until = _end_block_of_workload(move, past, back_off)
-            yield until, "WorkloadBackOff", "a move of the workload brought nothing"
+            yield until, "WorkloadBackOff", "a move of the workload had no benefit"
         if move.from_ == node:
             until = instant(move.block_until)
-            yield until, "PairBackOff", "a move of the workload off this node brought nothing"
+            yield until, "PairBackOff", "a move of the workload off this node had no benefit"
 
 
 def _end_block_of_workload(move: PastMove, past: Iterable[PastMove], back_off: BackOff) -> float:

@@ -47,13 +47,13 @@ MOST_DESTINATIONS = 64
 VERIFYING_TIME = 300.0
 DEFAULT_GRACE_PERIOD = 30
 
-MOVES_FULL = Refused("MovesFull", "the workload has as many open moves as its history holds")
-NO_SUCH_MOVE = Refused("NoSuchMove", "the workload's history holds no such open move")
-PHASE_PASSED = Refused("PhasePassed", "the move has come further already")
+MOVES_FULL = Refused("MovesFull", "the eviction history has no room for another open move")
+NO_SUCH_MOVE = Refused("NoSuchMove", "the eviction history has no such open move")
+PHASE_PASSED = Refused("PhasePassed", "the move is already past this phase")
 
 _BAD = frozenset({Outcome.RETURNED, Outcome.PENDING, Outcome.NOT_READY})
 _GIVEN_UP = "GivenUp"
-_FRUITLESS = ("FruitlessMoves", "too many moves of the workload brought nothing; it is left alone for now")
+_FRUITLESS = ("FruitlessMoves", "too many moves of the workload had no benefit; it is not moved for now")
 _OVER = ("TimeOver", "the workload may be moved again")
 _PHASES = tuple(Phase)
 

@@ -28,8 +28,8 @@ from reberth.values.timestamp import parse_time, write_micro_time
 LEDGER_NAME = "default"
 MOST_DEBITS = 2000
 
-NO_DEBIT = Refused("NoDebit", "the ledger holds no debit of this move")
-ALREADY_SPENT = Refused("AlreadySpent", "the disruption has happened and cannot be taken back")
+NO_DEBIT = Refused("NoDebit", "the move ledger has no debit for this move")
+ALREADY_SPENT = Refused("AlreadySpent", "the disruption has already happened")
 
 _RATE = re.compile(r"([0-9]{1,6}) per (\S+)")
 

@@ -29,7 +29,7 @@ FOREIGN_LIFE = 3600.0
 MOST_NOTES = 32
 
 NOTE_UNREADABLE = Refused("NoteUnreadable", "the node's annotation preferAvoidPods cannot be read")
-NOTES_FULL = Refused("NotesFull", "open moves hold all the notes that the node may carry")
+NOTES_FULL = Refused("NotesFull", "the node has the maximum number of notes, all held by open moves")
 
 _LIST = "preferAvoidPods"
 _MOST_FOUND = 64

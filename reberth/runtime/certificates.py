@@ -66,7 +66,7 @@ class LiveCertificate:
     def _refuse(self, refusal: ServingError) -> None:
         metrics.CERTIFICATE_VALID.labels(self._files.cert_file).set(0)
         metrics.CERTIFICATE_RELOAD_FAILURES.labels(self._files.cert_file).inc()
-        log.error("certificate refused, the last good one stays", error=str(refusal))
+        log.error("certificate refused, keeping the last valid one", error=str(refusal))
 
     def _take(self, fresh: ssl.SSLContext) -> None:
         self.context.current = fresh
@@ -131,14 +131,14 @@ def _load_pair(context: ssl.SSLContext, files: CertificateFiles) -> None:
             raise ServingError(f"{files.key_file}: is not the key of {files.cert_file}") from None
         if error.reason:
             raise ServingError(f"{files.cert_file}: {_words(error)}") from None
-        raise ServingError(f"{files.key_file}: holds no key that can be read without a password") from None
+        raise ServingError(f"{files.key_file}: contains no key, or one that needs a password") from None
 
 
 def _load_authorities(context: ssl.SSLContext, name: str) -> None:
     try:
         context.load_verify_locations(name)
     except ssl.SSLError:
-        raise ServingError(f"{name}: holds no certificate that can be read") from None
+        raise ServingError(f"{name}: contains no valid certificate") from None
 
 
 def _words(error: ssl.SSLError) -> str:

@@ -91,7 +91,7 @@ class FastPath:
             async with asyncio.timeout(within):
                 await self._all_gone.wait()
         except TimeoutError:
-            log.warning("answers were not taken", connections=len(self._lines))
+            log.warning("stopped before clients read their answers", connections=len(self._lines))
         finally:
             for line in tuple(self._lines):
                 line.transport.abort()
@@ -226,4 +226,4 @@ def _finish(pending: _Pending, reply: Reply, seconds: float) -> None:
         try:
             reply.then()
         except Exception:
-            log.exception("fault after an answer", route=pending.path)
+            log.exception("failed after an answer", route=pending.path)

@@ -145,7 +145,7 @@ class Server:
             async with asyncio.timeout(self._settings.stop_within):
                 await self._all_answered.wait()
         except TimeoutError:
-            log.warning("requests cut off by the stop", requests=self._in_flight)
+            log.warning("stopped with requests in flight", requests=self._in_flight)
 
     def _make_runner(self, routes: Iterable[web.RouteDef]) -> web.AppRunner:
         app = web.Application(middlewares=[self._attend], client_max_size=self._settings.body_limit_bytes)
@@ -226,7 +226,7 @@ async def _tell_metrics(_: web.Request) -> web.Response:
 def _reason(error: OSError | UnicodeError) -> str:
     """Say why an address cannot be had; asyncio's own text would name the address again."""
     if isinstance(error, UnicodeError):
-        return "no name of a host"
+        return "invalid host name"
     return str(error.strerror) if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
 
 

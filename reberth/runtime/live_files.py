@@ -104,7 +104,7 @@ class LiveSettings(Generic[S]):
         self.refusal = refusal
         metrics.SETTINGS_VALID.labels(self._name).set(0)
         metrics.SETTINGS_RELOAD_FAILURES.labels(self._name).inc()
-        log.error("settings refused, the last good ones stay", error=str(refusal))
+        log.error("settings refused, keeping the last valid ones", error=str(refusal))
         self._on_refusal(refusal)
 
     def _take(self, fresh: S) -> None:

@@ -61,7 +61,7 @@ class LineWriter(logging.Handler):
         self._lost += 1
         if self._lost == 1:
             with suppress(OSError):
-                _send_some(self._other, _encoded(f"reberth: logs are being lost: {error.strerror}"), 0)
+                _send_some(self._other, _encoded(f"reberth: dropping log lines: {error.strerror}"), 0)
 
     def _say_lost(self) -> None:
         lost, self._lost = self._lost, 0
@@ -69,7 +69,7 @@ class LineWriter(logging.Handler):
             "name": __name__,
             "levelno": logging.WARNING,
             "levelname": "WARNING",
-            "msg": "log lines were lost",
+            "msg": "log lines dropped",
         }
         self._write(self.format(logging.makeLogRecord({**said, "fields": {"lines": lost}})))
 
@@ -83,5 +83,5 @@ def _send_some(out: int, data: bytes, patience_ms: int) -> int:
     ready = select.poll()
     ready.register(out, select.POLLOUT)
     if not ready.poll(patience_ms):
-        raise BlockingIOError(errno.EAGAIN, "nobody reads them")
+        raise BlockingIOError(errno.EAGAIN, "the reader is blocked")
     return os.write(out, data[: select.PIPE_BUF])

@@ -127,7 +127,7 @@ def parse_selector(text: str) -> Selector:
     while more:
         found = _CLAUSE.match(text, position)
         if not found:
-            raise SelectorError(f"{text!r} is no label selector from {text[position:]!r} on")
+            raise SelectorError(f"invalid label selector {text!r}, from {text[position:]!r} on")
         clauses.append(_read_clause(found))
         position, more = found.end(), found["end"] == ","
     return gather(clauses)
@@ -153,12 +153,14 @@ def compile_clause(
 ) -> Clause:
     """Check and compile one requirement the way kube-scheduler does."""
     if operator not in operators:
-        raise SelectorError(f"operator {operator!r} of label {key!r} is none of {', '.join(operators)}")
+        raise SelectorError(
+            f"operator {operator!r} of label {key!r} is invalid, expected one of {', '.join(operators)}"
+        )
     if not is_qualified_name(key):
-        raise SelectorError(f"{key!r} cannot be the key of a label")
+        raise SelectorError(f"invalid label key {key!r}")
     for value in values:
         if not _VALUE.fullmatch(value):
-            raise SelectorError(f"{value!r} cannot be the value of label {key!r}")
+            raise SelectorError(f"invalid value {value!r} of label {key!r}")
     if operator in {"Gt", "Lt"}:
         return Comparison(key, operator, _read_limit(key, values))
     if bool(values) is not (operator in {"In", "NotIn"}):
@@ -195,6 +197,6 @@ def _read_limit(key: str, values: tuple[str, ...]) -> int:
 
 
 def _read_integer(text: str) -> int | None:
-    """Read an int64; anything else is no number."""
+    """Read an int64; anything else is not a number."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None

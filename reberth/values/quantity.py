@@ -26,7 +26,7 @@ _FORM = re.compile(
 
 
 class QuantityError(ValueError):
-    """The text is no quantity."""
+    """The text is not a quantity."""
 
 
 def nanos(quantity: Quantity) -> int:
@@ -62,7 +62,7 @@ def write_quantity(amount: int, *, binary: bool = False) -> str:
 def _read(text: str) -> int:
     form = _FORM.fullmatch(text.strip())
     if not form:
-        raise QuantityError(f"{text!r:.80} is no quantity such as 2, 250m, 1.5Gi or 1e3")
+        raise QuantityError(f"invalid quantity {text!r:.80}, e.g. 2, 250m, 1.5Gi or 1e3")
     number, suffix, exponent = form.groups()
     multiplier = UNIT if exponent else _MULTIPLIERS[suffix]
     if number.isdigit() and len(number) <= 19 and not exponent:

@@ -16,7 +16,7 @@ _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 class TimeError(ValueError):
-    """The text is no point in time."""
+    """The text is not a point in time."""
 
 
 # Replicas are born together, and every event of an object repeats its times.
@@ -26,7 +26,7 @@ def parse_time(text: str) -> float:
     if _FORM.fullmatch(text):  # fromisoformat alone reads much else
         with suppress(ValueError):
             return datetime.fromisoformat(text).timestamp()
-    raise TimeError(f"{text!r:.80} is no time such as 2026-01-02T03:04:05Z")
+    raise TimeError(f"invalid time {text!r:.80}, e.g. 2026-01-02T03:04:05Z")
 
 
 def write_time(seconds: float) -> str:

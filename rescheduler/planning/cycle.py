@@ -83,10 +83,7 @@ class Cycle:
         stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
         rival = find_rivals(self.seen.nodes.records)
         scheduler = self.model.scheduler
-        foreign = [
-            f"extender {each} is not known here: taken to have no say"
-            for each in list_other_extenders(scheduler)
-        ]
+        foreign = [f"extender {each} is unknown and ignored" for each in list_other_extenders(scheduler)]
         if rival:
             stopped.append(f"another rescheduler is active: taint {rival}")
         if not self.advised.extenders:

@@ -17,9 +17,9 @@ import msgspec
 from reberth.records import ObjectMeta, OwnerReference, WorkloadIdentity
 from reberth.values.refusal import Refused
 
-BARE_POD = Refused("BarePod", "nothing would replace the pod")
-DAEMON_SET_POD = Refused("DaemonSetPod", "the pod belongs to its node")
-MIRROR_POD = Refused("MirrorPod", "the kubelet runs the pod from a file")
+BARE_POD = Refused("BarePod", "no controller would replace the pod")
+DAEMON_SET_POD = Refused("DaemonSetPod", "a DaemonSet pod is bound to its node")
+MIRROR_POD = Refused("MirrorPod", "a static pod is managed by the kubelet")
 
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _TEMPLATE_HASH_LABEL = "pod-template-hash"

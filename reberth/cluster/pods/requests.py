@@ -81,7 +81,7 @@ def read_version(text: str) -> Version:
     major, _, rest = text.removeprefix("v").partition(".")
     minor = rest.partition(".")[0]
     if not (major.isdecimal() and minor.isdecimal()):
-        raise ValueError(f"{text!r:.80} is no version such as 1.36")
+        raise ValueError(f"invalid version {text!r:.80}, e.g. 1.36")
     return int(major), int(minor)
 
 

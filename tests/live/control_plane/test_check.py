@@ -79,6 +79,6 @@ def test_a_server_that_is_not_there_is_named(shared: Cluster) -> None:
 
 def test_no_kubeconfig_is_bad_input(tmp_path: Path) -> None:
     done = check(tmp_path / "none")
-    assert done.stderr.startswith(f"reberth: {tmp_path}/none: no way to the API server: ")
+    assert done.stderr.startswith(f"reberth: {tmp_path}/none: cannot connect to the API server: ")
     assert done.stderr.count("\n") == 1
     assert done.returncode == 2

@@ -151,16 +151,16 @@ FIELDS = "{fieldSelector: {matchExpressions: [{key: KEY, operator: OPERATOR, val
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("{pods: 9}", "{pods: many}", "Cluster m1: status.resourceSummary: 'many' is no quantity"),
+        ("{pods: 9}", "{pods: many}", "Cluster m1: status.resourceSummary: invalid quantity 'many'"),
         (
             "replicas: 2",
             "replicas: 2\n  replicaRequirements: {resourceRequest: {cpu: x}}",
-            "ResourceBinding default/web: spec.replicaRequirements.resourceRequest: 'x' is no quantity",
+            "ResourceBinding default/web: spec.replicaRequirements.resourceRequest: invalid quantity 'x'",
         ),
         (
             "replicas: 2",
             "replicas: 2\n  rescheduleTriggeredAt: soon\nstatus:\n  lastScheduledTime: soon\nspec_:",
-            "ResourceBinding default/web: spec.rescheduleTriggeredAt: 'soon' is no time",
+            "ResourceBinding default/web: spec.rescheduleTriggeredAt: invalid time 'soon'",
         ),
         (
             "{clusterNames: [m1]}",
@@ -196,7 +196,7 @@ def test_bad_input_is_refused_in_one_line_that_names_the_field(
 
 
 def test_a_time_a_file_or_a_binding_that_is_none_is_refused(run: Any) -> None:
-    assert "--now: 'noon' is no time" in run(HUB, "--now", "noon").err
+    assert "--now: invalid time 'noon'" in run(HUB, "--now", "noon").err
     assert "No such file" in run(HUB, "--hub", "/no/such/file").err
     answer = run(HUB, "other")
     assert (answer.code, answer.err) == (

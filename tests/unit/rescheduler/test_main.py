@@ -42,7 +42,7 @@ def unreachable(folder: Path) -> tuple[str, str]:
         (("move", "a", "--reason", "two\nlines"), "--reason: must be one line of at most 1024 bytes"),
         (("move", "a", "--reason", "x" * 1025), "--reason: must be one line of at most 1024 bytes"),
         (("move", "a", "--settings", "/nowhere"), "/nowhere: cannot be read"),
-        (("notes", "list", "--kubeconfig", "/nowhere"), "/nowhere: no way to the API server"),
+        (("notes", "list", "--kubeconfig", "/nowhere"), "/nowhere: cannot connect to the API server"),
     ],
 )
 def test_wrong_input_is_named(

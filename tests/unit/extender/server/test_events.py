@@ -9,7 +9,7 @@ from reberth.records import ObjectMeta, ObjectReference
 from reberth.values.errors import FieldFault, SettingsError
 from reberth.values.refusal import Refused
 
-REFUSAL = SettingsError("settings.yaml", [FieldFault("is not known here", "deadlin", 3)])
+REFUSAL = SettingsError("settings.yaml", [FieldFault("unknown field", "deadlin", 3)])
 
 
 class Recorder:
@@ -26,7 +26,7 @@ def test_settings_that_are_refused_are_told_of_the_own_pod(tmp_path: Path) -> No
     (tmp_path / "namespace").write_text("reberth-system\n")
     announce_refusal(recorder, REFUSAL, namespace=tmp_path / "namespace")
     own = ObjectReference("v1", "Pod", "reberth-system", socket.gethostname())
-    note = "settings.yaml: deadlin (line 3): is not known here"
+    note = "settings.yaml: deadlin (line 3): unknown field"
     assert recorder.said == [(own, "SettingsRefused", note, "Warning")]
 
 

@@ -48,7 +48,7 @@ async def test_many_nodes_are_explained_as_one_question() -> None:
 async def test_a_pod_that_is_never_moved_says_why() -> None:
     async with served() as asked:
         _, text = await asked.ask("/explain", json.dumps({"metadata": {"name": "bare"}}))
-        assert json.loads(text)["unknown"] == "nothing would replace the pod"
+        assert json.loads(text)["unknown"] == "no controller would replace the pod"
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ def command(folder: Path, settings: str | None, kubeconfig: str = "nowhere") -> 
     ("settings", "kubeconfig", "said"),
     [
         (None, "nowhere", "settings.yaml: cannot be read: No such file or directory"),
-        ("deadlin: 1s", "nowhere", "deadlin (line 3): is not known here, did you mean deadline?"),
+        ("deadlin: 1s", "nowhere", "deadlin (line 3): unknown field, did you mean deadline?"),
         ("server: {host: 0.0.0.0}", "nowhere", "plain HTTP on 0.0.0.0 needs allowPlain: true"),
         ("preempt: {budgets: sometimes}", "nowhere", "preempt.budgets (line 3): expected one of"),
-        ("server: {port: 0}", "missing", "no way to the API server"),
+        ("server: {port: 0}", "missing", "cannot connect to the API server"),
         ("server: {host: 192.0.2.1, port: 9, allowPlain: true}", "nowhere", "cannot listen on 192.0.2.1:9: "),
         (
             "server: {port: 0, tls: {certFile: /no.crt, keyFile: /no.key}}",

@@ -96,29 +96,32 @@ async def test_what_no_signal_needs_may_be_missing(
 
 async def test_a_stale_mirror_is_told_and_is_no_reason_to_send_calls_elsewhere() -> None:
     told = Told(ExtenderSettings())
-    told.watchers["pods"].trouble = "the server was silent for 90 s"
+    told.watchers["pods"].trouble = "no data from the server for 90 s"
     status, lines = await told.ask()
     assert status == 200
-    assert "# pods: heard 1.2 s ago, the server was silent for 90 s" in lines
+    assert "# pods: heard 1.2 s ago, no data from the server for 90 s" in lines
 
 
 def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
     told = Told(ExtenderSettings())
     assert told.readiness.standings(KINDS) == []
     told.lose("nodes")
-    told.watchers["pods"].trouble = "the server was silent for 90 s"
-    silent, lost = MirrorState(True, "the server was silent for 90 s", 1.25), MirrorState(False, ABSENT, 1.25)
+    told.watchers["pods"].trouble = "no data from the server for 90 s"
+    silent, lost = (
+        MirrorState(True, "no data from the server for 90 s", 1.25),
+        MirrorState(False, ABSENT, 1.25),
+    )
     assert told.readiness.standings({POD, HISTORY}) == [silent]
     assert told.readiness.standings({NODE}) == [lost]
 
 
 async def test_settings_that_are_refused_are_told_and_are_no_reason_not_to_be_ready() -> None:
     told = Told(ExtenderSettings())
-    told.refusal = SettingsError("settings.yaml", [FieldFault("is not known here", "deadlin", 3)])
+    told.refusal = SettingsError("settings.yaml", [FieldFault("unknown field", "deadlin", 3)])
     status, lines = await told.ask()
     assert status == 200
     assert (
-        "# refused, the last good one stays in force: settings.yaml: deadlin (line 3): is not known here"
+        "# settings refused, the last valid ones are in use: settings.yaml: deadlin (line 3): unknown field"
         in lines
     )
 

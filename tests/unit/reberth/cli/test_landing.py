@@ -67,16 +67,16 @@ def test_what_cannot_be_used_is_named_and_passed_over(
     file = tmp_path / "bad.json"
     file.write_text(json.dumps({"kind": "List", "items": [*OBJECTS, bad]}))
     assert run(monkeypatch, "--cluster", str(file), "waiting") == 0
-    assert "passed over: Node c: status.allocatable.cpu" in capsys.readouterr().err
+    assert "skipped: Node c: status.allocatable.cpu" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "name a pod, or ask for all that wait with --pending"),
+        ((), "name a pod, or use --pending"),
         (("nobody",), "there is no pod default/nobody among the objects"),
         (("done",), "pod default/done has finished"),
-        (("waiting", "--now", "noon"), "--now: 'noon' is no time"),
+        (("waiting", "--now", "noon"), "--now: invalid time 'noon'"),
         (("waiting", "--scheduler-config", "/nowhere"), "/nowhere cannot be read: No such file"),
         (("waiting", "--scheduler-config", __file__), "test_landing.py"),
     ],
@@ -111,7 +111,7 @@ def test_a_text_without_any_object_is_refused(
     file.write_text(text)
     assert run(monkeypatch, "--cluster", str(file), "--pending") == 2
     said = capsys.readouterr()
-    assert said.err.startswith(f"reberth: {file}: holds nothing that can be used")
+    assert said.err.startswith(f"reberth: {file}: contains no usable object")
     assert (said.out, said.err.count("\n")) == ("", 1)
 
 
@@ -122,7 +122,7 @@ def test_objects_without_a_node_are_told_of(
     file.write_text(json.dumps(pod("web", node="a")))
     assert run(monkeypatch, "--cluster", str(file), "--pending", "-o", "wide") == 0
     said = capsys.readouterr()
-    assert said.err == "reberth: there is no node among the objects\n"
+    assert said.err == "reberth: no node in the objects\n"
     assert said.out == "no pending pods\n"
 
 
@@ -147,7 +147,7 @@ def test_a_version_must_look_like_one(
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         run(monkeypatch, "--cluster", cluster, "waiting", "--kubernetes", "newest")
-    assert "'newest' is no version such as 1.36" in capsys.readouterr().err
+    assert "invalid version 'newest', e.g. 1.36" in capsys.readouterr().err
 
 
 def test_forecast_takes_the_settings_file_that_the_extender_reads(

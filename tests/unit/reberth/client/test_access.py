@@ -65,14 +65,14 @@ async def refusal(access: Access) -> str:
 
 async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
     path = str(tmp_path / "none")
-    assert await refusal(Access(path)) == (f"{path}: no way to the API server: there is no such kubeconfig")
+    assert await refusal(Access(path)) == (f"{path}: cannot connect to the API server: kubeconfig not found")
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "it is no kubeconfig"),
-        ("5", "it is no kubeconfig"),
+        ("", "not a valid kubeconfig"),
+        ("5", "not a valid kubeconfig"),
         ("a: [\n", "while parsing a flow node"),
         ("apiVersion: v1\nkind: Config\n", "Expected key current-context"),
         (
@@ -80,15 +80,15 @@ async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
             "Expected object with name gone",
         ),
         ("{current-context: c, contexts: [{name: c}]}", "Expected key context"),
-        ("{current-context: c, contexts: 7}", "it is no kubeconfig"),
-        (EMPTY_CLUSTER, "it is no kubeconfig"),
+        ("{current-context: c, contexts: 7}", "not a valid kubeconfig"),
+        (EMPTY_CLUSTER, "not a valid kubeconfig"),
     ],
 )
 async def test_a_kubeconfig_that_is_none(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "config"
     path.write_text(content)
     refused = await refusal(Access(str(path)))
-    assert refused.startswith(f"{path}: no way to the API server: ")
+    assert refused.startswith(f"{path}: cannot connect to the API server: ")
     assert said in refused
     assert "\n" not in refused
 
@@ -102,12 +102,12 @@ async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
         " users: [{name: u, user: {token: t}}],"
         " clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1', certificate-authority: ca.crt}}]}"
     )
-    assert "its certificates cannot be used" in await refusal(Access(str(path)))
+    assert "invalid certificates" in await refusal(Access(str(path)))
 
 
 async def test_a_pod_without_its_service_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert await refusal(Access()) == (
-        "the pod's service account: no way to the API server: Service token file does not exist."
+        "the pod's service account: cannot connect to the API server: Service token file does not exist."
     )

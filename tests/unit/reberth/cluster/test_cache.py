@@ -243,7 +243,7 @@ def test_annotations_that_nobody_reads_are_dropped_from_every_kind() -> None:
 @pytest.mark.parametrize("version", ["", "abc", "-1", "1.5", "٣"])
 def test_a_version_that_is_no_number_is_named(version: str) -> None:
     cache = Cache(version=KUBERNETES)
-    with pytest.raises(ObjectError, match=r"Service default/a: metadata.resourceVersion: .* is no number"):
+    with pytest.raises(ObjectError, match=r"Service default/a: metadata.resourceVersion: .* is not a number"):
         cache.apply(SERVICE, ADDED, service("a", version))
     with pytest.raises(ObjectError, match="metadata.resourceVersion"):
         cache.relist(SERVICE).finish(version)

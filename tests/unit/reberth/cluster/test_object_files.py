@@ -130,10 +130,13 @@ WRONG: list[tuple[object, str]] = [
         {**pod("bad"), "spec": {"containers": [{"ports": 7}]}},
         r"^Pod default/bad: spec.containers\[0\].ports: Expected",
     ),
-    (pod("bad", cpu="much"), r"^Pod default/bad: spec.containers\[0\].resources.requests.cpu: .*no quantity"),
-    (pod("bad", created="now"), r"^Pod default/bad: metadata.creationTimestamp: 'now' is no time"),
-    (pod("bad", priority=2**31), r"^Pod default/bad: spec.priority: 2147483648 is beyond 32 bits"),
-    (node("bad", memory="lots"), r"^Node bad: status.allocatable.memory: .*no quantity"),
+    (
+        pod("bad", cpu="much"),
+        r"^Pod default/bad: spec.containers\[0\].resources.requests.cpu: .*invalid quantity",
+    ),
+    (pod("bad", created="now"), r"^Pod default/bad: metadata.creationTimestamp: invalid time 'now'"),
+    (pod("bad", priority=2**31), r"^Pod default/bad: spec.priority: 2147483648 does not fit into 32 bits"),
+    (node("bad", memory="lots"), r"^Node bad: status.allocatable.memory: .*invalid quantity"),
     ({**pod("bad"), "metadata": {}}, r"^Pod \(unnamed\): metadata.name: is missing"),
     ({**pod("bad"), "metadata": None}, r"^Pod \(unnamed\): metadata: Expected `object`, got `null`"),
     ({**pod("bad"), "metadata": {"name": 7}}, r"^Pod 7: metadata.name: Expected `str`, got `int`"),
@@ -165,7 +168,7 @@ def test_wrong_objects_within_a_list_are_reported_in_order() -> None:
 
 def test_two_objects_with_one_uid_are_no_two_objects() -> None:
     (fault,) = faults_of([pod("a", uid="same"), pod("b", uid="same"), pod("a", uid="same")])
-    assert fault == "Pod default/b: metadata.uid: is also that of default/a"
+    assert fault == "Pod default/b: metadata.uid: is also the uid of default/a"
 
 
 def test_a_text_that_cannot_be_read_is_refused_as_a_whole() -> None:

@@ -128,7 +128,7 @@ def test_a_node_without_a_status_offers_nothing() -> None:
 
 
 def test_a_node_whose_allocatable_cannot_be_read_is_named() -> None:
-    with pytest.raises(ObjectError, match=r"^Node n1: status.allocatable.memory: .*'lots' is no quantity"):
+    with pytest.raises(ObjectError, match=r"^Node n1: status.allocatable.memory: .*invalid quantity 'lots'"):
         make_node_row(node_record(node("n1", memory="lots")))
 
 

@@ -82,7 +82,7 @@ def test_the_version_of_kubernetes_decides_how_a_resize_counts(version: Version,
 
 @pytest.mark.parametrize("priority", [2**31, -(2**31) - 1, 2**70])
 def test_a_priority_beyond_its_range_is_refused(priority: int) -> None:
-    with pytest.raises(PriorityError, match="beyond 32 bits"):
+    with pytest.raises(PriorityError, match="does not fit into 32 bits"):
         share(Templates(version=(1, 36)), pod("one", priority=priority))
 
 

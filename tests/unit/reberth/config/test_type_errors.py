@@ -78,9 +78,9 @@ def test_what_fits_has_no_fault() -> None:
             "one: {number: 11}",
             "one.number (line 1): expected a whole number at least 0 and at most 10, found 11",
         ),
-        ("one:\n  tresholds: {}", "one.tresholds (line 2): is not known here, did you mean thresholds?"),
-        ("dry_run: true", "dry_run (line 1): is not known here, did you mean dryRun?"),
-        ("xyz: true", "xyz (line 1): is not known here"),
+        ("one:\n  tresholds: {}", "one.tresholds (line 2): unknown field, did you mean thresholds?"),
+        ("dry_run: true", "dry_run (line 1): unknown field, did you mean dryRun?"),
+        ("xyz: true", "xyz (line 1): unknown field"),
         (
             "one: {thresholds: {cpu: 10}}",
             "one.thresholds.cpu (line 1): expected a percentage from 0% to 100%, found 10",
@@ -113,7 +113,7 @@ def test_a_fault_names_the_field_what_was_expected_and_what_was_found(content: s
         ("{name: Balance}", ".underUtilisedNodes (line 2): is missing, expected a mapping"),
         (
             "{name: Balance, underUtilisedNodes: {threshold: 1}}",
-            ".underUtilisedNodes.threshold (line 2): is not known here, did you mean thresholds?",
+            ".underUtilisedNodes.threshold (line 2): unknown field, did you mean thresholds?",
         ),
         ("{name: Balance, underUtilisedNodes: {}, low: 3}", " (line 2): low is above high"),
     ],

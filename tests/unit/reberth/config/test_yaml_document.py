@@ -82,7 +82,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         ("", "is empty"),
         ("# nothing but a comment\n", "is empty"),
         ("a: 1\n---\nb: 2\n", "line 2: expected a single document in the stream, but found another document"),
-        ("a:\n\tb: 1\n", "line 2: is indented by a tab; YAML wants spaces"),
+        ("a:\n\tb: 1\n", "line 2: is indented with a tab; YAML requires spaces"),
         (b"a: 1\nb: \xff\n", "line 2: is not UTF-8 text"),
         ("a: 1".encode("utf-16"), "line 1: is not UTF-8 text"),
         ("a: \x00", "holds the control character U+0000"),
@@ -101,15 +101,18 @@ def test_what_cannot_be_read_is_one_clear_fault(content: str | bytes, fault: str
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("a: 1\nb: 2\na: 3", ["a (line 3): is given twice, first in line 1"]),
-        ("a:\n- {x: 1, x: 2}", ["a[0].x (line 2): is given twice, first in line 2"]),
-        ("a: !mine b", ['a (line 1): has the tag "!mine", which is not known here']),
+        ("a: 1\nb: 2\na: 3", ["a (line 3): is a duplicate, first in line 1"]),
+        ("a:\n- {x: 1, x: 2}", ["a[0].x (line 2): is a duplicate, first in line 2"]),
+        ("a: !mine b", ['a (line 1): has the unknown tag "!mine"']),
         (
             "a: !!python/name:os.kill x",
-            ['a (line 1): has the tag "tag:yaml.org,2002:python/name:os.kill", which is not known here'],
+            ['a (line 1): has the unknown tag "tag:yaml.org,2002:python/name:os.kill"'],
         ),
-        ("? [a]\n: b", ["line 1: has a key that is not text"]),
-        ("a: 1\na: !x 2", ["a (line 2): is given twice, first in line 1", 'a (line 2): has the tag "!x",']),
+        ("? [a]\n: b", ["line 1: has a key that is not a string"]),
+        (
+            "a: 1\na: !x 2",
+            ["a (line 2): is a duplicate, first in line 1", 'a (line 2): has the unknown tag "!x"'],
+        ),
     ],
 )
 def test_every_fault_of_a_readable_file_is_told(content: str, expected: list[str]) -> None:

@@ -316,7 +316,7 @@ def test_the_reasons_are_put_into_words() -> None:
 
     choice = "the annotation is not of the form source/name=weight, ..."
     elsewhere = "move m1 draws the pod to other destinations"
-    missing = "load/cpu x 2: nobody has given this score"
+    missing = "load/cpu x 2: no add-on has written this score"
     assert [(one.node, one.avoid, one.scores, one.refused, one.reasons) for one in verdicts] == [
         (
             "n0",
@@ -336,7 +336,12 @@ def test_the_reasons_are_put_into_words() -> None:
             0,
             0,
             None,
-            (elsewhere, choice, missing, "5.00 points lost: a move of this workload landed here badly"),
+            (
+                elsewhere,
+                choice,
+                missing,
+                "5.00 points off: an earlier move of this workload here had a bad outcome",
+            ),
         ),
         ("n3", 0, 5, None, (elsewhere, "the node is leaving: unschedulable", choice, missing)),
         (
@@ -344,7 +349,12 @@ def test_the_reasons_are_put_into_words() -> None:
             0,
             5,
             None,
-            (elsewhere, "avoided until 2026-11-18T12:30:00Z by a foreign note: poor", choice, missing),
+            (
+                elsewhere,
+                "avoided until 2026-11-18T12:30:00Z by a note of another program: poor",
+                choice,
+                missing,
+            ),
         ),
         (
             "n5",
@@ -365,7 +375,7 @@ def test_the_reasons_are_put_into_words() -> None:
             None,
             (elsewhere, "the node is young: karpenter.sh/initialized is missing", choice, missing),
         ),
-        ("unseen", 0, 5, None, ("the node has not been seen yet", elsewhere, choice, missing)),
+        ("unseen", 0, 5, None, ("the node is not in the cache yet", elsewhere, choice, missing)),
     ]
 
 

@@ -63,10 +63,10 @@ def test_blocks_double_up_to_their_longest(moves: int, pair: float, workload: fl
     ends = now + pair * HOUR, now + workload * HOUR
     stays = [f"the pod stays until {write_time(end)}" for end in ends]
     assert find_block(patiently, now, node="n1") == Refused(
-        "PairBackOff", f"a move of the workload off this node brought nothing: {stays[0]}", ends[0]
+        "PairBackOff", f"a move of the workload off this node had no benefit: {stays[0]}", ends[0]
     )
     assert find_block(patiently, now) == Refused(
-        "WorkloadBackOff", f"a move of the workload brought nothing: {stays[1]}", ends[1]
+        "WorkloadBackOff", f"a move of the workload had no benefit: {stays[1]}", ends[1]
     )
 
 

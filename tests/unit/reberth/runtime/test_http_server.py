@@ -177,7 +177,7 @@ async def test_a_host_that_is_none_is_named() -> None:
     with pytest.raises(ServingError) as caught:
         async with Server(ServerSettings(host="a..b", allow_plain=True)):
             pytest.fail("it listens nowhere")
-    assert str(caught.value) == "cannot listen on a..b:8443: no name of a host"
+    assert str(caught.value) == "cannot listen on a..b:8443: invalid host name"
 
 
 async def test_a_host_that_does_not_resolve_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ async def test_a_request_that_never_ends_is_cut_off(caplog: pytest.LogCaptureFix
             await answer
         await stopping.task
     (said,) = [record for record in caplog.records if record.levelname == "WARNING"]
-    assert (said.message, vars(said)["fields"]) == ("requests cut off by the stop", {"requests": 1})
+    assert (said.message, vars(said)["fields"]) == ("stopped with requests in flight", {"requests": 1})
 
 
 async def test_clients_with_open_connections_lose_no_call() -> None:

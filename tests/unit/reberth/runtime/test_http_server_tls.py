@@ -264,7 +264,7 @@ async def test_a_broken_pair_keeps_the_old_one_and_is_said_and_counted_once(
         await until_served_as("third", server.port, client(authority))
         await until(lambda: mount.measured("valid") == 1)
     (said,) = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert said.message == "certificate refused, the last good one stays"
+    assert said.message == "certificate refused, keeping the last valid one"
     assert "is not the key of" in vars(said)["fields"]["error"]
 
 

@@ -74,7 +74,7 @@ def test_a_full_disk_is_counted_and_said_once_elsewhere(full: int, other: Pipe) 
     for _ in range(5):
         say(writer, "x")
     assert lost("no_space") == before + 5
-    assert other.read() == "reberth: logs are being lost: No space left on device\n"
+    assert other.read() == "reberth: dropping log lines: No space left on device\n"
 
 
 def test_logging_goes_on_when_there_is_space_again(full: int, out: Pipe, other: Pipe) -> None:
@@ -86,7 +86,7 @@ def test_logging_goes_on_when_there_is_space_again(full: int, out: Pipe, other: 
     say(writer, "written")
     say(writer, "and again")
     os.close(disk)
-    assert out.read() == "written\nlog lines were lost\nand again\n"
+    assert out.read() == "written\nlog lines dropped\nand again\n"
 
 
 def test_a_closed_pipe_is_counted_and_said_once_elsewhere(out: Pipe, other: Pipe) -> None:
@@ -96,7 +96,7 @@ def test_a_closed_pipe_is_counted_and_said_once_elsewhere(out: Pipe, other: Pipe
     say(writer, "x")
     say(writer, "x")
     assert lost("closed") == before + 2
-    assert other.read() == "reberth: logs are being lost: Broken pipe\n"
+    assert other.read() == "reberth: dropping log lines: Broken pipe\n"
 
 
 def test_a_closed_descriptor_is_counted(other: Pipe) -> None:
@@ -121,12 +121,12 @@ def test_a_pipe_that_nobody_reads_blocks_once_and_briefly(out: Pipe, other: Pipe
         say(writer, "x" * 999)
     assert time.monotonic() - started < 5
     assert lost("stalled") > before + 900
-    assert other.read() == "reberth: logs are being lost: nobody reads them\n"
+    assert other.read() == "reberth: dropping log lines: the reader is blocked\n"
     taken = out.read()
     say(writer, "after")
     lines = (taken + out.read()).splitlines()
     assert set(lines[:-3]) == {"x" * 999}
-    assert lines[-2:] == ["after", "log lines were lost"]
+    assert lines[-2:] == ["after", "log lines dropped"]
 
 
 def test_a_line_that_was_torn_does_not_spoil_the_next(out: Pipe, other: Pipe) -> None:
@@ -136,7 +136,7 @@ def test_a_line_that_was_torn_does_not_spoil_the_next(out: Pipe, other: Pipe) ->
     say(writer, "whole")
     assert set(torn) == {"x"}
     assert 0 < len(torn) < 10**6
-    assert out.read() == "\nwhole\nlog lines were lost\n"
+    assert out.read() == "\nwhole\nlog lines dropped\n"
 
 
 def test_a_long_line_is_written_whole_to_who_reads(tmp_path: Path, other: Pipe) -> None:

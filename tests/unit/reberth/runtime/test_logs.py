@@ -210,4 +210,4 @@ def test_a_process_outlives_a_full_disk_and_says_so_on_the_other_stream() -> Non
             timeout=60,
         )
     assert done.returncode == 0
-    assert done.stdout == b"reberth: logs are being lost: No space left on device\nstill here\n"
+    assert done.stdout == b"reberth: dropping log lines: No space left on device\nstill here\n"

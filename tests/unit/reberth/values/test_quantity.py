@@ -171,7 +171,7 @@ def test_exponents_of_any_size_are_read_in_no_time(quantity: str, amount: int) -
     ],
 )
 def test_bad_text_is_refused_by_name(quantity: str) -> None:
-    with pytest.raises(QuantityError, match="no quantity") as refusal:
+    with pytest.raises(QuantityError, match="invalid quantity") as refusal:
         nanos(quantity)
     assert repr(quantity) in str(refusal.value)
 

@@ -153,8 +153,8 @@ def test_objects_without_a_node_are_reported(tmp_path: Path, capsys: pytest.Capt
     ("arguments", "said"),
     [
         (("--cluster", "/nowhere"), "/nowhere cannot be read: No such file"),
-        (("--cluster", "/dev/null"), "/dev/null: holds nothing that can be used"),
-        (("--cluster", FULL, "--now", "noon"), "--now: 'noon' is no time"),
+        (("--cluster", "/dev/null"), "/dev/null: contains no usable object"),
+        (("--cluster", FULL, "--now", "noon"), "--now: invalid time 'noon'"),
         (("--cluster", FULL, "--why", "nobody"), "there is no pod default/nobody"),
         (("--cluster", FULL, "--memory", FULL), "is not a plan-memory file"),
         (("--cluster", FULL, "--policy", WITH_EXTENDER), "kind"),
@@ -183,7 +183,7 @@ def test_the_version_of_kubernetes_may_be_named(version: str) -> None:
 def test_no_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run_command("--cluster", ROOMY, "--kubernetes", "latest")
-    assert "'latest' is no version such as 1.36" in capsys.readouterr().err
+    assert "invalid version 'latest', e.g. 1.36" in capsys.readouterr().err
 
 
 def test_stdin_is_read_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,16 +58,16 @@ ROWS: list[tuple[str, str, list[Object], dict[str, Any]]] = [
     ("Finished", "has failed", [replica(phase="Failed")], {}),
     ("NotBound", "is not bound to a node", [replica(node=None)], {}),
     ("NotBound", "node n9 is not known", [replica(node="n9")], {}),
-    ("MirrorPod", "from a file", [replica(annotations={"kubernetes.io/config.mirror": "x"})], {}),
-    ("MirrorPod", "from a file", [replica(owned_by=owner("Node", "n1", api_version="v1"))], {}),
-    ("DaemonSetPod", "belongs to its node", [replica(owned_by=owner("DaemonSet", "log"))], {}),
+    ("MirrorPod", "managed by the kubelet", [replica(annotations={"kubernetes.io/config.mirror": "x"})], {}),
+    ("MirrorPod", "managed by the kubelet", [replica(owned_by=owner("Node", "n1", api_version="v1"))], {}),
+    ("DaemonSetPod", "bound to its node", [replica(owned_by=owner("DaemonSet", "log"))], {}),
     (
         "DaemonSetPod",
         "annotation cluster-autoscaler.kubernetes.io/daemonset-pod=true",
         [replica(annotations={"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"})],
         {},
     ),
-    ("BarePod", "nothing would replace", [replica(owned_by=None)], {}),
+    ("BarePod", "no controller would replace", [replica(owned_by=None)], {}),
     ("CriticalPod", "system-node-critical", [replica(priorityClassName="system-node-critical")], {}),
     ("CriticalPod", "priority 2000000000", [replica(priority=2_000_000_000)], {}),
     ("JobPod", "Job sum", [replica(owned_by=owner("Job", "sum", api_version="batch/v1"))], {}),
@@ -261,7 +261,7 @@ def test_every_key_of_a_group_is_known_wherever_it_stands(key: str, where: str) 
 
 @pytest.mark.parametrize("field", ["namespace_selector", "pod_selector"])
 def test_a_malformed_selector_is_refused_with_the_settings(field: str) -> None:
-    with pytest.raises(ValueError, match="is no label selector"):
+    with pytest.raises(ValueError, match="invalid label selector"):
         ProtectionSettings(**{field: "a in"})
 
 

@@ -227,7 +227,7 @@ def test_amounts_cannot_be_changed(version: Version) -> None:
 )
 def test_a_bad_quantity_is_refused_with_its_resource_and_text(asked: Object) -> None:
     for count in (bound, incoming):
-        with pytest.raises(QuantityError, match="memory: '1GB' is no quantity"):
+        with pytest.raises(QuantityError, match="memory: invalid quantity '1GB'"):
             count(asked)
 
 
@@ -258,5 +258,5 @@ def test_versions_of_kubernetes_are_read_without_their_patch(text: str, version:
 
 @pytest.mark.parametrize("text", ["", "1", "1.x", "newest", "v.36"])
 def test_what_is_no_version_says_so(text: str) -> None:
-    with pytest.raises(ValueError, match="is no version such as 1.36"):
+    with pytest.raises(ValueError, match="invalid version"):
         read_version(text)
