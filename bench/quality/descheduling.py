@@ -58,11 +58,11 @@ class Sight:
         self.budget -= asked
 
 
-def look(seen: View, thresholds: Thresholds) -> Sight:
+def look(view: View, thresholds: Thresholds) -> Sight:
     """Sort the nodes into under- and over-utilised ones."""
-    usable = find_usable_nodes(seen.facts).usable
-    offered = seen.nodes.allocatable.main[_COUNTED].astype(float)
-    used = seen.requested.main[_COUNTED].astype(float)
+    usable = find_usable_nodes(view.facts).usable
+    offered = view.nodes.allocatable.main[_COUNTED].astype(float)
+    used = view.requested.main[_COUNTED].astype(float)
     mean = 100 * (used / offered)[:, usable].mean(axis=1)[:, None]
     low, high = (
         np.clip(each, 0, 100) / 100 * offered for each in (mean - thresholds.low, mean + thresholds.high)
@@ -78,7 +78,7 @@ def run(course: Course, thresholds: Thresholds, *, most: int, dice: Random) -> N
     """Let cycle follow cycle until nothing is evicted any more, or so many pods were moved."""
     while len(course.hops) < most:
         before = len(course.hops)
-        sight = look(course.seen, thresholds)
+        sight = look(course.view, thresholds)
         for node in sight.sources:
             for pod in _list_evictions(course, sight, node, thresholds):
                 _land(course, pod, dice)
@@ -90,8 +90,8 @@ def run(course: Course, thresholds: Thresholds, *, most: int, dice: Random) -> N
 
 def _list_evictions(course: Course, sight: Sight, node: int, thresholds: Thresholds) -> Iterator[int]:
     """Evict from one source; who is evicted is gone before the next is looked at."""
-    snapshot = course.seen.facts.snapshot
-    found = np.flatnonzero((course.seen.node == node) & course.seen.counted)
+    snapshot = course.view.facts.snapshot
+    found = np.flatnonzero((course.view.node == node) & course.view.counted)
     evicted = 0
     for pod in sorted(found.tolist(), key=lambda pod: (int(snapshot.pods.priority[pod]), pod)):
         if not sight.goes_on(node) or evicted == thresholds.per_node:

@@ -27,7 +27,7 @@ class Course:
     """A fleet while pods are moved in it, and how evenly its nodes were used after each move."""
 
     cycle: Cycle
-    seen: View
+    view: View
     limits: Limits
     protected: Bools
     hops: list[Hop]
@@ -39,7 +39,7 @@ class Course:
 
     def look_ahead(self, pod: int) -> Prospect | None:
         """Give the forecast of a pod that has somewhere to go."""
-        found = forecast_move(pod, self.seen, self.cycle.advised)
+        found = forecast_move(pod, self.view, self.cycle.advised)
         return None if isinstance(found, Refused) else found
 
     def move(self, pod: int, node: int) -> bool:
@@ -47,16 +47,16 @@ class Course:
         left = self.limits.spend(self._spend(pod, node))
         if isinstance(left, Refused):
             return False
-        self.limits, self.seen = left, self.seen.with_pod_on(pod, node)
+        self.limits, self.view = left, self.view.with_pod_on(pod, node)
         self.protected[pod] = True  # nobody moves it twice
         self.hops.append((pod, node))
-        self.spreads.append(measure_spread(self.seen))
+        self.spreads.append(measure_spread(self.view))
         return True
 
     def _spend(self, pod: int, node: int | None = None) -> CandidateMove:
-        return CandidateMove(pod, int(self.seen.node[pod]), UNDER_UTILISED_NODES, node)
+        return CandidateMove(pod, int(self.view.node[pod]), UNDER_UTILISED_NODES, node)
 
 
 def begin(cycle: Cycle) -> Course:
     protected = np.array(find_protected(cycle.context))
-    return Course(cycle, cycle.seen, begin_limits(cycle.context), protected, [], [measure_spread(cycle.seen)])
+    return Course(cycle, cycle.view, begin_limits(cycle.context), protected, [], [measure_spread(cycle.view)])

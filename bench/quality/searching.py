@@ -22,28 +22,28 @@ class Table:
 
     def __init__(self, course: Course) -> None:
         self.course = course
-        seen = course.seen
-        snapshot = seen.facts.snapshot
-        self.pods: Ints = np.flatnonzero(seen.counted & ~course.protected)
+        view = course.view
+        snapshot = view.facts.snapshot
+        self.pods: Ints = np.flatnonzero(view.counted & ~course.protected)
         self.asked = snapshot.templates.requests.main[_COUNTED][:, snapshot.pods.template[self.pods]].astype(
             float
         )
-        self.offered = seen.nodes.allocatable.main[_COUNTED].astype(float)
-        self.closed = np.zeros((len(self.pods), seen.facts.size), np.bool_)
+        self.offered = view.nodes.allocatable.main[_COUNTED].astype(float)
+        self.closed = np.zeros((len(self.pods), view.facts.size), np.bool_)
         self.sums = np.zeros(self.closed.shape)
         self.squares = np.zeros(self.closed.shape)
-        self.update(range(seen.facts.size))
+        self.update(range(view.facts.size))
 
     def update(self, nodes: range | list[int]) -> None:
         """Look at some nodes again, and at the pods on them."""
-        seen, rows = self.course.seen, np.flatnonzero(np.isin(self.course.seen.node[self.pods], nodes))
-        self.used = seen.requested.main[_COUNTED].astype(float)
+        view, rows = self.course.view, np.flatnonzero(np.isin(self.course.view.node[self.pods], nodes))
+        self.used = view.requested.main[_COUNTED].astype(float)
         self.shares = (self.used / self.offered).max(axis=0)
         self._fill(np.arange(len(self.pods)), np.asarray(nodes))
-        self._fill(rows, np.arange(seen.facts.size))
+        self._fill(rows, np.arange(view.facts.size))
 
     def _fill(self, rows: Ints, nodes: Ints) -> None:
-        source = self.course.seen.node[self.pods[rows]]
+        source = self.course.view.node[self.pods[rows]]
         left = ((self.used[:, source] - self.asked[:, rows]) / self.offered[:, source]).max(axis=0)[:, None]
         taken = (self.used[:, None, nodes] + self.asked[:, rows, None]) / self.offered[:, None, nodes]
         more, before, own = taken.max(axis=0), self.shares[nodes], self.shares[source][:, None]
@@ -89,7 +89,7 @@ def run(course: Course, *, most: int, least: int | None) -> None:
 
 def _move(table: Table, row: int, node: int) -> None:
     pod = int(table.pods[row])
-    source = int(table.course.seen.node[pod])
+    source = int(table.course.view.node[pod])
     if table.course.move(pod, node):
         table.closed[row] = True
         table.update([source, node])

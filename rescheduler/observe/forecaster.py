@@ -38,7 +38,7 @@ class Forecaster:
         if isinstance(prospect, Refused):
             return prospect
         names, records = snapshot.nodes.names, snapshot.nodes.records
-        noted = self._remember(prospect.seen.facts).advise(prospect.forecast.incoming).noted
+        noted = self._remember(prospect.view.facts).advise(prospect.forecast.incoming).noted
         good = [judge_node(records[node]) is None and names[node] not in noted for node in prospect.nodes]
         chosen = prospect.feasible & np.array(good) & (prospect.nodes != prospect.source)
         if not chosen.any():
@@ -61,18 +61,18 @@ class Forecaster:
 
     def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
         """Score the node that was left and the one where the pod is now, in one list without the pod."""
-        seen = self.model.look_at(snapshot)
+        view = self.model.look_at(snapshot)
         place, nodes = _find_replacement(snapshot, move, landed_on), snapshot.nodes.index
         if place is None or move.from_ not in nodes or landed_on not in nodes:
             return None
-        incoming = predict_replacement(seen.facts, place)
+        incoming = predict_replacement(view.facts, place)
         profile = profile_of(incoming, self.model.scheduler)
         if isinstance(profile, Unforeseeable):
             return None
         both = np.array(sorted({nodes[move.from_], nodes[landed_on]}), np.int32)
-        prospect = forecast_move(place, seen, self._advise(seen))
+        prospect = forecast_move(place, view, self._advise(view))
         listed = both if isinstance(prospect, Refused) else np.union1d(prospect.nodes, both).astype(np.int32)
-        found = run_scores(incoming, seen.without(place), profile, listed)
+        found = run_scores(incoming, view.without(place), profile, listed)
         if isinstance(found, Rejected):
             return None
         totals = dict(zip(listed.tolist(), found.totals.tolist(), strict=True))
@@ -83,12 +83,12 @@ class Forecaster:
         place = snapshot.pods.by_uid(pod.metadata.uid)
         if place is None:
             return Refused(NO_FEASIBLE_DESTINATION, "the pod has not been seen yet")
-        seen = self.model.look_at(snapshot)
-        found = forecast_move(place, seen, self._advise(seen))
+        view = self.model.look_at(snapshot)
+        found = forecast_move(place, view, self._advise(view))
         return Refused(NO_FEASIBLE_DESTINATION, found.reason) if isinstance(found, Refused) else found
 
-    def _advise(self, seen: View) -> AdvisedScheduler:
-        return self.model.advise(self._remember(seen.facts))
+    def _advise(self, view: View) -> AdvisedScheduler:
+        return self.model.advise(self._remember(view.facts))
 
     def _remember(self, facts: SnapshotFacts) -> SnapshotMemory:
         return facts.once("memory", lambda: SnapshotMemory(facts, self.model.extender))

@@ -18,22 +18,22 @@ from rescheduler.observe.scheduler_model import AdvisedScheduler
 _MOST = 100
 
 
-def place_pending_pods(seen: View, advised: AdvisedScheduler) -> View:
+def place_pending_pods(view: View, advised: AdvisedScheduler) -> View:
     """See the pods that wait where they will land, in the order in which kube-scheduler takes them."""
-    rows, hopeless, forecasts = seen.facts.snapshot.pods.rows, set(), 0
-    for place in _list_waiting(seen.facts).tolist():
+    rows, hopeless, forecasts = view.facts.snapshot.pods.rows, set(), 0
+    for place in _list_waiting(view.facts).tolist():
         alike = (rows[place].template, rows[place].own)
         if alike in hopeless:
             continue
         if forecasts == _MOST:
             break
         forecasts += 1
-        node = _find_landing(place, seen, advised)
+        node = _find_landing(place, view, advised)
         if node is None:
             hopeless.add(alike)
         else:
-            seen = seen.with_pod_on(place, node)
-    return seen
+            view = view.with_pod_on(place, node)
+    return view
 
 
 def _list_waiting(facts: SnapshotFacts) -> Indices:
@@ -50,10 +50,10 @@ def _is_queued(facts: SnapshotFacts, place: int) -> bool:
     return row.node is None and not row.is_finished and not row.template.spec.scheduling_gates
 
 
-def _find_landing(place: int, seen: View, advised: AdvisedScheduler) -> int | None:
+def _find_landing(place: int, view: View, advised: AdvisedScheduler) -> int | None:
     """Tell where a pod lands; a node that it is nominated for stands already in all forecasts."""
     found = forecast(
-        read_pending_pod(seen.facts, place), seen, advised.scheduler, extenders=advised.extenders
+        read_pending_pod(view.facts, place), view, advised.scheduler, extenders=advised.extenders
     )
     if isinstance(found, Unforeseeable) or not len(found.feasible):
         return None

@@ -34,7 +34,7 @@ _FEWEST, _MOST = 3, 64
 class Prospect:
     """A pod's own node and the feasible ones: what each scores, and what each is worth more than its own."""
 
-    seen: View
+    view: View
     place: int
     source: int
     nodes: Indices
@@ -74,32 +74,32 @@ class Prospect:
         return float((gains[self.feasible] * self.chances).sum())
 
 
-def forecast_move(place: int, seen: View, advised: AdvisedScheduler) -> Prospect | Refused:
+def forecast_move(place: int, view: View, advised: AdvisedScheduler) -> Prospect | Refused:
     """See what would follow if a pod were moved, while nobody draws its replacement."""
-    found = forecast_replacement(place, seen, advised.scheduler, extenders=advised.extenders)
+    found = forecast_replacement(place, view, advised.scheduler, extenders=advised.extenders)
     if isinstance(found, Unforeseeable):
         return Refused(CANNOT_FORECAST, found.reason)
     profile = profile_of(found.incoming, advised.scheduler)
     if isinstance(profile, Unforeseeable):
         return Refused(CANNOT_FORECAST, profile.reason)
     if not len(found.feasible):
-        return Refused(NO_FEASIBLE_NODE, _say_refusals(found))
-    source = int(seen.node[place])
+        return Refused(NO_FEASIBLE_NODE, _describe_refusals(found))
+    source = int(view.node[place])
     nodes = _insert(found.feasible, source)
-    ask = PluginScorer(found.incoming, seen.without(place), profile)
+    ask = PluginScorer(found.incoming, view.without(place), profile)
     scores = rerun_scores(ask, found.scores, nodes, source) if found.scores else run_scores(*ask, nodes)
     if isinstance(scores, Rejected):
         return Refused(CANNOT_FORECAST, scores.reason)
     totals = scores.totals
     return Prospect(
-        seen,
+        view,
         place,
         source,
         nodes,
         scores,
         totals - totals[np.searchsorted(nodes, source)],
         found,
-        count_wanted(seen.facts.size, profile.percentage),
+        count_wanted(view.facts.size, profile.percentage),
     )
 
 
@@ -112,12 +112,12 @@ def draw(prospect: Prospect, destinations: Indices, extenders: Sequence[ReberthE
     found, totals = prospect.forecast, prospect.forecast.totals.copy()
     for extender in extenders:
         if extender.path == AVOID and found.scores is not None:
-            said, signals = _weigh(prospect, found.feasible, extender), extender.memory.settings.advice
+            weights, signals = _weigh(prospect, found.feasible, extender), extender.memory.settings.advice
             is_source = found.feasible == prospect.source
-            totals -= np.where(is_source & signals.notes, said, 0)
+            totals -= np.where(is_source & signals.notes, weights, 0)
             if signals.draw:
                 places = np.searchsorted(found.feasible, destinations).astype(np.int32)
-                totals = _raise(totals, places, int(said.max(initial=0)))
+                totals = _raise(totals, places, int(weights.max(initial=0)))
     return replace(prospect, drawn=find_chances(totals, prospect.wanted))
 
 
@@ -126,8 +126,8 @@ def find_avoided(prospect: Prospect, extenders: Sequence[ReberthExtender]) -> Bo
     avoided = np.zeros(len(prospect.nodes), np.bool_)
     for extender in extenders:
         if extender.path == AVOID:
-            said = _weigh(prospect, prospect.nodes, extender)
-            avoided |= said < said.max(initial=0)
+            weights = _weigh(prospect, prospect.nodes, extender)
+            avoided |= weights < weights.max(initial=0)
     return avoided
 
 
@@ -135,7 +135,7 @@ def _weigh(prospect: Prospect, nodes: Indices, extender: ReberthExtender) -> Int
     found = prospect.forecast
     if nodes is found.feasible and extender in found.extender_scores:
         return found.extender_scores[extender]
-    return extender.prioritize(found.incoming, prospect.seen, nodes)
+    return extender.prioritize(found.incoming, prospect.view, nodes)
 
 
 def _raise(totals: Ints, places: Indices, points: int) -> Ints:
@@ -188,6 +188,6 @@ def _count_enough(feasible: int, found: int) -> int:
     return max(count, _FEWEST)
 
 
-def _say_refusals(found: Forecast) -> str:
+def _describe_refusals(found: Forecast) -> str:
     counts = [f"{int(each.nodes.sum())} {each.reason}" for each in found.refusals]
     return f"no node would take it: {', '.join(counts)}"

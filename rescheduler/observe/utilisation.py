@@ -44,22 +44,22 @@ class Bounds:
     endless: Shares  # what nodes offer; what one does not offer it has without end
     _known: ViewCache[Ints] = field(default_factory=ViewCache, repr=False)
 
-    def uses(self, seen: View) -> Ints:
+    def uses(self, view: View) -> Ints:
         """Give what is requested of the resources, as [resource, node]."""
-        return self._known.once(seen, "uses", lambda: _rows(seen, self.resources, offered=False))
+        return self._known.once(view, "uses", lambda: _rows(view, self.resources, offered=False))
 
-    def find_hot(self, seen: View) -> Bools:
+    def find_hot(self, view: View) -> Bools:
         """Tell which nodes are over-utilised in any resource."""
-        hot: Bools = np.any(self.uses(seen) > self.high, axis=0)
-        return np.logical_and(hot, find_usable_nodes(seen.facts).usable)
+        hot: Bools = np.any(self.uses(view) > self.high, axis=0)
+        return np.logical_and(hot, find_usable_nodes(view.facts).usable)
 
-    def find_cold(self, seen: View) -> Bools:
+    def find_cold(self, view: View) -> Bools:
         """Tell which nodes are under-utilised in all resources."""
-        return self.find_little_used(seen) & find_usable_nodes(seen.facts).usable
+        return self.find_little_used(view) & find_usable_nodes(view.facts).usable
 
-    def find_little_used(self, seen: View) -> Bools:
+    def find_little_used(self, view: View) -> Bools:
         """Tell of which nodes that is true, whether they stay or go."""
-        little: Bools = np.all(self.uses(seen) <= self.low, axis=0)
+        little: Bools = np.all(self.uses(view) <= self.low, axis=0)
         return little
 
 
@@ -68,61 +68,61 @@ def find_usable_nodes(facts: SnapshotFacts) -> UsableNodes:
     return facts.once("standing", lambda: _judge(facts))
 
 
-def shares(seen: View, resource: str) -> Shares:
+def shares(view: View, resource: str) -> Shares:
     """Give what is requested of a resource as a share of what each node offers; 0 where it offers nothing."""
-    return _divide(seen, resource, slice(None))
+    return _divide(view, resource, slice(None))
 
 
 def set_bounds(
-    seen: View, low: Mapping[str, float], high: Mapping[str, float], *, around_mean: bool
+    view: View, low: Mapping[str, float], high: Mapping[str, float], *, around_mean: bool
 ) -> Bounds:
     """Make amounts of shares; around the mean they are distances from what nodes have in use on average."""
     resources = tuple(sorted(high))
     lows, highs = [], []
     for name in resources:
-        offered = _column(seen, name, offered=True)
-        mean = _mean(seen, name, offered) if around_mean else 0.0
+        offered = _column(view, name, offered=True)
+        mean = _mean(view, name, offered) if around_mean else 0.0
         floor, ceiling = (mean - low[name], mean + high[name]) if around_mean else (low[name], high[name])
         lows.append(_amounts(offered, max(floor, 0.0)))
         highs.append(_amounts(offered, min(ceiling, 1.0)))
-    offered = _rows(seen, resources, offered=True)
-    counted = (offered > 0) & find_usable_nodes(seen.facts).usable
+    offered = _rows(view, resources, offered=True)
+    counted = (offered > 0) & find_usable_nodes(view.facts).usable
     part = np.divide(1.0, offered, out=np.zeros(offered.shape), where=counted)
-    size = seen.facts.size
+    size = view.facts.size
     endless = np.where(offered > 0, offered, np.inf)
     return Bounds(resources, seal(_stack(lows, size)), seal(_stack(highs, size)), seal(part), seal(endless))
 
 
-def list_shares(seen: View, nodes: Indices, resources: Iterable[str]) -> list[dict[str, float]]:
+def list_shares(view: View, nodes: Indices, resources: Iterable[str]) -> list[dict[str, float]]:
     """Give what is requested on these nodes, in hundredths of what each offers of cpu, memory and these."""
     names = sorted({CPU, MEMORY, *resources})
-    columns = [(100 * _divide(seen, name, nodes)).tolist() for name in names]
+    columns = [(100 * _divide(view, name, nodes)).tolist() for name in names]
     return [
         {name: round(share, 1) for name, share in zip(names, each, strict=True)}
         for each in zip(*columns, strict=True)
     ]
 
 
-def measure_excess(seen: View, bounds: Bounds) -> float:
+def measure_excess(view: View, bounds: Bounds) -> float:
     """Add up, as shares of a node, what is used beyond the bounds."""
-    over = np.maximum(bounds.uses(seen) - bounds.high, 0)
+    over = np.maximum(bounds.uses(view) - bounds.high, 0)
     return float((over * bounds.part).sum())
 
 
-def measure_spread(seen: View) -> float:
+def measure_spread(view: View) -> float:
     """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
-    larger = seen.by_node("larger share", _find_larger, find_usable_nodes(seen.facts).nodes)
+    larger = view.by_node("larger share", _find_larger, find_usable_nodes(view.facts).nodes)
     return float(larger.std()) if len(larger) else 0.0
 
 
-def _find_larger(seen: View, nodes: Indices) -> Shares:
-    return np.maximum(*(_divide(seen, name, nodes) for name in (CPU, MEMORY)))
+def _find_larger(view: View, nodes: Indices) -> Shares:
+    return np.maximum(*(_divide(view, name, nodes) for name in (CPU, MEMORY)))
 
 
-def count_on_leaving(seen: View) -> int:
+def count_on_leaving(view: View) -> int:
     """Count the pods on nodes that are going."""
-    leaving = find_usable_nodes(seen.facts).leaving
-    return int(leaving[seen.node[seen.counted]].sum())
+    leaving = find_usable_nodes(view.facts).leaving
+    return int(leaving[view.node[view.counted]].sum())
 
 
 def _judge(facts: SnapshotFacts) -> UsableNodes:
@@ -131,18 +131,18 @@ def _judge(facts: SnapshotFacts) -> UsableNodes:
     return UsableNodes(seal(usable), seal(leaving), seal(np.flatnonzero(usable).astype(np.int32)))
 
 
-def _divide(seen: View, resource: str, nodes: Indices | slice) -> Shares:
+def _divide(view: View, resource: str, nodes: Indices | slice) -> Shares:
     """Give what is requested of a resource as a share of what these nodes offer."""
-    offered = _column(seen, resource, offered=True)[nodes]
-    used = _column(seen, resource, offered=False)[nodes]
+    offered = _column(view, resource, offered=True)[nodes]
+    used = _column(view, resource, offered=False)[nodes]
     return np.divide(used, offered, out=np.zeros(len(used)), where=offered > 0)
 
 
-def _column(seen: View, resource: str, *, offered: bool) -> Ints:
-    found = resource_column(seen.nodes.allocatable if offered else seen.requested, resource)
+def _column(view: View, resource: str, *, offered: bool) -> Ints:
+    found = resource_column(view.nodes.allocatable if offered else view.requested, resource)
     if found is None:
-        return np.zeros(seen.facts.size, np.int64)
-    return found if offered else found - _find_leaving(seen.facts, resource)
+        return np.zeros(view.facts.size, np.int64)
+    return found if offered else found - _find_leaving(view.facts, resource)
 
 
 def _find_leaving(facts: SnapshotFacts, resource: str) -> Ints:
@@ -165,15 +165,15 @@ def _stack(columns: list[Ints], size: int) -> Ints:
     return np.array(columns, np.int64).reshape(len(columns), size)
 
 
-def _rows(seen: View, resources: tuple[str, ...], *, offered: bool) -> Ints:
-    found = [_column(seen, name, offered=offered) for name in resources]
-    return _stack(found, seen.facts.size)
+def _rows(view: View, resources: tuple[str, ...], *, offered: bool) -> Ints:
+    found = [_column(view, name, offered=offered) for name in resources]
+    return _stack(found, view.facts.size)
 
 
-def _mean(seen: View, resource: str, offered: Ints) -> float:
+def _mean(view: View, resource: str, offered: Ints) -> float:
     """Give the mean of the nodes that offer the resource, whatever their sizes."""
-    counted = find_usable_nodes(seen.facts).usable & (offered > 0)
-    return float(shares(seen, resource)[counted].mean()) if counted.any() else 0.0
+    counted = find_usable_nodes(view.facts).usable & (offered > 0)
+    return float(shares(view, resource)[counted].mean()) if counted.any() else 0.0
 
 
 def _amounts(offered: Ints, share: float) -> Ints:

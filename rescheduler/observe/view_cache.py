@@ -17,13 +17,13 @@ class ViewCache(Generic[T]):
     def __init__(self) -> None:
         self._by_view: dict[View, dict[Hashable, T]] = {}
 
-    def once(self, seen: View, key: Hashable, find: Callable[[], T]) -> T:
+    def once(self, view: View, key: Hashable, find: Callable[[], T]) -> T:
         """Give what was found under this key for this view, or find it."""
-        known = self._by_view.get(seen)
+        known = self._by_view.get(view)
         if known is None:
             while len(self._by_view) >= _VIEWS:
                 del self._by_view[next(iter(self._by_view))]
-            known = self._by_view[seen] = {}
+            known = self._by_view[view] = {}
         if key not in known:
             known[key] = find()
         return known[key]

@@ -70,16 +70,16 @@ class Agenda:
         """Give those that are next."""
         return self.only(slice(None, _NEAR))
 
-    def weigh_again(self, seen: View) -> "Agenda":
+    def weigh_again(self, view: View) -> "Agenda":
         """Sort those that are next by what they promise on another view, and who takes their place too."""
         agenda, is_settled = self, False
         while not is_settled:
-            agenda, is_settled = agenda._sort_next(seen)
+            agenda, is_settled = agenda._sort_next(view)
         return agenda
 
-    def _sort_next(self, seen: View) -> tuple["Agenda", bool]:
+    def _sort_next(self, view: View) -> tuple["Agenda", bool]:
         """Sort those that are next; tells whether none comes to the front by an old promise."""
-        promises = self.near().weigh(seen)
+        promises = self.near().weigh(view)
         if promises is None:
             return self, True
         near, rest = self.order[:_NEAR], self.since(_NEAR)
@@ -98,24 +98,24 @@ class Agenda:
         alike = bisect_right(self.order, first, key=self.columns.classes.__getitem__)
         return np.where(classes < first, 0, np.searchsorted(self.turns[:alike], turns))
 
-    def weigh(self, seen: View) -> Promises | None:
+    def weigh(self, view: View) -> Promises | None:
         """Find anew what is promised; None if that is as it was."""
         batch, pods, promises = self.batch, self.pods, -self.turns.real
         is_new = False
         for place in range(len(self.batches)):
             theirs = np.flatnonzero(batch == place)
-            found = self.batches[place][1].weigh(pods[theirs], seen) if len(theirs) else None
+            found = self.batches[place][1].weigh(pods[theirs], view) if len(theirs) else None
             if found is not None:
                 promises[theirs], is_new = found, True
         return promises if is_new else None
 
-    def find_due(self, seen: View) -> Bools:
+    def find_due(self, view: View) -> Bools:
         """Tell which of them still matter on a view."""
         due, batch, pods = np.zeros(len(self), np.bool_), self.batch, self.pods
         for place, (proposals, policy) in enumerate(self.batches):
             theirs = np.flatnonzero(batch == place)
             if len(theirs):
-                due[theirs] = policy.find_due(proposals.cause, pods[theirs], seen)
+                due[theirs] = policy.find_due(proposals.cause, pods[theirs], view)
         return due
 
     def list_by_policy(self) -> Iterator[tuple[str, Ints]]:
@@ -125,28 +125,28 @@ class Agenda:
             yield proposals.policy, np.flatnonzero(batch == place)
 
 
-def set_agenda(policies: Iterable[Policy], seen: View, looked_at: frozenset[str]) -> Agenda:
+def set_agenda(policies: Iterable[Policy], view: View, looked_at: frozenset[str]) -> Agenda:
     """Put in order what the policies propose on a view; who was looked at in vain comes after the others."""
-    batches = [(each, policy) for policy in policies for each in policy.propose(seen)]
+    batches = [(each, policy) for policy in policies for each in policy.propose(view)]
     sizes = [len(each.pods) for each, _ in batches]
     batch = np.repeat(np.arange(len(batches), dtype=np.int32), sizes)
     number = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
     pods = np.concatenate([np.zeros(0, np.int32), *(each.pods for each, _ in batches)])
     undemanded = np.array([each.demand is None for each, _ in batches], np.int32)[batch]
-    classes = 2 * undemanded + _find_again(pods, seen, looked_at)
-    columns = ProposalColumns(batch, number, pods, classes, _break_ties(batches, batch, pods, seen))
+    classes = 2 * undemanded + _find_again(pods, view, looked_at)
+    columns = ProposalColumns(batch, number, pods, classes, _break_ties(batches, batch, pods, view))
     promises = np.concatenate([np.zeros(0), *(each.promises for each, _ in batches)])
     turns = _take_turns(promises, columns.ties)
     order = np.lexsort((columns.ties, turns.real, classes))
     return Agenda(batches, columns, order, turns[order])
 
 
-def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, seen: View) -> Ints:
+def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, view: View) -> Ints:
     """Rank by priority and name: pods stand by their names; of one pod, by policy and cause."""
     names = sorted({(each.policy, each.cause) for each, _ in batches})
     rank = np.array([names.index((each.policy, each.cause)) for each, _ in batches], np.int32)
     ties = np.empty(len(pods), np.int64)
-    ties[np.lexsort((rank[batch], pods, seen.facts.snapshot.pods.priority[pods]))] = np.arange(len(pods))
+    ties[np.lexsort((rank[batch], pods, view.facts.snapshot.pods.priority[pods]))] = np.arange(len(pods))
     return ties
 
 
@@ -163,8 +163,8 @@ def _merge(near: NDArray[Any], rest: NDArray[Any], is_near: Bools) -> NDArray[An
     return np.concatenate([first, rest[passed:]])
 
 
-def _find_again(pods: Indices, seen: View, looked_at: frozenset[str]) -> Bools:
+def _find_again(pods: Indices, view: View, looked_at: frozenset[str]) -> Bools:
     if not looked_at:
         return np.zeros(len(pods), np.bool_)
-    rows = seen.facts.snapshot.pods.rows
+    rows = view.facts.snapshot.pods.rows
     return np.fromiter((rows[pod].uid in looked_at for pod in pods.tolist()), np.bool_, len(pods))

@@ -42,13 +42,13 @@ class _AppraisedMove(NamedTuple):
 
 def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused:
     """Make a move of a proposal, or tell what is against it."""
-    refused = next(_list_objections(proposal, cycle, draft), None) or policy.refuse(proposal, draft.seen)
+    refused = next(_list_objections(proposal, cycle, draft), None) or policy.refuse(proposal, draft.view)
     if refused:
         return refused
     if draft.has_looked_enough(cycle):
         return Refused(_OVER_LIMIT, f"no more than {cycle.settings.forecasts} forecasts in a cycle")
     draft.forecast.append(cycle.context.row(proposal.pod).uid)
-    prospect = forecast_move(proposal.pod, draft.seen, cycle.advised)
+    prospect = forecast_move(proposal.pod, draft.view, cycle.advised)
     if isinstance(prospect, Refused):
         return prospect
     chosen = _choose(proposal, policy, prospect, cycle, draft)
@@ -81,7 +81,7 @@ def _list_objections(proposal: Proposal, cycle: Cycle, draft: PlanDraft) -> Iter
             now=cycle.now,
         )
         or _refuse_undoing(pod, cycle, draft)
-        or draft.limits.refuse(CandidateMove(pod, int(draft.seen.node[pod]), proposal.policy))
+        or draft.limits.refuse(CandidateMove(pod, int(draft.view.node[pod]), proposal.policy))
     )
     if found:
         yield found
@@ -128,7 +128,7 @@ def _find_left(prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Bools:
     """Tell which nodes pods of the same controller were moved off."""
     controller = prospect.forecast.incoming.controller
     uid = controller.uid if controller else ""
-    index = prospect.seen.nodes.index
+    index = prospect.view.nodes.index
     moves = (*cycle.memory.moves_of(uid), *draft.planned.get(uid, ()))
     return prospect.are_among([index[each.left] for each in moves if each.left in index])
 
@@ -149,7 +149,7 @@ def _appraise(
     if refused:
         return refused
     gain = drawn.expect(drawn.gains) if proposal.demand is None else proposal.demand * chance
-    facts = collect_move_facts(proposal.pod, draft.seen, cycle.context, chance=chance)
+    facts = collect_move_facts(proposal.pod, draft.view, cycle.context, chance=chance)
     worth = appraise(gain, facts, cycle.settings.prices, demanded=proposal.demand is not None)
     cheap = _refuse_cheap(proposal, worth, cycle)
     return cheap or _accept(_AppraisedMove(proposal, drawn, destinations, worth), cycle, draft)
@@ -181,9 +181,9 @@ def _accept(candidate: _AppraisedMove, cycle: Cycle, draft: PlanDraft) -> Accept
     limits = draft.limits.spend(CandidateMove(proposal.pod, drawn.source, proposal.policy, first))
     if isinstance(limits, Refused):
         return limits
-    after = draft.seen.with_pod_on(proposal.pod, first)
-    mended = cycle.scorer.count_mended(proposal.pod, draft.seen, after)
-    worse = cycle.scorer.refuse_worse(proposal, draft.seen, after, mended=mended)
+    after = draft.view.with_pod_on(proposal.pod, first)
+    mended = cycle.scorer.count_mended(proposal.pod, draft.view, after)
+    worse = cycle.scorer.refuse_worse(proposal, draft.view, after, mended=mended)
     if worse:
         return worse
     return AcceptedMove(_describe(candidate, cycle), after, limits, _remember(candidate, cycle), mended)
@@ -191,7 +191,7 @@ def _accept(candidate: _AppraisedMove, cycle: Cycle, draft: PlanDraft) -> Accept
 
 def _remember(candidate: _AppraisedMove, cycle: Cycle) -> RememberedMove:
     drawn, rest, now = candidate.drawn, cycle.settings.rest, cycle.now
-    controller, names = drawn.forecast.incoming.controller, drawn.seen.nodes.names
+    controller, names = drawn.forecast.incoming.controller, drawn.view.nodes.names
     paid_back = now + find_rest(candidate.worth, rest)
     return RememberedMove(
         controller.uid if controller else "",
@@ -205,7 +205,7 @@ def _remember(candidate: _AppraisedMove, cycle: Cycle) -> RememberedMove:
 
 def _describe(candidate: _AppraisedMove, cycle: Cycle) -> PlannedMove:
     proposal, drawn, destinations, worth = candidate
-    row, names = cycle.context.row(proposal.pod), drawn.seen.nodes.names
+    row, names = cycle.context.row(proposal.pod), drawn.view.nodes.names
     root = cycle.context.identify(proposal.pod)
     return PlannedMove(
         pod=f"{row.namespace}/{row.name}",
@@ -226,5 +226,5 @@ def _describe(candidate: _AppraisedMove, cycle: Cycle) -> PlannedMove:
 
 def _list_chances(drawn: Prospect, destinations: Indices) -> tuple[Destination, ...]:
     chances = drawn.chances[np.searchsorted(drawn.forecast.feasible, destinations)]
-    names = map(drawn.seen.nodes.names.__getitem__, destinations.tolist())
+    names = map(drawn.view.nodes.names.__getitem__, destinations.tolist())
     return tuple(map(Destination, names, map(round, chances.tolist(), repeat(4))))

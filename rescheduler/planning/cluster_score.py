@@ -27,16 +27,16 @@ class ClusterScorer:
     bounds: Bounds
     _known: ViewCache[float] = field(default_factory=ViewCache, repr=False)
 
-    def measure(self, seen: View) -> ClusterScore:
-        return self.measure_uses(seen, broken=self.rules.count_broken(seen))
+    def measure(self, view: View) -> ClusterScore:
+        return self.measure_uses(view, broken=self.rules.count_broken(view))
 
-    def measure_uses(self, seen: View, *, broken: int) -> ClusterScore:
+    def measure_uses(self, view: View, *, broken: int) -> ClusterScore:
         """Measure a view of which it is known how many pods break a rule."""
         return ClusterScore(
             broken,
-            count_on_leaving(seen),
-            self._measure_excess(seen),
-            self._measure_spread(seen),
+            count_on_leaving(view),
+            self._measure_excess(view),
+            self._measure_spread(view),
         )
 
     def count_mended(self, pod: int, before: View, after: View) -> int:
@@ -62,8 +62,8 @@ class ClusterScorer:
             return None
         return Refused("WorsensCluster", "nodes would be used less evenly")
 
-    def _measure_excess(self, seen: View) -> float:
-        return self._known.once(seen, "excess", lambda: round(measure_excess(seen, self.bounds), _DIGITS))
+    def _measure_excess(self, view: View) -> float:
+        return self._known.once(view, "excess", lambda: round(measure_excess(view, self.bounds), _DIGITS))
 
-    def _measure_spread(self, seen: View) -> float:
-        return self._known.once(seen, "spread", lambda: round(measure_spread(seen), _DIGITS))
+    def _measure_spread(self, view: View) -> float:
+        return self._known.once(view, "spread", lambda: round(measure_spread(view), _DIGITS))

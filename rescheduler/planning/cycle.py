@@ -39,7 +39,7 @@ class Cycle:
     context: RuleContext
     model: SchedulerModel
     health: ClusterHealth
-    seen: View
+    view: View
     advised: AdvisedScheduler
     scorer: ClusterScorer
     policies: tuple[Policy, ...]
@@ -81,7 +81,7 @@ class Cycle:
     def list_warnings(self) -> list[str]:
         """Say what people should know who read the plan."""
         stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
-        rival = find_rivals(self.seen.nodes.records)
+        rival = find_rivals(self.view.nodes.records)
         scheduler = self.model.scheduler
         foreign = [f"extender {each} is unknown and ignored" for each in list_other_extenders(scheduler)]
         if rival:
@@ -103,9 +103,9 @@ def begin_cycle(
     """Set everything up for one plan."""
     as_read = model.look_at(snapshot)
     advised = model.advise(CachedAdvice(as_read.facts, model.extender))
-    seen, policies = place_pending_pods(as_read, advised), settings.policies
+    view, policies = place_pending_pods(as_read, advised), settings.policies
     rules = set_rules(policies.broken_rules, model.scheduler)
-    utilisation, hot = under_utilised_nodes.begin(seen, policies.under_utilised_nodes, memory)
+    utilisation, hot = under_utilised_nodes.begin(view, policies.under_utilised_nodes, memory)
     context = RuleContext(
         snapshot,
         settings.protections,
@@ -126,7 +126,7 @@ def begin_cycle(
         context=context,
         model=model,
         health=health,
-        seen=seen,
+        view=view,
         advised=advised,
         scorer=ClusterScorer(rules, utilisation.bounds),
         policies=asked,

@@ -21,7 +21,7 @@ class AcceptedMove(NamedTuple):
     """A move, and what is left after it."""
 
     move: PlannedMove
-    seen: View
+    view: View
     limits: Limits
     remembered: RememberedMove
     mended: int  # so many fewer pods break a rule
@@ -30,8 +30,8 @@ class AcceptedMove(NamedTuple):
 class PlanDraft:
     """Grows move by move."""
 
-    def __init__(self, seen: View, limits: Limits) -> None:
-        self.seen = seen
+    def __init__(self, view: View, limits: Limits) -> None:
+        self.view = view
         self.limits = limits
         self.planned: defaultdict[str, list[RememberedMove]] = defaultdict(list)  # by controller
         self.moves: list[PlannedMove] = []
@@ -47,8 +47,8 @@ class PlanDraft:
         """Give all proposals of a mode; what was refused is asked anew, now that others have moved."""
         self._mode = mode
         self._refused[mode].clear()
-        if self._proposed is None or self._proposed[0] is not self.seen:
-            self._proposed = self.seen, set_agenda(cycle.policies, self.seen, cycle.looked_at)
+        if self._proposed is None or self._proposed[0] is not self.view:
+            self._proposed = self.view, set_agenda(cycle.policies, self.view, cycle.looked_at)
         return self._proposed[1].only(cycle.find_those_of(mode, self._proposed[1]))
 
     def is_full(self, cycle: Cycle) -> bool:
@@ -69,7 +69,7 @@ class PlanDraft:
     def refuse_all(self, left: Agenda, refused: Refused) -> None:
         """Refuse all proposals that still matter."""
         staying = left.only(self._find_staying()[left.pods])
-        due = staying.only(staying.find_due(self.seen))
+        due = staying.only(staying.find_due(self.view))
         for policy, places in due.list_by_policy():
             self._refuse(due.pods[places], policy, refused)
 
@@ -93,7 +93,7 @@ class PlanDraft:
         self._refused[self._mode].append(RefusedPods(pods, policy, refused))
 
     def _find_staying(self) -> Bools:
-        stays = np.ones(len(self.seen.node), np.bool_)
+        stays = np.ones(len(self.view.node), np.bool_)
         stays[list(self.moved)] = False
         return stays
 
@@ -101,7 +101,7 @@ class PlanDraft:
         self.moved.add(pod)
         self.moves.append(accepted.move)
         self.mended += accepted.mended
-        self.seen, self.limits = accepted.seen, accepted.limits
+        self.view, self.limits = accepted.view, accepted.limits
         self.planned[accepted.remembered.controller].append(accepted.remembered)
         if accepted.move.mode == APPLY:
             self._made.append(accepted.remembered)

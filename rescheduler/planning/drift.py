@@ -51,10 +51,10 @@ def judge_binding(binding: Binding, snapshot: Snapshot, model: SchedulerModel) -
     place, node = snapshot.pods.by_uid(binding.uid), snapshot.nodes.index.get(binding.node)
     if place is None or node is None:
         return None
-    seen = model.look_at(snapshot)
-    advised = model.advise(SnapshotMemory(seen.facts, model.extender))
+    view = model.look_at(snapshot)
+    advised = model.advise(SnapshotMemory(view.facts, model.extender))
     found = forecast(
-        read_pending_pod(seen.facts, place), seen, advised.scheduler, extenders=advised.extenders
+        read_pending_pod(view.facts, place), view, advised.scheduler, extenders=advised.extenders
     )
     if isinstance(found, Unforeseeable):
         return None

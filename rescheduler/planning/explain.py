@@ -68,7 +68,7 @@ def explain_pod(
 def _explain_policy(policy: Policy, place: int, cycle: Cycle) -> Statement:
     found = [
         each.pick(number)
-        for each in policy.propose(cycle.seen)
+        for each in policy.propose(cycle.view)
         for number in np.flatnonzero(each.pods == place).tolist()
     ]
     return Statement(

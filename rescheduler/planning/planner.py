@@ -50,8 +50,8 @@ def plan(
 
 def write_plan(cycle: Cycle) -> tuple[Plan, PlanMemory]:
     """Make the plan of a cycle that was set up."""
-    before = cycle.scorer.measure(cycle.seen)
-    draft = PlanDraft(cycle.seen, begin_limits(cycle.context))
+    before = cycle.scorer.measure(cycle.view)
+    draft = PlanDraft(cycle.view, begin_limits(cycle.context))
     for mode in cycle.list_modes():
         _plan_moves(cycle, draft, mode)
     return _write(cycle, draft, before), draft.remember(cycle)
@@ -77,21 +77,21 @@ def _run_round(cycle: Cycle, draft: PlanDraft, mode: Mode) -> bool:
 def _make_next_move(agenda: Agenda, cycle: Cycle, draft: PlanDraft) -> Agenda:
     """Look at those that are next until one is moved; gives those after them, as things stand then."""
     for place, (proposal, policy) in enumerate(agenda.near(), 1):
-        if proposal.pod in draft.moved or not _is_due(proposal, policy, draft.seen):
+        if proposal.pod in draft.moved or not _is_due(proposal, policy, draft.view):
             continue
         verdict = try_move(proposal, policy, cycle, draft)
         draft.enter(proposal, verdict)
         if isinstance(verdict, AcceptedMove):
-            return agenda.since(place).weigh_again(draft.seen)
-    return agenda.since(len(agenda.near())).weigh_again(draft.seen)
+            return agenda.since(place).weigh_again(draft.view)
+    return agenda.since(len(agenda.near())).weigh_again(draft.view)
 
 
-def _is_due(proposal: Proposal, policy: Policy, seen: View) -> bool:
-    return bool(policy.find_due(proposal.cause, np.array([proposal.pod], np.int32), seen)[0])
+def _is_due(proposal: Proposal, policy: Policy, view: View) -> bool:
+    return bool(policy.find_due(proposal.cause, np.array([proposal.pod], np.int32), view)[0])
 
 
 def _write(cycle: Cycle, draft: PlanDraft, before: ClusterScore) -> Plan:
-    after = cycle.scorer.measure_uses(draft.seen, broken=before.broken_rules - draft.mended)
+    after = cycle.scorer.measure_uses(draft.view, broken=before.broken_rules - draft.mended)
     return Plan(
         kind="Plan",
         now=write_time(cycle.now),
@@ -105,9 +105,9 @@ def _write(cycle: Cycle, draft: PlanDraft, before: ClusterScore) -> Plan:
 
 def _compare_nodes(cycle: Cycle, draft: PlanDraft) -> Iterator[tuple[str, BeforeAndAfter]]:
     """Give what the moves change on the nodes that they touch."""
-    resources, names = cycle.scorer.bounds.resources, cycle.seen.nodes.names
+    resources, names = cycle.scorer.bounds.resources, cycle.view.nodes.names
     touched = {name for move in draft.moves for name in (move.from_, move.destinations[0].node)}
-    nodes = np.array(sorted(cycle.seen.nodes.index[name] for name in touched), np.int32)
-    before, after = (list_shares(seen, nodes, resources) for seen in (cycle.seen, draft.seen))
+    nodes = np.array(sorted(cycle.view.nodes.index[name] for name in touched), np.int32)
+    before, after = (list_shares(view, nodes, resources) for view in (cycle.view, draft.view))
     for node, *shares in zip(nodes.tolist(), before, after, strict=True):
         yield names[node], BeforeAndAfter(*shares)

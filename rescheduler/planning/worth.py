@@ -134,7 +134,7 @@ def find_threshold(level: int, given: float | None) -> float | None:
     return LEVELS[level].worth if given is None else given
 
 
-def collect_move_facts(place: int, seen: View, context: RuleContext, *, chance: float) -> MoveFacts:
+def collect_move_facts(place: int, view: View, context: RuleContext, *, chance: float) -> MoveFacts:
     """Look up what is known of a pod; `chance` is that of a good landing."""
     row, template = context.row(place), context.template_of(place)
     history, prices = context.history(template), read_prices(place, context)
@@ -143,7 +143,7 @@ def collect_move_facts(place: int, seen: View, context: RuleContext, *, chance: 
         age=context.now - row.created,
         priority=row.template.priority,
         deletion_cost=_UNWELCOME if prices.is_unwelcome else prices.deletion_cost + prices.eviction_cost,
-        share=_find_share(place, seen),
+        share=_find_share(place, view),
         time_to_ready=learn_cost(history) if history else None,
         replicas=int(context.replicas[context.workload_of[template]]),
         allowed=min(budgets, default=None),
@@ -151,10 +151,10 @@ def collect_move_facts(place: int, seen: View, context: RuleContext, *, chance: 
     )
 
 
-def _find_share(place: int, seen: View) -> float:
+def _find_share(place: int, view: View) -> float:
     """Give the part of its node that the pod takes, of cpu or of memory, whichever is larger."""
-    template = seen.facts.snapshot.pods.template[place]
+    template = view.facts.snapshot.pods.template[place]
     rows = [RESOURCES.index(CPU), RESOURCES.index(MEMORY)]
-    asked = seen.facts.snapshot.templates.requests.main[rows, template]
-    offered = seen.nodes.allocatable.main[rows, seen.node[place]]
+    asked = view.facts.snapshot.templates.requests.main[rows, template]
+    offered = view.nodes.allocatable.main[rows, view.node[place]]
     return float(np.divide(asked, offered, out=np.zeros(2), where=offered > 0).max())

@@ -34,10 +34,10 @@ class Balance:
         return (after - before) * (after + before - 2 * self.mean)
 
 
-def find_balance(bounds: Bounds, seen: View) -> Balance:
+def find_balance(bounds: Bounds, view: View) -> Balance:
     """Measure the nodes by the resources that have bounds."""
-    used, endless = bounds.uses(seen), bounds.endless
-    largest, usable = find_largest(used, endless), find_usable_nodes(seen.facts).usable
+    used, endless = bounds.uses(view), bounds.endless
+    largest, usable = find_largest(used, endless), find_usable_nodes(view.facts).usable
     return Balance(used, endless, largest, float(largest[usable].mean()) if usable.any() else 0.0)
 
 

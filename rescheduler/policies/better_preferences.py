@@ -35,7 +35,7 @@ from rescheduler.policies.proposal import PolicySection, Promises, Proposal, Pro
 from rescheduler.policies.rules import group_codes
 
 NODE_AFFINITY, POD_AFFINITY, SPREAD = "NodeAffinity", "InterPodAffinity", "PodTopologySpread"
-_WISHES = {
+_PREFERENCES = {
     NODE_AFFINITY: "node affinity",
     POD_AFFINITY: "pod affinity",
     SPREAD: "topology spread",
@@ -56,7 +56,7 @@ class PreferenceSettings(PolicySection, frozen=True):
     """Consider the pod's own topology spread constraints with ScheduleAnyway."""
 
 
-class _Wishes(NamedTuple):
+class _Preferences(NamedTuple):
     """What a template prefers, in points by node; which nodes allow it, and the most that these offer."""
 
     points: Ints
@@ -71,12 +71,12 @@ class BetterPreferences:
     settings: PreferenceSettings
     scheduler: KubeScheduler
     name: str = BETTER_PREFERENCES
-    _known: ViewCache[_Wishes | None] = field(default_factory=ViewCache, repr=False)
+    _known: ViewCache[_Preferences | None] = field(default_factory=ViewCache, repr=False)
 
-    def propose(self, seen: View) -> Iterator[Proposals]:
-        facts = seen.facts
-        alike = seen.counted_among(facts.pods_of(self._list_wishing(facts)))
-        promises = self._find_promises(alike, seen)
+    def propose(self, view: View) -> Iterator[Proposals]:
+        facts = view.facts
+        alike = view.counted_among(facts.pods_of(self._list_templates(facts)))
+        promises = self._find_promises(alike, view)
         better = promises > 0
         rows = facts.snapshot.pods.rows
         yield Proposals(
@@ -84,11 +84,11 @@ class BetterPreferences:
             BETTER_PREFERENCES,
             alike[better],
             promises[better],
-            lambda pod: self._say(rows[pod].template),
+            lambda pod: self._describe_move(rows[pod].template),
         )
 
-    def find_due(self, _cause: str, pods: Indices, seen: View) -> Bools:
-        return self._find_promises(pods, seen) > 0
+    def find_due(self, _cause: str, pods: Indices, view: View) -> Bools:
+        return self._find_promises(pods, view) > 0
 
     def weigh(self, _pods: Indices, _seen: View) -> None:
         """What it promises stays."""
@@ -96,43 +96,43 @@ class BetterPreferences:
     def prefer(self, _proposal: Proposal, _prospect: Prospect) -> None:
         """kube-scheduler's points say it."""
 
-    def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
-        template = int(seen.facts.snapshot.pods.template[proposal.pod])
-        wishes = self._read(self._number(seen.facts)[template], template, seen)
-        if wishes is None:
+    def refuse(self, proposal: Proposal, view: View) -> Refused | None:
+        template = int(view.facts.snapshot.pods.template[proposal.pod])
+        preferences = self._look_up(self._number(view.facts)[template], template, view)
+        if preferences is None:
             return _FULL
-        fits = wishes.allowed & ~self._refuse(template, seen, ("NodeResourcesFit",))
-        better = fits & (wishes.points > wishes.points[seen.node[proposal.pod]])
-        if (better & find_usable_nodes(seen.facts).usable).any():
+        fits = preferences.allowed & ~self._refuse(template, view, ("NodeResourcesFit",))
+        better = fits & (preferences.points > preferences.points[view.node[proposal.pod]])
+        if (better & find_usable_nodes(view.facts).usable).any():
             return None
         return ONLY_LEAVING if better.any() else _FULL
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
         del proposal
-        row = prospect.seen.facts.snapshot.pods.rows[prospect.place]
+        row = prospect.view.facts.snapshot.pods.rows[prospect.place]
         names = self._list_plugins(row.template.spec)
         rows = [points for name, points in prospect.scores.plugins.items() if name in names]
         points = np.sum([np.zeros(len(prospect.nodes), np.int64), *rows], axis=0)
         chosen: Bools = points > points[np.searchsorted(prospect.nodes, prospect.source)]
         return chosen
 
-    def _find_promises(self, pods: Indices, seen: View) -> Promises:
+    def _find_promises(self, pods: Indices, view: View) -> Promises:
         """Tell by how many points the best node meets more wishes of each pod than its own."""
-        templates, promises = seen.facts.snapshot.pods.template[pods], np.zeros(len(pods))
-        for number, theirs in group_codes(self._number(seen.facts)[templates]):
-            wishes = self._read(number, int(templates[theirs[0]]), seen)
-            if wishes is not None:
-                promises[theirs] = wishes.best - wishes.points[seen.node[pods[theirs]]]
+        templates, promises = view.facts.snapshot.pods.template[pods], np.zeros(len(pods))
+        for number, theirs in group_codes(self._number(view.facts)[templates]):
+            preferences = self._look_up(number, int(templates[theirs[0]]), view)
+            if preferences is not None:
+                promises[theirs] = preferences.best - preferences.points[view.node[pods[theirs]]]
         return promises
 
     def _number(self, facts: SnapshotFacts) -> Indices:
         """Number the wishes: those that nodes alone can meet are the same for all who ask for the same."""
-        return facts.once(("wishes by number", self.settings), lambda: self._compare(facts))
+        return facts.once(("wishes by number", self.settings), lambda: self._number_all(facts))
 
-    def _compare(self, facts: SnapshotFacts) -> Indices:
+    def _number_all(self, facts: SnapshotFacts) -> Indices:
         numbers: dict[Hashable, int] = {}
         found = np.zeros(len(facts.snapshot.templates.all), np.int32)
-        for template in self._list_wishing(facts):
+        for template in self._list_templates(facts):
             key = self._describe(facts.snapshot.templates.all[template]) or template
             found[template] = numbers.setdefault(key, len(numbers))
         return seal(found)
@@ -146,38 +146,38 @@ class BetterPreferences:
         affinity = spec.affinity and spec.affinity.node_affinity
         return _encode((spec.scheduler_name, spec.tolerations, spec.node_selector, affinity))
 
-    def _read(self, number: int, template: int, seen: View) -> _Wishes | None:
+    def _look_up(self, number: int, template: int, view: View) -> _Preferences | None:
         """Give wishes by their number, of which the template has some, found once for all that share them."""
-        spec = seen.facts.snapshot.templates.all[template].spec
+        spec = view.facts.snapshot.templates.all[template].spec
         if self._list_plugins(spec) == (NODE_AFFINITY,):
             key = ("wishes met", number, self.settings)
-            return seen.facts.once(key, lambda: self._find(template, seen))
-        return self._known.once(seen, number, lambda: self._find(template, seen))
+            return view.facts.once(key, lambda: self._find(template, view))
+        return self._known.once(view, number, lambda: self._find(template, view))
 
-    def _find(self, template: int, seen: View) -> _Wishes | None:
-        incoming = _ask(template, seen)
+    def _find(self, template: int, view: View) -> _Preferences | None:
+        incoming = _ask(template, view)
         profile = self._find_profile(incoming)
         points = (
-            _score(incoming, seen, profile, self._list_plugins(incoming.template.spec)) if profile else None
+            _score(incoming, view, profile, self._list_plugins(incoming.template.spec)) if profile else None
         )
         if points is None:
             return None
-        allowed = ~self._refuse(template, seen, _UNCHANGING)
-        return _Wishes(points, allowed, _find_most(points, allowed))
+        allowed = ~self._refuse(template, view, _UNCHANGING)
+        return _Preferences(points, allowed, _find_most(points, allowed))
 
     def _find_profile(self, incoming: IncomingPod) -> Profile | None:
         return self.scheduler.profiles.get(incoming.template.spec.scheduler_name or DEFAULT_SCHEDULER)
 
-    def _refuse(self, template: int, seen: View, plugins: tuple[str, ...]) -> Bools:
-        incoming = _ask(template, seen)
+    def _refuse(self, template: int, view: View, plugins: tuple[str, ...]) -> Bools:
+        incoming = _ask(template, view)
         profile = self._find_profile(incoming)
         return (
-            np.ones(seen.facts.size, np.bool_)
+            np.ones(view.facts.size, np.bool_)
             if profile is None
-            else _refuse(incoming, seen, profile, plugins)
+            else _refuse(incoming, view, profile, plugins)
         )
 
-    def _list_wishing(self, facts: SnapshotFacts) -> list[int]:
+    def _list_templates(self, facts: SnapshotFacts) -> list[int]:
         """List the templates that prefer anything that is looked at."""
         templates = facts.snapshot.templates.all
         found = facts.templates_where(_prefers_anything)
@@ -187,9 +187,9 @@ class BetterPreferences:
         """Name the plugins that know of a preference of the pod's own."""
         return tuple(name for name in _prefers(spec) if _is_on(self.settings, name))
 
-    def _say(self, template: Template) -> str:
-        wishes = " and ".join(_WISHES[name] for name in self._list_plugins(template.spec))
-        return f"other nodes meet more of its preferred {wishes}"
+    def _describe_move(self, template: Template) -> str:
+        preferences = " and ".join(_PREFERENCES[name] for name in self._list_plugins(template.spec))
+        return f"other nodes meet more of its preferred {preferences}"
 
 
 def _prefers_anything(template: Template) -> bool:
@@ -217,31 +217,31 @@ def _is_on(settings: PreferenceSettings, plugin: str) -> bool:
     return switches[plugin]
 
 
-def _ask(template: int, seen: View) -> IncomingPod:
+def _ask(template: int, view: View) -> IncomingPod:
     """Ask for the next pod of a template, in the place of the first."""
-    return predict_replacement(seen.facts, int(seen.counted_among(seen.facts.pods_of([template]))[0]))
+    return predict_replacement(view.facts, int(view.counted_among(view.facts.pods_of([template]))[0]))
 
 
 def _find_most(points: Ints, nodes: Bools) -> int:
     return int(points[nodes].max(initial=0))
 
 
-def _refuse(incoming: IncomingPod, seen: View, profile: Profile, plugins: tuple[str, ...]) -> Bools:
-    refused = np.zeros(seen.facts.size, np.bool_)
+def _refuse(incoming: IncomingPod, view: View, profile: Profile, plugins: tuple[str, ...]) -> Bools:
+    refused = np.zeros(view.facts.size, np.bool_)
     for name in plugins:
-        verdict = FILTERS[name](incoming, seen, profile) if name in profile.filters else ()
+        verdict = FILTERS[name](incoming, view, profile) if name in profile.filters else ()
         for refusal in verdict:
             if not isinstance(refusal, Refusal):
-                return np.ones(seen.facts.size, np.bool_)
+                return np.ones(view.facts.size, np.bool_)
             refused |= refusal.nodes
     return refused
 
 
-def _score(incoming: IncomingPod, seen: View, profile: Profile, plugins: tuple[str, ...]) -> Ints | None:
-    everywhere = np.arange(seen.facts.size, dtype=np.int32)
-    points = np.zeros(seen.facts.size, np.int64)
+def _score(incoming: IncomingPod, view: View, profile: Profile, plugins: tuple[str, ...]) -> Ints | None:
+    everywhere = np.arange(view.facts.size, dtype=np.int32)
+    points = np.zeros(view.facts.size, np.int64)
     for name, weight in profile.scores:
-        found = SCORES[name](incoming, seen, everywhere, profile) if name in plugins else None
+        found = SCORES[name](incoming, view, everywhere, profile) if name in plugins else None
         if isinstance(found, Rejected):
             return None
         if found is not None:

@@ -74,16 +74,16 @@ class BrokenRules:
     rules: SchedulingRules
     name: str = BROKEN_RULES
 
-    def propose(self, seen: View) -> Iterator[Proposals]:
+    def propose(self, view: View) -> Iterator[Proposals]:
         gain = self.settings.gain
-        for rule, found in groupby(self.rules.find_broken(seen), key=itemgetter(0)):
+        for rule, found in groupby(self.rules.find_broken(view), key=itemgetter(0)):
             _, pods, how_badly = zip(*found, strict=True)
             promises = gain * np.concatenate(how_badly).astype(np.float64)
-            say = partial(_say, rule)
-            yield Proposals(BROKEN_RULES, rule, np.concatenate(pods), promises, say, demand=gain)
+            describe = partial(_describe, rule)
+            yield Proposals(BROKEN_RULES, rule, np.concatenate(pods), promises, describe, demand=gain)
 
-    def find_due(self, cause: str, pods: Indices, seen: View) -> Bools:
-        return self.rules.find_breaking(cause, pods, seen)
+    def find_due(self, cause: str, pods: Indices, view: View) -> Bools:
+        return self.rules.find_breaking(cause, pods, view)
 
     def weigh(self, _pods: Indices, _seen: View) -> None:
         """What it promises stays."""
@@ -101,12 +101,12 @@ class BrokenRules:
         controller = prospect.forecast.incoming.controller
         if proposal.cause != DUPLICATES or controller is None:
             return everywhere
-        counts = count_replicas(prospect.seen, controller.uid)
+        counts = count_replicas(prospect.view, controller.uid)
         fewer: Bools = counts[prospect.nodes] + 1 < counts[prospect.source]
         return fewer
 
 
-def _say(rule: str, _pod: int) -> str:
+def _describe(rule: str, _pod: int) -> str:
     return _REASONS[rule]
 
 

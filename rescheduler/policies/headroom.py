@@ -26,19 +26,19 @@ class Headroom:
     sizes: Ints  # as [resource, size]
     _known: dict[int, Shares] = field(default_factory=dict, repr=False)
 
-    def fill(self, sizes: Ints, seen: View) -> Shares:
+    def fill(self, sizes: Ints, view: View) -> Shares:
         """Give the largest share of each node with a pod of each size; endless where there is no room."""
         self._fill_begun([size for size in sizes.tolist() if size not in self._known])
         filled = np.array([self._known[size] for size in sizes.tolist()])
-        changed = self._list_changed(seen)
+        changed = self._list_changed(view)
         if len(changed):
-            filled[:, changed] = self._fill(sizes, self.nodes[changed], seen)
+            filled[:, changed] = self._fill(sizes, self.nodes[changed], view)
         return filled
 
-    def _list_changed(self, seen: View) -> Indices:
+    def _list_changed(self, view: View) -> Indices:
         """Give the places of the nodes that are not as they were."""
-        changed = np.zeros(seen.facts.size, np.bool_)
-        changed[list(seen.changed)] = True
+        changed = np.zeros(view.facts.size, np.bool_)
+        changed[list(view.changed)] = True
         return np.flatnonzero(changed[self.nodes]).astype(np.int32)
 
     def _fill_begun(self, sizes: list[int]) -> None:
@@ -48,8 +48,8 @@ class Headroom:
             filled = self._fill(np.array(few), self.nodes, self.begun)
             self._known.update(zip(few, map(seal, filled), strict=True))
 
-    def _fill(self, sizes: Ints, nodes: Indices, seen: View) -> Shares:
-        after = self.bounds.uses(seen)[:, None, nodes] + self.sizes[:, sizes, None]
+    def _fill(self, sizes: Ints, nodes: Indices, view: View) -> Shares:
+        after = self.bounds.uses(view)[:, None, nodes] + self.sizes[:, sizes, None]
         filled = find_largest(after, self.bounds.endless[:, None, nodes])
         filled[np.any(after > self.bounds.high[:, None, nodes], axis=0)] = np.inf
         return filled

@@ -61,12 +61,12 @@ class Proposals:
     cause: str
     pods: Indices
     promises: Promises
-    say: Callable[[int], str]
+    describe: Callable[[int], str]
     demand: int | None = None
 
     def pick(self, number: int) -> Proposal:
         pod = int(self.pods[number])
-        return Proposal(pod, self.policy, self.cause, self.say(pod), self.demand)
+        return Proposal(pod, self.policy, self.cause, self.describe(pod), self.demand)
 
 
 class Policy(Protocol):
@@ -75,16 +75,16 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
-    def propose(self, seen: View) -> Iterable[Proposals]:
+    def propose(self, view: View) -> Iterable[Proposals]:
         """Name the pods that would do better elsewhere, in any order."""
 
-    def find_due(self, cause: str, pods: Indices, seen: View) -> Bools:
+    def find_due(self, cause: str, pods: Indices, view: View) -> Bools:
         """Tell which of the pods are still to be moved: an earlier move may have seen to it."""
 
-    def weigh(self, pods: Indices, seen: View) -> Promises | None:
+    def weigh(self, pods: Indices, view: View) -> Promises | None:
         """Tell what is promised of pods that were proposed, once others have moved; None: the same."""
 
-    def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
+    def refuse(self, proposal: Proposal, view: View) -> Refused | None:
         """Tell from the columns why the pod has nowhere to go."""
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:

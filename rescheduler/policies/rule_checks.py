@@ -35,56 +35,56 @@ Question = Callable[[IncomingPod, View, KubeScheduler], Ints]
 _SPREAD_PLUGIN = "PodTopologySpread"
 
 
-def break_taints(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
-    return _refused(filter_taint_toleration(asked, seen), seen)
+def break_taints(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
+    return _refused(filter_taint_toleration(incoming, view), view)
 
 
-def break_node_affinity(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
-    return (~seen.facts.matching(compile_node_rule(asked.spec))).astype(np.int64)
+def break_node_affinity(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
+    return (~view.facts.matching(compile_node_rule(incoming.spec))).astype(np.int64)
 
 
-def break_anti_affinity(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
+def break_anti_affinity(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
     """Count the others in its domain that the pod keeps away, or that keep it away."""
-    others = np.zeros(seen.facts.size, np.int64)
-    template = seen.facts.snapshot.pods.template
-    for each in list_apart(asked, seen.facts):
-        column = seen.facts.label(each.topology_key)
-        where = column.codes[seen.node[seen.counted_among(each.pods)]]
+    others = np.zeros(view.facts.size, np.int64)
+    template = view.facts.snapshot.pods.template
+    for each in list_apart(incoming, view.facts):
+        column = view.facts.label(each.topology_key)
+        where = column.codes[view.node[view.counted_among(each.pods)]]
         counts = np.bincount(where[where != ABSENT], minlength=len(column.values) + 1)
         counts[ABSENT] = 0
-        itself = int((template[each.pods] == template[asked.place]).any())
+        itself = int((template[each.pods] == template[incoming.place]).any())
         others += np.maximum(counts[column.codes] - itself, 0)
     return others
 
 
-def break_spread(asked: IncomingPod, seen: View, scheduler: KubeScheduler) -> Ints:
+def break_spread(incoming: IncomingPod, view: View, scheduler: KubeScheduler) -> Ints:
     """Ask with one more of skew: the domain counts the pod already that kube-scheduler would add."""
-    arguments = _spread_arguments(asked, scheduler)
+    arguments = _spread_arguments(incoming, scheduler)
     if arguments is None:
-        return np.zeros(seen.facts.size, np.int64)
-    looser = seen.facts.once(("looser", asked.template), lambda: _loosen(asked.template))
-    return _refused(filter_pod_topology_spread(_with_template(asked, looser), seen, arguments), seen)
+        return np.zeros(view.facts.size, np.int64)
+    looser = view.facts.once(("looser", incoming.template), lambda: _loosen(incoming.template))
+    return _refused(filter_pod_topology_spread(_with_template(incoming, looser), view, arguments), view)
 
 
-def break_duplicates(asked: IncomingPod, seen: View, _scheduler: KubeScheduler) -> Ints:
+def break_duplicates(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
     """Count by how many more of an owner's pods a node has than if they stood on all nodes alike."""
-    if asked.controller is None:
-        return np.zeros(seen.facts.size, np.int64)
-    counts = count_replicas(seen, asked.controller.uid)
-    nodes = int(find_usable_nodes(seen.facts).usable.sum())
+    if incoming.controller is None:
+        return np.zeros(view.facts.size, np.int64)
+    counts = count_replicas(view, incoming.controller.uid)
+    nodes = int(find_usable_nodes(view.facts).usable.sum())
     return np.maximum(counts - max(-(-int(counts.sum()) // max(nodes, 1)), 1), 0)
 
 
-def count_replicas(seen: View, controller: str) -> Ints:
+def count_replicas(view: View, controller: str) -> Ints:
     """Count a controller's pods node by node."""
-    templates = seen.facts.once("by controller", lambda: _group_by_controller(seen.facts))
-    return seen.counts_on_nodes(seen.facts.pods_of(templates.get(controller, ())))
+    templates = view.facts.once("by controller", lambda: _group_by_controller(view.facts))
+    return view.counts_on_nodes(view.facts.pods_of(templates.get(controller, ())))
 
 
-def list_apart(asked: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
+def list_apart(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
     """Give whom the pod keeps away, and who keeps it away, by topology."""
     try:
-        own = own_terms(asked, facts)[REQUIRED_ANTI_AFFINITY]
+        own = own_terms(incoming, facts)[REQUIRED_ANTI_AFFINITY]
     except TermsError:
         own = ()
     meant = (
@@ -92,23 +92,23 @@ def list_apart(asked: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, 
         for each in own
     )
     ones = [WeightedPods(key, pods, np.ones(len(pods), np.int64)) for key, pods in meant]
-    return (*ones, *existing_terms(facts, REQUIRED_ANTI_AFFINITY).matching(asked, facts))
+    return (*ones, *existing_terms(facts, REQUIRED_ANTI_AFFINITY).matching(incoming, facts))
 
 
 def counts_in_spread(
-    asked: IncomingPod, facts: SnapshotFacts, labels: Labels, scheduler: KubeScheduler
+    incoming: IncomingPod, facts: SnapshotFacts, labels: Labels, scheduler: KubeScheduler
 ) -> bool:
     """Tell whether a pod with these labels, of the same namespace, counts for the template's hard spread."""
-    arguments = _spread_arguments(asked, scheduler)
+    arguments = _spread_arguments(incoming, scheduler)
     try:
-        found = constraints_of(asked, facts, arguments, action=HARD) if arguments else ()
+        found = constraints_of(incoming, facts, arguments, action=HARD) if arguments else ()
     except SelectorError:
         return False
     return any(each.selector.matches(labels) for each in found)
 
 
-def _spread_arguments(asked: IncomingPod, scheduler: KubeScheduler) -> PodTopologySpreadArgs | None:
-    profile = scheduler.profiles.get(asked.template.spec.scheduler_name or DEFAULT_SCHEDULER)
+def _spread_arguments(incoming: IncomingPod, scheduler: KubeScheduler) -> PodTopologySpreadArgs | None:
+    profile = scheduler.profiles.get(incoming.template.spec.scheduler_name or DEFAULT_SCHEDULER)
     if profile is None or _SPREAD_PLUGIN not in profile.filters:
         return None
     arguments = profile.arguments[_SPREAD_PLUGIN]
@@ -132,12 +132,12 @@ def _loosen(template: Template) -> Template:
     return msgspec.structs.replace(template, pod=msgspec.structs.replace(template.pod, spec=spec))
 
 
-def _with_template(asked: IncomingPod, template: Template) -> IncomingPod:
-    return replace(asked, row=msgspec.structs.replace(asked.row, template=template))
+def _with_template(incoming: IncomingPod, template: Template) -> IncomingPod:
+    return replace(incoming, row=msgspec.structs.replace(incoming.row, template=template))
 
 
-def _refused(verdict: FilterVerdict, seen: View) -> Ints:
-    refused = np.zeros(seen.facts.size, np.bool_)
+def _refused(verdict: FilterVerdict, view: View) -> Ints:
+    refused = np.zeros(view.facts.size, np.bool_)
     if not isinstance(verdict, Rejected | Unforeseeable):
         for each in verdict:
             refused |= each.nodes

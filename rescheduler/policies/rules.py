@@ -40,52 +40,52 @@ class SchedulingRules:
     scheduler: KubeScheduler
     _known: ViewCache[Ints] = field(default_factory=ViewCache, repr=False)
 
-    def find_broken(self, seen: View) -> Iterator[tuple[str, Indices, Ints]]:
+    def find_broken(self, view: View) -> Iterator[tuple[str, Indices, Ints]]:
         """Give the pods that break each rule and how badly, template by template."""
         for rule in self.names:
-            for template in sorted(_list_concerned(rule, seen.facts)):
-                pods = self._list_breaking(rule, template, seen)
+            for template in sorted(_list_concerned(rule, view.facts)):
+                pods = self._list_breaking(rule, template, view)
                 if len(pods):
-                    yield rule, pods, self._find_nodes(rule, template, seen)[seen.node[pods]]
+                    yield rule, pods, self._find_nodes(rule, template, view)[view.node[pods]]
 
-    def count_broken(self, seen: View) -> int:
+    def count_broken(self, view: View) -> int:
         """Count the pods that break a rule and are there to stay, each as often as it breaks one."""
-        return sum(_count_staying(pods, seen) for _, pods, _ in self.find_broken(seen))
+        return sum(_count_staying(pods, view) for _, pods, _ in self.find_broken(view))
 
-    def count_among(self, templates: Iterable[int], seen: View) -> int:
+    def count_among(self, templates: Iterable[int], view: View) -> int:
         """Count the same among the pods of some templates."""
         pairs = [
             (rule, template)
             for rule in self.names
-            for template in _list_concerned(rule, seen.facts).intersection(templates)
+            for template in _list_concerned(rule, view.facts).intersection(templates)
         ]
         return sum(
-            _count_staying(self._list_breaking(rule, template, seen), seen) for rule, template in pairs
+            _count_staying(self._list_breaking(rule, template, view), view) for rule, template in pairs
         )
 
-    def find_breaking(self, rule: str, pods: Indices, seen: View) -> Bools:
+    def find_breaking(self, rule: str, pods: Indices, view: View) -> Bools:
         """Tell which of the pods break a rule where they stand."""
         found = np.zeros(len(pods), np.bool_)
-        for template, theirs in group_codes(seen.facts.snapshot.pods.template[pods]):
-            found[theirs] = self._find_nodes(rule, template, seen)[seen.node[pods[theirs]]] > 0
+        for template, theirs in group_codes(view.facts.snapshot.pods.template[pods]):
+            found[theirs] = self._find_nodes(rule, template, view)[view.node[pods[theirs]]] > 0
         return found
 
-    def list_touched(self, pod: int, seen: View) -> tuple[int, ...]:
+    def list_touched(self, pod: int, view: View) -> tuple[int, ...]:
         """List the templates of whose rules some may have to do with where this pod is."""
-        facts = seen.facts
+        facts = view.facts
         template = int(facts.snapshot.pods.template[pod])
         return facts.once(("touched", template), lambda: tuple(sorted(self._find_touched(pod, facts))))
 
-    def _list_breaking(self, rule: str, template: int, seen: View) -> Indices:
-        pods = seen.counted_among(seen.facts.pods_of([template]))
-        return pods[self._find_nodes(rule, template, seen)[seen.node[pods]] > 0] if len(pods) else pods
+    def _list_breaking(self, rule: str, template: int, view: View) -> Indices:
+        pods = view.counted_among(view.facts.pods_of([template]))
+        return pods[self._find_nodes(rule, template, view)[view.node[pods]] > 0] if len(pods) else pods
 
-    def _find_nodes(self, rule: str, template: int, seen: View) -> Ints:
+    def _find_nodes(self, rule: str, template: int, view: View) -> Ints:
         """Tell for each node how badly a pod of the template breaks the rule there."""
         return self._known.once(
-            seen,
+            view,
             (rule, template),
-            lambda: _QUESTIONS[rule](_ask(seen.facts, template), seen, self.scheduler),
+            lambda: _QUESTIONS[rule](_ask(view.facts, template), view, self.scheduler),
         )
 
     def _find_touched(self, pod: int, facts: SnapshotFacts) -> set[int]:
@@ -105,8 +105,8 @@ def _list_concerned(rule: str, facts: SnapshotFacts) -> frozenset[int]:
     return facts.once(("concerned", rule), lambda: frozenset(_LISTINGS[rule](facts)))
 
 
-def _count_staying(pods: Indices, seen: View) -> int:
-    return int(np.count_nonzero(~seen.terminating[pods]))
+def _count_staying(pods: Indices, view: View) -> int:
+    return int(np.count_nonzero(~view.terminating[pods]))
 
 
 def _ask(facts: SnapshotFacts, template: int) -> IncomingPod:

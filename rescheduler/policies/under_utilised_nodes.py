@@ -95,73 +95,73 @@ class UnderUtilisedNodes:
     _rooms: ViewCache[Bools] = field(default_factory=ViewCache, repr=False)
     _balances: ViewCache[Balance] = field(default_factory=ViewCache, repr=False)
 
-    def propose(self, seen: View) -> Iterator[Proposals]:
-        hot = self._find_hot(seen)
+    def propose(self, view: View) -> Iterator[Proposals]:
+        hot = self._find_hot(view)
         if not hot.any():
             return
-        pods = np.flatnonzero(seen.counted & hot[seen.node]).astype(np.int32)
-        pods = pods[self._ask_too_much(seen, pods)]
-        say = partial(self._say, seen)
-        yield Proposals(UNDER_UTILISED_NODES, UNDER_UTILISED_NODES, pods, self.weigh(pods, seen), say)
+        pods = np.flatnonzero(view.counted & hot[view.node]).astype(np.int32)
+        pods = pods[self._ask_too_much(view, pods)]
+        describe = partial(self._describe, view)
+        yield Proposals(UNDER_UTILISED_NODES, UNDER_UTILISED_NODES, pods, self.weigh(pods, view), describe)
 
-    def weigh(self, pods: Indices, seen: View) -> Promises:
+    def weigh(self, pods: Indices, view: View) -> Promises:
         """Tell how much each pod would even out, if it went to the node that it burdens least."""
-        asks = _requests(seen, self.bounds.resources, pods)
-        relief = self._measure(seen).measure_relief(asks, seen.node[pods])
-        promises: Promises = _POINTS * (relief - self._find_least_burdens(seen, pods))
+        asks = _requests(view, self.bounds.resources, pods)
+        relief = self._measure(view).measure_relief(asks, view.node[pods])
+        promises: Promises = _POINTS * (relief - self._find_least_burdens(view, pods))
         return promises
 
-    def find_due(self, _cause: str, pods: Indices, seen: View) -> Bools:
-        return self._find_hot(seen)[seen.node[pods]]
+    def find_due(self, _cause: str, pods: Indices, view: View) -> Bools:
+        return self._find_hot(view)[view.node[pods]]
 
-    def refuse(self, proposal: Proposal, seen: View) -> Refused | None:
-        if self.cold.any() and self._has_room(proposal.pod, seen).any():
+    def refuse(self, proposal: Proposal, view: View) -> Refused | None:
+        if self.cold.any() and self._has_room(proposal.pod, view).any():
             return None
         leaving = self._cold_but_leaving
-        if len(leaving) and self._find_room(leaving, proposal.pod, seen).any():
+        if len(leaving) and self._find_room(leaving, proposal.pod, view).any():
             return ONLY_LEAVING
         return _TOO_LARGE if self.cold.any() else _NONE_COLD
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
         del proposal
-        return self._has_room(prospect.place, prospect.seen)[prospect.nodes]
+        return self._has_room(prospect.place, prospect.view)[prospect.nodes]
 
     def prefer(self, proposal: Proposal, prospect: Prospect) -> Promises:
         """Take kube-scheduler's points, but for resources: there it counts what is evened out."""
-        ask = _requests(prospect.seen, self.bounds.resources, np.array([proposal.pod]))[:, 0]
-        burdens = self._measure(prospect.seen).measure_burdens(ask)[prospect.nodes]
+        ask = _requests(prospect.view, self.bounds.resources, np.array([proposal.pod]))[:, 0]
+        burdens = self._measure(prospect.view).measure_burdens(ask)[prospect.nodes]
         scores = prospect.scores
         points = scores.totals - sum(scores.plugins.get(name, 0) for name in _OF_RESOURCES)
         preferred: Promises = np.round(points - _POINTS * burdens, _DIGITS)
         return preferred
 
-    def _has_room(self, pod: int, seen: View) -> Bools:
+    def _has_room(self, pod: int, view: View) -> Bools:
         """Tell which under-utilised nodes would not be over-utilised with the pod."""
-        return self._rooms.once(seen, pod, lambda: self._find_room(self._fitting.nodes, pod, seen))
+        return self._rooms.once(view, pod, lambda: self._find_room(self._fitting.nodes, pod, view))
 
-    def _find_room(self, nodes: Indices, pod: int, seen: View) -> Bools:
-        fits = np.zeros(seen.facts.size, np.bool_)
-        after = self.bounds.uses(seen)[:, nodes] + _requests(seen, self.bounds.resources, np.array([pod]))
+    def _find_room(self, nodes: Indices, pod: int, view: View) -> Bools:
+        fits = np.zeros(view.facts.size, np.bool_)
+        after = self.bounds.uses(view)[:, nodes] + _requests(view, self.bounds.resources, np.array([pod]))
         fits[nodes] = np.all(after <= self.bounds.high[:, nodes], axis=0)
         return fits
 
-    def _find_hot(self, seen: View) -> Bools:
-        return self._known.once(seen, "hot", lambda: self.hot & self.bounds.find_hot(seen))
+    def _find_hot(self, view: View) -> Bools:
+        return self._known.once(view, "hot", lambda: self.hot & self.bounds.find_hot(view))
 
-    def _ask_too_much(self, seen: View, pods: Indices) -> Bools:
+    def _ask_too_much(self, view: View, pods: Indices) -> Bools:
         """Tell which pods request what their node has too much of."""
-        over = self.bounds.uses(seen) > self.bounds.high
+        over = self.bounds.uses(view) > self.bounds.high
         asked: Bools = np.any(
-            (_requests(seen, self.bounds.resources, pods) > 0) & over[:, seen.node[pods]], axis=0
+            (_requests(view, self.bounds.resources, pods) > 0) & over[:, view.node[pods]], axis=0
         )
         return asked
 
-    def _find_least_burdens(self, seen: View, pods: Indices) -> Shares:
+    def _find_least_burdens(self, view: View, pods: Indices) -> Shares:
         """Tell how much each pod would be a burden on the under-utilised node that it burdens least."""
-        templates = seen.facts.snapshot.pods.template[pods]
+        templates = view.facts.snapshot.pods.template[pods]
         sizes, which = _find_used(self._sizes.of_template[templates], self._sizes.requests.shape[1])
-        fitting, balance = self._fitting, self._measure(seen)
-        burdens = balance.compare(balance.largest[fitting.nodes], fitting.fill(sizes, seen))
+        fitting, balance = self._fitting, self._measure(view)
+        burdens = balance.compare(balance.largest[fitting.nodes], fitting.fill(sizes, view))
         least: Shares = burdens.min(axis=1, initial=_NO_ROOM)[which]
         return least
 
@@ -189,12 +189,12 @@ class UnderUtilisedNodes:
         requests[:, of_template] = asked
         return _Sizes(requests, of_template)
 
-    def _measure(self, seen: View) -> Balance:
-        return self._balances.once(seen, "balance", lambda: find_balance(self.bounds, seen))
+    def _measure(self, view: View) -> Balance:
+        return self._balances.once(view, "balance", lambda: find_balance(self.bounds, view))
 
-    def _say(self, seen: View, pod: int) -> str:
-        bounds, node = self.bounds, int(seen.node[pod])
-        used, high = bounds.uses(seen)[:, node], bounds.high[:, node]
+    def _describe(self, view: View, pod: int) -> str:
+        bounds, node = self.bounds, int(view.node[pod])
+        used, high = bounds.uses(view)[:, node], bounds.high[:, node]
         over = [
             f"{write_amount(name, int(used[place]))} of {name}, above {write_amount(name, int(high[place]))}"
             for place, name in enumerate(bounds.resources)
@@ -204,20 +204,20 @@ class UnderUtilisedNodes:
 
 
 def begin(
-    seen: View, settings: UtilisationSettings, memory: PlanMemory | None
+    view: View, settings: UtilisationSettings, memory: PlanMemory | None
 ) -> tuple[UnderUtilisedNodes, dict[str, int]]:
     """Begin a cycle; gives the policy, and how long each over-utilised node has been so."""
     low, high = (settings.low, settings.high) if settings.is_on else ({}, {})
-    bounds = set_bounds(seen, low, high, around_mean=settings.around_mean)
-    names = seen.nodes.names
+    bounds = set_bounds(view, low, high, around_mean=settings.around_mean)
+    names = view.nodes.names
     before = None if memory is None else memory.hot
     cycles = {
         names[node]: settings.hot_after if before is None else before.get(names[node], 0) + 1
-        for node in np.flatnonzero(bounds.find_hot(seen)).tolist()
+        for node in np.flatnonzero(bounds.find_hot(view)).tolist()
     }
     long_hot = np.array([cycles.get(name, 0) >= settings.hot_after for name in names], np.bool_)
-    usable = find_usable_nodes(seen.facts).usable
-    return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(seen) & ~long_hot, seen), cycles
+    usable = find_usable_nodes(view.facts).usable
+    return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(view) & ~long_hot, view), cycles
 
 
 def _find_used(numbers: Ints, most: int) -> tuple[Ints, Ints]:
@@ -227,14 +227,14 @@ def _find_used(numbers: Ints, most: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
 
 
-def _requests(seen: View, resources: tuple[str, ...], pods: Indices) -> Ints:
+def _requests(view: View, resources: tuple[str, ...], pods: Indices) -> Ints:
     """Give what pods request of the resources, as [resource, pod]."""
-    return _requests_of(seen, resources, seen.facts.snapshot.pods.template[pods])
+    return _requests_of(view, resources, view.facts.snapshot.pods.template[pods])
 
 
-def _requests_of(seen: View, resources: tuple[str, ...], templates: Ints | Indices) -> Ints:
+def _requests_of(view: View, resources: tuple[str, ...], templates: Ints | Indices) -> Ints:
     """Give what pods of these templates request of the resources, as [resource, template]."""
-    amounts = seen.facts.snapshot.templates
+    amounts = view.facts.snapshot.templates
     rows = [
         np.zeros(len(templates), np.int64) if found is None else found[templates]
         for found in (resource_column(amounts.requests, name) for name in resources)

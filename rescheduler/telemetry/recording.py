@@ -99,10 +99,10 @@ def count_end(report: MoveReport, landing: Landing | None) -> None:
 
 
 def _show_utilisation(cycle: Cycle) -> None:
-    seen = cycle.seen
-    usable = find_usable_nodes(seen.facts).usable
+    view = cycle.view
+    usable = find_usable_nodes(view.facts).usable
     for resource in (CPU, MEMORY):
-        used = shares(seen, resource)[usable]
+        used = shares(view, resource)[usable]
         for bar in metrics.UTILISATION_BARS:
             metrics.UTILISATION.labels(resource, f"{bar:g}").set(int(np.sum(used <= bar)))
         metrics.UTILISATION.labels(resource, "+Inf").set(len(used))

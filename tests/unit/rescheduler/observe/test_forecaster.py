@@ -40,32 +40,32 @@ def noted(name: str) -> dict[str, Any]:
     return node(name, annotations={"scheduler.alpha.kubernetes.io/preferAvoidPods": text})
 
 
-def find(seen: View) -> tuple[str, ...] | Refused:
-    return FORECAST.find_destinations(seen.facts.snapshot, as_record(Pod, OLD))
+def find(view: View) -> tuple[str, ...] | Refused:
+    return FORECAST.find_destinations(view.facts.snapshot, as_record(Pod, OLD))
 
 
-def refuse(seen: View, *destinations: str) -> Refused | None:
-    return FORECAST.refuse_destinations(seen.facts.snapshot, as_record(Pod, OLD), destinations)
+def refuse(view: View, *destinations: str) -> Refused | None:
+    return FORECAST.refuse_destinations(view.facts.snapshot, as_record(Pod, OLD), destinations)
 
 
-def landed(landed_on: str, seen: View, policy: str = "underUtilisedNodes") -> LandingScores | None:
+def landed(landed_on: str, view: View, policy: str = "underUtilisedNodes") -> LandingScores | None:
     move = OpenMove(
         id="m-1", pod="old", pod_uid="u", controller_uid="rs-1", from_="a", phase=Phase.EVICTED,
         policy=policy, planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",
     )  # fmt: skip
-    return FORECAST.score_landing(seen.facts.snapshot, move, landed_on)
+    return FORECAST.score_landing(view.facts.snapshot, move, landed_on)
 
 
 def test_destinations_are_the_other_feasible_nodes_the_best_first() -> None:
     busy = pod("busy", node="b", cpu="4", memory="16Gi")
-    seen = world(node("a"), node("b"), node("c"), node("d", cpu="1"), busy, OLD)
-    assert find(seen) == ("c", "b")
+    view = world(node("a"), node("b"), node("c"), node("d", cpu="1"), busy, OLD)
+    assert find(view) == ("c", "b")
 
 
 def test_nodes_that_draw_nobody_are_no_destinations() -> None:
     leaving = node("b", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "PreferNoSchedule"}])
-    seen = world(node("a"), leaving, noted("c"), OLD)
-    assert find(seen) == Refused("NoFeasibleDestination", "the pod fits on no node that it may be drawn to")
+    view = world(node("a"), leaving, noted("c"), OLD)
+    assert find(view) == Refused("NoFeasibleDestination", "the pod fits on no node that it may be drawn to")
 
 
 def test_a_pod_that_fits_nowhere_has_no_destination() -> None:
@@ -81,10 +81,10 @@ def test_a_pod_that_was_not_seen_has_none_either() -> None:
 
 
 def test_named_nodes_are_refused_if_none_of_them_is_feasible() -> None:
-    seen = world(node("a"), node("b"), node("c", cpu="1"), node("d", pods=0), OLD)
-    assert refuse(seen, "c", "b") is None
-    assert refuse(seen, "c", "d") == Refused("NoFeasibleDestination", "Insufficient cpu; Too many pods")
-    assert refuse(seen, "x") == Refused("NoFeasibleDestination", "none of the nodes is known")
+    view = world(node("a"), node("b"), node("c", cpu="1"), node("d", pods=0), OLD)
+    assert refuse(view, "c", "b") is None
+    assert refuse(view, "c", "d") == Refused("NoFeasibleDestination", "Insufficient cpu; Too many pods")
+    assert refuse(view, "x") == Refused("NoFeasibleDestination", "none of the nodes is known")
 
 
 def test_a_landing_is_scored_in_one_list_without_the_pod() -> None:
@@ -112,9 +112,9 @@ def test_a_node_that_broke_a_rule_has_no_points_that_the_new_one_could_fall_shor
 
 
 def test_a_landing_that_cannot_be_seen_is_not_scored() -> None:
-    seen = world(node("a"), node("b"), OLD)
-    assert landed("b", seen) is None
-    assert landed("x", seen) is None
+    view = world(node("a"), node("b"), OLD)
+    assert landed("b", view) is None
+    assert landed("x", view) is None
 
 
 def test_the_names_of_the_schedulers_are_those_of_the_profiles() -> None:

@@ -141,10 +141,10 @@ def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(tain
     found, advised = look(objects)
     profile = profile_of(found.forecast.incoming, advised.scheduler)
     assert isinstance(profile, Profile)
-    whole = run_scores(found.forecast.incoming, found.seen.without(found.place), profile, found.nodes)
+    whole = run_scores(found.forecast.incoming, found.view.without(found.place), profile, found.nodes)
     assert isinstance(whole, NodeScores)
     before = run_scores(
-        found.forecast.incoming, found.seen.with_terminating(found.place), profile, found.nodes
+        found.forecast.incoming, found.view.with_terminating(found.place), profile, found.nodes
     )
     assert isinstance(before, NodeScores)
     assert np.flatnonzero(before.totals != found.scores.totals).tolist() == [found.source]

@@ -45,11 +45,11 @@ def test_what_a_terminating_pod_holds_does_not_count() -> None:
     """Else pods that were moved a moment ago would drive others off the node that they are leaving."""
     pods = [replica("a-1", "a", "a", cpu="3"), replica("a-2", "a", "a", cpu="3")]
     pods[0]["metadata"]["deletionTimestamp"] = "2026-11-18T12:00:30Z"
-    seen = see(builders.node("a"), builders.node("b"), *pods)
-    bounds = set_bounds(seen, {"cpu": 0.375, GPU: 0.0}, {"cpu": 0.5, GPU: 0.0}, around_mean=False)
-    assert bounds.find_hot(seen).tolist() == [False, False]
-    assert bounds.find_cold(seen).tolist() == [True, True]
-    assert shares(seen, "cpu").tolist() == [0.375, 0.0]
+    view = see(builders.node("a"), builders.node("b"), *pods)
+    bounds = set_bounds(view, {"cpu": 0.375, GPU: 0.0}, {"cpu": 0.5, GPU: 0.0}, around_mean=False)
+    assert bounds.find_hot(view).tolist() == [False, False]
+    assert bounds.find_cold(view).tolist() == [True, True]
+    assert shares(view, "cpu").tolist() == [0.375, 0.0]
 
 
 def test_around_the_mean_thresholds_are_distances() -> None:
@@ -66,12 +66,12 @@ def test_thresholds_beyond_all_bounds_are_cut() -> None:
 
 @pytest.mark.parametrize("last", [{"unschedulable": True}])
 def test_a_leaving_node_is_neither_hot_nor_cold_nor_counted(last: dict[str, Any]) -> None:
-    seen = fleet(**last)
-    bounds = set_bounds(seen, {"cpu": 1.0}, {"cpu": 0.0}, around_mean=False)
-    assert bounds.find_hot(seen).tolist() == [True, True, False]
-    assert bounds.find_cold(seen).tolist() == [True, True, False]
-    assert count_on_leaving(seen) == 1
-    assert measure_spread(seen) == pytest.approx(0.25)
+    view = fleet(**last)
+    bounds = set_bounds(view, {"cpu": 1.0}, {"cpu": 0.0}, around_mean=False)
+    assert bounds.find_hot(view).tolist() == [True, True, False]
+    assert bounds.find_cold(view).tolist() == [True, True, False]
+    assert count_on_leaving(view) == 1
+    assert measure_spread(view) == pytest.approx(0.25)
 
 
 def test_an_extended_resource_counts_where_it_is_offered() -> None:
@@ -81,13 +81,13 @@ def test_an_extended_resource_counts_where_it_is_offered() -> None:
         builders.node("c"),
     ]
     container = {"name": "m", "resources": {"requests": {GPU: "3"}}}
-    seen = see(*nodes, replica("x-1", "x", "a", containers=[container]))
-    assert shares(seen, GPU).tolist() == [0.75, 0.0, 0.0]
-    bounds = set_bounds(seen, {GPU: 0.1}, {GPU: 0.5}, around_mean=False)
-    assert bounds.find_hot(seen).tolist() == [True, False, False]
-    mean = set_bounds(seen, {GPU: 0.1}, {GPU: 0.1}, around_mean=True)
+    view = see(*nodes, replica("x-1", "x", "a", containers=[container]))
+    assert shares(view, GPU).tolist() == [0.75, 0.0, 0.0]
+    bounds = set_bounds(view, {GPU: 0.1}, {GPU: 0.5}, around_mean=False)
+    assert bounds.find_hot(view).tolist() == [True, False, False]
+    mean = set_bounds(view, {GPU: 0.1}, {GPU: 0.1}, around_mean=True)
     assert mean.high[0][:2].tolist() == [1, 1]
-    assert list_shares(seen, np.array([0], np.int32), [GPU])[0][GPU] == 75.0
+    assert list_shares(view, np.array([0], np.int32), [GPU])[0][GPU] == 75.0
 
 
 def test_a_resource_that_nobody_knows_changes_nothing() -> None:
@@ -101,8 +101,8 @@ def test_excess_is_what_is_used_beyond_in_parts_of_nodes() -> None:
 
 
 def test_no_nodes_are_no_trouble() -> None:
-    seen = see(replica("x-1", "x", "gone"))
-    bounds = set_bounds(seen, {"cpu": 0.1}, {"cpu": 0.2}, around_mean=True)
-    assert (measure_spread(seen), measure_excess(seen, bounds)) == (0.0, 0.0)
-    assert bounds.find_hot(seen).shape == (0,)
-    assert np.array_equal(shares(seen, "cpu"), [])
+    view = see(replica("x-1", "x", "gone"))
+    bounds = set_bounds(view, {"cpu": 0.1}, {"cpu": 0.2}, around_mean=True)
+    assert (measure_spread(view), measure_excess(view, bounds)) == (0.0, 0.0)
+    assert bounds.find_hot(view).shape == (0,)
+    assert np.array_equal(shares(view, "cpu"), [])

@@ -27,21 +27,21 @@ class Drawn:
     def __init__(self, name: str, first: Promises, then: Promises | None) -> None:
         self.name, self.first, self.then = name, first, then
 
-    def propose(self, seen: View) -> list[Proposals]:
-        del seen
+    def propose(self, view: View) -> list[Proposals]:
+        del view
         pods = np.flatnonzero(self.first > -1).astype(np.int32)
         return [Proposals(self.name, self.name, pods, self.first[pods], str)]
 
-    def weigh(self, pods: Indices, seen: View) -> Promises | None:
-        del seen
+    def weigh(self, pods: Indices, view: View) -> Promises | None:
+        del view
         return None if self.then is None else self.then[pods]
 
 
 class Demanding(Drawn):
     """Demands what it proposes."""
 
-    def propose(self, seen: View) -> list[Proposals]:
-        return [dataclasses.replace(each, demand=100) for each in super().propose(seen)]
+    def propose(self, view: View) -> list[Proposals]:
+        return [dataclasses.replace(each, demand=100) for each in super().propose(view)]
 
 
 def see() -> View:

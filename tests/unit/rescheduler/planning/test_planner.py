@@ -366,10 +366,10 @@ def test_a_plan_forecasts_no_more_than_it_may_and_the_next_one_begins_with_the_o
     soft = {"key": "busy", "effect": "PreferNoSchedule"}
     pods = [replica(f"db-{number}", "db", "hdd", affinity=PREFERS_SSD) for number in range(4)]
     objects = [builders.node("hdd"), builders.node("ssd", labels=SSD, taints=[soft]), *pods]
-    settings, memory, seen = policy(forecasts=2), None, []
+    settings, memory, view = policy(forecasts=2), None, []
     for _ in range(4):
         made, memory = make_plan(objects, settings, memory)
-        seen.append(sorted(pod for pod, rule in refusals_of(made).items() if rule != "Limit"))
+        view.append(sorted(pod for pod, rule in refusals_of(made).items() if rule != "Limit"))
     first, second = ["default/db-0", "default/db-1"], ["default/db-2", "default/db-3"]
-    assert seen == [first, second, first, second]
+    assert view == [first, second, first, second]
     assert make_plan(objects, policy(), memory)[1].looked_at == frozenset()

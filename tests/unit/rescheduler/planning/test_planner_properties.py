@@ -52,16 +52,16 @@ def judge_sound(seed: int) -> int:
 
 
 def assert_feasible_in_order(objects: list[Object], made: Plan) -> None:
-    seen = see(objects)
+    view = see(objects)
     for move in made.moves:
-        place = seen.facts.snapshot.pods.by_uid(move.uid)
+        place = view.facts.snapshot.pods.by_uid(move.uid)
         assert place is not None
-        found = forecast_replacement(place, seen, MODEL.scheduler)
+        found = forecast_replacement(place, view, MODEL.scheduler)
         assert isinstance(found, Forecast)
-        places = [seen.nodes.index[each.node] for each in move.destinations]
+        places = [view.nodes.index[each.node] for each in move.destinations]
         assert set(places) <= set(found.feasible.tolist())
-        assert seen.nodes.names[seen.node[place]] == move.from_
-        seen = seen.with_pod_on(place, places[0])
+        assert view.nodes.names[view.node[place]] == move.from_
+        view = view.with_pod_on(place, places[0])
 
 
 def assert_within_capacity(objects: list[Object], made: Plan) -> None:

@@ -21,12 +21,12 @@ HIGH = {"cpu": 0.5, "memory": 0.5}
 
 def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound() -> None:
     objects = [*map(builders.node, "ab"), replica("p-1", "p", "a", cpu="2", memory="4Gi")]
-    seen = view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
+    view = view_snapshot(SnapshotFacts(load_objects(objects, now=NOW, version=VERSION).snapshot, VERSION))
     sizes = np.array([[1_000, 3_000], [0, 0]])  # one core, three cores
     fitting = Headroom(
-        set_bounds(seen, HIGH, HIGH, around_mean=False), seen, np.array([0, 1], np.int32), sizes
+        set_bounds(view, HIGH, HIGH, around_mean=False), view, np.array([0, 1], np.int32), sizes
     )
-    assert fitting.fill(np.array([0, 1]), seen).tolist() == [[0.375, 0.125], [np.inf, 0.375]]
+    assert fitting.fill(np.array([0, 1]), view).tolist() == [[0.375, 0.125], [np.inf, 0.375]]
 
 
 @RARE
@@ -34,7 +34,7 @@ def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound()
 def test_after_moves_it_tells_what_it_would_if_it_began_there(seed: int) -> None:
     dice = Random(seed)
     snapshot = load_objects(draw_objects(dice), now=NOW, version=VERSION).snapshot
-    begun = seen = view_snapshot(SnapshotFacts(snapshot, VERSION))
+    begun = view = view_snapshot(SnapshotFacts(snapshot, VERSION))
     bounds, nodes = (
         set_bounds(begun, HIGH, HIGH, around_mean=False),
         np.arange(begun.facts.size, dtype=np.int32),
@@ -42,6 +42,6 @@ def test_after_moves_it_tells_what_it_would_if_it_began_there(seed: int) -> None
     sizes = np.array([[100, 2_000], [2**28, 2**32]])
     known = Headroom(bounds, begun, nodes, sizes)
     for _ in range(3):
-        seen = seen.with_pod_on(dice.randrange(len(snapshot.pods.rows)), dice.randrange(len(nodes)))
-        anew = Headroom(bounds, seen, nodes, sizes).fill(np.array([0, 1]), seen)
-        assert known.fill(np.array([0, 1]), seen).tolist() == anew.tolist()
+        view = view.with_pod_on(dice.randrange(len(snapshot.pods.rows)), dice.randrange(len(nodes)))
+        anew = Headroom(bounds, view, nodes, sizes).fill(np.array([0, 1]), view)
+        assert known.fill(np.array([0, 1]), view).tolist() == anew.tolist()
