@@ -7,6 +7,7 @@ from federation.api import ClusterToleration
 from federation.api.clusters import NO_EXECUTE
 from reberth.records import Taint
 from reberth.selectors import tolerates
+from reberth.values.token_bucket import TokenBucket
 
 
 class Departure(NamedTuple):
@@ -50,11 +51,11 @@ class EvictionPace:
     """The rate of evictions: so many a second, one after the other, without a burst."""
 
     def __init__(self, rate: float) -> None:
-        self._pause = 1 / rate
-        self._free_at = float("-inf")
+        self._rate = rate
+        self._bucket = TokenBucket(1)
 
     def reserve(self, now: float) -> float:
         """Reserve the next turn; return the seconds until it comes."""
-        turn = max(now, self._free_at)
-        self._free_at = turn + self._pause
-        return turn - now
+        self._bucket.fill(now, rate=self._rate)
+        self._bucket.tokens -= 1
+        return max(0.0, -self._bucket.tokens / self._rate)

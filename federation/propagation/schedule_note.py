@@ -59,9 +59,9 @@ def _is_newer(note: ScheduleNote, binding: ResourceBinding) -> bool:
     status = binding.status
     try:
         noted = parse_time(note.time)
-        told = parse_time(status.last_scheduled_time) if status.last_scheduled_time else float("-inf")
+        reported = parse_time(status.last_scheduled_time) if status.last_scheduled_time else float("-inf")
     except TimeError:
         return False
     has_changed = binding.metadata.generation != status.scheduler_observed_generation
-    is_told = (note.time, note.affinity_name) == (status.last_scheduled_time, status.observed_affinity)
-    return not is_told and (noted > told or (noted == told and has_changed))
+    is_reported = (note.time, note.affinity_name) == (status.last_scheduled_time, status.observed_affinity)
+    return not is_reported and (noted > reported or (noted == reported and has_changed))

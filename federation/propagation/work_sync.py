@@ -188,8 +188,8 @@ def _tell_generations(group: str, found: ResourceTemplate) -> Object:
     if not tells_generations(group, found.kind):
         return {}
     of_template = (found.metadata.annotations or {}).get(GENERATION_OF_TEMPLATE, "")
-    told = {GENERATION: found.metadata.generation}
-    return {**told, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else told
+    generations = {GENERATION: found.metadata.generation}
+    return {**generations, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else generations
 
 
 def _describe(key: Key, plural: str, found: ResourceTemplate) -> Object:

@@ -67,8 +67,8 @@ def find_home(binding: ResourceBinding, fleet: Fleet, *, now: float) -> str | No
     names = _list_groups(binding)
     if last is None or binding.status.observed_affinity not in names[1:]:
         return None
-    wished = replace(binding.spec, reschedule_triggered_at=write_time(last + 1))
-    decision = decide(replace(binding, spec=wished), fleet, now=now)
+    triggered = replace(binding.spec, reschedule_triggered_at=write_time(last + 1))
+    decision = decide(replace(binding, spec=triggered), fleet, now=now)
     if decision.reason is not Reason.SUCCESS or not _fits(decision, binding):
         return None
     is_earlier = names.index(decision.affinity_name) < names.index(binding.status.observed_affinity)

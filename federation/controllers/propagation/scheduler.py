@@ -160,7 +160,7 @@ class SchedulerController:
         decision = resume(binding, known, self._decide(known, now))
         if decision.reason is not Reason.SUCCESS:
             self._waiting.add(key)
-        await self._carry_out(key, binding, decision, is_untold=known is not binding)
+        await self._carry_out(key, binding, decision, is_unreported=known is not binding)
         if decision.cause:
             _measure(decision, time.monotonic() - started)
         if decision.retry:
@@ -183,7 +183,7 @@ class SchedulerController:
         return self._read.less(self._reservations.taken(now=now))
 
     async def _carry_out(
-        self, key: Key, binding: ResourceBinding, decision: Decision, *, is_untold: bool
+        self, key: Key, binding: ResourceBinding, decision: Decision, *, is_unreported: bool
     ) -> None:
         """Write the clusters, then the status.
 
@@ -195,7 +195,7 @@ class SchedulerController:
         if change is not None:
             self._reserve(key, binding, decision)
             written = await self._hub.patch(resource, binding, change)
-        was_changed = change is not None or is_untold
+        was_changed = change is not None or is_unreported
         self._tell(key, binding, decision, was_changed=was_changed)
         status = change_schedule_status(written, decision, was_changed=was_changed, now=self._hub.clock())
         if status is not None:
@@ -214,14 +214,14 @@ class SchedulerController:
         template = template_of(binding)
         meta = type(binding.metadata)(uid=binding.spec.resource.uid)
         regarding = (refer_to(key, binding.metadata), refer_to(template, meta))
-        for told in list_events(binding, decision, was_changed=was_changed):
+        for event in list_events(binding, decision, was_changed=was_changed):
             for one in regarding:
                 self._hub.recorder.record(
                     one,
-                    reason=told.reason,
-                    note=told.note,
+                    reason=event.reason,
+                    note=event.note,
                     action=_ACTION,
-                    kind=WARNING if told.is_failure else NORMAL,
+                    kind=WARNING if event.is_failure else NORMAL,
                 )
 
 

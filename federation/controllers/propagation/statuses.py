@@ -36,7 +36,7 @@ class StatusesController:
         self._hub = hub
         self._settings = settings
         self._index = index
-        self._unheard: dict[Key, float] = {}
+        self._unreported_since: dict[Key, float] = {}
         self._queue = WorkQueue("statuses", self._reconcile, settings, urgency=Urgency.SUMMING_UP)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -59,19 +59,19 @@ class StatusesController:
         then the status still describes the clusters before, FullyApplied and aggregatedStatus alike.
         """
         targets = {each.name for each in binding.spec.clusters or ()}
-        heard = {name for name, work in works.items() if find_condition(work.status.conditions, APPLIED)}
-        if targets <= heard:
-            self._unheard.pop(key, None)
+        reported = {name for name, work in works.items() if find_condition(work.status.conditions, APPLIED)}
+        if targets <= reported:
+            self._unreported_since.pop(key, None)
             return 0.0
         now = asyncio.get_running_loop().time()
-        return max(0.0, self._unheard.setdefault(key, now) + self._settings.wait_for_all - now)
+        return max(0.0, self._unreported_since.setdefault(key, now) + self._settings.wait_for_all - now)
 
     async def _reconcile(self, key: Key) -> float | None:
         await self._hub.api.wait_for_turn()
         resource = resources.binding_resource(key.kind)
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
-            self._unheard.pop(key, None)
+            self._unreported_since.pop(key, None)
             return None
         works = self._index.of(key)
         if wait := self._wait(key, binding, works):
@@ -84,7 +84,7 @@ class StatusesController:
         template = self._hub.find(kind, target.namespace, target.name) if kind else None
         if kind is None or template is None or template.metadata.uid != binding.spec.resource.uid:
             return None
-        told = change_template_status(target, binding, template, works)
-        if told is not None:
-            await self._hub.patch(kind, template, told, subresource="status")
+        template_change = change_template_status(target, binding, template, works)
+        if template_change is not None:
+            await self._hub.patch(kind, template, template_change, subresource="status")
         return None

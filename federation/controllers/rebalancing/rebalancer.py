@@ -123,15 +123,15 @@ class RebalancerController:
 
     def _latest(self, name: str) -> WorkloadRebalancer | None:
         """Return the newest known object: the cache may not have our own last write yet."""
-        mirrored, written = self._hub.find(resources.REBALANCERS, "", name), self._written.get(name)
-        if mirrored is None:
+        cached, written = self._hub.find(resources.REBALANCERS, "", name), self._written.get(name)
+        if cached is None:
             self._written.pop(name, None)
             self._written_at.pop(name, None)
             self._asked.pop(name, None)
             self._reports.forget(name)
             return None
-        is_newer = written and written.metadata.uid == mirrored.metadata.uid and _is_newer(written, mirrored)
-        return written if is_newer else mirrored
+        is_newer = written and written.metadata.uid == cached.metadata.uid and _is_newer(written, cached)
+        return written if is_newer else cached
 
     async def _reconcile(self, key: Key) -> float | None:
         rebalancer = self._latest(key.name)
