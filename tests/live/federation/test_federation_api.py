@@ -330,7 +330,7 @@ async def test_a_table_tells_what_matters(client: Client, kind: str, told: Objec
     assert row["Name"] == one["metadata"]["name"]
 
 
-async def test_a_warning_reaches_whoever_applies(client: Client) -> None:
+async def test_a_warning_reaches_the_client(client: Client) -> None:
     cluster = example("Cluster")
     cluster["spec"]["syncMode"] = "Pull"
     session = client._session

@@ -119,7 +119,7 @@ async def test_what_two_need_stays_until_both_have_gone(place: Place, tmp_path: 
     assert there(await one.get(f"{DEPLOYMENTS}/store"))
 
 
-async def test_what_has_a_policy_of_its_own_stays_when_nobody_needs_it(place: Place) -> None:
+async def test_a_dependency_with_its_own_policy_stays_when_it_is_unused(place: Place) -> None:
     hub, (one, two) = place.hub, place.members.values()
     path = f"{NEEDED['ConfigMap'][0]}/shared"
     await hub.patch(f"{POLICIES}/store", {"spec": {"propagateDeps": True}})

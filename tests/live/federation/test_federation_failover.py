@@ -82,7 +82,7 @@ async def remove(place: Partitioned, *names: str) -> None:
     await eventually(place.hub, "/apis/work.karmada.io/v1alpha1/works", lambda one: not one["items"])
 
 
-async def test_the_walk_goes_on_and_comes_home_and_is_never_at_zero(place: Partitioned) -> None:
+async def test_a_workload_moves_on_and_returns_and_is_never_at_zero(place: Partitioned) -> None:
     hub, (home, backup, _) = place.hub, place.members.values()
     binding = f"{BINDINGS}/nginx-deployment"
     await place.run(taintLostMembersAfter="500ms")
@@ -160,7 +160,7 @@ async def test_f_31_a_lost_member_is_given_nothing_new_and_keeps_what_it_has(pla
     await remove(place, "kept")
 
 
-async def test_a_taint_set_by_hand_drives_out_whom_it_does_not_suit(place: Partitioned) -> None:
+async def test_a_taint_set_by_hand_evicts_workloads_that_do_not_tolerate_it(place: Partitioned) -> None:
     hub, (old, _, new) = place.hub, place.members.values()
     walk = groups(("first", "member1"), ("second", "member3"))
     patience = {"key": "maintenance", "operator": "Exists", "effect": "NoExecute"}

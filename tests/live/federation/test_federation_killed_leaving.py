@@ -59,7 +59,7 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
 
 
 @pytest.mark.parametrize(("write", "when"), SAMPLE)
-async def test_a_federation_killed_at_a_write_leaves_and_comes_home(
+async def test_a_federation_killed_at_a_write_fails_over_and_back(
     stage: Stage, write: Write, when: str
 ) -> None:
     await kill_and_go_on(stage, write, when, make_life())

@@ -76,7 +76,7 @@ def binding_path(kind: str, name: str, *, namespaced: bool = True) -> str:
     return f"{BINDINGS if namespaced else CLUSTER_BINDINGS}/{name}-{kind.lower()}"
 
 
-async def test_every_kind_is_carried_into_the_members_and_told_to_be_well(place: Place) -> None:
+async def test_every_kind_is_propagated_and_reported_healthy(place: Place) -> None:
     hub = place.hub
     for kind, api_version, plural, body, _, namespaced in ALL:
         path = path_of(api_version, plural, namespaced=namespaced)
@@ -125,7 +125,7 @@ def is_well(binding: Any) -> bool:
         ("Job", {"succeeded": 4}),
     ],
 )
-async def test_the_template_shows_how_its_copies_are(place: Place, kind: str, wanted: Object) -> None:
+async def test_the_template_has_the_status_of_its_copies(place: Place, kind: str, wanted: Object) -> None:
     api_version, plural, *_ = KINDS[kind]
     path = f"{path_of(api_version, plural)}/all"
     found = await eventually(
@@ -142,7 +142,7 @@ def is_observed(found: Any) -> bool:
     return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
 
 
-async def test_what_is_changed_on_the_hub_is_changed_in_the_members(place: Place) -> None:
+async def test_changes_on_the_hub_reach_the_members(place: Place) -> None:
     addresses = {name: await service_address(client) for name, client in place.members.items()}
     for _, api_version, plural, _, change, namespaced in ALL:
         path = path_of(api_version, plural, namespaced=namespaced)
@@ -165,7 +165,7 @@ async def service_address(client: Client) -> str:
     return str(found["spec"]["clusterIP"])
 
 
-async def test_what_somebody_changes_in_a_member_is_put_back(place: Place) -> None:
+async def test_changes_in_a_member_are_reverted(place: Place) -> None:
     member = place.members["member1"]
     changes: list[tuple[str, Object, Object]] = [
         (path_of("v1", "configmaps"), {"data": {"tide": "wrong"}}, {"data": {"tide": "high"}}),
@@ -286,7 +286,7 @@ async def test_policies_take_and_leave_what_they_select(place: Place) -> None:
     await eventually(two, shore, gone)
 
 
-async def test_what_was_there_is_taken_over_by_wish_alone_and_left_behind_by_wish(place: Place) -> None:
+async def test_existing_objects_are_taken_over_and_preserved_only_on_request(place: Place) -> None:
     hub, one, two = place.hub, *place.members.values()
     maps = path_of("v1", "configmaps")
     for client, owner in ((one, "theirs"), (two, "theirs"), (hub, "ours")):
@@ -313,7 +313,7 @@ def works_of(works: Any, name: str) -> set[str]:
     return {each["namespace"] for each in found if each["name"].startswith(f"{name}-")}
 
 
-async def test_what_a_member_refuses_is_told_with_its_cause_and_harms_nobody(place: Place) -> None:
+async def test_a_rejection_by_a_member_is_reported_and_does_not_affect_others(place: Place) -> None:
     hub = place.hub
     berths = path_of("example.com/v1", "berths")
     for name in ("good", "bad"):
@@ -346,7 +346,7 @@ async def test_what_a_member_refuses_is_told_with_its_cause_and_harms_nobody(pla
     await eventually(hub, binding_path("Berth", "bad"), is_well)
 
 
-async def test_a_member_without_the_kind_is_told_and_the_others_go_on(place: Place) -> None:
+async def test_a_member_without_the_kind_is_reported_and_the_others_go_on(place: Place) -> None:
     hub, lacking = place.hub, place.members["member1"]
     berths = path_of("example.com/v1", "berths")
     await lacking.delete(f"{CRDS}/berths.example.com")

@@ -253,7 +253,7 @@ async def test_story_4_the_primary_takes_over_before_the_backup_lets_go(federati
     )
 
 
-async def test_workloads_that_ask_for_it_come_home_by_themselves_one_after_the_other(
+async def test_workloads_with_failback_return_one_after_the_other(
     federation: Place,
 ) -> None:
     names = ("home", "homely")

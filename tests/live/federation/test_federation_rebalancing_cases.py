@@ -112,7 +112,7 @@ async def looked(place: Place, name: str) -> Any:
     )
 
 
-async def test_r_01_who_has_a_binding_succeeds_and_who_has_none_fails(place: Place) -> None:
+async def test_r_01_a_workload_succeeds_and_fails_without_a_binding(place: Place) -> None:
     await propagate(place, "r01", 2, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
     await looked(place, "r01")
     hour_ago = time.time() - HOUR
@@ -155,7 +155,7 @@ async def grant(place: Place, name: str) -> tuple[Object, str]:
     return role, binding
 
 
-async def test_r_04_and_r_05_who_leaves_the_list_stays_if_it_succeeded(place: Place) -> None:
+async def test_r_04_and_r_05_a_removed_workload_stays_listed_if_it_succeeded(place: Place) -> None:
     role, _ = await grant(place, "r05")
     for name in ("r04-1", "r04-3"):
         await propagate(place, name, 2, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
@@ -170,13 +170,13 @@ async def test_r_04_and_r_05_who_leaves_the_list_stays_if_it_succeeded(place: Pl
     await shown(place, "r-05", r04_1="Successful", r04_3="Successful", r05="Successful")
 
 
-async def test_r_06_who_is_named_twice_is_one(place: Place) -> None:
+async def test_r_06_a_workload_named_twice_is_one_entry(place: Place) -> None:
     await ask(place, "r-06", "r06", "r06")
     found = await finished(place, "r-06")
     assert [each["workload"]["name"] for each in found["status"]["observedWorkloads"]] == ["r06"]
 
 
-async def test_r_08_b_who_was_not_found_is_asked_for_when_it_comes(place: Place) -> None:
+async def test_r_08_b_a_missing_workload_is_triggered_when_it_is_created(place: Place) -> None:
     await ask(place, "r-08", "r08")
     await shown(place, "r-08", r08="Failed")
     await propagate(place, "r08", 2, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
@@ -219,7 +219,7 @@ async def test_r_11_b_and_r_13_what_cannot_be_meant_is_refused(place: Place, spe
     assert refused.value.status == 422
 
 
-async def test_r_14_a_wish_is_heard_when_it_is_later_than_the_last_scheduling(place: Place) -> None:
+async def test_r_14_a_trigger_is_handled_when_it_is_later_than_the_last_scheduling(place: Place) -> None:
     await lean(place, "r14")
     now = time.time()
     for trigger, last in ((None, now - HOUR), (now, None), (now - HOUR, now - 60)):
@@ -229,7 +229,7 @@ async def test_r_14_a_wish_is_heard_when_it_is_later_than_the_last_scheduling(pl
     await settled(place, "r14", DIVIDED)
 
 
-async def test_r_15_b_a_wish_of_the_second_of_the_last_scheduling_is_heard(place: Place) -> None:
+async def test_r_15_b_a_trigger_in_the_second_of_the_last_scheduling_is_handled(place: Place) -> None:
     await lean(place, "r15")
     last = status(await looked(place, "r15"))["lastScheduledTime"]
     await place.hub.patch(binding_of("r15"), {"spec": {"rescheduleTriggeredAt": last}})
@@ -245,7 +245,7 @@ async def test_r_15_b_a_wish_of_the_second_of_the_last_scheduling_is_heard(place
     assert found["spec"]["rescheduleTriggeredAt"] > last
 
 
-async def test_r_16_b_who_comes_to_an_old_rebalancer_is_rescheduled(place: Place) -> None:
+async def test_r_16_b_a_workload_added_to_an_old_rebalancer_is_rescheduled(place: Place) -> None:
     created = (await ask(place, "r-16", "r16-none"))["metadata"]["creationTimestamp"]
     await finished(place, "r-16")
     await lean(place, "r16")

@@ -85,7 +85,7 @@ def mortal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("write", "when", "is_changed"), SAMPLE)
-async def test_a_federation_killed_at_a_write_loses_no_wish_and_doubles_none(
+async def test_a_federation_killed_at_a_write_loses_and_repeats_no_trigger(
     hub: tuple[Cluster, Client], write: int, when: str, *, is_changed: bool
 ) -> None:
     assert await kill_and_resume(*hub, write, when, is_changed=is_changed)

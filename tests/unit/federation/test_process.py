@@ -27,7 +27,7 @@ def make(**switches: bool) -> list[str]:
     return [type(each).__name__ for each in made]
 
 
-async def test_all_are_on_unless_somebody_says_otherwise() -> None:
+async def test_all_controllers_are_enabled_by_default() -> None:
     assert len(make()) == len(set(make())) == len(SWITCHES) + len(ALWAYS)
 
 

@@ -35,7 +35,7 @@ def test_a_new_object_gets_an_id_beside_its_other_labels(kind: str, labels: obje
 
 
 @every_kind
-def test_the_id_that_somebody_brings_is_taken_of_all_but_policies(kind: str) -> None:
+def test_a_given_id_is_kept_except_on_policies(kind: str) -> None:
     assert id_of(kind, made(kind, {LABELS[kind]: OLD}), None) == (NEW if kind in POLICY_KINDS else OLD)
 
 

@@ -34,7 +34,7 @@ def test_an_untolerated_taint_drives_out_from_the_time_when_it_was_set() -> None
     assert found.at == NOW + 11
 
 
-def test_nothing_drives_out_whom_the_taints_suit_or_who_follows_others() -> None:
+def test_there_is_no_cause_for_tolerated_taints_or_dependencies() -> None:
     causes = EvictionCauses(Clock())
     assert causes.find(binding(placement={}), cluster()) is None
     assert causes.find(binding(placement=tolerating()), tainted(TAINT)) is None

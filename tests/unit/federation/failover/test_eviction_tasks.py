@@ -56,7 +56,7 @@ def names(tasks: tuple[GracefulEvictionTask, ...]) -> list[str]:
     return [each.from_cluster for each in tasks]
 
 
-def test_a_task_says_who_leaves_where_and_why() -> None:
+def test_a_task_has_the_workload_the_cluster_and_the_reason() -> None:
     one = binding(clusters=given(m1=2, m2=1))
     found = make_task(one, "m1", reason=UNTOLERATED, message="taint")
     assert msgspec.to_builtins(found) == {
@@ -82,7 +82,7 @@ def test_what_has_no_replicas_leaves_without_any() -> None:
     assert found.replicas is None
 
 
-def test_nobody_leaves_twice_or_from_where_he_is_not() -> None:
+def test_there_is_no_second_task_and_none_for_another_cluster() -> None:
     one = binding(clusters=given(m1=2), gracefulEvictionTasks=[task()])
     assert make_task(one, "m1", reason="R", message="") is None
     assert make_task(one, "m2", reason="R", message="") is None

@@ -113,7 +113,7 @@ def test_others_get_nothing(other: ResourceBinding) -> None:
     assert PRESERVED not in made["metadata"]["annotations"]
 
 
-def test_what_somebody_else_wrote_is_no_state() -> None:
+def test_an_unreadable_state_annotation_is_ignored() -> None:
     made = plan_works(WEB, left(), template(), {}).create["m2"]
     made["metadata"]["annotations"][PRESERVED] = "odd"
     assert labels_for_copy(left(), "m2", work(made)) == {}

@@ -66,7 +66,7 @@ def test_a_taint_is_written_as_people_write_it() -> None:
 
 
 @given(st.floats(0.1, 100), st.lists(st.floats(0, 5), min_size=1, max_size=40))
-def test_turns_come_one_after_the_other_and_none_too_soon(rate: float, pauses: list[float]) -> None:
+def test_evictions_keep_the_rate(rate: float, pauses: list[float]) -> None:
     pace, now, turns = EvictionPace(rate), 0.0, []
     for pause in pauses:
         now += pause
@@ -77,6 +77,6 @@ def test_turns_come_one_after_the_other_and_none_too_soon(rate: float, pauses: l
     assert turns[0] == pauses[0]
 
 
-def test_who_comes_late_need_not_wait() -> None:
+def test_a_late_eviction_does_not_wait() -> None:
     pace = EvictionPace(0.5)
     assert [pace.reserve(now) for now in (0.0, 0.0, 1.0, 20.0)] == [0.0, 2.0, 3.0, 0.0]

@@ -49,7 +49,7 @@ async def test_the_most_urgent_is_first_and_equals_keep_their_order() -> None:
     assert [name for _, name in crowd.served] == ["first", "now", "a", "b", "late"]
 
 
-async def test_who_has_waited_for_long_is_served_though_others_are_more_urgent() -> None:
+async def test_a_call_that_waited_long_goes_before_more_urgent_ones() -> None:
     crowd = Crowd(turns(patience=3))
     urgent = [(str(number), Urgency.SCHEDULING) for number in range(6)]
     async with crowd.calling(*urgent[:1], ("patient", Urgency.SUMMING_UP), *urgent[1:]):
@@ -65,7 +65,7 @@ async def test_no_more_than_so_many_are_under_way_and_the_urgent_go_first_then_t
     assert crowd.served == [(0, "a"), (0, "b"), (5, "d"), (5, "c")]
 
 
-async def test_who_is_cancelled_takes_no_turn() -> None:
+async def test_a_cancelled_call_takes_no_turn() -> None:
     crowd = Crowd(turns())
     async with crowd.calling(*((name, Urgency.PLACING) for name in "abc")) as tasks:
         await asyncio.sleep(0.5)
@@ -73,7 +73,7 @@ async def test_who_is_cancelled_takes_no_turn() -> None:
     assert crowd.served == [(0, "a"), (1, "c")]
 
 
-async def test_who_is_cancelled_in_the_moment_of_its_turn_gives_it_back() -> None:
+async def test_a_call_cancelled_at_its_turn_gives_it_back() -> None:
     made = turns(rate=1000, burst=1000, at_once=1)
     crowd = Crowd(made)
     async with asyncio.TaskGroup() as group:
@@ -84,7 +84,7 @@ async def test_who_is_cancelled_in_the_moment_of_its_turn_gives_it_back() -> Non
     assert crowd.served == [(1, "b")]
 
 
-async def test_an_approach_takes_nothing() -> None:
+async def test_waiting_for_a_turn_takes_no_token() -> None:
     made = turns()
     crowd = Crowd(made)
     for _ in range(3):

@@ -30,7 +30,7 @@ async def test_a_kind_that_is_not_known_is_asked_for_until_it_is_learned() -> No
     assert asked == [("example.com/v1", "Berth")]
 
 
-async def test_who_waits_for_more_kinds_is_woken() -> None:
+async def test_a_waiter_for_more_kinds_is_woken() -> None:
     catalog = KindCatalog()
     waiting = asyncio.create_task(catalog.grown(beyond=0))
     await asyncio.sleep(1)

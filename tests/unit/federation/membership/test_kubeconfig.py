@@ -34,7 +34,7 @@ def test_a_member_is_reached_by_what_its_cluster_and_its_secret_say() -> None:
     assert user == {"token": "t"}
 
 
-def test_a_certificate_is_looked_at_unless_somebody_says_not_to() -> None:
+def test_certificates_are_verified_unless_switched_off() -> None:
     way, _ = written(login(token="t", caBundle="c"), insecureSkipTLSVerification=True)
     assert way == {"server": "https://member:6443", "insecure-skip-tls-verify": True}
 

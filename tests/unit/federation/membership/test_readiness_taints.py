@@ -51,7 +51,7 @@ def test_the_time_of_the_taint_is_that_of_the_loss() -> None:
     assert find_loss(member(ago=100).status.conditions, 30) == NOW - 70
 
 
-def test_a_condition_without_a_time_loses_nobody() -> None:
+def test_a_condition_without_a_time_does_not_count_as_lost() -> None:
     ready = {"type": "Ready", "status": "False", "reason": "ClusterNotReachable"}
     assert find_loss(cluster(status={"conditions": [ready]}).status.conditions, 30) is None
 

@@ -1,7 +1,7 @@
 from federation.objects.expectations import Expectations
 
 
-def test_what_was_made_is_awaited_until_it_is_seen_or_some_time_has_passed() -> None:
+def test_a_creation_is_expected_until_it_is_seen_or_times_out() -> None:
     now = [100.0]
     expectations = Expectations(lambda: now[0])
     assert expectations.seconds_left("a") == 0

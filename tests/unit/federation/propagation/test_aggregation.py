@@ -24,7 +24,7 @@ def after(one: ResourceBinding, change: Any) -> ResourceBinding:
     return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
 
 
-def test_a_binding_tells_of_each_copy_and_does_so_once() -> None:
+def test_aggregated_status_has_each_copy_and_is_written_once() -> None:
     one = binding(clusters=given(m1=1, m2=1))
     works = {"m2": copy(1, applied=False, message="refused"), "m1": copy(2)}
     change = change_binding_status(one, works, now=NOW)
@@ -64,7 +64,7 @@ def test_a_binding_is_not_fully_applied_before_its_status_covers_every_cluster()
     assert [each["clusterName"] for each in change["status"]["aggregatedStatus"]] == ["m1", "m2"]
 
 
-def test_a_copy_of_which_nothing_is_known_is_said_to_be_unknown() -> None:
+def test_a_copy_without_a_report_is_unknown() -> None:
     change = change_binding_status(binding(), {"m1": work({"metadata": {"name": "w"}})}, now=NOW)
     assert change is not None
     assert change["status"] == {

@@ -93,7 +93,7 @@ def test_a_template_is_claimed_once_and_given_up_when_no_policy_is_left() -> Non
     assert left["metadata"]["labels"] == {CLAIM: None}
 
 
-def test_without_a_policy_a_binding_stays_but_belongs_to_nobody() -> None:
+def test_without_a_policy_a_binding_stays_without_a_claim() -> None:
     patch = change_binding(made(), WEB, template(), None)
     assert patch is not None
     assert "spec" not in patch

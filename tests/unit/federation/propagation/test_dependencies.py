@@ -93,7 +93,7 @@ def test_an_old_copy_keeps_what_it_needs_for_as_long_as_it_is_kept() -> None:
     assert [(each.name, each.replicas) for each in found] == [("m1", 1), ("m4", 3)]
 
 
-def test_who_needs_it_is_told_in_an_order_of_its_own() -> None:
+def test_dependents_are_listed_in_a_fixed_order() -> None:
     one, two = binding(name="b", clusters=given(m1=1)), binding(name="a", clusters=given(m2=2))
     nowhere = binding(name="c")
     wanted = write_snapshots([one, nowhere, two])
@@ -118,7 +118,7 @@ def test_an_attached_binding_goes_with_its_object_and_is_no_business_of_the_sche
     )
 
 
-def test_only_what_nobody_else_wanted_is_left_over() -> None:
+def test_only_a_binding_without_policy_and_clusters_is_unused() -> None:
     claimed = binding()
     assert not is_unused(claimed)
     bare = as_binding_without_labels()

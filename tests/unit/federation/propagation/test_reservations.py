@@ -63,7 +63,7 @@ def test_what_another_process_has_given_is_held_as_far_as_it_is_not_there() -> N
     assert held(reservations, NOW + 200) == {}
 
 
-def test_what_takes_nobody_knows_how_much_is_not_held() -> None:
+def test_an_unreadable_request_is_not_reserved() -> None:
     odd = binding(clusters=given(m1=3), replicaRequirements={"resourceRequest": {"cpu": "much"}})
     reservations = Reservations(lasting=100, reported_within=10)
     reservations.restore(KEY, odd, now=NOW)

@@ -76,7 +76,7 @@ def test_what_was_not_told_is_told_and_not_decided_anew() -> None:
     assert change_schedule_status(done, again, was_changed=False, now=NOW + 90) is None
 
 
-def test_a_wish_that_was_carried_out_is_not_carried_out_again() -> None:
+def test_a_handled_trigger_is_not_handled_again() -> None:
     done = {"lastScheduledTime": OLD, "schedulerObservedGeneration": 1}
     left = half_written(rescheduleTriggeredAt=NEW, status=done)
     known = apply_note(left)

@@ -87,7 +87,7 @@ def test_a_failure_leaves_the_clusters_and_is_told_once() -> None:
     assert not list(list_events(written(new, status), decision, was_changed=False))
 
 
-def test_a_wish_that_changes_nothing_is_noted_as_carried_out() -> None:
+def test_a_trigger_that_changes_nothing_is_noted_as_handled() -> None:
     done = {"lastScheduledTime": "2026-01-01T00:00:00Z", "schedulerObservedGeneration": 1}
     one = binding(clusters=given(m1=3), rescheduleTriggeredAt="2026-06-01T00:00:00Z", status=done)
     one = written(one, {"metadata": {"annotations": {APPLIED_PLACEMENT: "{}"}}})
@@ -131,7 +131,7 @@ def test_bindings_of_another_scheduler_are_left_alone(one: ResourceBinding, *, w
 
 
 @pytest.mark.parametrize("change", [{"labels": None}, {"deletion_timestamp": "2026-01-01T00:00:00Z"}])
-def test_bindings_of_nobody_or_on_their_way_out_are_left_alone(change: Any) -> None:
+def test_unclaimed_and_deleted_bindings_are_not_scheduled(change: Any) -> None:
     meta = msgspec.structs.replace(binding().metadata, **change)
     assert not is_scheduled_by_us(msgspec.structs.replace(binding(), metadata=meta))
 

@@ -101,6 +101,6 @@ def test_a_job_has_failed_when_one_of_its_parts_has() -> None:
     assert failed["conditions"][1]["message"] == "Job executed failed in member clusters: m2"
 
 
-def test_who_tells_generations_is_told_apart_by_its_group() -> None:
+def test_kinds_with_generations_are_distinguished_by_group() -> None:
     assert tells_generations("apps", "Deployment")
     assert not tells_generations("apps.example.com", "Deployment")

@@ -63,7 +63,7 @@ def test_a_work_that_holds_no_object_has_nothing_to_send(manifests: Any) -> None
     ("policy", "labels", "is_refused"),
     [("Abort", None, True), ("Overwrite", None, False), ("Abort", {"karmada.io/managed": "true"}, False)],
 )
-def test_the_object_of_somebody_else_is_taken_over_only_by_wish(
+def test_an_unmanaged_object_is_taken_over_only_with_overwrite(
     policy: str, labels: Any, *, is_refused: bool
 ) -> None:
     there = ResourceTemplate(ObjectMeta("web", labels=labels))
@@ -97,7 +97,7 @@ def test_replicas_that_others_set_are_not_sent() -> None:
     assert "replicas" not in omit_retained_replicas(manifest, there)["spec"]
 
 
-def test_replicas_that_are_let_go_are_held_by_somebody_first() -> None:
+def test_replicas_get_another_manager_before_they_are_omitted() -> None:
     manifest = sent(made())
     manifest["metadata"]["labels"][RETAIN] = "true"
     assert hold_replicas(manifest, None) is None
@@ -160,7 +160,7 @@ def test_a_status_is_written_once() -> None:
     assert change_work_status(after, WEB, "deployments", there, None, now=NOW) is None
 
 
-def test_a_trouble_is_told_and_what_is_gone_has_no_status() -> None:
+def test_a_problem_is_reported_and_a_deleted_copy_has_no_status() -> None:
     before = made(**change_of(found(made())))
     change = change_work_status(before, WEB, "deployments", None, "no such kind", now=NOW)
     assert change is not None

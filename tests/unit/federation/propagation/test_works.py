@@ -83,7 +83,7 @@ def test_dispatching_is_halted_everywhere_or_in_one_cluster(suspension: Any, *, 
     assert write_work(WEB, one, template(), "m1", 1)["spec"]["suspendDispatching"] is wanted
 
 
-def test_marks_that_somebody_took_away_come_back() -> None:
+def test_removed_labels_and_annotations_come_back() -> None:
     one = binding()
     wanted = write_work(WEB, one, template(), "m1", 1)
     bare = msgspec.structs.replace(

@@ -22,7 +22,7 @@ def test_entries_are_sorted_by_all_their_parts_joined_with_slashes() -> None:
 
 
 @given(wanted=NAMES, known=NAMES, done=NAMES)
-def test_everybody_wanted_is_there_once_and_only_who_succeeded_stays_besides(
+def test_every_wanted_workload_is_listed_once_and_succeeded_ones_stay(
     wanted: list[str], known: list[str], done: list[str]
 ) -> None:
     entries = [entry(name, result="Successful" if name in done else None) for name in dict.fromkeys(known)]

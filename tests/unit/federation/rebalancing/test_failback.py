@@ -56,7 +56,7 @@ ALL = rooms(9, 9, 9)
         pytest.param(away(), [], None, id="there is nothing"),
     ],
 )
-def test_home_is_an_earlier_group_with_room_for_all(
+def test_failback_needs_an_earlier_group_with_room_for_all(
     one: ResourceBinding, fleet: list[Any], home: str | None
 ) -> None:
     assert find_home(one, Fleet(fleet), now=T) == home
@@ -81,18 +81,18 @@ def test_home_is_an_earlier_group_with_room_for_all(
         ),
     ],
 )
-def test_it_returns_when_home_has_been_able_for_a_while(
+def test_it_returns_when_the_group_had_room_for_a_while(
     one: ResourceBinding, fleet: list[Any], step: object
 ) -> None:
     assert decide_failback(one, Fleet(fleet), now=T) == step
 
 
-def test_who_has_never_been_scheduled_has_no_home() -> None:
+def test_a_workload_that_was_never_scheduled_does_not_fail_back() -> None:
     new = bound({"m2": 3}, placement=THREE, status={"schedulerObservingAffinityName": "second"}, **WANTS)
     assert find_home(new, Fleet(ALL), now=T) is None
 
 
-def test_only_who_asks_for_it_and_has_several_groups_is_brought_back() -> None:
+def test_failback_needs_the_setting_and_several_groups() -> None:
     assert wants_failback(away())
     assert not wants_failback(away(failover={}))
     assert not wants_failback(bound({"m2": 3}, placement=groups(only=["m2"]), **WANTS))

@@ -49,7 +49,7 @@ def kept(
         ({"m1": 4}, {"m2": 4, "m1": 4}, {"m2": 4}, {}),
     ],
 )
-def test_who_loses_replicas_keeps_them(
+def test_a_cluster_that_loses_replicas_keeps_them_for_now(
     had: dict[str, int], wanted: dict[str, int], holding: dict[str, int], stays: dict[str, int]
 ) -> None:
     assert kept(had, wanted, holding) == stays
@@ -68,7 +68,7 @@ def test_nowhere_are_fewer_replicas_than_before(
         assert name in stays or name in wanted
 
 
-def test_who_does_not_ask_for_it_and_who_runs_once_keeps_nothing() -> None:
+def test_without_a_handover_and_for_jobs_nothing_is_kept() -> None:
     assert not write_handover(bound({"m2": 4}), clusters({"m1": 4}), now=T)
     assert not write_handover(bound({"m2": 4}, handover={}), clusters({"m1": 4}), now=T)
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "once"}

@@ -57,7 +57,7 @@ def test_the_scheduler_writes_what_stays_with_the_new_clusters() -> None:
     assert change["spec"]["handover"]["clusters"] == given(m2=4)
 
 
-def test_without_a_wish_nothing_is_kept() -> None:
+def test_without_a_trigger_nothing_is_kept() -> None:
     one = wished(4, DYNAMIC, at={"m2": 4})
     change = change_clusters(one, decided(one, *rooms(20, 16)))
     assert change is not None

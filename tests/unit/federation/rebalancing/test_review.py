@@ -30,7 +30,7 @@ def seen(one: WorkloadRebalancer, found: Review) -> WorkloadRebalancer:
     return replace(one, status=found.status)
 
 
-def test_r_01_who_has_a_binding_is_asked_for_at_the_time_of_the_wish_and_who_has_none_fails() -> None:
+def test_r_01_a_workload_is_triggered_at_the_creation_time_and_fails_without_a_binding() -> None:
     one = rebalancer("dep2", "dep1")
     asked = look(one, {"dep1": bound({"m1": 3}, trigger=-HOUR, last=-HOUR)})
     assert [(each.workload.name, each.at) for each in asked.triggers] == [("dep1", at(0))]
@@ -58,18 +58,18 @@ def test_it_has_not_succeeded_before_the_scheduler_has_been_there() -> None:
     assert not waiting.triggers
 
 
-def test_r_04_who_is_not_wanted_any_more_stays_if_it_succeeded() -> None:
+def test_r_04_a_removed_workload_stays_listed_if_it_succeeded() -> None:
     entries = (entry("dep1", **SUCCESS), entry("dep2", **MISSING), entry("dep4", triggeredAt=at(0)))
     found = look(rebalancer("dep3", entries=entries), {"dep3": bound({"m1": 1}, last=-5)})
     assert results(found) == {"dep1": "Successful", "dep3": None}
     assert [each.workload.name for each in found.triggers] == ["dep3"]
 
 
-def test_r_06_who_is_named_twice_is_one() -> None:
+def test_r_06_a_workload_named_twice_is_one_entry() -> None:
     assert list(results(look(rebalancer("a", "a"), {}))) == ["a"]
 
 
-def test_r_08_b_who_was_not_found_is_asked_for_when_it_comes() -> None:
+def test_r_08_b_a_missing_workload_is_triggered_when_it_is_created() -> None:
     one = rebalancer("a", entries=(entry("a", **MISSING),))
     assert look(one, {}).waiting == {WaitingFor.BINDING: 1}
     assert "as soon as" in ((look(one, {}).status.observed_workloads or ())[0].message or "")
@@ -79,19 +79,19 @@ def test_r_08_b_who_was_not_found_is_asked_for_when_it_comes() -> None:
     assert found.status.finish_time is None
 
 
-def test_r_15_b_who_was_scheduled_in_the_second_of_the_wish_is_asked_for_in_the_next() -> None:
+def test_r_15_b_a_workload_scheduled_in_the_same_second_is_triggered_in_the_next() -> None:
     (trigger,) = look(rebalancer("a"), {"a": bound({"m1": 1}, last=0)}, now=0.5).triggers
     assert trigger.at == at(1)
 
 
-def test_r_16_b_who_comes_to_an_old_rebalancer_is_asked_for_now() -> None:
+def test_r_16_b_a_workload_added_to_an_old_rebalancer_is_triggered_now() -> None:
     one = rebalancer("a", "b", entries=(entry("a", **SUCCESS),))
     (trigger,) = look(one, {"a": bound({"m1": 1}), "b": bound({"m2": 4}, last=6)}, now=90).triggers
     assert (trigger.workload.name, trigger.at) == ("b", at(90))
 
 
 @pytest.mark.parametrize("now", [2, 200, 20_000])
-def test_a_wish_keeps_its_time_however_often_it_is_looked_at(now: float) -> None:
+def test_a_trigger_keeps_its_time_in_every_review(now: float) -> None:
     one = rebalancer("a")
     asked = look(one, {"a": bound({"m1": 1}, last=0)}, now=1)
     again = look(seen(one, asked), {"a": bound({"m1": 1}, last=0)}, now=now)
@@ -99,14 +99,14 @@ def test_a_wish_keeps_its_time_however_often_it_is_looked_at(now: float) -> None
     assert again.status == asked.status
 
 
-def test_a_wish_that_the_scheduler_was_faster_than_gets_a_later_time() -> None:
+def test_a_trigger_overtaken_by_the_scheduler_gets_a_later_time() -> None:
     one = rebalancer("a")
     asked = look(one, {"a": bound({"m1": 1}, last=-5)})
     (trigger,) = look(seen(one, asked), {"a": bound({"m1": 1}, last=7)}, now=8).triggers
     assert trigger.at == at(8)
 
 
-def test_what_a_later_wish_of_another_asks_for_is_enough() -> None:
+def test_a_later_trigger_of_another_rebalancer_is_enough() -> None:
     one = rebalancer("a")
     asked = look(one, {"a": bound({"m1": 1}, last=-5)})
     other = look(seen(one, asked), {"a": bound({"m1": 1}, trigger=4, last=-5)})
@@ -189,7 +189,7 @@ def test_one_that_takes_too_long_stands_in_nobodys_way() -> None:
     assert [each.workload.name for each in look(one, bindings, limits=BUSY, now=601).triggers] == ["b"]
 
 
-def test_who_does_not_move_takes_no_turn() -> None:
+def test_a_workload_that_does_not_move_uses_no_budget() -> None:
     one = rebalancer(
         "a", "b", entries=(entry("a", triggeredAt=at(0), **{"from": [{"name": "m1", "replicas": 3}]}),)
     )

@@ -68,7 +68,7 @@ def test_the_scheduler_hears_it_once(last: float) -> None:
     assert not is_pending(done)
 
 
-def test_a_binding_without_a_wish_is_not_pending() -> None:
+def test_a_binding_without_a_trigger_is_not_pending() -> None:
     assert not is_pending(binding(1))
     assert not is_triggered(binding(1), CREATED)
 
@@ -90,6 +90,6 @@ def test_a_time_that_cannot_be_read_is_named() -> None:
         pytest.param("2026-11-18T12:00:02Z", "noon", True, id="there is nothing to wait for"),
     ],
 )
-def test_a_wish_is_waited_for_until_it_is_heard(wish: str | None, last: str | None, *, heard: bool) -> None:
+def test_a_trigger_is_pending_until_it_is_handled(wish: str | None, last: str | None, *, heard: bool) -> None:
     found = binding(4, status={"lastScheduledTime": last}, rescheduleTriggeredAt=wish)
     assert is_handled(found) is heard

@@ -69,12 +69,12 @@ def test_s_09_seats_are_given_one_after_another(seats: int, expected: str) -> No
     assert shares == {party: expected.count(party) for party in "ABCD"}
 
 
-def test_s_10_a_tie_goes_to_who_has_fewer_seats() -> None:
+def test_s_10_a_tie_goes_to_the_cluster_with_fewer_seats() -> None:
     assert divide(1, {"A": 3, "B": 1}) == {"A": 1, "B": 0}
     assert divide(2, {"A": 3, "B": 1}) == {"A": 1, "B": 1}
 
 
-def test_s_11_who_has_replicas_and_no_room_keeps_them() -> None:
+def test_s_11_a_cluster_with_replicas_and_no_room_keeps_them() -> None:
     assert placed(binding(5, DYNAMIC, at={"m2": 3}), *rooms(100, 0)) == {"m1": 2, "m2": 3}
 
 

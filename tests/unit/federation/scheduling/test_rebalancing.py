@@ -41,19 +41,19 @@ def asking(
     ("trigger", "last", "due"),
     [(None, FIRST, False), (SECOND, None, False), (FIRST, SECOND, False), (SECOND, FIRST, True)],
 )
-def test_r_14_a_wish_is_due_when_it_is_later_than_the_last_scheduling(
+def test_r_14_a_trigger_is_due_when_it_is_later_than_the_last_scheduling(
     trigger: str | None, last: str | None, *, due: bool
 ) -> None:
     assert asking(trigger, last) is due
 
 
-def test_r_15_b_a_wish_of_the_same_second_counts_until_the_scheduler_has_seen_it() -> None:
+def test_r_15_b_a_trigger_of_the_same_second_counts_until_the_scheduler_has_seen_it() -> None:
     assert asking(FIRST, FIRST)
     assert asking(FIRST, "2026-11-18T12:00:01.700000Z", generation=3, observed=2)
     assert not asking(FIRST, FIRST, generation=3, observed=3)
 
 
-def test_a_wish_is_carried_out_once_though_the_object_changes_in_its_second() -> None:
+def test_a_trigger_is_handled_once_though_the_object_changes_in_its_second() -> None:
     """Else who scales a workload after a rebalance would have all of it divided afresh."""
     assert not asking(FIRST, FIRST, generation=3, observed=2, noted=FIRST)
     assert asking(FIRST, FIRST, generation=3, observed=2, noted=SECOND)

@@ -175,11 +175,11 @@ def test_s_53_unless_it_is_tolerated(toleration: dict[str, str]) -> None:
     assert placed(binding(1, placement), TAINTED) == {"m1": 1}
 
 
-def test_a_soft_taint_keeps_nobody_out() -> None:
+def test_a_soft_taint_rejects_no_workload() -> None:
     assert placed(binding(1, DUPLICATED), cluster("m1", taints=["k=v:PreferNoSchedule"])) == {"m1": 1}
 
 
-def test_s_54_a_taint_does_not_drive_away_who_is_there() -> None:
+def test_s_54_a_taint_does_not_reject_a_cluster_in_use() -> None:
     assert placed(binding(2, DUPLICATED, at={"m1": 1}), TAINTED) == {"m1": 2}
 
 
@@ -187,7 +187,7 @@ def test_s_54_b_unless_a_fresh_scheduling_is_wished() -> None:
     assert placed(wished(2, DUPLICATED, at={"m1": 2}), TAINTED, cluster("m2")) == {"m2": 2}
 
 
-def test_a_missing_api_does_not_drive_away_who_is_there_either() -> None:
+def test_a_missing_api_does_not_reject_a_cluster_in_use() -> None:
     bare = cluster("m1", status={"apiEnablements": None})
     assert placed(binding(2, DUPLICATED, at={"m1": 1}), bare) == {"m1": 2}
     assert decided(binding(2, DUPLICATED), bare).verdicts["m1"].reasons == {
@@ -214,7 +214,7 @@ def test_a_cluster_that_is_being_evicted_or_deleted_is_out() -> None:
     )
 
 
-def test_every_plugin_that_says_no_is_heard_and_each_cluster_is_counted_once() -> None:
+def test_every_plugin_gives_its_reason_and_each_cluster_is_counted_once() -> None:
     placement = {**DUPLICATED, "clusterAffinity": {"clusterNames": ["m9"]}}
     decision = decided(binding(1, placement), TAINTED, cluster("m2"))
     assert list(decision.verdicts["m1"].reasons) == ["TaintToleration", "ClusterAffinity"]
@@ -228,7 +228,7 @@ def test_without_clusters_the_message_says_so() -> None:
     assert decided(binding(1)).message == "0/0 clusters are available: no cluster exists."
 
 
-def test_who_holds_replicas_is_favoured() -> None:
+def test_a_cluster_with_replicas_is_favoured() -> None:
     asked = binding(3, {**DUPLICATED, **spread(cluster=(1, 1))}, at={"m2": 1})
     decision = decided(asked, *rooms(9, 9))
     assert [target.name for target in decision.clusters] == ["m2"]

@@ -49,7 +49,7 @@ def left_out(names: str, placement: dict[str, Any] = HALVES, **spec: Any) -> Res
         pytest.param(M2, (), id="it takes part"),
     ],
 )
-def test_who_is_placed_says_which_clusters_had_yet_to_speak(
+def test_a_first_scheduling_lists_the_unreported_clusters(
     other: Cluster, unreported: tuple[str, ...]
 ) -> None:
     wanted = {**HALVES, "clusterAffinity": {"clusterNames": ["m1", "m2"]}}
@@ -83,7 +83,7 @@ def test_a_cluster_that_has_spoken_gets_its_share(placement: dict[str, Any]) -> 
     assert placed(waiting, M1, M2) == {"m1": 2, "m2": 2}
 
 
-def test_who_was_not_waited_for_changes_nothing() -> None:
+def test_an_unlisted_cluster_that_reports_changes_nothing() -> None:
     waiting = left_out("m2, m4,")
     assert decided(waiting, M1, silent("m2"), cluster("m3")).message == Rest.UNCHANGED
     assert decided(left_out(""), M1, M2).message == Rest.UNCHANGED
@@ -108,7 +108,7 @@ def test_old_copies_stay_until_the_new_ones_are_ready() -> None:
     assert change["metadata"]["annotations"][UNREPORTED_CLUSTERS] is None
 
 
-def test_where_nobody_lets_them_go_they_go_at_once() -> None:
+def test_without_the_handovers_controller_old_copies_go_at_once() -> None:
     waiting = left_out("m2")
     change = change_clusters(waiting, decided(waiting, M1, M2))
     assert change is not None

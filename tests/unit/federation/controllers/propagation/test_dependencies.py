@@ -86,7 +86,7 @@ def standing(*bindings: Any, deployments: Any = (), configurations: Any = ()) ->
 CARRYING = binding(propagateDeps=True, clusters=given(m1=3))
 
 
-async def test_what_is_needed_gets_a_binding_that_says_for_whom() -> None:
+async def test_a_dependency_gets_a_binding_with_its_dependents() -> None:
     hub = standing(CARRYING, deployments=[needy()], configurations=[template("settings")])
     assert await hub.settle() == [("create default/settings-configmap", [SNAPSHOT])]
 
@@ -99,19 +99,19 @@ async def test_what_comes_later_is_carried_along_then() -> None:
 
 
 @pytest.mark.parametrize("one", [binding(clusters=given(m1=3)), binding(propagateDeps=True)])
-async def test_without_the_wish_or_a_cluster_nothing_is_carried(one: Any) -> None:
+async def test_without_propagate_deps_or_a_cluster_nothing_is_propagated(one: Any) -> None:
     hub = standing(one, deployments=[needy()], configurations=[template("settings")])
     assert await hub.settle() == []
 
 
-async def test_who_needs_it_is_written_once() -> None:
+async def test_dependents_are_written_once() -> None:
     hub = standing(CARRYING, attached(SNAPSHOT), deployments=[needy()], configurations=[template("settings")])
     assert await hub.settle() == []
     hub = standing(CARRYING, attached(), deployments=[needy()], configurations=[template("settings")])
     assert await hub.settle() == [("patch settings-configmap", [SNAPSHOT])]
 
 
-async def test_what_nobody_needs_any_more_goes_unless_a_policy_wants_it() -> None:
+async def test_an_unused_dependency_is_deleted_unless_a_policy_selects_it() -> None:
     hub = standing(attached(SNAPSHOT), configurations=[template("settings")])
     assert await hub.settle() == [("delete settings-configmap", None)]
     claim = {"propagationpolicy.karmada.io/permanent-id": "p"}
@@ -119,7 +119,7 @@ async def test_what_nobody_needs_any_more_goes_unless_a_policy_wants_it() -> Non
     assert await hub.settle() == [("patch settings-configmap", None)]
 
 
-async def test_nothing_is_taken_away_before_it_is_known_who_needs_it() -> None:
+async def test_nothing_is_deleted_before_the_caches_are_synced() -> None:
     hub = FakeHub()
     hub.hold(resources.BINDINGS, CARRYING, attached(SNAPSHOT))
     hub.hold(CONFIGURATIONS, template("settings"))

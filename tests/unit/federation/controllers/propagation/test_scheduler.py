@@ -201,7 +201,7 @@ async def test_a_binding_is_made_with_its_clusters() -> None:
     assert len(hub.said) == 2
 
 
-async def test_a_wish_is_written_with_the_clusters_that_it_comes_to() -> None:
+async def test_a_trigger_is_written_with_its_new_clusters() -> None:
     hub = FakeHub()
     hub.put(resources.CLUSTERS, member("m1", cpu="1"))
     hub.put(resources.CLUSTERS, member("m2", cpu="9"))

@@ -66,7 +66,7 @@ def test_a_success_is_told_once_of_the_binding_and_of_its_object() -> None:
     assert count(f"{_OF}duration_seconds_sum") == seconds + 3
 
 
-def test_a_wish_is_told_and_counted() -> None:
+def test_a_trigger_is_recorded_and_counted() -> None:
     reports, told = make()
     before = count(f"{_OF}triggered_total", by="rebalancer")
     reports.tell_trigger(rebalancer("web"), bound({"m1": 2}), at(0))

@@ -121,7 +121,7 @@ async def test_what_is_under_way_is_told_after_a_while() -> None:
     await stop(task)
 
 
-async def test_a_wish_is_written_with_what_it_comes_to() -> None:
+async def test_a_trigger_is_written_with_its_decision() -> None:
     placed = {
         "metadata": {"resourceVersion": "5", "annotations": {"noted": "yes"}},
         "spec": {"clusters": given(m2=3), "handover": {"clusters": given(m1=3), "until": "later"}},
