@@ -37,7 +37,7 @@ class Watched(NamedTuple):
     log: Path
 
     def per_cycle(self, metric: str) -> float:
-        """Give by how much a metric has grown in a cycle; one that has not been counted is not there."""
+        """Return by how much a metric has grown in a cycle; 0 if it does not exist."""
         grown = self.ended.get(metric, 0.0) - self.begun.get(metric, 0.0)
         return grown / (self.ended[_COUNT] - self.begun[_COUNT])
 
@@ -110,7 +110,7 @@ def _command(cluster: Cluster, policy: Path) -> list[str]:
 
 
 async def wait_for(cluster: Cluster, cycles: int, running: processes.Running) -> Figures:
-    """Look again and again; the figures of the first look after so many cycles."""
+    """Poll the metrics; returns the first ones after this many cycles."""
     url = f"https://127.0.0.1:{cluster.spare_port()}/metrics"
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE  # it signs its certificate itself

@@ -96,7 +96,7 @@ class Client:
                 raise
 
     async def create_all(self, path: str, bodies: Iterable[Object]) -> None:
-        """Many objects at once; stops at the first that is refused."""
+        """Create many objects concurrently; stops at the first that is refused."""
         await all_of(self.create(path, body) for body in bodies)
 
     async def patch(self, path: str, body: Any) -> Object:

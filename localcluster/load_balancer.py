@@ -17,7 +17,7 @@ _CHUNK = 64 * 1024
 
 
 class LoadBalancer:
-    """`async with Forwarder([("127.0.0.1", 8443)]) as service:` and connect to `service.address`."""
+    """`async with LoadBalancer([("127.0.0.1", 8443)]) as service:` and connect to `service.address`."""
 
     def __init__(self, backends: Iterable[Address] = (), *, host: str = "127.0.0.1", port: int = 0) -> None:
         self._backends = deque(backends)
@@ -70,7 +70,7 @@ class LoadBalancer:
         await server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._server is None:  # it was on its way in when the forwarder closed
+        if self._server is None:  # it was on its way in when the load balancer closed
             writer.transport.abort()
             return
         connection = asyncio.create_task(self._forward(reader, writer))

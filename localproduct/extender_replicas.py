@@ -44,7 +44,7 @@ async def bring_up(cluster: Cluster, tell: Callable[[str], None]) -> Path:
 
 
 async def _apply(cluster: Cluster) -> None:
-    """Apply the manifests; our processes stand in for the Deployments."""
+    """Apply the manifests and delete the Deployments: processes of this machine replace them."""
     async with cluster.client() as client:
         for folder in _FOLDERS:
             paths = await manifests.apply(client, MANIFESTS / folder)

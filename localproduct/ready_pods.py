@@ -44,7 +44,7 @@ class ReadyPods:
         self._changed.set()
 
     async def become(self, wanted: dict[str, int], *, within: float = 60) -> None:
-        """Wait until so many are ready in each cluster, and none elsewhere. Raises LocalClusterError."""
+        """Wait for these numbers in each cluster, and none elsewhere. Raises LocalClusterError."""
         try:
             async with asyncio.timeout(within):
                 while self.places != wanted:

@@ -94,7 +94,7 @@ def _collection(wanted: Object) -> str:
 
 
 def _is_known(cluster: Object) -> bool:
-    """Tell whether the federation has seen what the member offers; before it gets nothing."""
+    """Tell whether the federation has seen the member's capacity; before that it gets no replicas."""
     return bool(cluster.get("status", {}).get("apiEnablements"))
 
 

@@ -1,4 +1,4 @@
-"""python -m bench.daemon: the daemon on a large cluster that stands still, and the descheduler on it."""
+"""python -m bench.daemon: the daemon and the descheduler on a large cluster without changes."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Two programs that look at the same large cluster, one after the other, and what each costs."""
+"""Runs two programs on the same large cluster, one after the other, and measures the cost of each."""
 
 import asyncio
 import signal

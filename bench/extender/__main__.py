@@ -1,4 +1,4 @@
-"""python -m bench.extender: what our extender costs kube-scheduler, beside the least and beside Go.
+"""python -m bench.extender: what the extender costs kube-scheduler, compared with the minimum and with Go.
 
 First kube-scheduler schedules bursts of pods with each of the extenders in turn. Then a client of our own
 asks ours and the one in Go about all nodes and about three times as many, and ours is told of further pods.
@@ -91,7 +91,7 @@ reached is the median of the rounds.
 
 
 async def _burst(cluster: Cluster, population: Population, options: argparse.Namespace, kept: Bursts) -> None:
-    """Run every arm in turn, again and again: what else the machine does hits all of them alike."""
+    """Run the arms in turn, again and again, so that other load affects all of them equally."""
     for _ in range(options.runs):
         figures = {arm: await _burst_once(cluster, population, arm, pods=options.pods) for arm in ARMS}
         for arm in ARMS:
@@ -107,14 +107,14 @@ async def _burst_once(cluster: Cluster, population: Population, arm: str, *, pod
 
 
 def _read_kept(file: Path | None) -> Bursts:
-    """Give the runs of earlier parts of this measurement."""
+    """Return the runs of earlier parts of this measurement."""
     if file and file.exists():
         return msgspec.json.decode(file.read_bytes(), type=Bursts)
     return {arm: [] for arm in ARMS}
 
 
 async def _ask(cluster: Cluster, population: Population, options: argparse.Namespace) -> tuple[Calls, Growth]:
-    """Ask ours and the one in Go, tell ours of more pods, ask again about more nodes."""
+    """Call Reberth's extender and the one in Go, add pods, then call again with more nodes."""
     await population.add_pods(range(options.pods))
     async with AsyncExitStack() as stack:
         servings = {

@@ -50,7 +50,7 @@ async def serving(cluster: Cluster, arm: str, table: Table) -> AsyncIterator[Ser
 
 
 def configure(port: int | None) -> Object:
-    """Give kube-scheduler's configuration of the manifests; without a port its own defaults."""
+    """Return kube-scheduler's configuration from the manifests; without a port, its defaults."""
     if port is None:
         return {}
     return asking_here(MANIFESTS / "kube-scheduler" / "plain.yaml", f"http://{HOST}:{port}")

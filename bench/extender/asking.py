@@ -39,7 +39,7 @@ class Connection:
         self._socket.close()
 
     def ask(self, path: str, body: bytes) -> tuple[float, bytes]:
-        """Give the seconds until the last byte of the answer, and the answer."""
+        """Return the seconds until the last byte of the answer, and the answer."""
         call = self._head(path, len(body)) + body
         started = time.perf_counter()
         self._socket.sendall(call)

@@ -27,7 +27,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 async def burst(cluster: Cluster, population: Population, arm: str, *, pods: int) -> Figures:
-    """Schedule so many pods with the extender of an arm. Leaves no pod behind."""
+    """Schedule pods with the extender of an arm. Leaves no pod behind."""
     await population.add_pods(range(pods))
     async with AsyncExitStack() as stack:
         extender = None
@@ -88,11 +88,11 @@ def read_metric(text: str, name: str, label: str = "") -> float:
 
 
 def read_cpu(process: int) -> float:
-    """Give the seconds of CPU that a process has used."""
+    """Return the CPU seconds that a process has used."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def read_resident(process: int) -> int:
-    """Give the bytes of memory that a process uses."""
+    """Return the bytes of memory that a process uses."""
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -41,7 +41,7 @@ class Responder(asyncio.Protocol):
             self._transport.write(self._respond(head, body))
 
     def look_at(self, body: bytes) -> None:
-        """Do nothing; who must know more of a call than its bytes reads it here."""
+        """Do nothing; subclasses that parse the call override it."""
 
     def _respond(self, head: bytes, body: bytes) -> bytes:
         if head.startswith(b"GET"):

@@ -48,7 +48,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Population:
-    """What stands in the cluster, and how more of it is made."""
+    """The objects of the cluster, and how more of them are created."""
 
     def __init__(self, client: Client, workloads: list[Signature], table: Table) -> None:
         self.table = table
@@ -56,7 +56,7 @@ class Population:
         self._workloads = workloads
 
     async def add_pods(self, numbers: range, *, nodes: int = 0) -> str:
-        """Create pods that wait for a scheduler, or that stand on nodes; the name of the last one created."""
+        """Create pending pods, or pods on nodes; returns the name of the last one."""
         *most, last = (self._describe_pod(number, nodes) for number in numbers)
         await self._client.create_all(PODS, most)
         made = await self._client.create(PODS, last)
@@ -69,7 +69,7 @@ class Population:
         return pod
 
     async def read_pods(self) -> list[Object]:
-        """Give one pod of each workload as kube-scheduler sends it."""
+        """Return one pod of each workload as kube-scheduler sends it."""
         found = [
             await self._client.get(f"{PODS}/{name_pod(who, number)}")
             for number, who in enumerate(self._workloads)
@@ -111,7 +111,7 @@ def name_node(number: int) -> str:
 
 
 def spread_notes(nodes: int) -> dict[str, list[int]]:
-    """Tell which workloads are noted on which nodes: as many as a node carries, on nodes evenly apart."""
+    """Choose the notes: as many as a node can have, on nodes at equal distances."""
     places = min(nodes, -(-NOTES // MOST_NOTES))
     numbers = iter(range(NOTES))
     noted = {}
@@ -122,7 +122,7 @@ def spread_notes(nodes: int) -> dict[str, list[int]]:
 
 
 def _group(noted: Mapping[str, list[int]], workloads: list[Signature]) -> dict[str, list[str]]:
-    """Give the noted nodes of each workload by the uid of its controller."""
+    """Return the noted nodes of each workload by the uid of its controller."""
     grouped: dict[str, list[str]] = defaultdict(list)
     for name, numbers in noted.items():
         for number in numbers:
@@ -131,7 +131,7 @@ def _group(noted: Mapping[str, list[int]], workloads: list[Signature]) -> dict[s
 
 
 def as_score(grade: int) -> int:
-    """Give the score in the middle of those that a grade is rounded from."""
+    """Return the middle of the scores that are rounded to a grade."""
     return grade * 20 - 100
 
 
@@ -163,7 +163,7 @@ def _hash_of(controller: WorkloadIdentity) -> str:
 
 
 async def _create_workload(client: Client, number: int) -> Signature:
-    """Make the ReplicaSet of a Deployment; no controller runs, so nobody misses the Deployment."""
+    """Build the ReplicaSet of a Deployment; no controller runs, so the Deployment need not exist."""
     app, template = f"app-{number:02d}", f"7d9f8c{number:04d}"
     root = WorkloadIdentity("apps/v1", "Deployment", app, f"00000000-0000-4000-8000-{number:012d}")
     labels = {"app": app, "pod-template-hash": template}

@@ -20,7 +20,7 @@ _TOLERATED = {50: 1.2, 99: 1.5}
 
 
 class Growth(NamedTuple):
-    """Bytes of memory before and after so many pods more."""
+    """Bytes of memory before and after a number of further pods."""
 
     before: int
     after: int
@@ -120,7 +120,7 @@ def describe_goals(bursts: Bursts, calls: Calls, growth: Growth) -> str:
 
 
 def describe_duties(bursts: Bursts) -> str:
-    """Say how much of the way to the goals is open to a program that answers from a mirror."""
+    """Describe how much of the goals a program that answers from a cache can influence."""
     (dutiful, added), (ours, ours_added) = (_place(bursts, arm) for arm in (DUTIFUL, OURS))
     share = _pair(bursts, DUTIFUL, OURS, lambda theirs, ours: theirs["cpu"] / ours["cpu"])
     return f"""How much of this Reberth cannot influence: *asyncio with a mirror*, which decides nothing,
@@ -133,7 +133,7 @@ runs of one arm differ widely, differences between arms mean little."""
 
 
 def _place(bursts: Bursts, arm: str) -> tuple[float, float]:
-    """Give an arm's pods per second over the floor's, and what it adds to the algorithm for each call."""
+    """Return an arm's pods per second relative to the floor, and what it adds to the algorithm per call."""
     rate = _pair(bursts, arm, FLOOR, lambda ours, theirs: ours["rate"] / theirs["rate"])
     added = _pair(bursts, arm, FLOOR, lambda ours, theirs: ours["algorithm"] - theirs["algorithm"])
     return rate, added / len(VERBS)

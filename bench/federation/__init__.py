@@ -1,1 +1,1 @@
-"""How soon many Deployments stand in two of three members, and with how many calls to the hub."""
+"""How long it takes to propagate many Deployments to two of three members, and how many calls."""

@@ -1,4 +1,4 @@
-"""python -m bench.federation: how soon many Deployments stand in two of three members, and come home.
+"""python -m bench.federation: how long it takes to propagate and to rebalance many Deployments.
 
 A hub and three members, API servers of their own on one etcd; the federation is a process of its own. Each
 run has clusters of its own. All parts together take half an hour; with --figures they may be measured one by

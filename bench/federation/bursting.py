@@ -1,4 +1,4 @@
-"""A burst: a policy is there, then all Deployments at once; it is over when all are where they belong."""
+"""A burst: a policy exists, then all Deployments are created at once; it ends when all are propagated."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,7 +25,7 @@ _NODES = 3
 
 @asynccontextmanager
 async def standing(folder: Path, *, rate: int) -> AsyncIterator[Place]:
-    """A hub with three members, and a federation that may send so many requests a second to each of them."""
+    """A hub with three members, and a federation with a limit of requests per second to each of them."""
     api = {"requestsPerSecond": rate, "burst": rate * 3 // 2}
     async with federated("federation-bench", MEMBERS) as place:
         for cluster in place.clusters.values():
@@ -37,14 +37,14 @@ async def standing(folder: Path, *, rate: int) -> AsyncIterator[Place]:
 
 
 def select_all(**placement: object) -> Object:
-    """Give a policy for every Deployment."""
+    """Return a policy for every Deployment."""
     wanted = policy("all", **placement)
     wanted["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
     return wanted
 
 
 async def burst(place: Place, part: str, *, size: int, rate: int, patience: float) -> Run:
-    """Create so many Deployments and follow them to the members and back."""
+    """Create Deployments and follow them to the members and back."""
     await place.hub.create(POLICIES, select_all(spreadConstraints=_TWO_OF_THREE))
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context

@@ -1,4 +1,4 @@
-"""The hub's own counters: who asked for what, until now."""
+"""The request counters of the hub's API server."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from localcluster.client import Client
 
 Calls = Mapping[str, int]
-"""How many writes there were of what, such as `POST works` or `PATCH resourcebindings/status`."""
+"""The number of writes by request, such as `POST works` or `PATCH resourcebindings/status`."""
 
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 _REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
@@ -29,7 +29,7 @@ async def count_calls(hub: Client) -> Counter[str]:
 
 
 def part_reports(calls: Counter[str], told: int) -> Counter[str]:
-    """Tell the so many words on bindings about their copies from those about their clusters."""
+    """Separate the binding statuses about copies from those about clusters."""
     return calls + Counter({_STATUS: -told, _OF_COPIES: told})
 
 
@@ -38,7 +38,7 @@ def count_all(calls: Calls) -> int:
 
 
 def count_forward(calls: Calls) -> int:
-    """Leave out what only tells how it went: Events, and what is said of copies."""
+    """Leave out reports: Events, and the status of copies."""
     return sum(count for what, count in calls.items() if not what.endswith(_REPORTS))
 
 
@@ -48,7 +48,7 @@ def count_work(calls: Calls) -> int:
 
 
 def count_bindings(calls: Calls) -> int:
-    """Count what is said of bindings, but for what is said of their copies."""
+    """Count the writes on bindings without the status of copies."""
     return sum(
         count for what, count in calls.items() if "resourcebindings" in what and not what.endswith(_REPORTS)
     )

@@ -1,4 +1,4 @@
-"""A run that is followed: when it has come to which point, and what it has cost until then.
+"""Follows a run: the time of each milestone, and the cost until then.
 
 A look may cost the API servers something, too. So after each there is a pause that is several times as long.
 """
@@ -40,7 +40,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Follower:
-    """Takes down the moments of one run, and says each of them at once.
+    """Records the milestones of one run and prints each of them.
 
     `count_told` counts the bindings that tell of their copies already: each has been written to for that.
     """

@@ -15,7 +15,7 @@ def put_down(file: Path, run: Run) -> None:
 
 
 def read(file: Path) -> list[Run]:
-    """Read all runs in the order of their measurement. Raises Failed for what is no such file."""
+    """Read all runs in the order of their measurement. Raises Failed for another kind of file."""
     lines = file.read_bytes().splitlines() if file.exists() else []
     try:
         return [msgspec.json.decode(line, type=Run) for line in lines]

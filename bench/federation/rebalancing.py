@@ -1,4 +1,4 @@
-"""One rebalancer over many workloads: how long it takes, and what it costs the hub.
+"""One WorkloadRebalancer with many workloads: its duration, and the calls to the hub.
 
 Members are API servers without pods, so what is counted is the way from the wish to the fresh scheduling.
 Every workload has moved away from its preferred cluster before, and goes home.

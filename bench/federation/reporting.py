@@ -62,7 +62,7 @@ of the WorkloadRebalancer, and the claims and Works of workloads that were finis
 
 
 def _group(runs: Iterable[Run], part: str) -> list[list[Run]]:
-    """Give the runs of a part, those of the same size and allowance together."""
+    """Group the runs of a part by size and rate."""
     groups: dict[tuple[int, int], list[Run]] = {}
     for run in runs:
         if run.part == part:
@@ -71,7 +71,7 @@ def _group(runs: Iterable[Run], part: str) -> list[list[Run]]:
 
 
 def _describe_times(runs: Sequence[Run]) -> str:
-    """Say so where the runs were not made in one go."""
+    """Mention it if the runs were not made in one go."""
     first, last = (pick((run.ended for run in runs if run.ended), default="") for pick in (min, max))
     return f" The runs ended between {first} and {last} UTC." if first != last else ""
 

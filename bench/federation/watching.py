@@ -1,4 +1,4 @@
-"""What a watch tells of objects while they change: nobody has to ask for lists to know when something is so.
+"""Follows objects by a watch, so that no list is needed to know when a condition holds.
 
 The server writes each event once for all who watch alike, so that this costs next to nothing beside the
 federation's own watches.
@@ -24,7 +24,7 @@ _LONGEST = 3_600
 
 @asynccontextmanager
 async def watching(cluster: Cluster, resource: Resource[T]) -> AsyncIterator[Mapping[str, T]]:
-    """Give what there is of a kind by name; it changes while the context lasts."""
+    """Return the objects of a kind by name; updated while the context lasts."""
     seen: dict[str, T] = {}
     task = asyncio.create_task(_follow(cluster, resource, seen))
     try:

@@ -23,7 +23,7 @@ _CPU = 16
 _SIZES = (100, 200, 300, 400)  # thousandths of a cpu; each takes its share of memory too
 _MEMORY_OF_A_THOUSANDTH = 4  # Mi: a node offers 64 Gi beside its 16 cpu
 _HOT, _COLD = 0.1, 0.2
-# Pods on a hot and on a cold node, in parts of what all others hold.
+# Pods on a hot and on a cold node, relative to all other nodes.
 _MORE, _LESS = 2.2, 0.25
 _CREATED_WITHIN = 180.0
 
@@ -42,7 +42,7 @@ class Fleet:
 
     @cached_property
     def places(self) -> list[str]:
-        """Give each pod its node."""
+        """Return the node of each pod."""
         dice = Random(self.seed)  # noqa: S311 - fleets are to be drawn again alike
         names = dice.sample(self.names, len(self.names))
         hot, cold = round(_HOT * self.nodes), round(_COLD * self.nodes)

@@ -1,4 +1,4 @@
-"""The arms: each on a cluster of its own with the same fleet, until nobody has evicted for a while."""
+"""The arms: each on its own cluster with the same fleet, until nothing was evicted for a while."""
 
 import asyncio
 import tempfile
@@ -24,7 +24,7 @@ from tests.live.support.fault_client import direct
 
 LOW, HIGH = 30, 75
 QUIET = 15.0
-"""Nothing was evicted for so many seconds: then an arm has come to its end."""
+"""An arm ends when nothing was evicted for this many seconds."""
 LONGEST = 180.0
 OURS, ALONE, DESCHEDULER = "Reberth", "Reberth without the extender", "descheduler"
 
@@ -75,7 +75,7 @@ class Raced(NamedTuple):
     calls: int
     """Requests to the API server, as its audit log has them."""
     as_forecast: float | None
-    """What part of the landings was; None where nobody forecasts."""
+    """The share of the landings as forecast; None without a forecast."""
 
     @property
     def calls_a_move(self) -> float:
@@ -84,7 +84,7 @@ class Raced(NamedTuple):
 
 Ask = Callable[[], Awaitable[None]]
 Arm = Callable[[Cluster, Ask], Awaitable[float | None]]
-"""Gives what part of the landings was as forecast, if anybody forecasts."""
+"""Returns the share of the landings as forecast, if there is a forecast."""
 
 
 async def race(fleet: Fleet, folder: Path) -> dict[str, Raced]:

@@ -1,4 +1,4 @@
-"""What a mirror of the pods tells of whoever moves them: how many went, who came back, and how even it is."""
+"""Counts moves by a cache of the pods: evicted pods, returned pods, and the balance of the nodes."""
 
 import statistics
 import time
@@ -18,7 +18,7 @@ _VERSION: Version = (1, 36)
 
 
 class Witness(Cache):
-    """Counts from the moment that somebody says `begin`."""
+    """Counts from the call of `begin`."""
 
     def __init__(self) -> None:
         super().__init__(version=_VERSION)
@@ -45,7 +45,7 @@ class Witness(Cache):
         return changed
 
     def list_shares(self) -> list[float]:
-        """Give what share of its cpu is requested on each node."""
+        """Return the requested share of each node's cpu."""
         facts = SnapshotFacts(take(self, now=time.time()), _VERSION)
         return [float(share) for share in shares(view_snapshot(facts), CPU)]
 
@@ -56,7 +56,7 @@ class Witness(Cache):
         return 100 * statistics.pstdev(self.list_shares())
 
     def is_whole(self, pods: int) -> bool:
-        """Tell whether all pods are there and Ready again."""
+        """Tell whether all pods exist and are Ready again."""
         rows = self.of(POD).within("default")
         return sum(row.is_ready and not row.is_terminating for row in rows) == pods
 

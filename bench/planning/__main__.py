@@ -1,4 +1,4 @@
-"""python -m bench.planning: what a plan costs, and beside it a dry run of the descheduler.
+"""python -m bench.planning: the cost of a plan, compared with a dry run of the descheduler.
 
 First fleets of several sizes are generated and planned in, without a server. Then the descheduler looks at
 the same fleet on a real API server.
@@ -95,7 +95,7 @@ async def _plan(sizes: Iterable[int], *, runs: int) -> Measured:
 
 
 async def _stand_beside(sizes: list[int]) -> Theirs:
-    """Give the descheduler's figures for each size."""
+    """Return the descheduler's figures for each size."""
     theirs = {}
     for nodes in sizes:
         fleet = Fleet(nodes)

@@ -1,4 +1,4 @@
-"""The descheduler's plan for the same fleet: what a dry run takes in a cycle, and how much memory it has.
+"""The descheduler's plan for the same fleet: CPU and memory of a cycle of its dry run.
 
 It asks nodeFit, as we ask the forecast, and evicts no more in a cycle than we plan.
 """

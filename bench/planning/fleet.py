@@ -50,7 +50,7 @@ class Fleet:
 
     @cached_property
     def places(self) -> list[int]:
-        """Give the number of each pod's node."""
+        """Return the number of each pod's node."""
         found = [node for node in range(self.nodes) for _ in range(round(self.share * _count_on(node)))]
         Random(self.seed).shuffle(found)  # noqa: S311 - fleets are to be drawn again alike
         return found
@@ -61,7 +61,7 @@ class Fleet:
 
     @property
     def written(self) -> Pods:
-        """Give the pods of each workload, with marks where its replicas differ."""
+        """Return a pod of each workload, with placeholders where its replicas differ."""
         return Pods(
             len(self.places),
             lambda app: json.dumps(_write_pod(app, self.seed), separators=(",", ":")),
@@ -132,7 +132,7 @@ def _write_node(number: int) -> Json:
 
 
 def _write_pod(app: int, seed: int) -> Json:
-    """Write what is read of a pod: without managedFields, and without what would keep it where it is."""
+    """Write the fields of a pod that are read, without managedFields and without what would protect it."""
     dice = Random(f"{seed} {app}")  # noqa: S311 - likewise
     pod = large_cluster.workload(app)
     meta, spec = pod["metadata"], pod["spec"]

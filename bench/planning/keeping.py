@@ -31,7 +31,7 @@ class _Kept(msgspec.Struct):
 
 
 def join(file: Path, found: Found) -> Found:
-    """Add what was found to what is kept, in the place of what was found of the same sizes; gives it all."""
+    """Merge new figures into the stored ones, replacing those of the same sizes; returns all."""
     kept = msgspec.json.decode(file.read_bytes(), type=_Kept) if file.exists() else _Kept()
     for (nodes, arm), runs in found.ours.items():
         kept.ours.setdefault(nodes, {})[arm] = [*runs]

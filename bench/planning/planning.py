@@ -74,7 +74,7 @@ def _spell_out(made: Plan) -> float:
 
 
 def settings_of(arm: str) -> ReschedulerPolicy:
-    """Give default settings with one policy, and without a rate: only the limit of a cycle ends a plan."""
+    """Return default settings with one policy and without rates: only the limit of a cycle ends a plan."""
     policies = {name: {"enabled": name == ARMS[arm]} for name in _POLICIES}
     written = {
         "apiVersion": "reberth.dev/v1alpha1",

@@ -1,4 +1,4 @@
-"""From figures to the section of docs/benchmarks.md: what plans cost, and the descheduler's beside them."""
+"""From figures to the section of docs/benchmarks.md: the cost of plans, and the descheduler's."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ _MEGABYTES = 400.0
 
 
 def describe_conditions(conditions: Mapping[int, str], beside: Mapping[int, str]) -> str:
-    """Tell under which conditions each size was measured; of one call, once for all."""
+    """Describe the conditions of each size; sizes of one call share them."""
     texts = list(dict.fromkeys([*conditions.values(), *beside.values()]))
     if len(texts) == 1:
         return texts[0]

@@ -1,4 +1,4 @@
-"""python -m bench.quality: how evenly nodes are used after some moves, ours and others'.
+"""python -m bench.quality: the balance of the nodes after some moves of Reberth and of others.
 
 Fleets of five shapes are generated, and every arm moves pods in them under the same protections, limits and
 forecast. Nothing is timed, so the same seeds give the same figures anywhere.

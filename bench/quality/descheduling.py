@@ -1,4 +1,4 @@
-"""The descheduler's LowNodeUtilization, by what is documented of it, under the same rules as all arms.
+"""The descheduler's LowNodeUtilization as documented, under the same rules as all arms.
 
 * Thresholds are distances from the plain mean of all nodes, of cpu, memory and pods.
 * Under-utilised is a node at or below the low thresholds in all of them, over-utilised one that is above the
@@ -75,7 +75,7 @@ def look(view: View, thresholds: Thresholds) -> Sight:
 
 
 def run(course: Course, thresholds: Thresholds, *, most: int, dice: Random) -> None:
-    """Let cycle follow cycle until nothing is evicted any more, or so many pods were moved."""
+    """Run cycles until nothing is evicted or the limit of moves is reached."""
     while len(course.hops) < most:
         before = len(course.hops)
         sight = look(course.view, thresholds)
@@ -89,7 +89,7 @@ def run(course: Course, thresholds: Thresholds, *, most: int, dice: Random) -> N
 
 
 def _list_evictions(course: Course, sight: Sight, node: int, thresholds: Thresholds) -> Iterator[int]:
-    """Evict from one source; who is evicted is gone before the next is looked at."""
+    """Evict from one source; each evicted pod is gone before the next one is considered."""
     snapshot = course.view.facts.snapshot
     found = np.flatnonzero((course.view.node == node) & course.view.counted)
     evicted = 0

@@ -38,7 +38,7 @@ _PRICES = dict.fromkeys(("move", "minute", "size", "replicas", "budget", "landin
 
 
 class Grid(NamedTuple):
-    """The thresholds that are tried: in hundredths below and above the mean, and pods that leave at once."""
+    """The thresholds to try: in hundredths below and above the mean, and evictions per node and cycle."""
 
     low: Sequence[int] = (0, 5)
     high: Sequence[int] = (5, 10, 15, 20)
@@ -57,13 +57,13 @@ class Run:
         return len(self.spreads) - 1
 
     def gain(self, moves: int) -> float:
-        """Tell by how many hundredths the nodes differ less after so many moves, or after the last."""
+        """Return by how many hundredths the deviation fell after this many moves, or after the last."""
         return 100 * (self.spreads[0] - self.spreads[min(moves, self.moves)])
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One fleet: how many pods it has, how many may be moved, and what each arm made of it."""
+    """One fleet: its pods, how many of them may be moved, and the result of each arm."""
 
     shape: str
     pods: int
@@ -81,7 +81,7 @@ class Measured:
         return ours.gain(moves) / theirs.gain(moves) if moves else float(ours.moves >= theirs.moves)
 
     def rate(self, arm: str) -> float:
-        """Tell by how many hundredths the nodes differ less for each hundredth of the pods that was moved."""
+        """Return by how many hundredths the deviation fell for each hundredth of the pods that was moved."""
         run = self.runs[arm]
         return run.gain(run.moves) / (100 * run.moves / self.pods) if run.moves else 0.0
 

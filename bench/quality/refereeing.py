@@ -1,4 +1,4 @@
-"""What holds for every arm alike: who is protected, what limits are left, where a pod may and would land.
+"""The rules for every arm: protected pods, remaining limits, feasible nodes and the landing of a pod.
 
 All of it is the planner's own: its protections, its limits, its forecast. An arm only chooses whom to move
 next, and where the forecast leaves a choice.
@@ -34,11 +34,11 @@ class Course:
     spreads: list[float]
 
     def may_move(self, pod: int) -> bool:
-        """Tell whether neither a protection nor a limit forbids to move the pod."""
+        """Tell whether protections and limits allow to move the pod."""
         return not self.protected[pod] and self.limits.refuse(self._spend(pod)) is None
 
     def look_ahead(self, pod: int) -> Prospect | None:
-        """Give the forecast of a pod that has somewhere to go."""
+        """Return the forecast of a pod that has a feasible node."""
         found = forecast_move(pod, self.view, self.cycle.advised)
         return None if isinstance(found, Refused) else found
 
@@ -48,7 +48,7 @@ class Course:
         if isinstance(left, Refused):
             return False
         self.limits, self.view = left, self.view.with_pod_on(pod, node)
-        self.protected[pod] = True  # nobody moves it twice
+        self.protected[pod] = True  # a pod is moved only once
         self.hops.append((pod, node))
         self.spreads.append(measure_spread(self.view))
         return True

@@ -1,4 +1,4 @@
-"""From runs to the section of docs/benchmarks.md: what each arm made of each fleet, and goals."""
+"""From runs to the section of docs/benchmarks.md: the results of each arm on each fleet, and goals."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -8,9 +8,9 @@ from bench.quality.shapes import SHAPES
 from bench.reading.reporting import table
 
 BASELINES = (DESCHEDULER, SINGLE)
-"""Those that keep to all the limits that we have; who is blind to points does not, and is shown alone."""
+"""The arms under all limits; the arm that is blind to points is only shown."""
 LEAST = 0.98
-"""What part of each baseline's balance ours is to reach on every fleet; on the median it is to reach all."""
+"""The share of each baseline's balance to reach on every fleet; the goal for the median is all of it."""
 
 
 def describe_shapes() -> str:

@@ -1,4 +1,4 @@
-"""The best single move, again and again: of all pods and nodes the pair that evens out most.
+"""The best single move, again and again: the pair of pod and node that improves the balance most.
 
 Every step tries every pod on every node, by the columns, and takes the first pair that protections, limits
 and the forecast allow. It knows no thresholds and no costs: nothing that looks one move ahead evens out more.
@@ -53,7 +53,7 @@ class Table:
         self.closed[place] |= (more > 1) | (source[:, None] == nodes)
 
     def find_best(self) -> tuple[int, int] | None:
-        """Give the pair, as row and node, after which the nodes are used most evenly; None if none helps."""
+        """Return the pair, as row and node, that balances the nodes best; None if none does."""
         total, count = self.shares.sum(), len(self.shares)
         variance = self.squares / count - ((total + self.sums) ** 2 - total**2) / count**2
         variance[self.closed] = 0
@@ -61,7 +61,7 @@ class Table:
         return (row, node) if variance[row, node] < -1e-12 else None
 
     def close(self, row: int, least: int | None) -> None:
-        """Close what protections, limits and the forecast do not allow this pod."""
+        """Exclude the nodes that protections, limits or the forecast refuse for this pod."""
         pod, course = int(self.pods[row]), self.course
         found = course.look_ahead(pod) if course.may_move(pod) else None
         refused = np.ones(self.closed.shape[1], np.bool_)
@@ -72,7 +72,7 @@ class Table:
 
 
 def run(course: Course, *, most: int, least: int | None) -> None:
-    """Make the best move, until none helps or so many were made.
+    """Make the best move until none helps or the limit is reached.
 
     With `least` only moves count whose gain the forecast sees to be larger, in kube-scheduler's points.
     """

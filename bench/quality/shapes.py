@@ -34,7 +34,7 @@ class Place:
     used: list[int] = field(default_factory=lambda: [0, 0])
 
     def missing(self, asked: Size) -> float:
-        """Tell how far it is from its share; negative where the pod has no room."""
+        """Return how far the node is from its share; negative if the pod does not fit."""
         after = [used + part for used, part in zip(self.used, asked, strict=True)]
         filled = max(part / whole for part, whole in zip(after, self.size, strict=True))
         return self.share - filled if filled <= 1 else -1.0
@@ -42,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Work:
-    """A workload: how large its pods are, and what else they ask for."""
+    """A workload: the requests and the constraints of its pods."""
 
     size: Size
     replicas: int
@@ -80,7 +80,7 @@ def draw_fleet(shape: Shape, nodes: int, seed: int) -> list[Object]:
 
 
 def _fill(places: list[Place], shape: Shape, dice: Random) -> Iterator[Object]:
-    """Place workload after workload until no more is missing than what is due."""
+    """Place workloads until the nodes are filled to their shares."""
     wanted = sum(place.share * place.size[0] for place in places)
     number = 0
     while sum(max(place.used[0], place.used[1] * place.size[0] / place.size[1]) for place in places) < wanted:

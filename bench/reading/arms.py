@@ -1,4 +1,4 @@
-"""What is measured against what: each arm is a program of its own that prints its figures as JSON."""
+"""The arms of the measurement: each is a program that prints its figures as JSON."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ def decoding(pods: int, nodes: int, *extra: str) -> list[str]:
 
 
 async def interleave(commands: Mapping[str, Sequence[str]], *, runs: int) -> dict[str, list[Figures]]:
-    """Run every arm in turn, again and again: what else the machine does hits all of them alike."""
+    """Run the arms in turn, again and again, so that other load affects all of them equally."""
     figures: dict[str, list[Figures]] = {arm: [] for arm in commands}
     for _ in range(runs):
         for arm, command in commands.items():

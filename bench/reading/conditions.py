@@ -1,4 +1,4 @@
-"""Under which conditions figures were measured: date, machine, versions, and who else used the machine."""
+"""The conditions of a measurement: date, machine, versions, and other load."""
 
 import datetime as dt
 import os

@@ -1,4 +1,4 @@
-"""Our side without a server: decode a generated cluster, take a snapshot, and say what that took.
+"""Reberth without a server: decodes a generated cluster, takes a snapshot, and prints the cost.
 
     python -m bench.reading.decoding PODS NODES [--trace]
 

@@ -1,4 +1,4 @@
-"""Our side: mirror pods and nodes of an API server, take a snapshot, and say what that took.
+"""Reberth: caches pods and nodes of an API server, takes a snapshot, and prints the cost.
 
 python -m bench.reading.mirror KUBECONFIG
 """

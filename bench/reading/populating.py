@@ -35,26 +35,26 @@ async def populate(cluster: Cluster, *, pods: int, nodes: int) -> None:
 
 @dataclass(frozen=True)
 class Pods:
-    """How pods are written: that of a workload with marks in it, and what a replica has in their place."""
+    """Pods as text: one per workload with placeholders, and the values of each replica."""
 
     count: int
     write: Callable[[int], str]
     fill_in: Callable[[str, int], str]
 
     def list_workloads(self) -> Iterator[range]:
-        """Give the numbers of each workload's pods."""
+        """Return the numbers of each workload's pods."""
         for first in range(0, self.count, REPLICAS):
             yield range(first, min(first + REPLICAS, self.count))
 
     def list_marks(self, number: int) -> list[str]:
-        """Give what tells a pod from its siblings; the uid comes last."""
+        """Return what distinguishes a pod from its siblings; the uid is last."""
         return self.fill_in("-@TAIL@ @NODE@ @UID@", number).split()
 
 
 async def fill(
     cluster: Cluster, namespaces: Iterable[str], nodes: Iterable[dict[str, Any]], pods: Pods
 ) -> None:
-    """Create what was written."""
+    """Create the pods of these texts."""
     async with cluster.client() as client, aiohttp.ClientSession(cluster.design.etcd_url) as etcd:
         await client.create_all("/api/v1/namespaces", ({"metadata": {"name": name}} for name in namespaces))
         await client.create_all("/api/v1/nodes", map(_own, nodes))
@@ -62,13 +62,13 @@ async def fill(
 
 
 async def read_stored(etcd: aiohttp.ClientSession, key: bytes) -> bytes:
-    """Give an object as the API server has written it."""
+    """Return an object as the API server has stored it."""
     found = await _call(etcd, "range", key=key)
     return base64.b64decode(found["kvs"][0]["value"])
 
 
 async def store(etcd: aiohttp.ClientSession, key: bytes, value: bytes) -> None:
-    """Write an object in the API server's place; it tells whoever watches."""
+    """Write an object to etcd directly; the API server notifies its watches."""
     await _call(etcd, "put", key=key, value=value)
 
 
@@ -102,7 +102,7 @@ async def _create(client: Client, number: int, pods: Pods) -> dict[str, Any]:
 
 
 def _own(body: dict[str, Any]) -> dict[str, Any]:
-    """The object without what the server writes itself."""
+    """Return the object without the fields that the server sets."""
     kept = {key: value for key, value in body["metadata"].items() if key not in _OF_THE_SERVER}
     return {**body, "metadata": kept}
 

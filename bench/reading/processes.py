@@ -23,7 +23,7 @@ def _status(field: str) -> int:
 
 
 class Heartbeat:
-    """Sleeps again and again; what a beat comes too late is a time in which the loop did something else.
+    """Sleeps again and again; a late wake-up shows how long the event loop was blocked.
 
     `busiest` is the CPU used between two beats: it does not count how long others had the core.
     """

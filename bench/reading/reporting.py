@@ -52,7 +52,7 @@ def _describe_reader(name: str, runs: Sequence[Figures]) -> Row:
 
 
 def describe_ratios(measured: Measured) -> str:
-    """Ours divided by theirs."""
+    """Reberth's figures divided by the others'."""
     head = (
         "Reberth divided by",
         "CPU",
@@ -142,7 +142,7 @@ def _after(figures: Figures) -> float:
 
 
 def _settled(figures: Figures) -> float:
-    """Memory after a collection was asked for, where there is such a thing."""
+    """Memory after a requested garbage collection, if it was measured."""
     return figures.get("collected", figures["after"])
 
 

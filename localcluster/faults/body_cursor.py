@@ -14,7 +14,7 @@ class Cursor(Protocol):
 
 @dataclass(frozen=True)
 class Bytes:
-    """After so many bytes."""
+    """After this many bytes."""
 
     count: int
 
@@ -28,7 +28,7 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Lines:
-    """After so many lines; 2.5 is in the middle of the third."""
+    """After this many lines; 2.5 is in the middle of the third."""
 
     count: float
 

@@ -1,7 +1,7 @@
 """The effects of rules on the requests that they pick: values that the exchange and its filters read.
 
-`Answer`, `Reset`, `Replay` and `Stale` stand in for the server: the request never gets there, and the first
-of them wins. `Delay`, `LoseAnswer` and `Stall` without a mark come before the answer's first byte. All others
+`Answer`, `Reset`, `Replay` and `Stale` replace the server: the request is never sent to it, and the first of
+them wins. `Delay`, `LoseAnswer` and `Stall` without a mark come before the answer's first byte. All others
 filter the body, one after the other in the order in which their rules were added.
 """
 
@@ -37,7 +37,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class Replay:
-    """Answer a watch with these lines, at so many per second or as fast as they are read.
+    """Answer a watch with these lines, at a rate or as fast as they are read.
 
     After the last line the watch stays open and silent until the rule is lifted, unless `hold` is false.
     """
@@ -53,10 +53,9 @@ class Replay:
 
 @dataclass(frozen=True)
 class Stale:
-    """Answer as an API server whose cache lags behind: with what was remembered, where a cache may answer.
+    """Answer like an API server with a stale cache: with a remembered response, where a cache may answer.
 
-    What only etcd may answer, and what was never remembered, goes to the server. A watch that lags behind is
-    a `Replay` of an earlier one.
+    Other requests go to the server. For a stale watch use `Replay`.
     """
 
     memory: Memory
@@ -87,7 +86,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Slow:
-    """Pass so many bytes of the body per second, until the rule is lifted."""
+    """Limit the body to this many bytes per second until the rule is lifted."""
 
     bytes_per_second: float
 

@@ -39,7 +39,7 @@ class Memory:
         return True
 
     def recall(self, request: RequestInfo) -> Reply | None:
-        """Answer as the API server's cache at that time would; None for what goes to etcd or is not known."""
+        """Answer as the API server's cache would have; None for requests that go to etcd or are unknown."""
         if not _may_be_cached(request) or (kept := self._replies.get(_key(request))) is None:
             return None
         version, reply = kept

@@ -1,4 +1,4 @@
-"""Both sides of HTTP as they are: what came from the client goes to the API server, and the answer back."""
+"""Relays requests of the client to the API server, and the responses back, unchanged."""
 
 import ssl
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _ADDED_TO_ANSWERS = (hdrs.CONTENT_TYPE, hdrs.SERVER)
 
 
 class Upstream:
-    """The API server, asked in the client's name and once only."""
+    """The API server: each request is sent in the client's name, exactly once."""
 
     def __init__(self, url: str, *, ca: Path) -> None:
         self._url = url.rstrip("/")
@@ -100,7 +100,7 @@ class UpstreamLost(Exception):
 async def _ask_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Keep aiohttp from asking a second time by itself: whether to do that is the client's decision."""
+    """Keep aiohttp from retrying by itself: that is the client's decision."""
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:

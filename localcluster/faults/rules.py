@@ -15,7 +15,7 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 @dataclass(frozen=True)
 class Match:
-    """All of what is given must hold. Texts are shell globs, in which `*` also stands for slashes."""
+    """All given fields must match. Texts are shell globs, in which `*` also matches slashes."""
 
     client: str = "*"
     method: str = "*"
@@ -50,7 +50,7 @@ ANY = Match()
 
 @dataclass(frozen=True)
 class Turns:
-    """Which of the matching requests, from 1: the `first`, then every so many, `count` of them in all."""
+    """Which matching requests, counted from 1: the `first`, then every nth, `count` of them in all."""
 
     first: int = 1
     every: int = 1
@@ -83,7 +83,7 @@ def between(first: int, last: int) -> Turns:
 
 
 def times(count: int) -> Turns:
-    """The next so many."""
+    """The next n requests."""
     return Turns(count=count)
 
 
@@ -117,7 +117,7 @@ class Act:
     happened: bool = False
 
     def happen(self) -> None:
-        """Count that the request is no longer what it was; to say it again changes nothing."""
+        """Count that the effect has changed the request; idempotent."""
         if not self.happened:
             self.happened = True
             self.rule.acted += 1
@@ -132,7 +132,7 @@ class Fault(NamedTuple):
 
 
 def schedule(seed: int, n: int, faults: Sequence[Fault], *, requests: int) -> list[Rule]:
-    """Spread n faults over the first so many requests: the same ones for the same seed and arguments.
+    """Spread n faults over the first requests: the same ones for the same seed and arguments.
 
     Each of the rules strikes one request, the nth of those that its own fault matches.
     """

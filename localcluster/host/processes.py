@@ -39,7 +39,7 @@ def start(
     env: Mapping[str, str] | None = None,
     dies_with_parent: bool = False,
 ) -> Running:
-    """Start a program in a session of its own, its output appended to the cluster's log of that name."""
+    """Start a program in its own session; its output is appended to the cluster's log of that name."""
     log = folder / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     wrapper = _dying_with_parent() if dies_with_parent else []
@@ -142,7 +142,7 @@ def send(running: Running, signal_number: signal.Signals) -> bool:
 
 
 async def stop(*processes: Running, patience: float = _PATIENCE) -> None:
-    """SIGTERM all at once, SIGKILL what is still there when patience ends; returns when all are gone."""
+    """Send SIGTERM to all, and SIGKILL to those still running after a while; returns when all are gone."""
     for running in processes:
         send(running, signal.SIGTERM)
         send(running, signal.SIGCONT)  # a frozen process would never see the SIGTERM

@@ -231,7 +231,7 @@ async def test_a_client_certificate_is_enough(bare: Cluster) -> None:
     assert pages[0].objects == list(pages[0].found)
 
 
-async def test_a_missing_right_names_who_may_not_do_what(bare: Cluster) -> None:
+async def test_a_missing_right_names_user_verb_and_resource(bare: Cluster) -> None:
     path = bare.user("poor")
     async with Api(Access(str(path)), QUICK) as api:
         with pytest.raises(errors.Forbidden, match='User "poor" cannot get resource "nodes"'):

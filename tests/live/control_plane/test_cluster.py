@@ -107,7 +107,7 @@ async def test_the_scheduler_takes_any_configuration(shared: Cluster) -> None:
     await shared.schedule_with({})
 
 
-async def test_any_user_may_be_made_and_has_no_rights_that_nobody_gave(shared: Cluster) -> None:
+async def test_a_new_user_has_no_rights(shared: Cluster) -> None:
     shared.user("somebody", groups=["some-group"])
     pki = shared.design.path("pki")
     trust = ssl.create_default_context(cafile=str(pki / "ca.crt"))

@@ -173,7 +173,7 @@ async def test_a_misshapen_object_is_not_created(
         ("NodePlacementScore", "spec.source", "other"),
     ],
 )
-async def test_whose_object_it_is_never_changes(client: Client, kind: str, path: str, value: str) -> None:
+async def test_the_owner_of_an_object_never_changes(client: Client, kind: str, path: str, value: str) -> None:
     resource = RESOURCES[kind]
     found = await keep(client, resource, SOUND[kind])
     name = resource.path(found["metadata"]["name"], namespace=found["metadata"].get("namespace", ""))
@@ -239,7 +239,7 @@ async def test_a_time_is_taken_only_if_it_can_be_read(client: Client, text: str)
 
 
 @pytest.mark.parametrize("kind", RESOURCES)
-async def test_of_two_who_write_the_status_at_once_one_is_told(client: Client, kind: str) -> None:
+async def test_of_two_concurrent_status_writers_one_gets_a_conflict(client: Client, kind: str) -> None:
     resource, wanted = RESOURCES[kind], SOUND[kind]
     found = await keep(client, resource, wanted)
     kept = await write_status(client, resource, changed(wanted, {"status": {}}), found)

@@ -55,7 +55,7 @@ status: {disruptionsAllowed: 99}
 """
 
 
-async def test_what_a_folder_holds_is_there_and_stays_and_goes(shared: Cluster, tmp_path: Path) -> None:
+async def test_objects_of_a_folder_are_created_kept_and_deleted(shared: Cluster, tmp_path: Path) -> None:
     (tmp_path / "2-objects.yaml").write_text(OBJECTS)
     (tmp_path / "1-definition.yaml").write_text(DEFINITION)
     (tmp_path / "notes.txt").write_text("no manifest")

@@ -60,7 +60,7 @@ WELL = {"leading": "1x60", "!reberth_extender_notes": "0x60"}
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
-def test_an_alert_is_raised_by_what_it_is_about_and_by_nothing_else(alert: Alert, tmp_path: Path) -> None:
+def test_an_alert_fires_on_its_condition_and_on_nothing_else(alert: Alert, tmp_path: Path) -> None:
     raised = {**WELL, **RAISED[alert.name]}
     for series, firing in ((raised, True), (WELL, False)):
         file = tmp_path / f"{firing}.yaml"

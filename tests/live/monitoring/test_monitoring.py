@@ -44,7 +44,7 @@ async def shown() -> AsyncIterator[Shown]:
             yield Shown(cluster, prometheus, said)
 
 
-async def test_where_nobody_watches_a_terminal_moves_are_told_line_by_line(shown: Shown) -> None:
+async def test_without_a_terminal_moves_are_printed_line_by_line(shown: Shown) -> None:
     lines = shown.said.splitlines()
     begun = [line for line in lines if ", requesting eviction: " in line or ", evicted: " in line]
     landed = [line for line in lines if " as forecast, Ready after " in line]

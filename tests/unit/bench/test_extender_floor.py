@@ -30,7 +30,7 @@ def test_every_node_gets_the_same_grade(verb: str, score: int, names: list[str])
     assert answer == [{"Host": name, "Score": score} for name in names]
 
 
-def test_what_is_done_in_any_case_is_to_read_the_call_and_to_find_its_nodes() -> None:
+def test_the_minimum_is_to_parse_the_call_and_to_find_its_nodes() -> None:
     dutiful = Dutiful()
     dutiful.look_at(Question(POD, NAMES).write())
     assert dutiful.memory.locate(read_args(Question(POD, NAMES).write()).nodes).names == NAMES

@@ -61,7 +61,7 @@ def test_a_goal_that_is_missed_is_said_to_be_missed() -> None:
     assert verdicts(table) == ["**no**", "yes", "**no**", "yes", "yes", "**no**", "**no**", "**no**"]
 
 
-def test_what_the_mirror_costs_stands_beside_what_is_reached() -> None:
+def test_the_cost_of_the_cache_is_reported_beside_the_goals() -> None:
     bursts = {
         FLOOR: [figures(rate=100, algorithm=0.01)],
         DUTIFUL: [figures(rate=90, algorithm=0.0112, cpu=0.00024)],

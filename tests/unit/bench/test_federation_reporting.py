@@ -31,11 +31,11 @@ def verdicts(*runs: Run) -> list[str]:
     return [line.rsplit("|", 2)[1].strip() for line in describe_goals(runs).splitlines()[2:]]
 
 
-def test_reports_are_told_from_what_workloads_wait_for() -> None:
+def test_reports_are_counted_apart_from_calls_that_workloads_wait_for() -> None:
     assert (count_all(CALLS), count_forward(CALLS), count_bindings(CALLS)) == (77, 50, 20)
 
 
-def test_what_is_said_of_copies_is_told_from_what_is_said_of_clusters() -> None:
+def test_statuses_of_copies_are_counted_apart_from_those_of_clusters() -> None:
     parted = part_reports(Counter(CALLS), 4)
     assert (count_all(parted), count_forward(parted), count_bindings(parted)) == (77, 46, 16)
     assert part_reports(Counter(CALLS), 0) == CALLS
@@ -47,7 +47,7 @@ def test_each_part_has_its_goals() -> None:
     assert verdicts(made(REBALANCE, 1), made(MEMORY, 1)) == ["yes"] * 3
 
 
-def test_what_was_measured_several_times_has_one_line_for_each_moment() -> None:
+def test_several_runs_have_one_line_for_each_moment() -> None:
     section = describe([made(BURST, 10), made(BURST, 12), made(BURST, 4, rate=400)], conditions="Today.")
     assert "| 40 | 2 | scheduled | 11 s (10 to 12) |" in section
     assert "| 400 | 1 | present | 8 s" in section
@@ -63,7 +63,7 @@ def test_runs_are_put_down_one_by_one(tmp_path: Path) -> None:
     assert keeping.read(file) == runs
 
 
-def test_what_is_no_file_of_runs_is_refused(tmp_path: Path) -> None:
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "figures"
     file.write_text("{}\n")
     with pytest.raises(Failed, match="missing required field"):

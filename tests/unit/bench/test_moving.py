@@ -30,7 +30,7 @@ def a_pod(name: str, node: str | None, version: int) -> Pod:
     return builders.as_record(Pod, built)
 
 
-def test_who_goes_is_counted_and_who_comes_to_a_node_that_one_of_them_left() -> None:
+def test_evicted_pods_and_those_that_return_are_counted() -> None:
     witness = Witness()
     nodes = [builders.node(name, cpu="8") for name in ("n1", "n2")]
     for each in nodes:

@@ -69,7 +69,7 @@ def test_growth_is_told_beside_that_of_the_nodes() -> None:
     assert "5 x, nodes 5 x" in reporting.describe_plans(MEASURED)
 
 
-def test_what_calls_measure_is_told_together(tmp_path: Path) -> None:
+def test_figures_of_several_calls_are_reported_together(tmp_path: Path) -> None:
     """A size that is measured again takes the place of what was there."""
     file, theirs = tmp_path / "parts", {1_000: {"utilisation": DryRun(0.5, 4e8, 100)}}
     first = Found({(1_000, "utilisation"): runs(0.1)}, theirs, {1_000: "first"}, {1_000: "first"})

@@ -45,7 +45,7 @@ def test_the_descheduler_looks_at_means_of_nodes_and_sources_by_bytes() -> None:
     assert not sight.goes_on(0)
 
 
-def test_nobody_is_evicted_where_no_node_is_under_utilised() -> None:
+def test_no_pod_is_evicted_without_an_under_utilised_node() -> None:
     objects = [
         *map(builders.node, "ab"),
         replica("a-1", "a", "a", cpu="4"),
@@ -66,7 +66,7 @@ def test_arms_are_compared_after_as_many_moves_as_both_have_made() -> None:
     assert [found.rate(OURS), found.rate(SINGLE)] == pytest.approx([5, 5])
 
 
-def test_an_arm_that_moves_nobody_is_beaten_by_none_who_does() -> None:
+def test_an_arm_without_moves_is_not_beaten_by_one_with_moves() -> None:
     idle = Measured("small", 100, 2, {OURS: Run([0.2, 0.1]), SINGLE: Run([0.2])})
     assert (idle.compare(SINGLE), idle.rate(SINGLE)) == (1.0, 0.0)
     assert math.isclose(

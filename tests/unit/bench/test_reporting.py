@@ -31,7 +31,7 @@ def test_a_reader_is_described_by_medians_with_their_range() -> None:
     )
 
 
-def test_the_floor_is_what_coming_and_stepping_over_cost() -> None:
+def test_the_floor_is_the_cost_of_receiving_and_parsing() -> None:
     arms = {BYTES: [figures(cpu=0.00005, after=1e6)], STEPPED_OVER: [figures(cpu=0.00012, after=1e6)]}
     said = reporting.describe_floor({**MEASURED, **arms})
     assert said.startswith("Of Reberth's 20 µs a pod 5 are for receiving the bytes")

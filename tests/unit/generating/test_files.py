@@ -41,11 +41,11 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("path", generate(), ids=lambda path: path.name)
-def test_a_committed_file_is_what_the_code_writes(path: Path) -> None:
+def test_a_committed_file_is_up_to_date(path: Path) -> None:
     assert path.read_text() == generate()[path], "python -m generating writes it anew"
 
 
-def test_the_check_names_what_is_stale(
+def test_the_check_names_stale_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stale = tmp_path / "grafana" / "alerts.yaml"
@@ -147,7 +147,7 @@ def test_every_metric_and_label_of_a_query_exists(expression: str) -> None:
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.uid)
-def test_panels_stand_beside_each_other_and_each_says_what_it_shows(dashboard: Dashboard) -> None:
+def test_panels_do_not_overlap_and_have_a_description(dashboard: Dashboard) -> None:
     panels = write_dashboard(dashboard)["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     for one, other in combinations([panel["gridPos"] for panel in panels], 2):

@@ -25,7 +25,7 @@ def stage(number: int, name: str, **more: Any) -> str:
     )
 
 
-def test_each_request_is_one_call_and_what_was_never_answered_says_so(tmp_path: Path) -> None:
+def test_each_request_is_one_call_and_an_unanswered_one_has_no_code(tmp_path: Path) -> None:
     assert audit_log.read_log(tmp_path) == []
     over = {"responseStatus": {"code": 201}, "requestObject": {"deleteOptions": {}}}
     lines = [
@@ -43,7 +43,7 @@ def test_each_request_is_one_call_and_what_was_never_answered_says_so(tmp_path: 
     assert (second.code, second.answered, second.received - first.received) == (None, None, 1.0)
 
 
-def test_only_what_these_users_ask_is_asked_for(tmp_path: Path) -> None:
+def test_only_requests_of_these_users_are_logged(tmp_path: Path) -> None:
     flags = audit_log.write_audit_flags(tmp_path, ["me"])
     assert list(flags) == [API_SERVER]
     (policy,) = (file for file in tmp_path.iterdir() if str(file) in flags[API_SERVER][0])

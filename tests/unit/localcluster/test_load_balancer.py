@@ -1,4 +1,4 @@
-"""The forwarder, with real sockets on both sides."""
+"""The load balancer, with real sockets on both sides."""
 
 import asyncio
 import socket

@@ -29,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.mark.parametrize("text", ["", "a/b", "../a", ".", "..", "-x", "a b", "é"])
 @pytest.mark.parametrize("verb", ["up", "down", "status", "env", "kubeconfig"])
-def test_a_name_that_is_none_is_refused(
+def test_an_invalid_name_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path, verb: str, text: str
 ) -> None:
     assert run(monkeypatch, verb, f"--name={text}") == 1
@@ -64,7 +64,7 @@ def test_a_cluster_of_another_version_is_named_and_can_be_taken_down(
     ("option", "value"),
     [("--nodes", "-3"), ("--nodes", "x"), ("--zones", "0"), ("--pods", "0"), ("--pods", "1.5")],
 )
-def test_a_count_that_is_none_is_refused(
+def test_an_invalid_count_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str, value: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -82,7 +82,7 @@ def test_a_count_that_is_none_is_refused(
         (("--port", "1", "localhost:http"), "'http' is not a whole number of at least 1"),
     ],
 )
-def test_an_address_that_is_none_is_refused(
+def test_an_invalid_address_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -91,9 +91,7 @@ def test_an_address_that_is_none_is_refused(
     assert said in capsys.readouterr().err
 
 
-def test_a_port_on_which_somebody_listens_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_in_use_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert run(monkeypatch, "forward", "--port", str(port), "127.0.0.1:1") == 1

@@ -61,11 +61,11 @@ def snapshot(*objects: dict[str, Any]) -> Snapshot:
     return load_objects([*nodes, *pods, *objects], now=NOW, version=(1, 36)).snapshot
 
 
-def test_nodes_stand_by_zone_and_what_is_on_its_way_is_told_apart() -> None:
+def test_nodes_are_sorted_by_zone_and_leaving_pods_are_counted_apart() -> None:
     assert look(snapshot(), ()).bars == (NodeBar("b", "z0", 0.0), NodeBar("a", "z1", 0.25, 0.5))
 
 
-def test_a_move_is_seen_from_its_beginning_to_its_end_with_what_was_foreseen() -> None:
+def test_a_move_keeps_its_forecast_destinations_to_its_end() -> None:
     begun = look(snapshot(history(open=[OPEN])), ())
     (move,) = begun.moves
     assert (move.pod, move.source, move.destinations, move.evicted) == ("shop/a-1", "a", ("b",), False)
@@ -75,7 +75,7 @@ def test_a_move_is_seen_from_its_beginning_to_its_end_with_what_was_foreseen() -
     assert (begun.under_way, ended.under_way, ended.astray, ended.returned) == (1, 0, 0, 0)
 
 
-def test_a_move_that_was_dropped_before_anybody_saw_it_is_no_news() -> None:
+def test_a_move_that_was_dropped_before_it_was_shown_is_not_told() -> None:
     dropped = {key: value for key, value in PAST.items() if key not in ("evictedAt", "landedOn")}
     assert look(snapshot(history(past=[{**dropped, "outcome": "Refused"}])), ()).moves == ()
 
@@ -134,7 +134,7 @@ def test_a_picture_is_as_wide_as_it_may_be_and_shows_every_node(width: int) -> N
     assert "\x1b[31m" in "".join(draw(sight, width))
 
 
-def test_the_part_that_is_on_its_way_stands_behind_what_stays() -> None:
+def test_the_leaving_share_is_drawn_after_the_staying_share() -> None:
     (_, line, *_) = draw(MoveSnapshot((NodeBar("node-a", "z", 0.5, 0.25),), ()), 58, color=False)
     assert line == f"node-a {'█' * 20}{'▒' * 10}{'░' * 10}  50%"
 

@@ -35,7 +35,7 @@ def test_a_pod_counts_while_it_is_ready_and_stays() -> None:
     assert pods.places == {}
 
 
-def test_the_fewest_are_known_though_nobody_looked_then() -> None:
+def test_the_fewest_ready_pods_are_recorded_between_two_checks() -> None:
     pods = ReadyPods("shop")
     for name in ("shop-1", "shop-2"):
         pods.hear("a", HEARD, pod(name))
@@ -46,7 +46,7 @@ def test_the_fewest_are_known_though_nobody_looked_then() -> None:
 
 
 @pytest.mark.looptime
-async def test_who_waits_in_vain_is_told_what_there_is() -> None:
+async def test_a_timeout_reports_the_ready_pods() -> None:
     pods = ReadyPods("shop")
     pods.hear("a", HEARD, pod("shop-1"))
     await pods.become({"a": 1})

@@ -45,7 +45,7 @@ def test_in_the_middle_old_copies_are_kept_and_the_status_says_from_where_to_whe
     assert not sight.is_home
 
 
-def test_what_is_waited_for_is_said() -> None:
+def test_the_reason_for_waiting_is_shown() -> None:
     status = {"observedWorkloads": [{"message": "Waiting for the scheduler.", "from": clusters(member2=9)}]}
     assert seen({}, status, {}).said == "WorkloadRebalancer home: Waiting for the scheduler."
 
@@ -66,7 +66,7 @@ def test_it_is_home_when_nothing_is_missing_and_nothing_is_left_behind(
     assert seen({"clusters": clusters(**HOME), **binding}, status, ready).is_home is is_home
 
 
-def test_news_are_where_they_are_and_what_is_said_when_it_is_new() -> None:
+def test_only_changes_are_told() -> None:
     where = "member1 2 ready of 6, member2 9 ready of 3, keeps 9 for now; "
     counts = "11 ready for 9 wanted, never fewer than 9"
     assert summarize(MIDDLE) == counts

@@ -20,7 +20,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_what_is_there_stays_and_a_pair_that_is_removed_is_renewed(script: Path, tmp_path: Path) -> None:
+def test_existing_pairs_stay_and_a_deleted_pair_is_renewed(script: Path, tmp_path: Path) -> None:
     assert run(script, str(tmp_path)).returncode == 0
     first = contents(tmp_path)
     assert {Path(name).suffix for name in first} == {".crt", ".key"}

@@ -101,7 +101,7 @@ def test_it_may_speak_to_the_extenders_where_they_listen() -> None:
     assert port["port"] in {one["containerPort"] for one in template["spec"]["containers"][0]["ports"]}
 
 
-def test_it_may_read_what_is_mirrored_and_nothing_else() -> None:
+def test_the_account_may_read_the_cached_kinds_and_nothing_else() -> None:
     (role,) = objects("ClusterRole")
     readable = {
         (group, resource)
@@ -113,7 +113,7 @@ def test_it_may_read_what_is_mirrored_and_nothing_else() -> None:
     assert readable == {(one.kind.group, one.name) for one in ALL_RESOURCES}
 
 
-def test_it_may_write_what_a_move_writes_and_nothing_else() -> None:
+def test_the_account_may_write_what_a_move_writes_and_nothing_else() -> None:
     (role,) = objects("ClusterRole")
     (own,) = objects("Role")
     written = {

@@ -27,7 +27,7 @@ def containers() -> Iterator[dict[str, list[str]]]:
                 yield from one["spec"]["template"]["spec"]["containers"]
 
 
-def test_what_the_image_copies_is_there_and_is_sent_to_its_builder() -> None:
+def test_everything_the_image_copies_exists_and_is_in_the_build_context() -> None:
     sources = copied()
     assert all((ROOT / source).exists() for source in sources)
     assert set(sources) >= PACKAGES
@@ -35,7 +35,7 @@ def test_what_the_image_copies_is_there_and_is_sent_to_its_builder() -> None:
     assert kept == {re.sub(r"^requirements/.*", "requirements/*.txt", source) for source in sources}
 
 
-def test_what_the_manifests_start_is_a_program_of_the_image() -> None:
+def test_the_manifests_start_programs_of_the_image() -> None:
     (entry,) = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert entry.endswith('"-m"]')
     started = [container["args"][0] for container in containers()]

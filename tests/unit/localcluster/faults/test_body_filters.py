@@ -1,4 +1,4 @@
-"""What bends make of bodies, in whatever pieces they come."""
+"""Filters change bodies in the same way, whatever the pieces."""
 
 from collections.abc import Iterator
 
@@ -165,7 +165,7 @@ def test_a_bend_acts_at_the_very_start_also_behind_others() -> None:
     assert [rule.acted for rule in rules] == [0, 0, 1]
 
 
-def test_what_a_bend_holds_back_to_the_end_passes_the_bends_after_it() -> None:
+def test_bytes_held_back_to_the_end_pass_the_filters_after_it() -> None:
     tape = Tape()
     _, filters = filters_of(Stall(Lines(0.5)), Slow(1e9), Record(tape), Cut(Bytes(3), Ending.CLEAN))
     steps = list(steps_of(filters, [b"ab", b"cd"]))

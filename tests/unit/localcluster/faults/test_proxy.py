@@ -247,9 +247,7 @@ async def test_closing_ends_what_is_open_and_frees_the_ports(
         await connect(client, trust)
 
 
-async def test_the_journal_knows_who_asked_what_when_and_what_was_answered(
-    proxy: FaultProxy, client: Client
-) -> None:
+async def test_the_journal_has_client_request_time_and_response(proxy: FaultProxy, client: Client) -> None:
     begin = asyncio.get_running_loop().time()
     async with proxy.fault(Match(resource="pods/eviction"), Answer(status_bodies.overloaded()), nth(2)):
         for _ in range(3):

@@ -33,13 +33,13 @@ def test_a_block_is_free_again_when_released_or_when_its_folder_is_gone(tmp_path
     assert ports.claim(cluster(tmp_path, "b")) == first
 
 
-def test_nobody_releases_what_is_not_his(tmp_path: Path) -> None:
+def test_a_cluster_releases_only_its_own_block(tmp_path: Path) -> None:
     first = ports.claim(cluster(tmp_path, "a"))
     ports.release(first, tmp_path / "stranger")
     assert ports.claim(cluster(tmp_path, "b")) != first
 
 
-def test_a_block_in_which_somebody_listens_is_passed_over(tmp_path: Path) -> None:
+def test_a_block_with_a_port_in_use_is_skipped(tmp_path: Path) -> None:
     folder = cluster(tmp_path, "a")
     first = ports.claim(folder)
     ports.release(first, folder)
