@@ -31,7 +31,8 @@ from reberth.forecast.state.view import view_snapshot
 from reberth.records import REBERTH_API_VERSION, OpenMove, Phase, Pod, WorkloadIdentity
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_micro_time, write_time
-from rescheduler.observe.forecaster import Foreseeing
+from rescheduler.observe.forecaster import Forecaster
+from rescheduler.observe.scheduler_model import SchedulerModel
 from tests.live.forecast.support.configurations import Configuration
 from tests.live.forecast.support.recall import explained, make_configuration
 from tests.live.forecast.support.stage import NOW, Stage, path_of
@@ -95,7 +96,7 @@ class Draws:
         return Foretold(chosen, sum(map(chances.__getitem__, chosen)), chances[chosen[0]])
 
     def _plan(self, snapshot: Snapshot, old: Object, scheduler: KubeScheduler) -> tuple[str, ...]:
-        planner = Foreseeing(self._version, scheduler)
+        planner = Forecaster(SchedulerModel(self._version, scheduler))
         destinations = planner.find_destinations(snapshot, msgspec.convert(old, Pod))
         assert not isinstance(destinations, Refused)
         return destinations
