@@ -32,12 +32,12 @@ def metadata_of(pod: PodRow) -> ObjectMeta:
 
 def describe(pod: ObjectMeta, advice: PodAdvice) -> Mapping[str, Any]:
     """Tell who the pod is, and what is said of it as a whole."""
-    who, move, choice = advice.who, advice.drawn_by, advice.choice
+    signature, move, choice = advice.signature, advice.drawn_by, advice.choice
     return {
         "pod": f"{pod.namespace}/{pod.name}",
         "now": write_time(advice.now),
-        "known": None if isinstance(who, Refused) else msgspec.to_builtins(who),
-        "unknown": who.reason if isinstance(who, Refused) else None,
+        "known": None if isinstance(signature, Refused) else msgspec.to_builtins(signature),
+        "unknown": signature.reason if isinstance(signature, Refused) else None,
         "drawnBy": msgspec.to_builtins(move),
         "weights": {f"{source}/{name}": weight for (source, name), weight in choice.weights.items()},
         "weightsRefused": choice.refused.reason if choice.refused else None,

@@ -29,13 +29,13 @@ def find_neutral_cause(
 
     A mirror without a trouble is beyond doubt, so it need not be among those that are needed.
     """
-    causes = {_doubt(standing, stale_after) for standing in needed}
+    causes = {_doubt(state, stale_after) for state in needed}
     if spent > deadline:
         causes.add(DEADLINE)
     return next((cause for cause in CAUSES if cause in causes), None)
 
 
-def _doubt(standing: MirrorState, stale_after: float) -> str | None:
-    if not standing.is_complete:
+def _doubt(state: MirrorState, stale_after: float) -> str | None:
+    if not state.is_complete:
         return COLD
-    return STALE if standing.trouble is not None and standing.age > stale_after else None
+    return STALE if state.trouble is not None and state.age > stale_after else None

@@ -63,7 +63,7 @@ class Verb(NamedTuple):
     stay_neutral: Callable[[ClusterMemory, Any], Answer]
     part: str
     """The extender that it belongs to, as kube-scheduler's configuration has them."""
-    foresee: Callable[[ClusterMemory, Any], object] = lambda *_: None
+    prepare_next: Callable[[ClusterMemory, Any], object] = lambda *_: None
     """What need not wait for the next question about the same pod."""
 
 

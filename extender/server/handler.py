@@ -52,14 +52,14 @@ class CallHandler:
         call_tracker: CallTracker,
         *,
         settings: Callable[[], AnswerSettings],
-        standings: Callable[[Kinds], list[MirrorState]],
+        mirror_states: Callable[[Kinds], list[MirrorState]],
         announce: Callable[[ObjectMeta, Refused], None],
         limits: BodyLimits,
     ) -> None:
         self._memory = memory
         self._call_tracker = call_tracker
         self._settings = settings
-        self._standings = standings
+        self._mirror_states = mirror_states
         self._announce = announce
         self._limits = limits
         self._last_refusal = ""
@@ -99,7 +99,7 @@ class CallHandler:
             answer, cause = self._answer(verb, question, started)
         except UnreadableCall as unreadable:
             self._count_call(verb, "unreadable", _since(started))
-            return self._say_no(verb, HTTPStatus.BAD_REQUEST, unreadable)
+            return self._make_refusal(verb, HTTPStatus.BAD_REQUEST, unreadable)
         except Exception:
             self._count_call(verb, "failed", _since(started))
             raise
@@ -117,13 +117,13 @@ class CallHandler:
             metrics.NEUTRAL.labels(verb.name, cause).inc()
         if answer.exhausted:
             self._announce(question.pod, answer.exhausted)
-        verb.foresee(self._memory, question)
+        verb.prepare_next(self._memory, question)
 
     def _answer(self, verb: Verb, question: object, started: float) -> tuple[Answer, str | None]:
         """Answer, neutrally where there is doubt; then also give the cause."""
         settings = self._settings()
         cause = find_neutral_cause(
-            self._standings(self._list_needed(verb, settings)),
+            self._mirror_states(self._list_needed(verb, settings)),
             stale_after=settings.stale_after,
             spent=_since(started),
             deadline=settings.deadline,
@@ -145,9 +145,9 @@ class CallHandler:
     def _refuse(self, verb: Verb, refused: BodyRefused, started: float) -> Reply:
         """Refuse a body; what is left of it is nobody's."""
         self._count_call(verb, refused.result, _since(started))
-        return self._say_no(verb, refused.status, refused)._replace(is_last=True)
+        return self._make_refusal(verb, refused.status, refused)._replace(is_last=True)
 
-    def _say_no(self, verb: Verb, status: HTTPStatus, why: Exception) -> Reply:
+    def _make_refusal(self, verb: Verb, status: HTTPStatus, why: Exception) -> Reply:
         """Give the reason, which is logged once until it changes."""
         text = f"{verb.name}: {why}"
         if text != self._last_refusal:

@@ -115,7 +115,7 @@ class ExtenderProcess:
             self._memory,
             self._call_tracker,
             settings=self._settings,
-            standings=readiness.standings,
+            mirror_states=readiness.mirror_states,
             announce=partial(announce_exhaustion, recorder),
             limits=limits,
         )
@@ -141,9 +141,9 @@ class ExtenderProcess:
             metrics.PLACED_UNASKED.labels(part).set_function(
                 partial(self._call_tracker.placed_since.__getitem__, part)
             )
-        for gauge, tally in ((metrics.NOTES, self._memory.notes), (metrics.SCORES, self._memory.scores)):
-            gauge.labels("valid").set_function(partial(_now, tally.valid))
-            gauge.labels("expired").set_function(partial(_now, tally.expired))
+        for gauge, counts in ((metrics.NOTES, self._memory.notes), (metrics.SCORES, self._memory.scores)):
+            gauge.labels("valid").set_function(partial(_now, counts.valid))
+            gauge.labels("expired").set_function(partial(_now, counts.expired))
 
 
 def _now(count: Callable[[float], int]) -> float:

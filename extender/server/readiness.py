@@ -29,13 +29,13 @@ class Readiness:
         self._is_stopping = is_stopping
         self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
 
-    def standings(self, kinds: Kinds) -> list[MirrorState]:
+    def mirror_states(self, kinds: Kinds) -> list[MirrorState]:
         """Give how those mirrors stand that have a trouble; one that was never listed has that."""
         watchers = [self._watchers[kind] for kind in kinds if self._watchers[kind].trouble is not None]
         return [MirrorState(watcher.is_synced, watcher.trouble, watcher.age) for watcher in watchers]
 
     def checks(self) -> dict[str, Check]:
-        return {"process": self._tell_stop, "mirrors": self._tell_missing}
+        return {"process": self._check_running, "mirrors": self._check_synced}
 
     def remarks(self) -> Iterator[str]:
         """Tell the age of each mirror and its trouble, a file that is refused, and if the scheduler asks."""
@@ -50,10 +50,10 @@ class Readiness:
         for warning in self._call_tracker.warnings(settings.attention, parts=_expected(settings)):
             yield f"# warning: {warning}"
 
-    def _tell_stop(self) -> str | None:
+    def _check_running(self) -> str | None:
         return "stopping" if self._is_stopping() else None
 
-    def _tell_missing(self) -> str | None:
+    def _check_synced(self) -> str | None:
         needed = set().union(*(verb.needs(self._settings()) for verb in VERBS))
         missing = [self._watchers[kind] for kind in needed if not self._watchers[kind].is_synced]
         return "; ".join(sorted(f"{one.resource.name}: {one.trouble}" for one in missing)) or None

@@ -34,7 +34,7 @@ _CLIENT = f"{_PACKAGE}.client"
 
 @contextmanager
 def _emptied(*packages: str) -> Iterator[None]:
-    """Have these packages hold nothing but what is imported from within them, and forget all of it then."""
+    """Load these packages as empty ones while the context lasts, and forget what was imported of them."""
     before = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_inside(name)}
     for name in packages:
         spec = find_spec(name)
@@ -62,8 +62,8 @@ with _emptied(_PACKAGE, _CLIENT):
     client.ApiClient = RESTClientObject  # type: ignore[attr-defined] # named there, and not used by us
     from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
 
-_CONNECTIONS = 256
-# What the package meets in a file in which something else stands than it takes for granted.
+_CONNECTIONS = 256  # watches hold one each; aiohttp's own limit of 100 would make calls wait for them
+# What the package raises for a file that does not have the structure that it takes for granted.
 _OF_PYTHON = (TypeError, LookupError, AssertionError, AttributeError)
 
 # Each TLS connection has a buffer of this size, and all of it is in memory: with asyncio's own 256 KiB a
@@ -73,7 +73,7 @@ sslproto.SSLProtocol.max_size = 2**16
 
 @dataclass(frozen=True)
 class Access:
-    """Where the way to the API server is written down.
+    """Which kubeconfig describes how to reach the API server.
 
     Without a kubeconfig: $KUBECONFIG, then the service account of the pod, then ~/.kube/config.
     """
@@ -83,7 +83,7 @@ class Access:
 
     @property
     def file(self) -> str | None:
-        """The kubeconfig to read; None where the pod's service account is the way."""
+        """The kubeconfig to read; None if the pod's service account is used."""
         given = self.kubeconfig or os.environ.get("KUBECONFIG")
         if given:
             return given
@@ -96,7 +96,7 @@ class Access:
 
 
 class Connection:
-    """An open way to one API server; an async context. `renew` is safe to call from many tasks at once."""
+    """An HTTP client of one API server; an async context. `renew` may be called by many tasks at once."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -115,10 +115,10 @@ class Connection:
             raise ConfigurationError(f"{self._access}: invalid certificates: {error}") from error
         self._proxy = self._configuration.proxy or find_proxy(self.server)
         pool = self._rest.pool_manager
-        # Else ~/.netrc is read before each request, and a password for the server's name spoils them all.
+        # Else ~/.netrc is read before each request, and a password there for the server breaks them all.
         pool._trust_env = False  # noqa: SLF001 - there is no other way
-        # aiohttp sends a DELETE or PUT again when an old connection breaks under it, and tells nobody.
-        # Only the caller knows whether that is right.
+        # aiohttp silently sends a DELETE or PUT again when an old connection breaks. Only the caller knows
+        # whether a second try is safe.
         pool._retry_connection = False  # noqa: SLF001 - likewise
         return self
 
@@ -190,5 +190,5 @@ async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no typ
 
 
 def _say(error: Exception) -> str:
-    """Put into one line what was wrong, and not what Python made of it."""
+    """Say in one line what is wrong with the file, not which Python error that caused."""
     return "not a valid kubeconfig" if isinstance(error, _OF_PYTHON) else " ".join(str(error).split())

@@ -1,8 +1,8 @@
-"""The API server, as few calls: bytes in, records out, every answer that is no success a typed error.
+"""A client of the API server: records in and out, and every answer but a success is a typed error.
 
-Every call has a deadline and may be cancelled at any point: then nobody knows whether a write was carried
-out. A call is sent again only where that cannot do harm: reads, and what the server turned away before it
-looked at it (401 with credentials that are then read anew, 429 without a cause).
+Every call has a deadline and may be cancelled at any point; whether a write was carried out is then unknown.
+A call is sent again only where that cannot do harm: reads, and what the server rejected before it looked at
+it (401, after the credentials were read again; 429 without a cause).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from reberth.values.jitter import jittered_backoff
 
 T = TypeVar("T", bound=Record)
 
-# An object of the largest size that etcd takes, written twice over.
+# More than twice the largest object that etcd takes (1.5 MiB): a longer line is a broken stream.
 _LONGEST_LINE = 2**22
 _FIRST_PAUSE = 0.4  # seconds
 _READING = ("get", "list", "watch")
@@ -48,7 +48,7 @@ _HEADERS = {
 
 
 class ApiSettings(Section, frozen=True):
-    """How a daemon uses the API server."""
+    """Rate limits, deadlines and retries of the client."""
 
     requests_per_second: Positive = 50.0
     burst: AtLeastOne = 100
@@ -85,9 +85,10 @@ class Api:
         return self._connection.server
 
     def guarded(self, check: Callable[[], None]) -> Self:
-        """The same client for somebody who may write only for a time: what the check raises stops a write.
+        """Give the same client with a check before every write; what the check raises stops the write.
 
-        It is asked right before each write leaves, after all waiting.
+        A leader passes its lease's check. It runs right before each write leaves, after all waiting: a lease
+        that was lost while a write waited for the rate limit must stop that write.
         """
         guarded = copy.copy(self)
         guarded._check = check  # noqa: SLF001 - it is of this class
@@ -221,7 +222,7 @@ class Api:
             return await self._once(request)
 
     async def _write(self, request: ApiRequest) -> bytes:
-        """Send again only what the server has not looked at."""
+        """Send again only what the server rejected without looking at it."""
         async with self._deadline(request):
             for attempt in range(1, self.settings.tries):
                 try:
@@ -252,7 +253,7 @@ class Api:
                 return await ResponseBody(answer).whole()
 
     async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
-        """A successful answer, of which the body is still to be read. Credentials are renewed once."""
+        """Give a successful answer, its body still unread. Credentials are renewed once."""
         seen = self._connection.renewals
         try:
             return await self._send(request)
@@ -309,7 +310,7 @@ class Api:
 
 
 def _allow() -> None:
-    """Who is not guarded may write."""
+    """Allow every write: the client is not guarded."""
 
 
 async def _failure(request: ApiRequest, answer: aiohttp.ClientResponse) -> ApiError:
@@ -321,7 +322,7 @@ async def _failure(request: ApiRequest, answer: aiohttp.ClientResponse) -> ApiEr
 
 @contextmanager
 def _breaking_off(request: ApiRequest) -> Iterator[None]:
-    """The faults of a connection in our words: never sent, or sent and not answered."""
+    """Turn the errors of a connection into ours: never sent, or sent and not answered."""
     try:
         yield
     except aiohttp.ClientConnectorError as error:

@@ -1,9 +1,9 @@
-"""Let what comes from a server gather, and be woken once for much of it.
+"""Read the body of an answer in large pieces, to be woken once for many events.
 
-The API server writes each event of a watch by itself, and whoever is woken for each of ten thousand pods pays
-more for waking up than for reading. So once a piece comes soon after another, the system is asked to
-wake us when much has come, or a moment later. What comes after a silence is not held back; and where events
-are few, to ask would cost more than to be woken.
+The API server writes each event of a watch by itself, and a process that is woken for each of ten thousand
+pods spends more on waking up than on reading. So once a piece comes soon after another, the system is asked
+to wake us when much has come (SO_RCVLOWAT), or a moment later. What comes after a silence is not held back;
+and where events are few, asking would cost more than being woken.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from contextlib import suppress
 
 import aiohttp
 
-_MUCH = 2**16
-_MOMENT = 0.005
+_MUCH = 2**16  # bytes: as much as a TLS connection here reads at once
+_MOMENT = 0.005  # seconds; nobody notices an event that is this much late
 _SOON = 2 * _MOMENT  # what was held back for a moment is followed soon
 
 

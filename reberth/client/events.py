@@ -53,7 +53,7 @@ class WrittenEvent(Event, frozen=True):
 EVENTS: Resource[WrittenEvent] = Resource(plain_kind("Event", WrittenEvent, "events.k8s.io"), "events")
 
 
-class _Said(NamedTuple):
+class _EventContent(NamedTuple):
     """What is said of which object: the same again is a repetition."""
 
     regarding: ObjectReference
@@ -65,9 +65,9 @@ class _Said(NamedTuple):
 
 
 class _Series:
-    def __init__(self, said: _Said, now: float) -> None:
-        self.said = said
-        self.name = f"{said.regarding.name}.{uuid.uuid4().hex[:16]}"
+    def __init__(self, content: _EventContent, now: float) -> None:
+        self.content = content
+        self.name = f"{content.regarding.name}.{uuid.uuid4().hex[:16]}"
         self.first = self.last = now
         self.count = 1
         self.written = 0  # how many of them the API server knows
@@ -87,9 +87,9 @@ class EventRecorder:
         self._reporter = reporter
         self._instance = instance
         self._clock = clock
-        self._known: OrderedDict[_Said, _Series] = OrderedDict()
-        self._waiting: OrderedDict[_Said, _Series] = OrderedDict()
-        self._bell = asyncio.Event()
+        self._known: OrderedDict[_EventContent, _Series] = OrderedDict()
+        self._waiting: OrderedDict[_EventContent, _Series] = OrderedDict()
+        self._wake_up = asyncio.Event()
         self._is_losing = False
 
     def record(
@@ -103,54 +103,54 @@ class EventRecorder:
         related: ObjectReference | None = None,
     ) -> None:
         """Say something of an object: reason and action are few words, the note is for people."""
-        said = _Said(regarding, related, reason, note[:_LONGEST_NOTE], action, kind)
-        series = self._continue(said, self._clock())
+        content = _EventContent(regarding, related, reason, note[:_LONGEST_NOTE], action, kind)
+        series = self._continue(content, self._clock())
         if series.written and series.last < series.written_at + _SERIES_PAUSE:
             return
-        if said not in self._waiting and len(self._waiting) >= MOST_WAITING:
-            self._lose(said, "too many Events in the queue")
+        if content not in self._waiting and len(self._waiting) >= MOST_WAITING:
+            self._drop(content, "too many Events in the queue")
             return
-        self._waiting[said] = series
-        self._bell.set()
+        self._waiting[content] = series
+        self._wake_up.set()
 
-    async def write_for_ever(self) -> None:
+    async def write_forever(self) -> None:
         while True:
-            await self._bell.wait()
-            self._bell.clear()
+            await self._wake_up.wait()
+            self._wake_up.clear()
             await self._write_waiting()
 
     async def close(self, *, within: float = _CLOSING_TIME) -> None:
         """Write what still waits, and the counts of all series, as far as that goes quickly."""
-        for said, series in self._known.items():
+        for content, series in self._known.items():
             if series.count > series.written:
-                self._waiting[said] = series
+                self._waiting[content] = series
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._write_waiting()
 
-    def _continue(self, said: _Said, now: float) -> _Series:
-        series = self._known.get(said)
+    def _continue(self, content: _EventContent, now: float) -> _Series:
+        series = self._known.get(content)
         if series and now < series.last + _SERIES_LIFE:
             series.repeat(now)
         else:
-            series = self._known[said] = _Series(said, now)
-        self._known.move_to_end(said)
+            series = self._known[content] = _Series(content, now)
+        self._known.move_to_end(content)
         if len(self._known) > MOST_REMEMBERED:
             self._known.popitem(last=False)
         return series
 
     async def _write_waiting(self) -> None:
         while self._waiting:
-            said, series = self._waiting.popitem(last=False)
+            content, series = self._waiting.popitem(last=False)
             try:
                 await self._write(series)
             except ApiError as error:
-                self._lose(said, str(error))
+                self._drop(content, str(error))
             else:
                 self._is_losing = False
 
     async def _write(self, series: _Series) -> None:
-        count, namespace = series.count, series.said.regarding.namespace or _NAMESPACE_OF_CLUSTER
+        count, namespace = series.count, series.content.regarding.namespace or _NAMESPACE_OF_CLUSTER
         last = write_micro_time(series.last)
         if series.written:
             patch: dict[str, Any] = {"series": {"count": count, "lastObservedTime": last}}
@@ -162,27 +162,27 @@ class EventRecorder:
         series.written, series.written_at = count, self._clock()
 
     def _compose(self, series: _Series, repeated: EventSeries | None) -> WrittenEvent:
-        said = series.said
+        content = series.content
         return WrittenEvent(
-            ObjectMeta(name=series.name, namespace=said.regarding.namespace or _NAMESPACE_OF_CLUSTER),
-            reason=said.reason,
-            note=said.note,
-            type=said.kind,
-            action=said.action,
+            ObjectMeta(name=series.name, namespace=content.regarding.namespace or _NAMESPACE_OF_CLUSTER),
+            reason=content.reason,
+            note=content.note,
+            type=content.kind,
+            action=content.action,
             reporting_controller=self._reporter,
-            regarding=said.regarding,
-            related=said.related,
+            regarding=content.regarding,
+            related=content.related,
             event_time=write_micro_time(series.first),
             reporting_instance=self._instance,
             series=repeated,
         )
 
-    def _lose(self, said: _Said, why: str) -> None:
+    def _drop(self, content: _EventContent, why: str) -> None:
         """Count it, and forget its series: the next one begins anew. Only the first in a row is logged."""
         self.lost += 1
-        self._known.pop(said, None)
+        self._known.pop(content, None)
         if not self._is_losing:
-            log.warning("event dropped", reason=said.reason, object=said.regarding.name, why=why)
+            log.warning("event dropped", reason=content.reason, object=content.regarding.name, why=why)
         self._is_losing = True
 
 
@@ -197,7 +197,7 @@ async def recording(
 ) -> AsyncIterator[EventRecorder]:
     """Record while the context lasts; at its end what waits is written, as far as that goes quickly."""
     recorder = EventRecorder(api, reporter=reporter, instance=instance, clock=clock)
-    writing = asyncio.create_task(recorder.write_for_ever())
+    writing = asyncio.create_task(recorder.write_forever())
     try:
         yield recorder
     finally:

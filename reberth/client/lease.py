@@ -96,15 +96,15 @@ async def leading(
     Waits until the lease is free. Who gives way is refused as soon as its holder is seen to be alive, and
     gets the API server's errors. Raises LeaseLost in the middle of the body when the lease is lost.
     """
-    tenant = _Tenant(api, settings, identity, clock)
-    refused = await tenant.take(give_way=give_way)
+    keeper = _LeaseKeeper(api, settings, identity, clock)
+    refused = await keeper.take(give_way=give_way)
     if refused:
         yield refused
         return
-    leadership = Leadership(identity, deadline=tenant.deadline, clock=tenant.monotonic)
+    leadership = Leadership(identity, deadline=keeper.deadline, clock=keeper.monotonic)
     try:
-        async with asyncio.timeout_at(tenant.deadline) as patience:
-            renewing = asyncio.create_task(tenant.renew_for_ever(leadership, patience))
+        async with asyncio.timeout_at(keeper.deadline) as expiry:
+            renewing = asyncio.create_task(keeper.renew_forever(leadership, expiry))
             try:
                 yield leadership
             finally:
@@ -112,11 +112,11 @@ async def leading(
                 with suppress(asyncio.CancelledError):
                     await renewing
     except TimeoutError as error:
-        if not patience.expired():
+        if not expiry.expired():
             raise
-        raise LeaseLost(tenant.trouble or "the lease was not renewed in time") from error
+        raise LeaseLost(keeper.trouble or "the lease was not renewed in time") from error
     finally:
-        await tenant.release(leadership)
+        await keeper.release(leadership)
 
 
 class _Observed(NamedTuple):
@@ -126,7 +126,7 @@ class _Observed(NamedTuple):
     since: float
 
 
-class _Tenant:
+class _LeaseKeeper:
     def __init__(self, api: Api, settings: LeaseSettings, identity: str, clock: Callable[[], float]) -> None:
         self.monotonic = asyncio.get_running_loop().time
         self.deadline = 0.0
@@ -215,14 +215,14 @@ class _Tenant:
         self._hold(taken, sent)
         return True
 
-    async def renew_for_ever(self, leadership: Leadership, patience: asyncio.Timeout) -> None:
+    async def renew_forever(self, leadership: Leadership, expiry: asyncio.Timeout) -> None:
         """Renew in time; when that fails for good, the timeout ends the body."""
         while True:
             await asyncio.sleep(self._settings.retry_every)
             still = await self._renew()
             leadership.deadline = self.deadline if still else self.monotonic()
-            if not patience.expired():
-                patience.reschedule(leadership.deadline)
+            if not expiry.expired():
+                expiry.reschedule(leadership.deadline)
             if not still:
                 return
 

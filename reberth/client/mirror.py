@@ -1,4 +1,4 @@
-"""Several kinds of one cluster in one cache, and a bell that rings once for a burst of changes.
+"""Several kinds of one cluster in one cache, and one wake-up for a whole burst of changes.
 
 async with mirroring(api, cache, ALL_RESOURCES) as mirror:
     await mirror.synced()
@@ -19,7 +19,7 @@ from reberth.runtime import metrics
 
 
 class Mirror:
-    """What is kept true of a cluster, and how true it is."""
+    """The watchers of a cluster, and how fresh what they cached is."""
 
     def __init__(
         self, api: Api, cache: Cache, resources: Iterable[Resource[Any]], settings: WatchSettings
@@ -27,9 +27,9 @@ class Mirror:
         self.cache = cache
         self._settings = settings
         self._change = 0
-        self._bell = asyncio.Event()
+        self._wake_up = asyncio.Event()
         self.watchers = {
-            resource.name: Watcher(api, cache, resource, settings=settings, on_change=self._ring)
+            resource.name: Watcher(api, cache, resource, settings=settings, on_change=self._note_change)
             for resource in resources
         }
 
@@ -44,17 +44,17 @@ class Mirror:
         Cancelling it loses nothing: the next call gives what this one would have.
         """
         while self._change <= since:
-            self._bell.clear()
-            await self._bell.wait()
+            self._wake_up.clear()
+            await self._wake_up.wait()
         await self._settle()
         return self._change
 
     def ages(self) -> dict[str, float]:
-        """Seconds since the server last said something, by kind."""
+        """Seconds since the server last confirmed each kind."""
         return {name: watcher.age for name, watcher in self.watchers.items()}
 
     def troubles(self) -> dict[str, str | None]:
-        """Why a kind is not mirrored now, or None where it is."""
+        """Why a kind is not in sync now, or None if it is."""
         return {name: watcher.trouble for name, watcher in self.watchers.items()}
 
     async def _settle(self) -> None:
@@ -65,9 +65,9 @@ class Mirror:
             seen = self._change
             await asyncio.sleep(self._settings.settle)
 
-    def _ring(self) -> None:
+    def _note_change(self) -> None:
         self._change += 1
-        self._bell.set()
+        self._wake_up.set()
 
 
 @asynccontextmanager
@@ -78,7 +78,7 @@ async def mirroring(
     *,
     settings: WatchSettings = WatchSettings(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Mirror]:
-    """Keep the kinds true while the context lasts. A fault of ours in one watcher ends the context."""
+    """Keep the kinds in sync while the context lasts. A bug in one watcher ends the context."""
     mirror = Mirror(api, cache, resources, settings)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(watcher.run()) for watcher in mirror.watchers.values()]
@@ -94,7 +94,7 @@ async def mirroring(
 
 
 def _measure(watcher: Watcher[Any], cache: Cache) -> None:
-    """Gauges that are read when somebody asks, not written with every event."""
+    """Register gauges that are read when Prometheus scrapes, not written with every event."""
     name, table = watcher.resource.name, cache.of(watcher.resource.kind)
     metrics.WATCH_OBJECTS.labels(name).set_function(lambda: len(table))
     metrics.WATCH_STALENESS.labels(name).set_function(lambda: watcher.age)

@@ -1,4 +1,4 @@
-"""The client's own rate limit: a bucket of tokens that fills with time."""
+"""The client's own rate limit, as client-go has one: a token bucket."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from reberth.values.token_bucket import TokenBucket
 
 
 class RateLimiter:
-    """So many requests a second on average, so many at once. Waiters are served in their order."""
+    """Allows so many requests a second on average, and a burst. Waiters are served in their order."""
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -16,14 +16,14 @@ class RateLimiter:
         self._bucket = TokenBucket(burst, now=clock())
 
     async def take(self) -> None:
-        """Wait for a token. Who is cancelled while waiting has used it up all the same."""
+        """Wait for a token. A caller that is cancelled while it waits has used it up all the same."""
         wait = self._reserve()
         if wait > 0:
             metrics.API_RATE_LIMIT_WAIT.inc(wait)
             await asyncio.sleep(wait)
 
     def _reserve(self) -> float:
-        """Take a token, on credit if there is none; seconds until it is there."""
+        """Take a token, on credit if there is none; give the seconds until it is there."""
         self._bucket.fill(self._clock(), rate=self._rate)
         self._bucket.tokens -= 1
         return max(0.0, -self._bucket.tokens / self._rate)

@@ -1,14 +1,14 @@
-"""Keep one kind of a cache true: list it, watch it, and begin again where the server says so.
+"""Keep one kind of a cache in sync: list it, watch it, and list it again where the server says so.
 
-A kind is listed by a watch that begins with the list, on servers that can do it, else in pages. A watch
-that ends is continued where it stopped; the kind is listed again when the server has forgotten that version,
-when it refuses, or when `resync` asks for it. A connection on which nothing comes for too long counts as
-dead: the server sends a bookmark at least every minute.
+A kind is listed by a watch that begins with the list (streaming lists), on servers that support it, else in
+pages. A watch that ends is continued where it stopped; the kind is listed again when the server no longer
+knows that version, when it refuses, or when `resync` asks for it. A connection on which nothing comes for too
+long counts as dead: the server sends a bookmark at least every minute.
 
-A kind that is not installed, or that we may not read, is waited for; the others do not notice. An optional
-one that is not installed is waited for, too, and meanwhile there is none of it, which is no trouble.
+The watcher of a kind that is not installed, or that we may not read, keeps trying without disturbing the
+others. An optional kind that is not installed is treated as empty until it is, and that is no trouble.
 
-An object that cannot be read is counted and named; it stays as it was known.
+An object that cannot be read is counted and logged; its last readable version stays in the cache.
 """
 
 import asyncio
@@ -34,32 +34,34 @@ T = TypeVar("T", bound=Record)
 log = Log(__name__)
 
 _LASTING = 5.0
-"""A watch that lived so many seconds was a good one: what follows is no repetition of a fault."""
+"""A watch that lived for so many seconds has worked: its end does not lengthen the back-off."""
+# After so many server errors in a row the version itself may be what the server fails on: list again.
 _PASSING_AT_MOST = 5
 _TIMER_STEP = 0.5
+# How API servers answer `sendInitialEvents` that cannot serve it: 500 where etcd is too old.
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
 _BEFORE_ALL = "0"
-"""A version that every other is newer than."""
+"""A version that is older than every other."""
 
 
 class WatchSettings(Section, frozen=True):
-    """How patiently a mirror is kept."""
+    """How long watches last, and how failures are retried."""
 
     seconds: Positive = 300.0
-    """The server is asked to end a watch after this time, so that no connection lives for ever."""
+    """The server is asked to end a watch after this time, so that no connection lasts forever."""
     silence: Positive = 90.0
-    """A connection on which nothing came for so long is given up."""
+    """A connection on which nothing came for so long is closed and opened again."""
     first_pause: Positive = 0.5
     longest_pause: Positive = 30.0
     settle: NotNegative = 0.05
-    """A burst of changes that pause for less than this wakes a consumer once."""
+    """Changes that follow each other faster than this wake a consumer once."""
     longest_burst: NotNegative = 1.0
-    """A burst that does not end wakes it all the same."""
+    """A burst of changes that does not end wakes a consumer after this time all the same."""
 
 
 class Watcher(Generic[T]):
-    """One kind of one cluster, kept true for as long as `run` runs; cancelling it is the way to stop."""
+    """Keeps one kind of one cluster in sync while `run` runs; cancel it to stop."""
 
     def __init__(
         self,
@@ -91,23 +93,23 @@ class Watcher(Generic[T]):
 
     @property
     def is_synced(self) -> bool:
-        """The mirror has held the whole kind at least once."""
+        """Whether the whole kind has been listed at least once."""
         return self._synced.is_set()
 
     @property
     def age(self) -> float:
-        """Seconds since the server last said something of this kind; endless before the first list."""
+        """Seconds since the server last confirmed this kind; infinite before the first list."""
         return float("inf") if self._fresh_at is None else self._loop.time() - self._fresh_at
 
     async def synced(self) -> None:
         await self._synced.wait()
 
     async def answered(self) -> None:
-        """Wait for the first list, or for a "no" of the server that is no passing trouble."""
+        """Wait for the first list, or for a refusal of the server that retries will not change soon."""
         await self._answered.wait()
 
     def resync(self) -> None:
-        """Have the kind listed anew at once; until then readers go on to see what is known."""
+        """List the kind again at once; until then readers see what is cached."""
         self._version = None
         self._resync_asked = True
         if self._patience is not None and not self._patience.expired():
@@ -127,7 +129,7 @@ class Watcher(Generic[T]):
         await asyncio.sleep(jittered_backoff(self._failures, first=first, longest=longest))
 
     async def _follow_until_it_breaks(self) -> str:
-        """One watch, after a list if there is need for it. Gives the cause of its end."""
+        """Run one watch, after a list if one is needed; give the cause of its end."""
         try:
             await self._follow()
         except TimeoutError:
@@ -149,7 +151,7 @@ class Watcher(Generic[T]):
         return "ended"
 
     def _refused(self, error: ApiError | ObjectError) -> None:
-        """A passing fault of the server is no reason to doubt the version; any other refusal is."""
+        """Keep the version after a passing error of the server; after any other refusal list again."""
         status = error.status if isinstance(error, ApiError) else 0
         if self._version is None and self._can_stream_lists and status in _NO_STREAMED_LISTS:
             self._can_stream_lists = False
@@ -167,7 +169,7 @@ class Watcher(Generic[T]):
             self._answered.set()
 
     def _take_for_none(self) -> None:
-        """Of what is not installed there is nothing; what was known of it has gone with it."""
+        """Treat a kind that is not installed as empty; what was cached of it has gone with it."""
         if self.trouble is not None:
             log.info("kind not installed, treated as empty", resource=self.resource.name)
         self.trouble = None
@@ -177,7 +179,7 @@ class Watcher(Generic[T]):
     async def _follow(self) -> None:
         async with asyncio.timeout(self._settings.silence) as self._patience:
             if self._resync_asked:
-                self._version = None  # events may have come in since, before the watch was broken off
+                self._version = None  # events may have come since, before the watch was cancelled
             self._resync_asked = False
             self._heard_at = float("-inf")
             listing = await self._begin_list()
@@ -191,7 +193,7 @@ class Watcher(Generic[T]):
                     listing = self._take(line, listing)
 
     async def _begin_list(self) -> Listing[T, Any] | None:
-        """A listing that the watch is to fill, or None where the watch continues what is known."""
+        """Give a listing for the watch to fill, or None where the watch continues from a known version."""
         if self._version is not None:
             return None
         listing = self._cache.relist(self.resource.kind)
@@ -210,7 +212,7 @@ class Watcher(Generic[T]):
         return None
 
     def _hear(self) -> None:
-        """The server said something: patience begins anew. Moving the timer with every line would cost."""
+        """Restart the silence timer; not with every line, moving a timer that often would cost."""
         now = self._loop.time()
         if self._patience is not None and now >= self._heard_at + _TIMER_STEP:
             self._heard_at = now
@@ -265,7 +267,7 @@ class Watcher(Generic[T]):
             return False
 
     def _leave_out(self, subject: T, error: ObjectError) -> None:
-        """An object that cannot be used is named; the rest goes on."""
+        """Log an object that cannot be used, and go on with the rest."""
         meta = meta_of(subject)
         self._name(BadObject(meta.namespace, meta.name, str(error), meta.resource_version))
 
@@ -282,7 +284,7 @@ class Watcher(Generic[T]):
             )
 
     def _report(self, trouble: str) -> None:
-        """Say what is wrong, once until it changes."""
+        """Log what is wrong, once until it changes."""
         if trouble != self.trouble:
             log.warning("cache not synced", resource=self.resource.name, reason=trouble)
         self.trouble = trouble

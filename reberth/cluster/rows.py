@@ -56,7 +56,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     deleted: float | None  # the end of the grace period, not its start
     grace: int | None
     ready_changed: float | None
-    ailment: PodProblems | None
+    problems: PodProblems | None
 
     @property
     def phase(self) -> str:
@@ -148,7 +148,7 @@ def _make_pod_row(pod: Pod, templates: Templates) -> PodRow:
         deleted=_read_time(meta.deletion_timestamp),
         grace=meta.deletion_grace_period_seconds,
         ready_changed=_read_time(ready.last_transition_time) if ready else None,
-        ailment=find_problems(status, conditions),
+        problems=find_problems(status, conditions),
     )
 
 

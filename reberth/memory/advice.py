@@ -57,7 +57,7 @@ class PodAdvice(msgspec.Struct, frozen=True):
 
     now: float
     settings: AdviceSettings
-    who: Signature | Refused
+    signature: Signature | Refused
     choice: WeightChoice
     drawn_by: OpenMove | None = None
     noted: Mapping[str, tuple[Note, ...]] = NOTHING_FOUND.notes
@@ -88,21 +88,21 @@ def advise_pod(
 
     `owners` are the mirrored ReplicaSets and Jobs by uid, `replicas` the mirrored pods by their controller's.
     """
-    who = find_signature(pod, owners)
+    signature = find_signature(pod, owners)
     chosen = (pod.annotations or {}).get(ANNOTATION)
     choice = choose_weights(chosen, index.settings) if chosen else index.choice
-    if isinstance(who, Refused):
-        return PodAdvice(now, settings, who, choice)
-    found = index.notes.find(who, now) if settings.notes else NOTHING_FOUND
+    if isinstance(signature, Refused):
+        return PodAdvice(now, settings, signature, choice)
+    found = index.notes.find(signature, now) if settings.notes else NOTHING_FOUND
     return PodAdvice(
         now,
         settings,
-        who,
+        signature,
         choice,
-        drawn_by=_find_draw(index, pod, who, replicas, now) if settings.draw else None,
+        drawn_by=_find_draw(index, pod, signature, replicas, now) if settings.draw else None,
         noted=found.notes,
         strictly_noted=found.strict,
-        losses=_find_losses(index.history_of(who), now, settings) if settings.history else {},
+        losses=_find_losses(index.history_of(signature), now, settings) if settings.history else {},
     )
 
 
@@ -164,14 +164,14 @@ def explain(index: MemoryIndex, advice: PodAdvice, nodes: Sequence[str]) -> list
 def _find_draw(
     index: MemoryIndex,
     pod: ObjectMeta,
-    who: Signature,
+    signature: Signature,
     replicas: Mapping[str, Collection[Replica]],
     now: float,
 ) -> OpenMove | None:
-    moves = index.moves_of(who.controller.uid)
+    moves = index.moves_of(signature.controller.uid)
     if not moves:
         return None
-    return draw(asking_replica(pod), moves, replicas.get(who.controller.uid, ()), now=now)
+    return draw(asking_replica(pod), moves, replicas.get(signature.controller.uid, ()), now=now)
 
 
 def _find_losses(history: EvictionHistory | None, now: float, settings: AdviceSettings) -> dict[str, float]:

@@ -81,7 +81,7 @@ def end_block(move: PastMove, past: Iterable[PastMove], back_off: BackOff) -> fl
     return closing_time(move) + min(back_off.pair * 2.0 ** (count - 1), back_off.longest_pair)
 
 
-def end_patience(past: Iterable[PastMove], now: float, back_off: BackOff) -> float | None:
+def end_giving_up(past: Iterable[PastMove], now: float, back_off: BackOff) -> float | None:
     """Tell until when the workload is given up, if by now too many moves have been fruitless."""
     count = sum(_is_counted(move, now, back_off) for move in past)
     return now + back_off.given_up_for if count >= back_off.moves else None

@@ -18,7 +18,7 @@ from reberth.memory.backoff import (
     BackOff,
     closing_time,
     end_block,
-    end_patience,
+    end_giving_up,
     instant,
     is_fruitless,
     still_counts,
@@ -175,7 +175,7 @@ def close_move(
     if is_fruitless(closed):
         until = end_block(closed, [*past, closed], back_off)
         closed = msgspec.structs.replace(closed, block_until=write_time(until))
-        history = _give_up(history, end_patience([*past, closed], now, back_off))
+        history = _give_up(history, end_giving_up([*past, closed], now, back_off))
     still_open = tuple(one for one in opened if one is not move)
     return review(_with_status(history, open=still_open, past=(*past, closed)), now, back_off=back_off)
 

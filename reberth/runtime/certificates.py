@@ -1,6 +1,6 @@
 """The server's certificate, renewed without a restart.
 
-A handshake takes the context that is in force when it begins, so a renewal touches no open connection and
+A handshake uses the context that is current when it begins, so a renewal touches no open connection and
 changes everything at once: certificate, key and the CA that client certificates must come from. No session of
 an older context can be resumed in a new one.
 """
@@ -19,7 +19,7 @@ from reberth.values.errors import ServingError
 
 log = logs.Log(__name__)
 
-# How OpenSSL calls a key of the right and of another type that is not the certificate's.
+# OpenSSL's names for a key that is not the certificate's: of the right type, and of another type.
 _STRANGERS = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 
 
@@ -35,14 +35,14 @@ class CertificateFiles(Section, frozen=True):
 
 
 class LiveCertificate:
-    """A server's TLS context that follows its files; bad ones are said and counted, the last good ones stay.
+    """A server's TLS context that follows its files; bad ones are logged and counted, valid ones stay.
 
     Opening it raises a ServingError if the files are bad from the start.
     """
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
-        # Looked at before they are read: what changes in between is a change.
+        # Hashed before they are read: whatever is written in between counts as a change.
         self._seen = live_files.look(files.paths())
         self.context = _RenewedContext(ssl.PROTOCOL_TLS_SERVER)
         self._take(server_context(files))
@@ -75,7 +75,7 @@ class LiveCertificate:
 
 
 class _RenewedContext(ssl.SSLContext):
-    """Hands every handshake to the context that is in force; asyncio begins each one with `wrap_bio`."""
+    """Hands every handshake to the current context; asyncio begins each one with `wrap_bio`."""
 
     current: ssl.SSLContext
 
@@ -86,7 +86,7 @@ class _RenewedContext(ssl.SSLContext):
 
 
 class _ToldHandshake(ssl.SSLObject):
-    """Says why a handshake was refused; asyncio drops the connection without a word to either side."""
+    """Logs why a handshake was refused; asyncio drops the connection without telling either side."""
 
     def do_handshake(self) -> None:
         try:

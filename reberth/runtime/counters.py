@@ -20,7 +20,7 @@ _Values = tuple[str, ...]
 
 
 class FastCounter:
-    """How often, or how much."""
+    """A counter: how often, or how much."""
 
     __slots__ = ("value",)
 
@@ -32,12 +32,12 @@ class FastCounter:
 
 
 class CounterVec(Collector):
-    """One for each combination of labels."""
+    """A counter for each combination of labels."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry) -> None:
         self._family = (name, text, tuple(labels))
         self.by_labels: defaultdict[_Values, FastCounter] = defaultdict(FastCounter)
-        """For those who count at every call: found without a call of a function."""
+        """For code that counts at every call: found without calling a function."""
         registry.register(self)
 
     def labels(self, *values: str) -> FastCounter:
@@ -54,7 +54,7 @@ class CounterVec(Collector):
 
 
 class FastHistogram:
-    """How many were not above each bound, and their sum."""
+    """A histogram: how many observations were not above each bound, and their sum."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -73,7 +73,7 @@ class FastHistogram:
 
 
 class HistogramVec(Collector):
-    """One for each combination of labels."""
+    """A histogram for each combination of labels."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class HistogramVec(Collector):
         self.by_labels: defaultdict[_Values, FastHistogram] = defaultdict(
             partial(FastHistogram, tuple(buckets))
         )
-        """As those of Counts."""
+        """As those of CounterVec."""
         registry.register(self)
 
     def labels(self, *values: str) -> FastHistogram:

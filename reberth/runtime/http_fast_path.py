@@ -1,9 +1,9 @@
-"""One port, two ways: plain calls are answered at once, all else goes the way of aiohttp.
+"""One port, two paths: plain calls are answered at once, everything else is left to aiohttp.
 
-kube-scheduler waits for its extenders with every pod, so a call must cost little. It writes all of its calls
+kube-scheduler waits for its extenders with every pod, so a call must cost little. All of its calls look
 alike: a POST with a length, over one connection that it keeps. Such a call is read and answered here, within
-the very step of the event loop in which its last byte came, by one write. The first thing of another kind
-that comes, be it only strange, is handed to aiohttp together with its connection, for good.
+the step of the event loop in which its last byte came, by one write. The first request of any other form is
+handed over to aiohttp together with its connection, for good.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from reberth.runtime import logs, metrics
 
 log = logs.Log(__name__)
 
-# Headers that change nothing of how a call is read; with any other one it is not plain.
+# Headers that do not change how a call is read; a call with any other header is not plain.
 _HARMLESS = rb"(?:(?:Host|User-Agent|Content-Type|Accept|Accept-Encoding): [\x20-\x7e]*\r\n)*"
 _PLAIN = re.compile(
     rb"POST (/[!-~]*) HTTP/1\.1\r\n%bContent-Length: ([0-9]{1,10})\r\n%b\r\n" % (_HARMLESS, _HARMLESS)
@@ -26,7 +26,7 @@ _LINES = {status: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for s
 
 
 class Reply(NamedTuple):
-    """What a call is answered."""
+    """The answer to a call."""
 
     status: HTTPStatus
     body: bytes
@@ -34,23 +34,23 @@ class Reply(NamedTuple):
     is_last: bool = False
     """The connection is closed after it."""
     then: Callable[[], None] | None = None
-    """Is done once it is on its way, after the calls that have come meanwhile."""
+    """Runs after the answer was written, and after the calls that have come meanwhile."""
 
 
 class PlainCall(NamedTuple):
-    """What is asked by a POST to a path of its own, and answered without waiting for anything."""
+    """A POST to a path of its own that is answered without waiting for anything."""
 
     answer: Callable[[bytes, float], Reply]
-    """Of the body, and of when the head came by `time.perf_counter`."""
+    """Called with the body, and with the `time.perf_counter` at which the head came."""
     give_up: Callable[[float], Reply]
-    """Where the body does not come; of when the head came."""
+    """Called if the body does not come in time; with when the head came."""
     most_bytes: int
     seconds: float
-    """For which the body is waited for."""
+    """How long to wait for the body."""
 
 
 class FastPath:
-    """The connections of a server: a factory of their protocols, and what becomes of them at its end."""
+    """The connections of a server: makes their protocols, and closes them when the server stops."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class FastPath:
         self.others = others
         self.keep_alive = keep_alive
         self.on_pending = on_pending
-        """Told of each call that waits for its body by 1, and by -1 when it does not any more."""
+        """Called with 1 when a call begins to wait for its body, and with -1 when it no longer does."""
         self.is_stopping = False
         self._lines: set[PlainConnection] = set()
         self._all_gone = asyncio.Event()
@@ -81,7 +81,7 @@ class FastPath:
             self._all_gone.set()
 
     async def close(self, within: float) -> None:
-        """Close all connections as soon as what was answered on them is on its way."""
+        """Close all connections as soon as their answers are written."""
         if not self._lines:
             return
         self._all_gone.clear()
@@ -131,7 +131,7 @@ class PlainConnection(asyncio.Protocol):
         self._leave()
 
     def pause_writing(self) -> None:
-        """Hear nothing more from somebody who does not take what was answered."""
+        """Stop reading from a client that does not read its answers: they would fill our memory."""
         self.transport.pause_reading()
 
     def resume_writing(self) -> None:
@@ -188,7 +188,7 @@ class PlainConnection(asyncio.Protocol):
         self._loop.call_soon(_finish, pending, reply, time.perf_counter() - pending.since)
 
     def _hand_over(self) -> None:
-        """Let aiohttp have the connection, and what came of a call that is not plain."""
+        """Hand the connection to aiohttp, with what has come of a call that is not plain."""
         other = self._board.others()
         chunks = self._leave()
         self.transport.set_protocol(other)
@@ -202,7 +202,7 @@ class PlainConnection(asyncio.Protocol):
         return self._forget()
 
     def _forget(self) -> list[bytes]:
-        """Wait for another call; give what had come of the last one."""
+        """Get ready for another call; give what had come of the last one."""
         if self._pending:
             self._board.on_pending(-1)
         if self._patience:

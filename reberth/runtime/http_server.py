@@ -1,8 +1,8 @@
 """The HTTP server of a daemon: its own routes, /healthz, /readyz and /metrics, over TLS or on loopback.
 
-It stops in an order that loses no call: ready no more, no new connection, requests in flight are answered,
-and only then the idle connections are closed. HTTP/1.1 alone is spoken, and idle connections live longer
-than kube-scheduler keeps its own (90 s), so that it never writes to one that was just closed here.
+It stops in an order that loses no call: it reports not ready, accepts no new connection, answers the requests
+in flight, and only then closes the idle connections. It speaks HTTP/1.1 only, and keeps idle connections
+longer than kube-scheduler does (90 s), so that the scheduler never writes to one that was just closed here.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ Check = Callable[[], str | None]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _SCHEDULER_KEEPS_SECONDS = 90
-# For a request that was on its way when the listener closed, and for an answer that only has to be written.
+# Time for a request that was on its way when the listener closed, and for writing the last answers.
 _ARRIVAL_SECONDS = 0.1
 _WRITE_SECONDS = 1.0
-# What others say too of a call that nobody waits for any more; it is only counted.
+# nginx's status for a caller that went away before the answer; it is only counted.
 _CALLER_GONE = 499
 
 
@@ -65,9 +65,9 @@ class Server:
     """A server from entering to leaving its `async with`.
 
     Entering raises a ServingError if the address or the certificate cannot be used. Leaving stops gracefully,
-    also when the block is cancelled. Below the checks /readyz has remarks: what is worth a look, and is no
-    reason to send calls elsewhere. A second cancellation, while stopping, gives up the requests in flight;
-    the sockets are closed in any case.
+    also when the block is cancelled. Below the checks, /readyz prints remarks: what an operator should know,
+    but no reason to send calls elsewhere. A second cancellation, while stopping, gives up the requests in
+    flight; the sockets are closed in any case.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Server:
         look_interval: float = live_files.LOOK_INTERVAL,
     ) -> None:
         self.port = settings.port
-        """The port that is listened on, once entered also if the settings leave the choice to the system."""
+        """The port; after entering, the one that the system chose if the settings say 0."""
         self._settings = settings
         self._checks = checks or {}
         self._remarks = remarks
@@ -148,7 +148,8 @@ class Server:
             log.warning("stopped with requests in flight", requests=self._in_flight)
 
     def _make_runner(self, routes: Iterable[web.RouteDef]) -> web.AppRunner:
-        app = web.Application(middlewares=[self._attend], client_max_size=self._settings.body_limit_bytes)
+        limit = self._settings.body_limit_bytes
+        app = web.Application(middlewares=[self._count_request], client_max_size=limit)
         app.add_routes(routes)
         return web.AppRunner(
             app,
@@ -159,17 +160,17 @@ class Server:
         )
 
     def _make_line(self) -> asyncio.Protocol:
-        """Give what serves a connection; the runner is set up before anybody connects."""
+        """Make the protocol of a connection; the runner is set up before anybody connects."""
         return cast(web.Server, self._runner.server)()
 
     def _own_routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/healthz", _tell_health),
-            web.get("/readyz", self._tell_readiness),
-            web.get("/metrics", _tell_metrics),
+            web.get("/healthz", _serve_healthz),
+            web.get("/readyz", self._serve_readyz),
+            web.get("/metrics", _serve_metrics),
         ]
 
-    async def _tell_readiness(self, _: web.Request) -> web.Response:
+    async def _serve_readyz(self, _: web.Request) -> web.Response:
         reasons = {name: check() for name, check in self._checks.items()}
         reasons["serving"] = "stopping" if self._stopping else None
         ready = all(reason is None for reason in reasons.values())
@@ -185,7 +186,7 @@ class Server:
             self._all_answered.set()
 
     @web.middleware
-    async def _attend(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _count_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Count and time a request; while stopping, its answer is the last on its connection."""
         started, code = time.perf_counter(), "cut_off"
         self._count_in_flight(1)
@@ -213,18 +214,18 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return web.Response(status=500, text="internal error\n")
 
 
-async def _tell_health(_: web.Request) -> web.Response:
+async def _serve_healthz(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-async def _tell_metrics(_: web.Request) -> web.Response:
+async def _serve_metrics(_: web.Request) -> web.Response:
     return web.Response(
         body=generate_latest(metrics.REGISTRY), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
     )
 
 
 def _reason(error: OSError | UnicodeError) -> str:
-    """Say why an address cannot be had; asyncio's own text would name the address again."""
+    """Say why an address cannot be used; asyncio's own text would name the address again."""
     if isinstance(error, UnicodeError):
         return "invalid host name"
     return str(error.strerror) if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)

@@ -1,8 +1,8 @@
-"""Files that may change under a running daemon: what they held last and was good stays in force.
+"""Files that may change under a running daemon: their last valid content stays in use.
 
-A look at a file is a hash of all that it holds. That follows the swap of a mounted ConfigMap's or Secret's
-symbolic links, an editor that replaces the file and one that writes into it, on any file system. A change is
-taken once two looks in a row agree, so that a half-written file is not taken for a bad one.
+A look at a file hashes its whole content. That follows the symbolic links of a mounted ConfigMap or Secret
+when the kubelet swaps them, an editor that replaces the file and one that writes into it, on any file system.
+A change is taken once two looks in a row agree, so that a half-written file is not mistaken for a bad one.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from reberth.config.settings import load
 from reberth.runtime import logs, metrics
 from reberth.values.errors import SettingsError
 
-LOOK_INTERVAL = 1.0
+LOOK_INTERVAL = 1.0  # seconds
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -44,7 +44,7 @@ async def follow(
     seen: list[str],
     interval: float = LOOK_INTERVAL,
 ) -> NoReturn:
-    """Reload whenever the files hold something else than what was last seen.
+    """Reload whenever the content of the files differs from what was last seen.
 
     Runs until cancelled, which is safe at any moment; a reload that is under way is cancelled with it.
     """
@@ -59,7 +59,7 @@ async def follow(
 
 
 class LiveSettings(Generic[S]):
-    """Settings that follow their file; a bad file is said and counted, and the last good ones stay.
+    """Settings that follow their file; a bad file is logged and counted, and the last valid settings stay.
 
     Opening them raises a SettingsError if the file is bad from the start.
     """
@@ -77,13 +77,13 @@ class LiveSettings(Generic[S]):
         self._name = kind.__name__
         self._on_change = on_change
         self._on_refusal = on_refusal
-        # Looked at before it is read: what changes in between is a change.
+        # Hashed before it is read: whatever is written in between counts as a change.
         self._seen = look([path])
         self.current = load(path, kind)
         self.refusal: SettingsError | None = None
-        """Why the file as it is now is not in force."""
+        """Why the current content of the file is not in use."""
         metrics.SETTINGS_RELOAD_FAILURES.labels(self._name)  # stands at 0 before the first
-        self._say_valid()
+        self._record_valid()
 
     async def follow(self, interval: float = LOOK_INTERVAL) -> NoReturn:
         """Take every good change of the file and call `on_change` if the settings differ.
@@ -108,13 +108,13 @@ class LiveSettings(Generic[S]):
         self._on_refusal(refusal)
 
     def _take(self, fresh: S) -> None:
-        self._say_valid()
+        self._record_valid()
         log.info("settings reloaded", file=str(self._path), changed=fresh != self.current)
         if fresh != self.current:
             self.current = fresh
             self._on_change(fresh)
 
-    def _say_valid(self) -> None:
+    def _record_valid(self) -> None:
         self.refusal = None
         metrics.SETTINGS_VALID.labels(self._name).set(1)
         metrics.SETTINGS_LAST_RELOAD_SUCCESS.labels(self._name).set(time.time())

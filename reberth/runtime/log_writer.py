@@ -1,7 +1,7 @@
-"""Lines that never hold up the process: written at once or lost, and a loss is counted and said.
+"""Log lines that never block the process: written at once or dropped, and drops are counted.
 
-Nothing is buffered, so a full disk leaves nothing behind that fails later. A pipe that nobody reads is waited
-for once, briefly; from then on lines are dropped until it takes one again.
+Nothing is buffered, so a full disk leaves nothing behind that fails later. If nobody reads the pipe, the
+writer waits once, briefly; from then on it drops lines until the pipe takes one again.
 """
 
 import errno
@@ -19,17 +19,17 @@ _CAUSES = {
     errno.EBADF: "closed",
     errno.EAGAIN: "stalled",
 }
-_PATIENCE_MS = 50
+_PATIENCE_MS = 50  # a reader that is merely slow gets a chance; a call of the scheduler must not notice
 
 
 class LineWriter(logging.Handler):
-    """Writes each record as one line to a file descriptor; the first of several losses is said on another."""
+    """Writes each record as one line to a file descriptor; tells the first of several drops on another."""
 
     def __init__(self, out: int, other: int) -> None:
         super().__init__()
         self._out = out
         self._other = other
-        self._lost = 0
+        self._dropped = 0
         self._torn = False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -42,29 +42,29 @@ class LineWriter(logging.Handler):
         try:
             self._send(line)
         except OSError as error:
-            self._lose(error)
+            self._drop(error)
         else:
-            if self._lost:
-                self._say_lost()
+            if self._dropped:
+                self._log_dropped()
 
     def _send(self, line: str) -> None:
         rest = (b"\n" if self._torn else b"") + _encoded(line)
         whole = len(rest)
         try:
             while rest:
-                rest = rest[_send_some(self._out, rest, 0 if self._lost else _PATIENCE_MS) :]
+                rest = rest[_send_some(self._out, rest, 0 if self._dropped else _PATIENCE_MS) :]
         finally:
             self._torn = self._torn if len(rest) == whole else bool(rest)
 
-    def _lose(self, error: OSError) -> None:
+    def _drop(self, error: OSError) -> None:
         metrics.LOGS_DROPPED.labels(_CAUSES.get(error.errno or 0, metrics.OTHER)).inc()
-        self._lost += 1
-        if self._lost == 1:
+        self._dropped += 1
+        if self._dropped == 1:
             with suppress(OSError):
                 _send_some(self._other, _encoded(f"reberth: dropping log lines: {error.strerror}"), 0)
 
-    def _say_lost(self) -> None:
-        lost, self._lost = self._lost, 0
+    def _log_dropped(self) -> None:
+        lost, self._dropped = self._dropped, 0
         said = {
             "name": __name__,
             "levelno": logging.WARNING,

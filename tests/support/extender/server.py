@@ -33,7 +33,7 @@ class Served:
         self.known = Known(on_change=self.changes.fire).put(*map(node, NODES))
         self.call_tracker = CallTracker(PARTS)
         self.settings = AnswerSettings(scores=LOAD)
-        self.standings = [TRUE]
+        self.mirror_states = [TRUE]
         self.announced: list[tuple[ObjectMeta, Refused]] = []
         self.port = 0
         self.session: aiohttp.ClientSession | None = None
@@ -44,7 +44,7 @@ class Served:
             self.known.memory,
             self.call_tracker,
             settings=lambda: self.settings,
-            standings=lambda _: self.standings,
+            mirror_states=lambda _: self.mirror_states,
             announce=lambda pod, refused: self.announced.append((pod, refused)),
             limits=self._limits,
         )

@@ -157,7 +157,7 @@ async def test_a_client_that_breaks_off_harms_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("standing", "cause"),
+    ("state", "cause"),
     [(MirrorState(False, None, 0.0), "cold"), (MirrorState(True, "the server was silent", 500.0), "stale")],
 )
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ async def test_a_client_that_breaks_off_harms_nobody() -> None:
     ],
 )
 async def test_doubt_is_answered_neutrally_and_counted(  # noqa: PLR0917 - a table of two
-    standing: MirrorState, cause: str, verb: str, path: str, body: bytes, answer: Any
+    state: MirrorState, cause: str, verb: str, path: str, body: bytes, answer: Any
 ) -> None:
     async with served() as asked:
-        asked.standings = [TRUE, standing]
+        asked.mirror_states = [TRUE, state]
         before = counted("neutral_answers_total", verb=verb, cause=cause)
         status, text = await asked.ask(path, body)
         assert status == 200

@@ -104,15 +104,15 @@ async def test_a_stale_mirror_is_told_and_is_no_reason_to_send_calls_elsewhere()
 
 def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
     told = Told(ExtenderSettings())
-    assert told.readiness.standings(KINDS) == []
+    assert told.readiness.mirror_states(KINDS) == []
     told.lose("nodes")
     told.watchers["pods"].trouble = "no data from the server for 90 s"
     silent, lost = (
         MirrorState(True, "no data from the server for 90 s", 1.25),
         MirrorState(False, ABSENT, 1.25),
     )
-    assert told.readiness.standings({POD, HISTORY}) == [silent]
-    assert told.readiness.standings({NODE}) == [lost]
+    assert told.readiness.mirror_states({POD, HISTORY}) == [silent]
+    assert told.readiness.mirror_states({NODE}) == [lost]
 
 
 async def test_settings_that_are_refused_are_told_and_are_no_reason_not_to_be_ready() -> None:

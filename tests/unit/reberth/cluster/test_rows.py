@@ -51,7 +51,7 @@ def test_a_row_says_what_the_pod_says(built: Object) -> None:
     ready = conditions.get("Ready")
     assert row.is_ready == (ready is not None and ready.status == "True")
     assert row.ready_changed == (time_of(ready.last_transition_time) if ready else None)
-    assert row.ailment == find_problems(status, conditions)
+    assert row.problems == find_problems(status, conditions)
     assert row.spec.containers == record.spec.containers
     assert row.spec.affinity == record.spec.affinity
 

@@ -286,7 +286,7 @@ def test_a_pod_without_a_signature_is_only_kept_from_nodes_that_leave() -> None:
     index = everything()
     formed = advise(index, bare)
 
-    assert formed.who == BARE_POD
+    assert formed.signature == BARE_POD
     assert avoid(index, formed) == [10, 10, 10, 0]
     assert scored(index, formed) == [10, 5, 5, 5]
     assert refuse_nodes(formed, NODES) == {}
