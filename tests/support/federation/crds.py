@@ -55,7 +55,7 @@ def schema_of(kind: str) -> Object:
     return schema
 
 
-def patched(wanted: Object, patch: bytes | str) -> Object:
+def apply_json_patch(wanted: Object, patch: bytes | str) -> Object:
     """The object after a JSON Patch, of which only `add` and `remove` are known; text is in base64."""
     made = copy.deepcopy(wanted)
     for change in json.loads(base64.b64decode(patch) if isinstance(patch, str) else patch):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from federation.admission.defaulting import set_defaults
 from federation.admission.json_patch import encode
 from tests.support.builders import Object
-from tests.support.federation.crds import EXAMPLES, name_of, patched
+from tests.support.federation.crds import EXAMPLES, apply_json_patch, name_of
 
 NOW = 1_795_003_200.7
 POLICY, CLUSTER_POLICY = "PropagationPolicy", "ClusterPropagationPolicy"
@@ -25,7 +25,7 @@ def completed(kind: str, spec: Any, *, namespace: str = "shop") -> Any:
     before = copy.deepcopy(wanted)
     changes = list(set_defaults(kind, wanted, namespace=namespace, now=NOW))
     assert wanted == before
-    made = patched(wanted, encode(changes))
+    made = apply_json_patch(wanted, encode(changes))
     assert not list(set_defaults(kind, made, namespace=namespace, now=NOW + 1)), "completed twice"
     return made["spec"]
 
@@ -255,5 +255,5 @@ def test_whatever_stands_there_is_passed_over_or_completed_once(kind: str, wante
     before = copy.deepcopy(wanted)
     changes: Sequence[Any] = list(set_defaults(kind, wanted, namespace="shop", now=NOW))
     assert wanted == before
-    made = patched(wanted, encode(changes))
+    made = apply_json_patch(wanted, encode(changes))
     assert not list(set_defaults(kind, made, namespace="shop", now=NOW))

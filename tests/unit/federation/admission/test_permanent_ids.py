@@ -6,7 +6,7 @@ from federation.admission.json_patch import encode
 from federation.admission.permanent_ids import find_changed_identity, set_permanent_id
 from federation.api.labels import LABELS, POLICY_KINDS
 from tests.support.builders import Object
-from tests.support.federation.crds import patched
+from tests.support.federation.crds import apply_json_patch
 
 NEW = "11111111-1111-4111-8111-111111111111"
 OLD = "22222222-2222-4222-8222-222222222222"
@@ -21,7 +21,7 @@ def made(kind: str, labels: object = None) -> Object:
 
 
 def id_of(kind: str, wanted: Object, before: Object | None) -> str:
-    after = patched(wanted, encode(set_permanent_id(kind, wanted, before, identity=NEW)))
+    after = apply_json_patch(wanted, encode(set_permanent_id(kind, wanted, before, identity=NEW)))
     found: str = after["metadata"]["labels"][LABELS[kind]]
     return found
 
@@ -30,7 +30,7 @@ def id_of(kind: str, wanted: Object, before: Object | None) -> str:
 @pytest.mark.parametrize("labels", [None, {}, {"app": "web"}])
 def test_a_new_object_gets_an_id_beside_its_other_labels(kind: str, labels: object) -> None:
     wanted = made(kind, labels)
-    after = patched(wanted, encode(set_permanent_id(kind, wanted, None, identity=NEW)))
+    after = apply_json_patch(wanted, encode(set_permanent_id(kind, wanted, None, identity=NEW)))
     assert after["metadata"]["labels"] == {**(labels or {}), LABELS[kind]: NEW}  # type: ignore[dict-item] # a mapping
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from federation.admission.review import ReviewError, answer_defaulting, answer_validating, read, write
 from tests.support.builders import Object
-from tests.support.federation.crds import EXAMPLES, example, failing_over, name_of, patched
+from tests.support.federation.crds import EXAMPLES, apply_json_patch, example, failing_over, name_of
 from tests.support.federation.reviews import UID, response, review
 
 ID = "11111111-1111-4111-8111-111111111111"
@@ -35,7 +35,7 @@ def test_a_policy_is_completed() -> None:
     assert answer["uid"] == UID
     assert answer["allowed"] is True
     assert answer["patchType"] == "JSONPatch"
-    made = patched(policy, answer["patch"])
+    made = apply_json_patch(policy, answer["patch"])
     assert made["spec"]["resourceSelectors"] == [{"kind": "Pod", "namespace": "default"}]
     assert made["metadata"]["labels"] == {"propagationpolicy.karmada.io/permanent-id": ID}
 
@@ -77,7 +77,7 @@ def test_a_warning_does_not_refuse() -> None:
 @pytest.mark.parametrize("one", EXAMPLES, ids=name_of)
 def test_a_documented_object_is_let_in_once_completed(one: Object) -> None:
     answer = complete(review(one))
-    made = patched(one, answer["patch"]) if "patch" in answer else one
+    made = apply_json_patch(one, answer["patch"]) if "patch" in answer else one
     answer = look(review(made))
     answer.pop("warnings", None)
     assert answer == {"uid": UID, "allowed": True}
@@ -195,7 +195,7 @@ def test_whatever_object_is_asked_about_gets_an_answer(
         assert answer["uid"] == UID
         assert answer["allowed"] or answer["status"]["message"]
     if "patch" in completed:
-        made = patched(wanted, completed["patch"])
+        made = apply_json_patch(wanted, completed["patch"])
         again = review(made, before=before, operation="UPDATE")
         again["request"]["kind"]["kind"] = kind
         assert "patch" not in complete(again)

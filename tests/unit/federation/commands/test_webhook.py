@@ -25,7 +25,7 @@ from localcluster.credentials import Authority
 from reberth.config.settings import parse
 from reberth.runtime import metrics
 from reberth.runtime.http_server import Server, ServerSettings
-from tests.support.federation.crds import ROOT, example, failing_over, patched
+from tests.support.federation.crds import ROOT, apply_json_patch, example, failing_over
 from tests.support.federation.reviews import UID, response, review
 
 ID = "11111111-1111-4111-8111-111111111111"
@@ -53,7 +53,7 @@ async def test_an_object_is_completed_and_counted(base: str) -> None:
     before = counted(COMPLETE, "Work", "changed")
     status, body = await post(f"{base}{COMPLETE}", json.dumps(review(example("Work"))).encode())
     assert status == 200
-    made = patched(example("Work"), response(body)["patch"])
+    made = apply_json_patch(example("Work"), response(body)["patch"])
     assert made["metadata"]["labels"] == {"work.karmada.io/permanent-id": ID}
     assert counted(COMPLETE, "Work", "changed") == before + 1
 

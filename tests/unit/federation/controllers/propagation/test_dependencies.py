@@ -1,21 +1,17 @@
 """The controller of dependencies against a hub that only writes down what it is asked for."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from federation.controllers.propagation.dependencies import DependenciesController
-from federation.hub.hub import Hub
-from federation.hub.object_api import ObjectApi
 from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
-from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
-from reberth.client.events import EventRecorder
-from tests.support.federation.objects import NOW, as_template, binding, given, meta, template
+from tests.support.federation.fake_hub import FakeHub
+from tests.support.federation.objects import as_template, binding, given, meta, template
 
 pytestmark = pytest.mark.looptime
 DEPLOYMENTS, CONFIGURATIONS = (
@@ -25,16 +21,13 @@ DEPLOYMENTS, CONFIGURATIONS = (
 SNAPSHOT = {"namespace": "default", "name": "web-deployment", "clusters": given(m1=3)}
 
 
-class FakeHub:
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, Any]] = []
-        self.cache = NotifyingCache(self._tell, version=(1, 36))
-        hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", None), lambda: NOW)
-        self.dependencies = DependenciesController(hub, QueueSettings())
+class WritingHub(FakeHub):
+    """Only writes down what it is asked for."""
 
-    def _tell(self, kind: Any, record: Any) -> None:
-        known = (DEPLOYMENTS, CONFIGURATIONS, resources.BINDINGS)
-        self.dependencies.on_change(next(each for each in known if each.kind == kind), record)
+    def __init__(self) -> None:
+        super().__init__(DEPLOYMENTS, CONFIGURATIONS, resources.BINDINGS)
+        self.asked: list[tuple[str, Any]] = []
+        self.controllers = [DependenciesController(self.hub, QueueSettings())]
 
     async def create_object(self, _: Any, body: Object, *, namespace: str = "") -> Object:
         self.asked.append((f"create {namespace}/{body['metadata']['name']}", body["spec"]["requiredBy"]))
@@ -47,17 +40,8 @@ class FakeHub:
     async def remove_object(self, _: Any, name: str, **__: Any) -> None:
         self.asked.append((f"delete {name}", None))
 
-    def hold(self, resource: Any, *records: Any) -> None:
-        self.cache.replace(resource.kind, records, "9")
-
-    async def settle(self, *, then: Callable[[], None] = lambda: None) -> list[tuple[str, Any]]:
-        """Work, have something happen, and work again."""
-        task = asyncio.create_task(self.dependencies.run())
-        await asyncio.sleep(5)
-        then()
-        await asyncio.sleep(5)
-        task.cancel()
-        await asyncio.wait([task])
+    async def reconcile(self) -> list[tuple[str, Any]]:
+        await self.run(10)
         return self.asked
 
 
@@ -75,8 +59,8 @@ def attached(*required_by: Any, labels: Any = None) -> Any:
     return msgspec.convert(wire, resources.BINDINGS.record)
 
 
-def standing(*bindings: Any, deployments: Any = (), configurations: Any = ()) -> FakeHub:
-    hub = FakeHub()
+def standing(*bindings: Any, deployments: Any = (), configurations: Any = ()) -> WritingHub:
+    hub = WritingHub()
     hub.hold(resources.BINDINGS, *bindings)
     hub.hold(DEPLOYMENTS, *deployments)
     hub.hold(CONFIGURATIONS, *configurations)
@@ -88,46 +72,44 @@ CARRYING = binding(propagateDeps=True, clusters=given(m1=3))
 
 async def test_a_dependency_gets_a_binding_with_its_dependents() -> None:
     hub = standing(CARRYING, deployments=[needy()], configurations=[template("settings")])
-    assert await hub.settle() == [("create default/settings-configmap", [SNAPSHOT])]
+    assert await hub.reconcile() == [("create default/settings-configmap", [SNAPSHOT])]
 
 
 async def test_what_comes_later_is_carried_along_then() -> None:
     hub = standing(CARRYING, deployments=[needy()])
-    assert await hub.settle() == []
+    assert await hub.reconcile() == []
     hub.hold(CONFIGURATIONS, template("settings"))
-    assert await hub.settle() == [("create default/settings-configmap", [SNAPSHOT])]
+    assert await hub.reconcile() == [("create default/settings-configmap", [SNAPSHOT])]
 
 
 @pytest.mark.parametrize("one", [binding(clusters=given(m1=3)), binding(propagateDeps=True)])
 async def test_without_propagate_deps_or_a_cluster_nothing_is_propagated(one: Any) -> None:
     hub = standing(one, deployments=[needy()], configurations=[template("settings")])
-    assert await hub.settle() == []
+    assert await hub.reconcile() == []
 
 
 async def test_dependents_are_written_once() -> None:
     hub = standing(CARRYING, attached(SNAPSHOT), deployments=[needy()], configurations=[template("settings")])
-    assert await hub.settle() == []
+    assert await hub.reconcile() == []
     hub = standing(CARRYING, attached(), deployments=[needy()], configurations=[template("settings")])
-    assert await hub.settle() == [("patch settings-configmap", [SNAPSHOT])]
+    assert await hub.reconcile() == [("patch settings-configmap", [SNAPSHOT])]
 
 
 async def test_an_unused_dependency_is_deleted_unless_a_policy_selects_it() -> None:
     hub = standing(attached(SNAPSHOT), configurations=[template("settings")])
-    assert await hub.settle() == [("delete settings-configmap", None)]
+    assert await hub.reconcile() == [("delete settings-configmap", None)]
     claim = {"propagationpolicy.karmada.io/permanent-id": "p"}
     hub = standing(attached(SNAPSHOT, labels=claim), configurations=[template("settings")])
-    assert await hub.settle() == [("patch settings-configmap", None)]
+    assert await hub.reconcile() == [("patch settings-configmap", None)]
 
 
 async def test_nothing_is_deleted_before_the_caches_are_synced() -> None:
-    hub = FakeHub()
+    hub = WritingHub()
     hub.hold(resources.BINDINGS, CARRYING, attached(SNAPSHOT))
     hub.hold(CONFIGURATIONS, template("settings"))
-    before: list[int] = []
-
-    def know_it_all() -> None:
-        before.append(len(hub.asked))
-        hub.hold(DEPLOYMENTS)
-
-    assert await hub.settle(then=know_it_all) == [("delete settings-configmap", None)]
-    assert before == [0]
+    running = asyncio.create_task(hub.run(10))
+    await asyncio.sleep(5)
+    assert hub.asked == []
+    hub.hold(DEPLOYMENTS)
+    await running
+    assert hub.asked == [("delete settings-configmap", None)]

@@ -1,39 +1,29 @@
 """The detector against a hub that only writes down what it is asked for."""
 
-import asyncio
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from federation.controllers.propagation.detector import DetectorController
-from federation.hub.hub import Hub
-from federation.hub.object_api import ObjectApi
 from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
-from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
 from federation.propagation.binding import write_binding
-from reberth.client.events import EventRecorder
-from tests.support.federation.objects import NOW, WEB, meta, policy, template
+from tests.support.federation.fake_hub import FakeHub
+from tests.support.federation.objects import WEB, meta, policy, template
 
 pytestmark = pytest.mark.looptime
 DEPLOYMENTS = resources.TEMPLATES[0]
 
 
-class FakeHub:
-    """What is asked of the API server."""
+class WritingHub(FakeHub):
+    """Only writes down what it is asked for."""
 
     def __init__(self) -> None:
+        super().__init__(DEPLOYMENTS, resources.POLICIES, resources.BINDINGS)
         self.asked: list[tuple[str, str]] = []
-        self.cache = NotifyingCache(self._tell, version=(1, 36))
-        self.hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", None), lambda: NOW)
-        self.detector = DetectorController(self.hub, QueueSettings())
-
-    def _tell(self, kind: Any, record: Any) -> None:
-        known = (DEPLOYMENTS, resources.POLICIES, resources.BINDINGS)
-        resource = next(each for each in known if each and each.kind == kind)
-        self.detector.on_change(resource, record)
+        self.controllers = [DetectorController(self.hub, QueueSettings())]
 
     async def create_object(self, resource: Any, body: Object, *, namespace: str = "") -> Object:
         self.asked.append(("create", f"{resource.name} {namespace}/{body['metadata']['name']}"))
@@ -46,14 +36,8 @@ class FakeHub:
     async def remove_object(self, resource: Any, name: str, *, uid: str, namespace: str = "") -> None:
         self.asked.append(("delete", f"{resource.name} {namespace}/{name} {uid}"))
 
-    def hold(self, resource: Any, *records: Any) -> None:
-        self.cache.replace(resource.kind, records, "9")
-
-    async def settle(self) -> list[tuple[str, str]]:
-        task = asyncio.create_task(self.detector.run())
-        await asyncio.sleep(1)
-        task.cancel()
-        await asyncio.wait([task])
+    async def reconcile(self) -> list[tuple[str, str]]:
+        await self.run()
         return self.asked
 
 
@@ -64,38 +48,38 @@ def bound() -> Any:
 
 
 async def test_what_a_policy_selects_is_claimed_and_bound() -> None:
-    hub = FakeHub()
+    hub = WritingHub()
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("a"))
-    assert await hub.settle() == [
+    assert await hub.reconcile() == [
         ("create", "resourcebindings default/web-deployment"),
         ("patch", "deployments web"),
     ]
 
 
 async def test_what_no_policy_selects_is_left_alone() -> None:
-    hub = FakeHub()
+    hub = WritingHub()
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("a", {"name": "other"}))
-    assert await hub.settle() == []
+    assert await hub.reconcile() == []
 
 
 async def test_a_binding_goes_with_its_template() -> None:
-    hub = FakeHub()
+    hub = WritingHub()
     hub.hold(DEPLOYMENTS)
     hub.hold(resources.BINDINGS, bound())
-    assert await hub.settle() == [("delete", "resourcebindings default/web-deployment uid-web-deployment")]
+    assert await hub.reconcile() == [("delete", "resourcebindings default/web-deployment uid-web-deployment")]
 
 
 async def test_what_cannot_be_read_is_not_taken_for_gone() -> None:
-    hub = FakeHub()
+    hub = WritingHub()
     hub.hold(resources.BINDINGS, bound())
-    assert await hub.settle() == []
+    assert await hub.reconcile() == []
 
 
 async def test_a_template_of_the_same_name_gets_a_binding_of_its_own() -> None:
-    hub = FakeHub()
+    hub = WritingHub()
     hub.hold(DEPLOYMENTS, template(uid="another"))
     hub.hold(resources.POLICIES, policy("a"))
     hub.hold(resources.BINDINGS, bound())
-    assert await hub.settle() == [("delete", "resourcebindings default/web-deployment uid-web-deployment")]
+    assert await hub.reconcile() == [("delete", "resourcebindings default/web-deployment uid-web-deployment")]

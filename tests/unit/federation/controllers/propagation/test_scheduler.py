@@ -1,21 +1,17 @@
 """The scheduler against a hub that only writes down what it is asked for."""
 
-import asyncio
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from federation.api import Cluster, ResourceBinding, TargetCluster
 from federation.controllers.propagation.scheduler import SchedulerController, SchedulerSettings
-from federation.hub.hub import Hub
-from federation.hub.object_api import ObjectApi
 from federation.objects import resources
-from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
 from federation.objects.template import Object
-from reberth.client.events import EventRecorder
-from tests.support.federation.objects import NOW, binding, cluster, given, patched
+from tests.support.federation.fake_hub import FakeHub
+from tests.support.federation.objects import binding, cluster, given
 
 pytestmark = pytest.mark.looptime
 KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
@@ -28,57 +24,22 @@ NEEDS: Object = {
     "placement": {"replicaScheduling": BY_ROOM},
     "replicaRequirements": {"resourceRequest": {"cpu": "1"}},
 }
-RESOURCES = {each.kind: each for each in (resources.BINDINGS, resources.CLUSTERS)}
 
 
-class FakeHub:
-    """Keeps the bindings that are patched, and what was said of them."""
-
+class SchedulerHub(FakeHub):
     def __init__(self) -> None:
-        self.patched: list[tuple[str, str]] = []
-        self.said: list[tuple[str, str]] = []
-        self.version = 10
-        self.cache = NotifyingCache(self._tell, version=(1, 36))
-        hub = Hub(
-            cast("ObjectApi", self),
-            self.cache,
-            cast("EventRecorder", self),
-            lambda: NOW + asyncio.get_running_loop().time(),
-        )
-        self.scheduler = SchedulerController(hub, SchedulerSettings())
-
-    def _tell(self, kind: Any, record: Any) -> None:
-        self.scheduler.on_change(RESOURCES[kind], record)
-
-    def record(self, _: Any, *, reason: str, note: str, **__: Any) -> None:
-        self.said.append((reason, note))
-
-    async def merge(self, resource: Any, name: str, patch: Object, **more: Any) -> ResourceBinding:
-        part = more.get("subresource") or "spec"
-        self.patched.append((name, part))
-        found = self.cache.of(resource.kind).named("default", name)
-        wire: Object = patched(msgspec.to_builtins(found), patch)
-        self.version += 1
-        wire["metadata"] |= {"resourceVersion": str(self.version)}
-        written = msgspec.convert(wire, ResourceBinding)
-        self.cache.apply(resource.kind, "MODIFIED", written)
-        return written
-
-    def put(self, resource: Any, record: Any) -> None:
-        self.version += 1
-        meta = msgspec.structs.replace(record.metadata, resource_version=str(self.version))
-        self.cache.apply(resource.kind, "MODIFIED", msgspec.structs.replace(record, metadata=meta))
+        super().__init__(resources.BINDINGS, resources.CLUSTERS)
+        self.scheduler = SchedulerController(self.hub, SchedulerSettings())
+        self.controllers = [self.scheduler]
 
     def find(self, name: str = "web-deployment") -> ResourceBinding:
         found = self.cache.of(resources.BINDINGS.kind).named("default", name)
         assert found is not None
         return found
 
-    async def settle(self, seconds: float = 1) -> None:
-        task = asyncio.create_task(self.scheduler.run())
-        await asyncio.sleep(seconds)
-        task.cancel()
-        await asyncio.wait([task])
+    @property
+    def patched(self) -> list[tuple[str, str]]:
+        return [(name, part) for name, part, _ in self.patches]
 
     @property
     def scheduled(self) -> tuple[str, str]:
@@ -98,14 +59,14 @@ def tainted(name: str = "m1") -> Cluster:
 
 
 async def test_a_binding_gets_its_clusters_and_then_its_status() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
     hub.put(resources.BINDINGS, binding(**NEEDS))
-    await hub.settle()
+    await hub.run()
     assert hub.patched == [("web-deployment", "spec"), ("web-deployment", "status")]
     assert hub.scheduled == ("True", "Success")
     note = "Binding has been scheduled successfully. Result: {m1:3}"
-    assert hub.said == [("ScheduleBindingSucceed", note)] * 2
+    assert hub.events == [("ScheduleBindingSucceed", note)] * 2
 
 
 @pytest.mark.parametrize(
@@ -119,63 +80,63 @@ async def test_a_binding_gets_its_clusters_and_then_its_status() -> None:
     ],
 )
 async def test_what_could_not_be_scheduled_is_woken_by_what_may_help(before: Cluster, after: Cluster) -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, before)
     hub.put(resources.BINDINGS, binding(**NEEDS))
-    await hub.settle()
+    await hub.run()
     assert hub.scheduled[0] == "False"
-    assert hub.said[0][0] == "ScheduleBindingFailed"
+    assert hub.events[0][0] == "ScheduleBindingFailed"
     hub.put(resources.CLUSTERS, after)
-    await hub.settle(0.01)
+    await hub.run(0.01)
     assert hub.scheduled == ("True", "Success")
 
 
 async def test_a_label_that_changes_wakes_all_bindings() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     wanted = {"placement": {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}}
     hub.put(resources.CLUSTERS, member(cpu="9"))
     hub.put(resources.BINDINGS, binding(**wanted))
-    await hub.settle()
+    await hub.run()
     assert hub.scheduled == ("False", "NoClusterFit")
     gold = member(cpu="9")
     meta = msgspec.structs.replace(gold.metadata, labels={"tier": "gold"})
     hub.put(resources.CLUSTERS, msgspec.structs.replace(gold, metadata=meta))
-    await hub.settle(0.01)
+    await hub.run(0.01)
     assert hub.scheduled == ("True", "Success")
 
 
 async def test_room_that_was_given_away_is_not_given_again() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
     hub.put(resources.BINDINGS, binding(**NEEDS))
     hub.put(resources.BINDINGS, binding(name="other", **NEEDS))
-    await hub.settle()
+    await hub.run()
     (failed,) = [one for one in ("web-deployment", "other") if not hub.find(one).spec.clusters]
     assert (hub.find(failed).status.conditions or ())[0].reason == "Unschedulable"
 
 
 async def test_room_that_another_process_has_given_away_is_held() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
     hub.put(resources.BINDINGS, binding(name="theirs", clusters=given(m1=3), **NEEDS))
     hub.put(resources.BINDINGS, binding(**NEEDS))
-    await hub.settle()
+    await hub.run()
     assert hub.scheduled == ("False", "Unschedulable")
 
 
 async def test_a_binding_that_cannot_be_read_says_so() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
     odd = {**NEEDS, "replicaRequirements": {"resourceRequest": {"cpu": "much"}}}
     hub.put(resources.BINDINGS, binding(clusters=given(m1=3), **odd))
-    await hub.settle()
+    await hub.run()
     assert hub.scheduled == ("False", "SchedulerError")
     assert hub.find().spec.clusters
-    assert "resourceRequest" in hub.said[0][1]
+    assert "resourceRequest" in hub.events[0][1]
 
 
 async def test_a_binding_is_made_with_its_clusters() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
     new: Object = msgspec.to_builtins(binding(**NEEDS))
     wanted = {
@@ -195,46 +156,50 @@ async def test_a_binding_is_made_with_its_clusters() -> None:
     made = msgspec.convert({**new, "metadata": {**new["metadata"], **placed["metadata"]}}, ResourceBinding)
     spec = msgspec.convert(placed["spec"], type(made.spec))
     hub.put(resources.BINDINGS, msgspec.structs.replace(made, spec=spec))
-    await hub.settle()
+    await hub.run()
     assert hub.patched == [("web-deployment", "status")]
     assert hub.scheduled == ("True", "Success")
-    assert len(hub.said) == 2
+    assert len(hub.events) == 2
 
 
 async def test_a_trigger_is_written_with_its_new_clusters() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member("m1", cpu="1"))
     hub.put(resources.CLUSTERS, member("m2", cpu="9"))
     done = {"lastScheduledTime": "2026-11-18T12:00:01Z"}
-    wished = binding(clusters=given(m1=3), rescheduleTriggeredAt="2026-11-18T12:00:02Z", status=done, **NEEDS)
-    carried = hub.scheduler.decide_triggered(KEY, wished)
-    assert {each["name"] for each in carried["spec"]["clusters"]} == {"m1", "m2"}
+    triggered = binding(
+        clusters=given(m1=3), rescheduleTriggeredAt="2026-11-18T12:00:02Z", status=done, **NEEDS
+    )
+    decided = hub.scheduler.decide_triggered(KEY, triggered)
+    assert {each["name"] for each in decided["spec"]["clusters"]} == {"m1", "m2"}
     suspended = binding(
-        **{**msgspec.to_builtins(wished.spec), "suspension": {"scheduling": True}}, status=done
+        **{**msgspec.to_builtins(triggered.spec), "suspension": {"scheduling": True}}, status=done
     )
     assert hub.scheduler.decide_triggered(KEY, suspended) == {}
-    foreign = msgspec.structs.replace(wished, metadata=msgspec.structs.replace(wished.metadata, labels={}))
+    foreign = msgspec.structs.replace(
+        triggered, metadata=msgspec.structs.replace(triggered.metadata, labels={})
+    )
     assert hub.scheduler.decide_triggered(KEY, foreign) == {}
 
-    annotations = carried["metadata"]["annotations"]
-    meta = msgspec.structs.replace(wished.metadata, annotations=annotations)
+    annotations = decided["metadata"]["annotations"]
+    meta = msgspec.structs.replace(triggered.metadata, annotations=annotations)
     spec = msgspec.structs.replace(
-        wished.spec, clusters=msgspec.convert(carried["spec"]["clusters"], tuple[TargetCluster, ...])
+        triggered.spec, clusters=msgspec.convert(decided["spec"]["clusters"], tuple[TargetCluster, ...])
     )
-    hub.put(resources.BINDINGS, msgspec.structs.replace(wished, metadata=meta, spec=spec))
-    await hub.settle()
+    hub.put(resources.BINDINGS, msgspec.structs.replace(triggered, metadata=meta, spec=spec))
+    await hub.run()
     assert hub.patched == [("web-deployment", "status")]
     assert (hub.find().status.last_scheduled_time or "") >= "2026-11-18T12:00:02Z"
 
 
 async def test_a_divided_binding_is_decided_anew_when_a_new_member_says_what_it_serves() -> None:
-    hub = FakeHub()
+    hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member("m1", cpu="9"))
     hub.put(resources.CLUSTERS, msgspec.structs.replace(member("m2"), status=cluster().status))
     hub.put(resources.BINDINGS, binding(**NEEDS))
-    await hub.settle()
+    await hub.run()
     assert [each.name for each in hub.find().spec.clusters or ()] == ["m1"]
     hub.put(resources.CLUSTERS, member("m2", cpu="9"))
-    await hub.settle()
+    await hub.run()
     assert [each.name for each in hub.find().spec.clusters or ()] == ["m1", "m2"]
     assert len(hub.patched) == 4

@@ -1,42 +1,33 @@
 """The rebalancer against a hub that only writes down what it is asked for."""
 
 import asyncio
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import pytest
 
 from federation.api import ResourceBinding, WorkloadRebalancer
 from federation.controllers.rebalancing.rebalancer import RebalancerController, RebalancerSettings
-from federation.hub.hub import Hub
-from federation.hub.object_api import ObjectApi
 from federation.objects import resources
-from federation.objects.cache import NotifyingCache
 from federation.objects.template import Object
-from reberth.client.events import EventRecorder
 from reberth.values.timestamp import write_time
-from tests.support.federation.objects import NOW, binding, given, patched
+from tests.support.federation.fake_hub import FakeHub
+from tests.support.federation.objects import NOW, binding, given
 
 pytestmark = pytest.mark.looptime
-RESOURCES = {each.kind: each for each in (resources.BINDINGS, resources.REBALANCERS)}
 DONE = {"lastScheduledTime": write_time(NOW - 60)}
 AT_ONCE, GATHERED = 0.1, 0.6
 
 
-class FakeHub:
-    """Keeps what is patched; `carried` is what is written along with a wish."""
+class RebalancerHub(FakeHub):
+    """`decided` is what is written with a trigger."""
 
-    def __init__(self, *names: str, carried: Object | None = None) -> None:
-        self.version = 10
-        self.cache = NotifyingCache(self._tell, version=(1, 36))
-        self.patches: list[tuple[str, Object]] = []
-        hub = Hub(
-            cast("ObjectApi", self),
-            self.cache,
-            cast("EventRecorder", self),
-            lambda: NOW + asyncio.get_running_loop().time(),
+    def __init__(self, *names: str, decided: Object | None = None) -> None:
+        super().__init__(resources.BINDINGS, resources.REBALANCERS)
+        self.rebalancer = RebalancerController(
+            self.hub, RebalancerSettings(), lambda _key, _triggered: decided or {}
         )
-        self.rebalancer = RebalancerController(hub, RebalancerSettings(), lambda _key, _wished: carried or {})
+        self.controllers = [self.rebalancer]
         for name in names:
             self.put(
                 resources.BINDINGS, binding(name=f"{name}-deployment", clusters=given(m1=3), status=DONE)
@@ -49,29 +40,8 @@ class FakeHub:
         wire = {"metadata": {**meta, "generation": 1}, "spec": {"workloads": workloads}}
         self.put(resources.REBALANCERS, msgspec.convert(wire, WorkloadRebalancer))
 
-    def _tell(self, kind: Any, record: Any) -> None:
-        self.rebalancer.on_change(RESOURCES[kind], record)
-
-    def record(self, *_: Any, **__: Any) -> None:
-        """Events are nobody's business here."""
-
-    async def merge(self, resource: Any, name: str, patch: Object, **more: Any) -> Any:
-        self.patches.append((name, patch))
-        found = self.cache.of(resource.kind).named(more.get("namespace", ""), name)
-        wire = patched(msgspec.to_builtins(found), patch)
-        self.version += 1
-        wire["metadata"] |= {"resourceVersion": str(self.version)}
-        written = msgspec.convert(wire, resource.record)
-        self.cache.apply(resource.kind, "MODIFIED", written)
-        return written
-
-    def put(self, resource: Any, record: Any) -> None:
-        self.version += 1
-        meta = msgspec.structs.replace(record.metadata, resource_version=str(self.version))
-        self.cache.apply(resource.kind, "MODIFIED", msgspec.structs.replace(record, metadata=meta))
-
     def schedule(self, name: str) -> None:
-        """Do what the scheduler does with a wish."""
+        """Do what the scheduler does with a trigger."""
         found = cast("ResourceBinding", self.cache.of(resources.BINDINGS.kind).named("default", name))
         done = msgspec.structs.replace(found.status, last_scheduled_time=found.spec.reschedule_triggered_at)
         self.put(resources.BINDINGS, msgspec.structs.replace(found, status=done))
@@ -82,10 +52,10 @@ class FakeHub:
         return found.status.finish_time is not None
 
     def statuses(self) -> int:
-        return sum(name == "all" for name, _ in self.patches)
+        return sum(name == "all" for name, *_ in self.patches)
 
 
-async def running(hub: FakeHub) -> "asyncio.Task[None]":
+async def running(hub: RebalancerHub) -> "asyncio.Task[None]":
     task = asyncio.create_task(hub.rebalancer.run())
     await asyncio.sleep(2)
     return task
@@ -97,7 +67,7 @@ async def stop(task: "asyncio.Task[None]") -> None:
 
 
 async def test_the_last_of_all_ends_it_at_once_and_others_are_gathered() -> None:
-    hub = FakeHub("a", "b")
+    hub = RebalancerHub("a", "b")
     task = await running(hub)
     before = hub.statuses()
     hub.schedule("a-deployment")
@@ -111,7 +81,7 @@ async def test_the_last_of_all_ends_it_at_once_and_others_are_gathered() -> None
 
 
 async def test_what_is_under_way_is_told_after_a_while() -> None:
-    hub = FakeHub("a", "b")
+    hub = RebalancerHub("a", "b")
     task = await running(hub)
     before = hub.statuses()
     hub.schedule("a-deployment")
@@ -126,9 +96,9 @@ async def test_a_trigger_is_written_with_its_decision() -> None:
         "metadata": {"resourceVersion": "5", "annotations": {"noted": "yes"}},
         "spec": {"clusters": given(m2=3), "handover": {"clusters": given(m1=3), "until": "later"}},
     }
-    hub = FakeHub("a", carried=placed)
+    hub = RebalancerHub("a", decided=placed)
     await stop(await running(hub))
-    (patch,) = [patch for name, patch in hub.patches if name == "a-deployment"]
+    (patch,) = [patch for name, _, patch in hub.patches if name == "a-deployment"]
     assert patch["spec"]["clusters"] == given(m2=3)
     assert patch["spec"]["handover"] == {"timeoutSeconds": 600, "clusters": given(m1=3), "until": "later"}
     assert patch["spec"]["rescheduleTriggeredAt"] == write_time(NOW)
