@@ -33,7 +33,7 @@ from reberth.protocol.response import BadObject
 from reberth.values.errors import ApiError
 from reberth.values.timestamp import write_time
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS
-from tests.live.support.rebalancing_members import DYNAMIC
+from tests.live.support.rebalancing_members import DYNAMIC, binding_of
 from tests.support.builders import Object
 from tests.support.federation.crds import FOLDER
 
@@ -100,10 +100,6 @@ async def hub_alone() -> AsyncIterator[tuple[Cluster, Client]]:
                 f"{CLUSTERS}/{name}/status", {"status": {"resourceSummary": room, "apiEnablements": apis}}
             )
         yield cluster, client
-
-
-def binding_of(name: str) -> str:
-    return f"{BINDINGS}/{name}-deployment"
 
 
 async def lay_out(client: Client, name: str) -> None:

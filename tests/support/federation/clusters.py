@@ -7,8 +7,8 @@ import msgspec
 
 from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
 from federation.scheduling import Decision, Fleet, decide
+from tests.support.federation.objects import NOW
 
-NOW = 1_800_000_000.0
 DEPLOYMENT = {"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}
 
 DUPLICATED: dict[str, Any] = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}

@@ -38,7 +38,7 @@ def policy(
     return msgspec.convert(wire, PropagationPolicy)
 
 
-def binding(*, name: str = "web-deployment", status: Any = None, **spec: Any) -> ResourceBinding:
+def claimed_binding(*, name: str = "web-deployment", status: Any = None, **spec: Any) -> ResourceBinding:
     resource = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -65,7 +65,7 @@ def work(wire: dict[str, Any], **status: Any) -> HeldWork:
     return msgspec.json.decode(msgspec.json.encode(kept), type=HeldWork)
 
 
-def cluster(name: str = "m1", **more: Any) -> Cluster:
+def bare_cluster(name: str = "m1", **more: Any) -> Cluster:
     return msgspec.convert({"metadata": meta(name), **more}, Cluster)
 
 

@@ -18,13 +18,13 @@ from tests.support.federation.clusters import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
-    NOW,
     binding,
     cluster,
     groups,
     spread,
     weighted,
 )
+from tests.support.federation.objects import NOW
 
 pytestmark = pytest.mark.speed
 

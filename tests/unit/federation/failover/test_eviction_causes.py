@@ -3,7 +3,7 @@ from typing import Any
 from federation.api import Cluster
 from federation.failover.eviction_causes import EvictionCause, EvictionCauses
 from reberth.values.timestamp import write_time
-from tests.support.federation.objects import NOW, binding, cluster, meta
+from tests.support.federation.objects import NOW, bare_cluster, claimed_binding, meta
 
 TAINT = {"key": "gone", "effect": "NoExecute"}
 
@@ -17,7 +17,7 @@ class Clock:
 
 
 def tainted(*taints: dict[str, Any]) -> Cluster:
-    return cluster(spec={"taints": list(taints)})
+    return bare_cluster(spec={"taints": list(taints)})
 
 
 def tolerating(**toleration: Any) -> dict[str, Any]:
@@ -28,22 +28,24 @@ def test_an_untolerated_taint_drives_out_from_the_time_when_it_was_set() -> None
     causes = EvictionCauses(Clock())
     one = tainted({**TAINT, "timeAdded": write_time(NOW - 9)})
     message = "cluster(s) had untolerated taint {gone:NoExecute}"
-    assert causes.find(binding(placement={}), one) == EvictionCause(NOW - 9, "TaintUntolerated", message)
-    found = causes.find(binding(placement=tolerating(tolerationSeconds=20)), one)
+    assert causes.find(claimed_binding(placement={}), one) == EvictionCause(
+        NOW - 9, "TaintUntolerated", message
+    )
+    found = causes.find(claimed_binding(placement=tolerating(tolerationSeconds=20)), one)
     assert found is not None
     assert found.at == NOW + 11
 
 
 def test_there_is_no_cause_for_tolerated_taints_or_dependencies() -> None:
     causes = EvictionCauses(Clock())
-    assert causes.find(binding(placement={}), cluster()) is None
-    assert causes.find(binding(placement=tolerating()), tainted(TAINT)) is None
-    assert causes.find(binding(), tainted(TAINT)) is None
+    assert causes.find(claimed_binding(placement={}), bare_cluster()) is None
+    assert causes.find(claimed_binding(placement=tolerating()), tainted(TAINT)) is None
+    assert causes.find(claimed_binding(), tainted(TAINT)) is None
 
 
 def test_a_cluster_that_is_deleted_drives_out_whatever_is_tolerated() -> None:
-    one = cluster(metadata=meta("m1", deletionTimestamp="2026-11-18T12:00:00Z"))
-    found = EvictionCauses(Clock()).find(binding(placement=tolerating()), one)
+    one = bare_cluster(metadata=meta("m1", deletionTimestamp="2026-11-18T12:00:00Z"))
+    found = EvictionCauses(Clock()).find(claimed_binding(placement=tolerating()), one)
     assert found is not None
     assert (found.at, found.reason) == (0.0, "ClusterTerminating")
 
@@ -51,7 +53,7 @@ def test_a_cluster_that_is_deleted_drives_out_whatever_is_tolerated() -> None:
 def test_a_taint_without_a_time_counts_from_when_it_was_first_seen() -> None:
     clock = Clock()
     causes = EvictionCauses(clock)
-    patient = binding(placement=tolerating(tolerationSeconds=20))
+    patient = claimed_binding(placement=tolerating(tolerationSeconds=20))
     causes.on_change(tainted(TAINT))
     clock.now += 15
     causes.on_change(tainted(TAINT))
@@ -67,6 +69,6 @@ def test_a_taint_that_was_gone_begins_anew() -> None:
     causes.on_change(tainted(TAINT))
     causes.on_change(tainted())
     clock.now += 15
-    found = causes.find(binding(placement={}), tainted(TAINT))
+    found = causes.find(claimed_binding(placement={}), tainted(TAINT))
     assert found is not None
     assert found.at == NOW + 15

@@ -19,7 +19,7 @@ from federation.failover.eviction_tasks import (
     write_tasks,
 )
 from reberth.values.timestamp import write_time
-from tests.support.federation.objects import NOW, binding, given
+from tests.support.federation.objects import NOW, claimed_binding, given
 
 TIMEOUT = 600.0
 MINUTE = 60.0
@@ -43,7 +43,7 @@ def copy(name: str, *, health: str = "Healthy", available: int = 9) -> dict[str,
 def evicted(*tasks: dict[str, Any], copies: Any = (), at: Any = None, seen: int = 2) -> ResourceBinding:
     """A binding that went from m1 to m2, unless it is said to be `at` other places."""
     status = {"aggregatedStatus": list(copies), "schedulerObservedGeneration": seen}
-    found = binding(clusters=given(m2=3) if at is None else at, gracefulEvictionTasks=list(tasks))
+    found = claimed_binding(clusters=given(m2=3) if at is None else at, gracefulEvictionTasks=list(tasks))
     wire = msgspec.to_builtins(found) | {"status": status}
     return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
 
@@ -57,7 +57,7 @@ def names(tasks: tuple[GracefulEvictionTask, ...]) -> list[str]:
 
 
 def test_a_task_has_the_workload_the_cluster_and_the_reason() -> None:
-    one = binding(clusters=given(m1=2, m2=1))
+    one = claimed_binding(clusters=given(m1=2, m2=1))
     found = make_task(one, "m1", reason=UNTOLERATED, message="taint")
     assert msgspec.to_builtins(found) == {
         "fromCluster": "m1",
@@ -71,19 +71,19 @@ def test_a_task_has_the_workload_the_cluster_and_the_reason() -> None:
 
 def test_the_policy_says_how_the_copy_goes() -> None:
     failover = {"cluster": {"purgeMode": "Directly"}}
-    found = make_task(binding(clusters=given(m1=2), failover=failover), "m1", reason="R", message="")
+    found = make_task(claimed_binding(clusters=given(m1=2), failover=failover), "m1", reason="R", message="")
     assert found is not None
     assert found.purge_mode == "Directly"
 
 
 def test_what_has_no_replicas_leaves_without_any() -> None:
-    found = make_task(binding(clusters=[{"name": "m1"}]), "m1", reason="R", message="")
+    found = make_task(claimed_binding(clusters=[{"name": "m1"}]), "m1", reason="R", message="")
     assert found is not None
     assert found.replicas is None
 
 
 def test_there_is_no_second_task_and_none_for_another_cluster() -> None:
-    one = binding(clusters=given(m1=2), gracefulEvictionTasks=[task()])
+    one = claimed_binding(clusters=given(m1=2), gracefulEvictionTasks=[task()])
     assert make_task(one, "m1", reason="R", message="") is None
     assert make_task(one, "m2", reason="R", message="") is None
 
@@ -154,7 +154,8 @@ def test_a_kind_that_counts_no_replicas_is_healthy_by_its_word_alone() -> None:
     resource = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "web"}
     copies = [{"clusterName": "m2", "health": "Healthy", "applied": True}]
     one = msgspec.structs.replace(
-        evicted(task(age=1), copies=copies), spec=binding(resource=resource, clusters=given(m2=0)).spec
+        evicted(task(age=1), copies=copies),
+        spec=claimed_binding(resource=resource, clusters=given(m2=0)).spec,
     )
     one = msgspec.structs.replace(
         one,
@@ -220,7 +221,7 @@ def test_tasks_are_written_as_they_are_read() -> None:
 
 
 def test_copies_in_clusters_that_are_deleted_are_held() -> None:
-    one = binding(clusters=given(m1=2, m2=1, m3=1), gracefulEvictionTasks=[task("m0")])
+    one = claimed_binding(clusters=given(m1=2, m2=1, m3=1), gracefulEvictionTasks=[task("m0")])
     kept = [each for each in one.spec.clusters or () if each.name == "m2"]
     found = add_tasks_for_leaving(one, kept, {"m1", "m2"})
     assert found is not None
@@ -231,11 +232,11 @@ def test_copies_in_clusters_that_are_deleted_are_held() -> None:
 @pytest.mark.parametrize(
     ("one", "does"),
     [
-        (binding(clusters=given(m1=1), placement={}), True),
-        (binding(clusters=given(m2=1), placement={}), False),
-        (binding(clusters=given(m1=1)), False),
-        (binding(placement={}, gracefulEvictionTasks=[task()]), True),
-        (binding(placement={}, gracefulEvictionTasks=[task(suppressDeletion=True)]), False),
+        (claimed_binding(clusters=given(m1=1), placement={}), True),
+        (claimed_binding(clusters=given(m2=1), placement={}), False),
+        (claimed_binding(clusters=given(m1=1)), False),
+        (claimed_binding(placement={}, gracefulEvictionTasks=[task()]), True),
+        (claimed_binding(placement={}, gracefulEvictionTasks=[task(suppressDeletion=True)]), False),
     ],
 )
 def test_a_cluster_concerns_what_is_there_or_leaves_it(one: ResourceBinding, does: bool) -> None:  # noqa: FBT001 - of the table

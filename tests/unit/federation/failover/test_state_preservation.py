@@ -10,7 +10,7 @@ from federation.api.paths import read_path
 from federation.failover.eviction_tasks import make_task
 from federation.failover.state_preservation import PRESERVED, labels_for_copy, read_state
 from federation.propagation.works import plan_works
-from tests.support.federation.objects import WEB, binding, given, template, work
+from tests.support.federation.objects import WEB, claimed_binding, given, template, work
 
 STATUS = {
     "replicas": 2,
@@ -28,7 +28,7 @@ def rules(**paths: str) -> dict[str, Any]:
 
 
 def bound(failover: dict[str, Any], status: Any = STATUS, **more: Any) -> ResourceBinding:
-    made = binding(**{"clusters": given(m1=2), "failover": failover, **more})
+    made = claimed_binding(**{"clusters": given(m1=2), "failover": failover, **more})
     copies = [{"clusterName": "m1", "applied": True, "status": status}]
     wire = msgspec.to_builtins(made) | {"status": {"aggregatedStatus": copies}}
     return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
@@ -81,7 +81,7 @@ def test_the_task_says_what_is_taken_along_and_from_where() -> None:
 def left(**more: Any) -> ResourceBinding:
     """A binding that was driven from m1 to m2."""
     task = {"fromCluster": "m1", "purgeMode": "Directly", "preservedLabelState": {"a": "2"}}
-    return binding(
+    return claimed_binding(
         clusters=more.pop("clusters", given(m2=2)),
         gracefulEvictionTasks=[{**task, "clustersBeforeFailover": ["m1"], **more}],
     )
@@ -92,7 +92,7 @@ def test_the_substitute_has_it_as_labels_and_keeps_them() -> None:
     labels = made["spec"]["workload"]["manifests"][0]["metadata"]["labels"]
     assert labels["a"] == "2"
     assert made["metadata"]["annotations"][PRESERVED] == '{"a":"2"}'
-    later = binding(clusters=given(m2=2))
+    later = claimed_binding(clusters=given(m2=2))
     assert not plan_works(WEB, later, template(), {"m2": work(made)}).change
 
 
@@ -103,7 +103,7 @@ def test_the_substitute_has_it_as_labels_and_keeps_them() -> None:
         left(clusters=given(m2=1, m3=1)),
         left(clustersBeforeFailover=["m1", "m2"]),
         left(preservedLabelState=None),
-        binding(clusters=given(m2=2)),
+        claimed_binding(clusters=given(m2=2)),
     ],
     ids=["both are there", "it is one of two", "it was there before", "there is none", "nobody left"],
 )

@@ -8,7 +8,7 @@ from federation.objects.cache import NotifyingCache
 from federation.objects.resources import BINDINGS
 from federation.objects.template import Object
 from reberth.client.events import EventRecorder
-from tests.support.federation.objects import NOW, binding
+from tests.support.federation.objects import NOW, claimed_binding
 
 
 class FakeHub:
@@ -21,7 +21,7 @@ class FakeHub:
 
 
 def versioned(version: int, *, uid: str = "u", **spec: Any) -> Any:
-    one = binding(**spec)
+    one = claimed_binding(**spec)
     meta = msgspec.structs.replace(one.metadata, uid=uid, resource_version=str(version))
     return msgspec.structs.replace(one, metadata=meta)
 

@@ -15,7 +15,7 @@ from federation.membership.cluster_status import (
 from reberth.cluster.rows import make_node_row, make_pod_row
 from reberth.cluster.templates import Templates
 from reberth.records import Node, Pod
-from tests.support.federation.objects import NOW, cluster
+from tests.support.federation.objects import NOW, bare_cluster
 
 GOOD = ProbeResult("ClusterReady", "", since=0)
 AWAY = ProbeResult("ClusterNotReachable", "cannot connect", since=0)
@@ -68,15 +68,15 @@ def test_without_nodes_there_is_no_room() -> None:
     ],
 )
 def test_the_first_sighting_counts_at_once(sighting: ProbeResult, status: str, reason: str) -> None:
-    conditions = change_ready_condition(cluster(), sighting, is_lasting=False, now=NOW)
+    conditions = change_ready_condition(bare_cluster(), sighting, is_lasting=False, now=NOW)
     assert conditions is not None
     assert (conditions[0]["status"], conditions[0]["reason"]) == (status, reason)
     assert sighting.message in conditions[0]["message"]
 
 
 def judged(sighting: ProbeResult) -> Cluster:
-    return cluster(
-        status={"conditions": change_ready_condition(cluster(), sighting, is_lasting=True, now=NOW)}
+    return bare_cluster(
+        status={"conditions": change_ready_condition(bare_cluster(), sighting, is_lasting=True, now=NOW)}
     )
 
 
@@ -99,20 +99,20 @@ def test_only_what_is_new_is_written() -> None:
     survey = ClusterReport(
         "v1.36.3", [{"groupVersion": "v1", "resources": []}], sum_resources([node("n1")], [pod("a", "n1")])
     )
-    change = change_cluster_status(cluster(), survey, None)
+    change = change_cluster_status(bare_cluster(), survey, None)
     assert change is not None
     assert set(change["status"]) == {"kubernetesVersion", "apiEnablements", "nodeSummary", "resourceSummary"}
-    after = cluster(status=change["status"])
+    after = bare_cluster(status=change["status"])
     assert change_cluster_status(after, survey, None) is None
     assert change_cluster_status(after, ClusterReport(), None) is None
 
 
 def test_what_a_member_offers_no_longer_is_taken_away() -> None:
     before = ClusterReport(room=sum_resources([node("n1")], [pod("a", "n1")]))
-    change = change_cluster_status(cluster(), before, None)
+    change = change_cluster_status(bare_cluster(), before, None)
     assert change is not None
     after = change_cluster_status(
-        cluster(status=change["status"]), ClusterReport(room=sum_resources([node("n1")], [])), None
+        bare_cluster(status=change["status"]), ClusterReport(room=sum_resources([node("n1")], [])), None
     )
     assert after is not None
     assert after["status"] == {"resourceSummary": {"allocated": None}}

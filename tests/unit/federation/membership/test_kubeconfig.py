@@ -8,7 +8,7 @@ import pytest
 from federation.membership.kubeconfig import write_kubeconfig
 from federation.objects.resources import Login
 from reberth.values.errors import ConfigurationError
-from tests.support.federation.objects import cluster
+from tests.support.federation.objects import bare_cluster
 
 ADDRESS = "https://member:6443/"
 
@@ -19,7 +19,7 @@ def login(**data: str) -> Login:
 
 
 def written(one: Login, **spec: Any) -> Any:
-    content = json.loads(write_kubeconfig(cluster(spec={"apiEndpoint": ADDRESS, **spec}), one))
+    content = json.loads(write_kubeconfig(bare_cluster(spec={"apiEndpoint": ADDRESS, **spec}), one))
     return content["clusters"][0]["cluster"], content["users"][0]["user"]
 
 
@@ -51,5 +51,5 @@ def test_certificates_are_verified_unless_switched_off() -> None:
 def test_what_is_missing_is_named_and_no_secret_is_told(data: Any, endpoint: str, message: str) -> None:
     one = msgspec.convert({"metadata": {"name": "a", "namespace": "b"}, "data": data}, Login)
     with pytest.raises(ConfigurationError) as error:
-        write_kubeconfig(cluster(spec={"apiEndpoint": endpoint}), one)
+        write_kubeconfig(bare_cluster(spec={"apiEndpoint": endpoint}), one)
     assert str(error.value) == message

@@ -5,7 +5,7 @@ import pytest
 from federation.api import Cluster
 from federation.membership.readiness_taints import NOT_READY, change_taints, find_loss, list_taints
 from reberth.values.timestamp import write_time
-from tests.support.federation.objects import NOW, cluster
+from tests.support.federation.objects import NOW, bare_cluster
 
 HOUR = 3600.0
 
@@ -19,7 +19,7 @@ def member(
         "reason": reason,
         "lastTransitionTime": write_time(NOW - ago),
     }
-    return cluster(status={"conditions": [ready]}, spec=spec)
+    return bare_cluster(status={"conditions": [ready]}, spec=spec)
 
 
 def effects(one: Cluster, lost_after: float | None) -> list[str]:
@@ -29,7 +29,7 @@ def effects(one: Cluster, lost_after: float | None) -> list[str]:
 @pytest.mark.parametrize(
     ("one", "lost_after", "wanted"),
     [
-        (cluster(), 0.0, []),
+        (bare_cluster(), 0.0, []),
         (member("True", "ClusterReady"), 0.0, []),
         (member(), None, ["NoSchedule"]),
         (member(), 61.0, ["NoSchedule"]),
@@ -53,7 +53,7 @@ def test_the_time_of_the_taint_is_that_of_the_loss() -> None:
 
 def test_a_condition_without_a_time_does_not_count_as_lost() -> None:
     ready = {"type": "Ready", "status": "False", "reason": "ClusterNotReachable"}
-    assert find_loss(cluster(status={"conditions": [ready]}).status.conditions, 30) is None
+    assert find_loss(bare_cluster(status={"conditions": [ready]}).status.conditions, 30) is None
 
 
 SOON = {"key": NOT_READY, "effect": "NoSchedule"}

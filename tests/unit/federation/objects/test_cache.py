@@ -12,7 +12,7 @@ from reberth.client.events import EventRecorder
 from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED
 from reberth.cluster.kinds import NODE
 from reberth.records import Node, ObjectMeta
-from tests.support.federation.objects import NOW, WEB, binding, template, work
+from tests.support.federation.objects import NOW, WEB, claimed_binding, template, work
 
 KIND = TEMPLATES[0].kind
 KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
@@ -68,7 +68,7 @@ def test_nodes_are_counted_not_told() -> None:
 def test_the_works_of_a_binding_are_found_by_what_they_say() -> None:
     made = NotifyingCache(lambda _, record: index.on_change(WORKS, record), version=(1, 36))
     index = WorkIndex(Hub(cast("ObjectApi", None), made, cast("EventRecorder", None), lambda: NOW))
-    held = work(write_work(WEB, binding(), template(), "m1", 1))
+    held = work(write_work(WEB, claimed_binding(), template(), "m1", 1))
     assert index.of(KEY) == {}
     made.apply(WORKS.kind, ADDED, held)
     assert index.of(KEY) == {"m1": held}

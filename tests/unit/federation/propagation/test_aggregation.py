@@ -6,7 +6,7 @@ from federation.api import ResourceBinding
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object
 from federation.propagation.aggregation import change_binding_status, change_template_status
-from tests.support.federation.objects import NOW, WEB, binding, given, template, work
+from tests.support.federation.objects import NOW, WEB, claimed_binding, given, template, work
 
 IDENTIFIER = {"ordinal": 0, "version": "v1", "kind": "Deployment", "resource": "deployments", "name": "web"}
 
@@ -25,7 +25,7 @@ def after(one: ResourceBinding, change: Any) -> ResourceBinding:
 
 
 def test_aggregated_status_has_each_copy_and_is_written_once() -> None:
-    one = binding(clusters=given(m1=1, m2=1))
+    one = claimed_binding(clusters=given(m1=1, m2=1))
     works = {"m2": copy(1, applied=False, message="refused"), "m1": copy(2)}
     change = change_binding_status(one, works, now=NOW)
     assert change is not None
@@ -42,7 +42,7 @@ def test_aggregated_status_has_each_copy_and_is_written_once() -> None:
 
 
 def test_all_copies_applied_is_fully_applied() -> None:
-    one = binding(clusters=given(m1=1))
+    one = claimed_binding(clusters=given(m1=1))
     change = change_binding_status(one, {"m1": copy(2), "old": copy(0, applied=False)}, now=NOW)
     assert change is not None
     assert change["status"]["conditions"][0]["status"] == "True"
@@ -50,11 +50,13 @@ def test_all_copies_applied_is_fully_applied() -> None:
 
 def test_a_binding_is_not_fully_applied_before_its_status_covers_every_cluster() -> None:
     """Both are written at once, so that a reader never finds the one without the other."""
-    one = binding(clusters=given(m1=1))
+    one = claimed_binding(clusters=given(m1=1))
     first = change_binding_status(one, {"m1": copy(2)}, now=NOW)
     grown = msgspec.structs.replace(
         after(one, first),
-        spec=msgspec.structs.replace(one.spec, clusters=binding(clusters=given(m1=1, m2=1)).spec.clusters),
+        spec=msgspec.structs.replace(
+            one.spec, clusters=claimed_binding(clusters=given(m1=1, m2=1)).spec.clusters
+        ),
     )
     change = change_binding_status(grown, {"m1": copy(2)}, now=NOW)
     assert change is not None
@@ -65,16 +67,16 @@ def test_a_binding_is_not_fully_applied_before_its_status_covers_every_cluster()
 
 
 def test_a_copy_without_a_report_is_unknown() -> None:
-    change = change_binding_status(binding(), {"m1": work({"metadata": {"name": "w"}})}, now=NOW)
+    change = change_binding_status(claimed_binding(), {"m1": work({"metadata": {"name": "w"}})}, now=NOW)
     assert change is not None
     assert change["status"] == {
         "aggregatedStatus": [{"clusterName": "m1", "applied": False, "health": "Unknown"}]
     }
-    assert change_binding_status(binding(), {}, now=NOW) is None
+    assert change_binding_status(claimed_binding(), {}, now=NOW) is None
 
 
 def test_a_template_shows_the_sum_of_its_copies() -> None:
-    one, shown = binding(clusters=given(m1=1, m2=1)), template(generation=5)
+    one, shown = claimed_binding(clusters=given(m1=1, m2=1)), template(generation=5)
     works = {"m1": copy(2), "m2": copy(1)}
     change = change_template_status(WEB, one, shown, works)
     assert change == {"status": {"replicas": 4, "readyReplicas": 3}}
@@ -83,7 +85,7 @@ def test_a_template_shows_the_sum_of_its_copies() -> None:
 
 
 def test_a_copy_is_missing_while_its_cluster_has_not_told_of_it() -> None:
-    one = binding(clusters=given(m1=1, m2=1))
+    one = claimed_binding(clusters=given(m1=1, m2=1))
     told = {"replicas": 1, "observedGeneration": 3, "generation": 3, "resourceTemplateGeneration": 5}
     described = {"identifier": IDENTIFIER, "status": told}
     works = {"m1": work({"metadata": {"name": "w"}}, manifestStatuses=[described])}
@@ -95,7 +97,7 @@ def test_a_copy_is_missing_while_its_cluster_has_not_told_of_it() -> None:
 
 
 def test_what_a_dependent_needs_has_to_be_there_as_well() -> None:
-    one = binding(requiredBy=[{"name": "web", "clusters": given(m1=1)}])
+    one = claimed_binding(requiredBy=[{"name": "web", "clusters": given(m1=1)}])
     change = change_binding_status(one, {"m1": copy(2)}, now=NOW)
     assert change is not None
     assert change["status"]["conditions"][0]["reason"] == "FullyAppliedSuccess"

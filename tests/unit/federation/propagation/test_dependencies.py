@@ -12,7 +12,7 @@ from federation.propagation.dependencies import (
     write_attached_binding,
     write_snapshots,
 )
-from tests.support.federation.objects import WEB, as_template, binding, given, template
+from tests.support.federation.objects import WEB, as_template, claimed_binding, given, template
 
 SETTINGS = Key("v1", "ConfigMap", "default", "settings")
 
@@ -87,19 +87,22 @@ def test_an_old_copy_keeps_what_it_needs_for_as_long_as_it_is_kept() -> None:
         {"fromCluster": "m3", "purgeMode": "Directly"},
         {"fromCluster": "m1"},
     ]
-    found = find_clusters(binding(clusters=given(m1=1), gracefulEvictionTasks=tasks))
+    found = find_clusters(claimed_binding(clusters=given(m1=1), gracefulEvictionTasks=tasks))
     assert [(each.name, each.replicas) for each in found] == [("m1", 1), ("m2", 2)]
-    found = find_clusters(binding(clusters=given(m1=1), handover={"clusters": given(m4=3)}))
+    found = find_clusters(claimed_binding(clusters=given(m1=1), handover={"clusters": given(m4=3)}))
     assert [(each.name, each.replicas) for each in found] == [("m1", 1), ("m4", 3)]
 
 
 def test_dependents_are_listed_in_a_fixed_order() -> None:
-    one, two = binding(name="b", clusters=given(m1=1)), binding(name="a", clusters=given(m2=2))
-    nowhere = binding(name="c")
+    one, two = (
+        claimed_binding(name="b", clusters=given(m1=1)),
+        claimed_binding(name="a", clusters=given(m2=2)),
+    )
+    nowhere = claimed_binding(name="c")
     wanted = write_snapshots([one, nowhere, two])
     assert [each["name"] for each in wanted] == ["a", "b"]
     assert write_snapshots([two, one]) == wanted
-    attached = binding(requiredBy=wanted)
+    attached = claimed_binding(requiredBy=wanted)
     assert change_required_by(attached, wanted) is None
     change = change_required_by(attached, [])
     assert change == {"metadata": {"resourceVersion": "7"}, "spec": {"requiredBy": None}}
@@ -119,12 +122,12 @@ def test_an_attached_binding_goes_with_its_object_and_is_no_business_of_the_sche
 
 
 def test_only_a_binding_without_policy_and_clusters_is_unused() -> None:
-    claimed = binding()
+    claimed = claimed_binding()
     assert not is_unused(claimed)
     bare = as_binding_without_labels()
     assert is_unused(bare)
 
 
 def as_binding_without_labels() -> Any:
-    one = binding()
+    one = claimed_binding()
     return msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, labels=None))

@@ -1,7 +1,7 @@
 from federation.objects.names import Key
 from federation.propagation.reservations import Reservations
 from reberth.values.quantity import UNIT
-from tests.support.federation.objects import NOW, binding, given
+from tests.support.federation.objects import NOW, claimed_binding, given
 
 KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
 NEEDS = {"replicaRequirements": {"resourceRequest": {"cpu": "500m"}}}
@@ -15,7 +15,7 @@ def held(reservations: Reservations, now: float = NOW) -> dict[str, float]:
 
 def reserved() -> Reservations:
     reservations = Reservations(lasting=100, reported_within=10)
-    reservations.reserve(KEY, binding(**NEEDS), {"m1": 2}, now=NOW)
+    reservations.reserve(KEY, claimed_binding(**NEEDS), {"m1": 2}, now=NOW)
     return reservations
 
 
@@ -27,16 +27,16 @@ def test_what_is_given_is_taken_off_the_room_until_its_time_is_up() -> None:
 
 def test_only_what_is_new_is_held() -> None:
     reservations = Reservations(lasting=100, reported_within=10)
-    reservations.reserve(KEY, binding(clusters=given(m1=2), **NEEDS), {"m1": 3}, now=NOW)
+    reservations.reserve(KEY, claimed_binding(clusters=given(m1=2), **NEEDS), {"m1": 3}, now=NOW)
     assert held(reservations) == {"cpu": 0.5, "pods": 1}
-    reservations.reserve(KEY, binding(clusters=given(m1=3), **NEEDS), {"m1": 1}, now=NOW)
+    reservations.reserve(KEY, claimed_binding(clusters=given(m1=3), **NEEDS), {"m1": 1}, now=NOW)
     assert held(reservations) == {}
 
 
 def test_a_copy_that_was_applied_is_held_no_longer_than_its_report_takes() -> None:
     reservations = reserved()
-    there = binding(status={"aggregatedStatus": [{"clusterName": "m1", "applied": True}]})
-    reservations.observe(KEY, binding(), now=NOW + 1)
+    there = claimed_binding(status={"aggregatedStatus": [{"clusterName": "m1", "applied": True}]})
+    reservations.observe(KEY, claimed_binding(), now=NOW + 1)
     reservations.observe(KEY, there, now=NOW + 5)
     reservations.observe(KEY, there, now=NOW + 14)
     assert held(reservations, NOW + 14) == {"cpu": 1, "pods": 2}
@@ -51,12 +51,12 @@ def test_a_binding_that_is_gone_holds_nothing() -> None:
 
 
 def test_what_another_process_has_given_is_held_as_far_as_it_is_not_there() -> None:
-    left = binding(clusters=given(m1=3), **NEEDS)
+    left = claimed_binding(clusters=given(m1=3), **NEEDS)
     reservations = Reservations(lasting=100, reported_within=10)
     reservations.restore(KEY, left, now=NOW)
     assert held(reservations, NOW + 99) == {"cpu": 1.5, "pods": 3}
     assert held(reservations, NOW + 100) == {}
-    there = binding(
+    there = claimed_binding(
         clusters=given(m1=3), status={"aggregatedStatus": [{"clusterName": "m1", "applied": True}]}, **NEEDS
     )
     reservations.restore(KEY, there, now=NOW + 200)
@@ -64,7 +64,7 @@ def test_what_another_process_has_given_is_held_as_far_as_it_is_not_there() -> N
 
 
 def test_an_unreadable_request_is_not_reserved() -> None:
-    odd = binding(clusters=given(m1=3), replicaRequirements={"resourceRequest": {"cpu": "much"}})
+    odd = claimed_binding(clusters=given(m1=3), replicaRequirements={"resourceRequest": {"cpu": "much"}})
     reservations = Reservations(lasting=100, reported_within=10)
     reservations.restore(KEY, odd, now=NOW)
     assert held(reservations) == {}

@@ -11,7 +11,7 @@ from federation.propagation.schedule_note import apply_note, resume
 from federation.propagation.schedule_result import change_clusters, change_schedule_status, list_events
 from federation.scheduling import Fleet, decide
 from federation.scheduling.demand import SCHEDULE_NOTE
-from tests.support.federation.objects import NOW, binding, cluster
+from tests.support.federation.objects import NOW, bare_cluster, claimed_binding
 
 APIS = {
     "apiEnablements": [
@@ -30,7 +30,7 @@ OLD, NEW = "2026-01-01T00:00:00Z", "2027-01-15T08:00:00Z"
 
 
 def clusters(*names: str) -> Fleet:
-    return Fleet(cluster(name, status=APIS) for name in names)
+    return Fleet(bare_cluster(name, status=APIS) for name in names)
 
 
 def merged(one: ResourceBinding, patch: Object, *, generation: int = 3) -> ResourceBinding:
@@ -43,7 +43,7 @@ def merged(one: ResourceBinding, patch: Object, *, generation: int = 3) -> Resou
 
 def half_written(**spec: Any) -> ResourceBinding:
     """As the process leaves it that dies between its two writes."""
-    new = binding(**{"placement": DIVIDED, **spec})
+    new = claimed_binding(**{"placement": DIVIDED, **spec})
     decision = decide(new, clusters("m1", "m2"), now=NOW)
     patch = change_clusters(new, decision)
     assert patch is not None

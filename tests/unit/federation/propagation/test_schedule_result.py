@@ -15,7 +15,7 @@ from federation.propagation.schedule_result import (
 )
 from federation.scheduling import Decision, Fleet, decide
 from federation.scheduling.demand import SCHEDULE_NOTE
-from tests.support.federation.objects import NOW, binding, cluster, given
+from tests.support.federation.objects import NOW, bare_cluster, claimed_binding, given
 
 APIS = {
     "apiEnablements": [
@@ -29,7 +29,7 @@ def decided(one: ResourceBinding, *clusters: Cluster) -> Decision:
 
 
 def ready(name: str) -> Cluster:
-    return cluster(name, status=APIS)
+    return bare_cluster(name, status=APIS)
 
 
 def written(one: ResourceBinding, *patches: Object | None) -> ResourceBinding:
@@ -45,7 +45,7 @@ def written(one: ResourceBinding, *patches: Object | None) -> ResourceBinding:
 
 
 def test_a_success_is_written_once_and_told_once() -> None:
-    new = binding()
+    new = claimed_binding()
     decision = decided(new, ready("m1"), ready("m2"))
     clusters = change_clusters(new, decision)
     assert clusters == {
@@ -74,7 +74,7 @@ def test_a_success_is_written_once_and_told_once() -> None:
 
 
 def test_a_failure_leaves_the_clusters_and_is_told_once() -> None:
-    new = binding(clusters=given(m1=3))
+    new = claimed_binding(clusters=given(m1=3))
     decision = decided(new)
     assert change_clusters(new, decision) is None
     status = change_schedule_status(new, decision, was_changed=False, now=NOW)
@@ -89,7 +89,7 @@ def test_a_failure_leaves_the_clusters_and_is_told_once() -> None:
 
 def test_a_trigger_that_changes_nothing_is_noted_as_handled() -> None:
     done = {"lastScheduledTime": "2026-01-01T00:00:00Z", "schedulerObservedGeneration": 1}
-    one = binding(clusters=given(m1=3), rescheduleTriggeredAt="2026-06-01T00:00:00Z", status=done)
+    one = claimed_binding(clusters=given(m1=3), rescheduleTriggeredAt="2026-06-01T00:00:00Z", status=done)
     one = written(one, {"metadata": {"annotations": {APPLIED_PLACEMENT: "{}"}}})
     decision = decided(one, ready("m1"))
     assert change_clusters(one, decision) is None
@@ -99,7 +99,7 @@ def test_a_trigger_that_changes_nothing_is_noted_as_handled() -> None:
 
 
 def test_a_suspended_binding_is_looked_at_but_not_judged() -> None:
-    one = binding(suspension={"scheduling": True})
+    one = claimed_binding(suspension={"scheduling": True})
     decision = decided(one, ready("m1"))
     assert change_clusters(one, decision) is None
     status = change_schedule_status(one, decision, was_changed=False, now=NOW)
@@ -110,7 +110,7 @@ def test_a_suspended_binding_is_looked_at_but_not_judged() -> None:
 def test_the_conditions_of_others_stay_and_times_tell_of_changes_alone() -> None:
     other = {"type": "FullyApplied", "status": "True", "reason": "A", "message": "b"}
     old = {"type": "Scheduled", "status": "True", "reason": "Old", "message": "", "lastTransitionTime": "T"}
-    one = binding(status={"conditions": [old, other]})
+    one = claimed_binding(status={"conditions": [old, other]})
     status = change_schedule_status(one, decided(one, ready("m1")), was_changed=True, now=NOW)
     assert status is not None
     kept, new = status["status"]["conditions"]
@@ -121,9 +121,9 @@ def test_the_conditions_of_others_stay_and_times_tell_of_changes_alone() -> None
 @pytest.mark.parametrize(
     ("one", "wanted"),
     [
-        (binding(), True),
-        (binding(schedulerName="default-scheduler"), True),
-        (binding(schedulerName="other"), False),
+        (claimed_binding(), True),
+        (claimed_binding(schedulerName="default-scheduler"), True),
+        (claimed_binding(schedulerName="other"), False),
     ],
 )
 def test_bindings_of_another_scheduler_are_left_alone(one: ResourceBinding, *, wanted: bool) -> None:
@@ -132,21 +132,21 @@ def test_bindings_of_another_scheduler_are_left_alone(one: ResourceBinding, *, w
 
 @pytest.mark.parametrize("change", [{"labels": None}, {"deletion_timestamp": "2026-01-01T00:00:00Z"}])
 def test_unclaimed_and_deleted_bindings_are_not_scheduled(change: Any) -> None:
-    meta = msgspec.structs.replace(binding().metadata, **change)
-    assert not is_scheduled_by_us(msgspec.structs.replace(binding(), metadata=meta))
+    meta = msgspec.structs.replace(claimed_binding().metadata, **change)
+    assert not is_scheduled_by_us(msgspec.structs.replace(claimed_binding(), metadata=meta))
 
 
 def test_the_higher_priority_comes_first() -> None:
     assert (
-        priority_rank(binding(schedulePriority={"priority": 5}))
-        < priority_rank(binding())
+        priority_rank(claimed_binding(schedulePriority={"priority": 5}))
+        < priority_rank(claimed_binding())
         == priority_rank(None)
     )
 
 
 def test_the_applied_placement_is_written_in_the_order_of_its_fields() -> None:
     placement = {"clusterTolerations": [{"key": "a"}], "clusterAffinity": {"clusterNames": ["m1"]}}
-    text = write_placement(binding(placement=placement))
+    text = write_placement(claimed_binding(placement=placement))
     assert text == '{"clusterAffinity":{"clusterNames":["m1"]},"clusterTolerations":[{"key":"a"}]}'
 
 
@@ -155,7 +155,7 @@ def test_the_group_in_use_is_noted_and_groups_tried_in_vain_are_told() -> None:
         {"affinityName": "near", "clusterNames": ["m9"]},
         {"affinityName": "far", "clusterNames": ["m1"]},
     )
-    one = binding(placement={"clusterAffinities": names})
+    one = claimed_binding(placement={"clusterAffinities": names})
     decision = decided(one, ready("m1"))
     status = change_schedule_status(one, decision, was_changed=True, now=NOW)
     assert status is not None

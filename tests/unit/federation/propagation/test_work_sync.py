@@ -23,13 +23,13 @@ from federation.propagation.work_sync import (
 from federation.propagation.works import write_work
 from reberth.records import ObjectMeta
 from reberth.values.errors import ApiError, Forbidden, NotFound
-from tests.support.federation.objects import NOW, WEB, as_template, binding, template, work
+from tests.support.federation.objects import NOW, WEB, as_template, claimed_binding, template, work
 
 RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
 def made(*, conflict: str | None = None, **status: Any) -> HeldWork:
-    return work(write_work(WEB, binding(conflictResolution=conflict), template(), "m1", 2), **status)
+    return work(write_work(WEB, claimed_binding(conflictResolution=conflict), template(), "m1", 2), **status)
 
 
 def sent(one: HeldWork) -> Object:

@@ -8,7 +8,7 @@ from federation.api import ResourceBinding
 from federation.objects.names import cluster_of_works, name_work
 from federation.objects.resources import HeldWork
 from federation.propagation.works import change_work, plan_works, read_manifests, targets_of, write_work
-from tests.support.federation.objects import WEB, as_template, binding, given, template, work
+from tests.support.federation.objects import WEB, as_template, claimed_binding, given, template, work
 
 
 def made(one: ResourceBinding, name: str, replicas: int) -> HeldWork:
@@ -25,7 +25,7 @@ def task(name: str, mode: str) -> dict[str, Any]:
 
 
 def test_each_cluster_gets_its_share() -> None:
-    one = binding(clusters=given(m1=2, m2=1))
+    one = claimed_binding(clusters=given(m1=2, m2=1))
     found = plan_works(WEB, one, template(), {})
     shares = {
         name: each["spec"]["workload"]["manifests"][0]["spec"]["replicas"]
@@ -37,13 +37,13 @@ def test_each_cluster_gets_its_share() -> None:
 
 
 def test_what_stands_as_it_should_is_left_alone() -> None:
-    one = binding(clusters=given(m1=2))
+    one = claimed_binding(clusters=given(m1=2))
     assert steps(one, {"m1": made(one, "m1", 2)}) == (set(), set(), set())
     assert change_work(made(one, "m1", 2), write_work(WEB, one, template(), "m1", 2)) is None
 
 
 def test_a_new_share_changes_the_work_and_a_lost_cluster_deletes_it() -> None:
-    one = binding(clusters=given(m1=3))
+    one = claimed_binding(clusters=given(m1=3))
     existing = {"m1": made(one, "m1", 2), "m2": made(one, "m2", 1)}
     assert steps(one, existing) == (set(), {"m1"}, {"m2"})
     _, change = plan_works(WEB, one, template(), existing).change["m1"]
@@ -60,12 +60,16 @@ def test_a_new_share_changes_the_work_and_a_lost_cluster_deletes_it() -> None:
     ],
 )
 def test_an_eviction_holds_the_old_copy_or_has_the_new_one_wait(mode: str, wanted: Any) -> None:
-    one = binding(clusters=given(m2=3), **task("m1", mode))
+    one = claimed_binding(clusters=given(m2=3), **task("m1", mode))
     assert steps(one, {"m1": made(one, "m1", 3)}) == wanted
 
 
 def test_a_direct_eviction_that_is_over_lets_the_new_copy_come() -> None:
-    assert steps(binding(clusters=given(m2=3), **task("m1", "Directly")), {}) == ({"m2"}, set(), set())
+    assert steps(claimed_binding(clusters=given(m2=3), **task("m1", "Directly")), {}) == (
+        {"m2"},
+        set(),
+        set(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,12 +83,12 @@ def test_a_direct_eviction_that_is_over_lets_the_new_copy_come() -> None:
     ],
 )
 def test_dispatching_is_halted_everywhere_or_in_one_cluster(suspension: Any, *, wanted: bool) -> None:
-    one = binding(suspension=suspension)
+    one = claimed_binding(suspension=suspension)
     assert write_work(WEB, one, template(), "m1", 1)["spec"]["suspendDispatching"] is wanted
 
 
 def test_removed_labels_and_annotations_come_back() -> None:
-    one = binding()
+    one = claimed_binding()
     wanted = write_work(WEB, one, template(), "m1", 1)
     bare = msgspec.structs.replace(
         work(wanted), metadata=msgspec.structs.replace(work(wanted).metadata, labels=None)
@@ -95,7 +99,7 @@ def test_removed_labels_and_annotations_come_back() -> None:
 
 
 def test_the_manifest_tells_how_conflicts_are_resolved() -> None:
-    one = made(binding(conflictResolution="Overwrite"), "m1", 1)
+    one = made(claimed_binding(conflictResolution="Overwrite"), "m1", 1)
     (manifest,) = read_manifests(one)
     assert manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] == "overwrite"
     assert manifest["metadata"]["labels"]["karmada.io/managed"] == "true"
@@ -106,14 +110,16 @@ def test_a_divided_job_has_its_completions_divided_too() -> None:
     job = as_template({"metadata": {"name": "web"}, "spec": {"parallelism": 3, "completions": 7}})
     clusters = given(m1=2, m2=1)
     for placement, wanted in (({"replicaScheduling": {}}, [(2, 5), (1, 2)]), ({}, [(2, 7), (1, 7)])):
-        one = binding(clusters=clusters, placement=placement)
+        one = claimed_binding(clusters=clusters, placement=placement)
         made = plan_works(key, one, job, {}).create.values()
         specs = [each["spec"]["workload"]["manifests"][0]["spec"] for each in made]
         assert [(each["parallelism"], each["completions"]) for each in specs] == wanted
 
 
 def test_what_others_need_is_where_they_are() -> None:
-    one = binding(requiredBy=[{"name": "web", "clusters": given(m1=2, m2=1)}], clusters=given(m2=1, m3=2))
+    one = claimed_binding(
+        requiredBy=[{"name": "web", "clusters": given(m1=2, m2=1)}], clusters=given(m2=1, m3=2)
+    )
     assert targets_of(one) == {"m1": 0, "m2": 1, "m3": 2}
     assert steps(one, {}) == ({"m1", "m2", "m3"}, set(), set())
 
@@ -124,7 +130,7 @@ def test_only_namespaces_of_works_have_a_cluster() -> None:
 
 
 def test_the_work_of_what_has_no_namespace_names_its_binding_alone() -> None:
-    one = binding()
+    one = claimed_binding()
     alone = msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, namespace=""))
     found = write_work(WEB._replace(kind="ClusterRole", namespace=""), alone, template(), "m1", 0)
     assert found["metadata"]["annotations"] == {"clusterresourcebinding.karmada.io/name": "web-deployment"}

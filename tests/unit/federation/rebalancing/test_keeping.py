@@ -6,11 +6,13 @@ from federation.api import ResourceBinding
 from federation.propagation.schedule_result import change_clusters
 from federation.propagation.works import plan_works, read_manifests
 from tests.support.federation.clusters import DYNAMIC, decided, rooms, wished
-from tests.support.federation.objects import WEB, binding, given, template, work
+from tests.support.federation.objects import WEB, claimed_binding, given, template, work
 
 
 def existing(*clusters: str) -> dict[str, Any]:
-    made = plan_works(WEB, binding(clusters=given(**dict.fromkeys(clusters, 3))), template(), {}).create
+    made = plan_works(
+        WEB, claimed_binding(clusters=given(**dict.fromkeys(clusters, 3))), template(), {}
+    ).create
     return {name: work(one) for name, one in made.items()}
 
 
@@ -26,26 +28,28 @@ def replicas(one: ResourceBinding, *clusters: str) -> tuple[dict[str, int], set[
 
 def test_a_copy_that_is_kept_stays_beside_the_new_ones() -> None:
     handover = {"clusters": given(m2=3)}
-    one = binding(clusters=given(m1=3), handover=handover)
+    one = claimed_binding(clusters=given(m1=3), handover=handover)
     assert replicas(one, "m2") == ({"m1": 3, "m2": 3}, set())
-    assert replicas(binding(clusters=given(m1=2, m2=1), handover=handover), "m2") == (
+    assert replicas(claimed_binding(clusters=given(m1=2, m2=1), handover=handover), "m2") == (
         {"m1": 2, "m2": 3},
         set(),
     )
-    assert replicas(binding(clusters=given(m1=3), handover={"timeoutSeconds": 600}), "m2") == (
+    assert replicas(claimed_binding(clusters=given(m1=3), handover={"timeoutSeconds": 600}), "m2") == (
         {"m1": 3},
         {"m2"},
     )
 
 
 def test_what_is_not_there_is_not_made_to_be_kept() -> None:
-    one = binding(clusters=given(m1=3), handover={"clusters": given(m2=3)})
+    one = claimed_binding(clusters=given(m1=3), handover={"clusters": given(m2=3)})
     assert replicas(one) == ({"m1": 3}, set())
 
 
 def test_what_is_to_go_at_once_is_not_kept() -> None:
     tasks = [{"fromCluster": "m2", "purgeMode": "Directly"}]
-    one = binding(clusters=given(m1=3), handover={"clusters": given(m2=3)}, gracefulEvictionTasks=tasks)
+    one = claimed_binding(
+        clusters=given(m1=3), handover={"clusters": given(m2=3)}, gracefulEvictionTasks=tasks
+    )
     assert replicas(one, "m2") == ({}, {"m2"})
 
 

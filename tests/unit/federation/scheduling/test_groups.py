@@ -9,7 +9,6 @@ from tests.support.federation.clusters import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
-    NOW,
     binding,
     cluster,
     decided,
@@ -18,6 +17,7 @@ from tests.support.federation.clusters import (
     rooms,
     wished,
 )
+from tests.support.federation.objects import NOW
 
 TWO = {**DUPLICATED, **groups(a1=["c1"], a2=["c2"])}
 C1, C2 = cluster("c1"), cluster("c2")

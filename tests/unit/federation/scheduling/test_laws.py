@@ -18,7 +18,6 @@ from tests.support.federation.clusters import (
     AGGREGATED,
     DUPLICATED,
     DYNAMIC,
-    NOW,
     binding,
     cluster,
     decided,
@@ -26,6 +25,7 @@ from tests.support.federation.clusters import (
     weighted,
     wished,
 )
+from tests.support.federation.objects import NOW
 from tests.support.resumable_rounds import Proof
 
 NAMES = [f"m{number:03}" for number in range(100)]

@@ -11,7 +11,7 @@ import yaml
 from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from reberth.values.object_error import ObjectError
-from tests.support.federation.clusters import NOW
+from tests.support.federation.objects import NOW
 
 OBJECTS = list(
     yaml.safe_load_all("""

@@ -6,7 +6,8 @@ import pytest
 from federation.api import ResourceBinding
 from federation.scheduling import Fleet, decide
 from federation.scheduling.outcome import Step
-from tests.support.federation.clusters import DUPLICATED, NOW, binding, cluster, groups
+from tests.support.federation.clusters import DUPLICATED, binding, cluster, groups
+from tests.support.federation.objects import NOW
 
 CLUSTERS = [cluster("c1", taints=["k=v:NoSchedule"]), cluster("c2")]
 ONE = ["Filter", "Score", "Select", "AssignReplicas"]

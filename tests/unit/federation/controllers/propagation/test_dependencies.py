@@ -11,7 +11,7 @@ from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
 from federation.objects.template import Object
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import as_template, binding, given, meta, template
+from tests.support.federation.objects import as_template, claimed_binding, given, meta, template
 
 pytestmark = pytest.mark.looptime
 DEPLOYMENTS, CONFIGURATIONS = (
@@ -67,7 +67,7 @@ def standing(*bindings: Any, deployments: Any = (), configurations: Any = ()) ->
     return hub
 
 
-CARRYING = binding(propagateDeps=True, clusters=given(m1=3))
+CARRYING = claimed_binding(propagateDeps=True, clusters=given(m1=3))
 
 
 async def test_a_dependency_gets_a_binding_with_its_dependents() -> None:
@@ -82,7 +82,7 @@ async def test_what_comes_later_is_carried_along_then() -> None:
     assert await hub.reconcile() == [("create default/settings-configmap", [SNAPSHOT])]
 
 
-@pytest.mark.parametrize("one", [binding(clusters=given(m1=3)), binding(propagateDeps=True)])
+@pytest.mark.parametrize("one", [claimed_binding(clusters=given(m1=3)), claimed_binding(propagateDeps=True)])
 async def test_without_propagate_deps_or_a_cluster_nothing_is_propagated(one: Any) -> None:
     hub = standing(one, deployments=[needy()], configurations=[template("settings")])
     assert await hub.reconcile() == []

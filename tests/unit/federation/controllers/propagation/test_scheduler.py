@@ -11,7 +11,7 @@ from federation.objects import resources
 from federation.objects.names import Key
 from federation.objects.template import Object
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import binding, cluster, given
+from tests.support.federation.objects import bare_cluster, claimed_binding, given
 
 pytestmark = pytest.mark.looptime
 KEY = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web-deployment")
@@ -50,7 +50,7 @@ class SchedulerHub(FakeHub):
 def member(name: str = "m1", *, cpu: str = "2", **more: Any) -> Cluster:
     apis = [{"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}]
     room = {"allocatable": {"cpu": cpu, "pods": "100"}}
-    made = cluster(name, status={"apiEnablements": apis, "resourceSummary": room}, **more)
+    made = bare_cluster(name, status={"apiEnablements": apis, "resourceSummary": room}, **more)
     return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, namespace=""))
 
 
@@ -61,7 +61,7 @@ def tainted(name: str = "m1") -> Cluster:
 async def test_a_binding_gets_its_clusters_and_then_its_status() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
-    hub.put(resources.BINDINGS, binding(**NEEDS))
+    hub.put(resources.BINDINGS, claimed_binding(**NEEDS))
     await hub.run()
     assert hub.patched == [("web-deployment", "spec"), ("web-deployment", "status")]
     assert hub.scheduled == ("True", "Success")
@@ -75,14 +75,16 @@ async def test_a_binding_gets_its_clusters_and_then_its_status() -> None:
         pytest.param(member(cpu="2"), member(cpu="9"), id="room is freed"),
         pytest.param(tainted(), member(cpu="9"), id="the cluster recovers"),
         pytest.param(
-            msgspec.structs.replace(member(cpu="9"), status=cluster().status), member(cpu="9"), id="it serves"
+            msgspec.structs.replace(member(cpu="9"), status=bare_cluster().status),
+            member(cpu="9"),
+            id="it serves",
         ),
     ],
 )
 async def test_what_could_not_be_scheduled_is_woken_by_what_may_help(before: Cluster, after: Cluster) -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, before)
-    hub.put(resources.BINDINGS, binding(**NEEDS))
+    hub.put(resources.BINDINGS, claimed_binding(**NEEDS))
     await hub.run()
     assert hub.scheduled[0] == "False"
     assert hub.events[0][0] == "ScheduleBindingFailed"
@@ -95,7 +97,7 @@ async def test_a_label_that_changes_wakes_all_bindings() -> None:
     hub = SchedulerHub()
     wanted = {"placement": {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}}
     hub.put(resources.CLUSTERS, member(cpu="9"))
-    hub.put(resources.BINDINGS, binding(**wanted))
+    hub.put(resources.BINDINGS, claimed_binding(**wanted))
     await hub.run()
     assert hub.scheduled == ("False", "NoClusterFit")
     gold = member(cpu="9")
@@ -108,8 +110,8 @@ async def test_a_label_that_changes_wakes_all_bindings() -> None:
 async def test_room_that_was_given_away_is_not_given_again() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
-    hub.put(resources.BINDINGS, binding(**NEEDS))
-    hub.put(resources.BINDINGS, binding(name="other", **NEEDS))
+    hub.put(resources.BINDINGS, claimed_binding(**NEEDS))
+    hub.put(resources.BINDINGS, claimed_binding(name="other", **NEEDS))
     await hub.run()
     (failed,) = [one for one in ("web-deployment", "other") if not hub.find(one).spec.clusters]
     assert (hub.find(failed).status.conditions or ())[0].reason == "Unschedulable"
@@ -118,8 +120,8 @@ async def test_room_that_was_given_away_is_not_given_again() -> None:
 async def test_room_that_another_process_has_given_away_is_held() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
-    hub.put(resources.BINDINGS, binding(name="theirs", clusters=given(m1=3), **NEEDS))
-    hub.put(resources.BINDINGS, binding(**NEEDS))
+    hub.put(resources.BINDINGS, claimed_binding(name="theirs", clusters=given(m1=3), **NEEDS))
+    hub.put(resources.BINDINGS, claimed_binding(**NEEDS))
     await hub.run()
     assert hub.scheduled == ("False", "Unschedulable")
 
@@ -128,7 +130,7 @@ async def test_a_binding_that_cannot_be_read_says_so() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
     odd = {**NEEDS, "replicaRequirements": {"resourceRequest": {"cpu": "much"}}}
-    hub.put(resources.BINDINGS, binding(clusters=given(m1=3), **odd))
+    hub.put(resources.BINDINGS, claimed_binding(clusters=given(m1=3), **odd))
     await hub.run()
     assert hub.scheduled == ("False", "SchedulerError")
     assert hub.find().spec.clusters
@@ -138,7 +140,7 @@ async def test_a_binding_that_cannot_be_read_says_so() -> None:
 async def test_a_binding_is_made_with_its_clusters() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="4"))
-    new: Object = msgspec.to_builtins(binding(**NEEDS))
+    new: Object = msgspec.to_builtins(claimed_binding(**NEEDS))
     wanted = {
         "metadata": {"name": "web-deployment", "labels": new["metadata"]["labels"], "annotations": {}},
         "spec": new["spec"],
@@ -167,12 +169,12 @@ async def test_a_trigger_is_written_with_its_new_clusters() -> None:
     hub.put(resources.CLUSTERS, member("m1", cpu="1"))
     hub.put(resources.CLUSTERS, member("m2", cpu="9"))
     done = {"lastScheduledTime": "2026-11-18T12:00:01Z"}
-    triggered = binding(
+    triggered = claimed_binding(
         clusters=given(m1=3), rescheduleTriggeredAt="2026-11-18T12:00:02Z", status=done, **NEEDS
     )
     decided = hub.scheduler.decide_triggered(KEY, triggered)
     assert {each["name"] for each in decided["spec"]["clusters"]} == {"m1", "m2"}
-    suspended = binding(
+    suspended = claimed_binding(
         **{**msgspec.to_builtins(triggered.spec), "suspension": {"scheduling": True}}, status=done
     )
     assert hub.scheduler.decide_triggered(KEY, suspended) == {}
@@ -195,8 +197,8 @@ async def test_a_trigger_is_written_with_its_new_clusters() -> None:
 async def test_a_divided_binding_is_decided_anew_when_a_new_member_says_what_it_serves() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member("m1", cpu="9"))
-    hub.put(resources.CLUSTERS, msgspec.structs.replace(member("m2"), status=cluster().status))
-    hub.put(resources.BINDINGS, binding(**NEEDS))
+    hub.put(resources.CLUSTERS, msgspec.structs.replace(member("m2"), status=bare_cluster().status))
+    hub.put(resources.BINDINGS, claimed_binding(**NEEDS))
     await hub.run()
     assert [each.name for each in hub.find().spec.clusters or ()] == ["m1"]
     hub.put(resources.CLUSTERS, member("m2", cpu="9"))

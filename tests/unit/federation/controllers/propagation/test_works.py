@@ -12,7 +12,7 @@ from federation.objects import resources
 from federation.objects.names import cluster_of_works
 from federation.objects.template import Object
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import binding, cluster, given, template
+from tests.support.federation.objects import bare_cluster, claimed_binding, given, template
 
 pytestmark = pytest.mark.looptime
 DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "Deployment")
@@ -40,15 +40,15 @@ class CallPriorityHub(FakeHub):
 async def test_what_is_decided_while_others_are_more_urgent_is_what_is_carried_out() -> None:
     hub = CallPriorityHub()
     for name in ("m1", "m2"):
-        made = cluster(name)
+        made = bare_cluster(name)
         meta = msgspec.structs.replace(made.metadata, namespace="")
         hub.put(resources.CLUSTERS, msgspec.structs.replace(made, metadata=meta))
     hub.put(DEPLOYMENTS, template())
     task = asyncio.create_task(hub.works.run())
-    hub.put(resources.BINDINGS, binding(clusters=given(m1=3)))
+    hub.put(resources.BINDINGS, claimed_binding(clusters=given(m1=3)))
     await asyncio.sleep(PATIENCE + 1)
     assert hub.made == []
-    hub.put(resources.BINDINGS, binding(clusters=given(m2=3)))
+    hub.put(resources.BINDINGS, claimed_binding(clusters=given(m2=3)))
     hub.free.set()
     await asyncio.sleep(PATIENCE + 1)
     task.cancel()

@@ -12,7 +12,7 @@ from federation.objects import resources
 from federation.objects.template import Object
 from reberth.values.timestamp import write_time
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import NOW, binding, given
+from tests.support.federation.objects import NOW, claimed_binding, given
 
 pytestmark = pytest.mark.looptime
 DONE = {"lastScheduledTime": write_time(NOW - 60)}
@@ -30,7 +30,8 @@ class RebalancerHub(FakeHub):
         self.controllers = [self.rebalancer]
         for name in names:
             self.put(
-                resources.BINDINGS, binding(name=f"{name}-deployment", clusters=given(m1=3), status=DONE)
+                resources.BINDINGS,
+                claimed_binding(name=f"{name}-deployment", clusters=given(m1=3), status=DONE),
             )
         workloads = [
             {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": name}
