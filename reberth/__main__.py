@@ -1,7 +1,7 @@
-"""What an operator asks by hand.
+"""The commands for operators.
 
-`python -m reberth check` looks whether all that is needed can be read, `python -m reberth landing` tells
-where pods would land.
+`python -m reberth check` checks that all objects that Reberth needs can be read, `python -m reberth landing`
+forecasts where pods would land.
 """
 
 import argparse
@@ -19,7 +19,7 @@ BAD_INPUT = 2
 
 
 def main() -> int:
-    """Exit code 0: answered, all is well; 1: something cannot be read, or nobody answers; 2: bad input."""
+    """Exit code 0: success; 1: something cannot be read, or the API server does not answer; 2: bad input."""
     arguments = _parser().parse_args()
     logs.setup(LogSettings(level="error"))
     try:
@@ -45,12 +45,12 @@ def _land(arguments: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m reberth")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    text = "look whether every kind that Reberth reads can be read"
-    looked = commands.add_parser("check", help=text, description=text)
-    add_access_arguments(looked)
-    looked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="at most (default 10)")
-    looked.set_defaults(run=_check)
-    text = "tell where pods would land, as kube-scheduler itself would answer"
+    text = "check that every kind that Reberth reads can be read"
+    checked = commands.add_parser("check", help=text, description=text)
+    add_access_arguments(checked)
+    checked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="timeout (default: 10)")
+    checked.set_defaults(run=_check)
+    text = "forecast where kube-scheduler would place pods"
     forecast = commands.add_parser("landing", help=text, description=text)
     landing.add_arguments(forecast)
     forecast.set_defaults(run=_land)

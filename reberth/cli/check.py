@@ -1,4 +1,4 @@
-"""Can everything be read that Reberth needs? An operator asks before the daemons do."""
+"""Check that every kind that Reberth reads can be read, before the daemons are installed."""
 
 import asyncio
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class KindCheck(NamedTuple):
 
 
 class CheckReport(NamedTuple):
-    """What a look at a cluster found; `trouble` is why there was nothing to look at."""
+    """The result for one cluster; `trouble` tells why nothing could be checked."""
 
     server: str
     version: str
@@ -34,7 +34,7 @@ class CheckReport(NamedTuple):
 
 
 async def check(access: Access, *, seconds: float) -> CheckReport:
-    """Mirror every kind once, for so long at most. Raises ConfigurationError without a way to the server."""
+    """List every kind once, within this time. Raises ConfigurationError if the access cannot be used."""
     async with Api(access) as api:
         try:
             async with asyncio.timeout(seconds):
@@ -54,7 +54,7 @@ async def check(access: Access, *, seconds: float) -> CheckReport:
 
 
 async def _wait(mirror: Mirror, seconds: float) -> None:
-    """Until every kind is there or has said why not; what says nothing has its time."""
+    """Wait until every kind is synced or has failed; one that does neither runs into the timeout."""
     try:
         async with asyncio.timeout(seconds):
             await asyncio.gather(*(watcher.answered() for watcher in mirror.watchers.values()))

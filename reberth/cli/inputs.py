@@ -1,4 +1,4 @@
-"""What a command is given: files, instants and versions, each refused by its name if it cannot be used."""
+"""Arguments of the commands: files, times and versions; an error names what cannot be used."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class UsageError(ConfigurationError):
-    """What was asked for cannot be answered from what was given."""
+    """The arguments, or the files that they name, cannot be used."""
 
 
 def add_access_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,20 +41,20 @@ def read_access(arguments: argparse.Namespace) -> Access:
 
 
 def read_bytes(path: str) -> bytes:
-    """Give what a file holds; - is standard input."""
+    """Read a file; - is standard input."""
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def read_settings(path: str | None, default: S) -> S:
-    """Read settings of the default's kind; without a file the default holds."""
+    """Read settings of the default's kind; without a file, give the default."""
     return default if path is None else settings.parse(read_bytes(path), type(default), source=path)
 
 
 def read_scheduler(path: str | None, version: Version) -> KubeScheduler:
-    """Read the scheduler's configuration; without a file it is an unconfigured one."""
+    """Read the scheduler's configuration; without a file, give the default one."""
     if path is None:
         return default_scheduler(version)
     return parse_scheduler(read_bytes(path), version=version, source=path)
@@ -63,9 +63,9 @@ def read_scheduler(path: str | None, version: Version) -> KubeScheduler:
 def read_objects(
     path: str, *, now: float, version: Version, annotations: frozenset[str] = frozenset()
 ) -> LoadedObjects:
-    """Read what kubectl prints; of pods these annotations are kept, too.
+    """Read objects as kubectl prints them; these annotations of pods are kept, too.
 
-    Refuses objects of which none can be used: an answer would be about nothing.
+    Raises UsageError if no object can be used: an answer would be about an empty cluster.
     """
     try:
         reading = load_objects(read_bytes(path), now=now, version=version, annotations=annotations)
@@ -77,7 +77,7 @@ def read_objects(
 
 
 def read_now(text: str | None) -> float:
-    """Read an instant; without one it is now."""
+    """Read a time; without one, give the current time."""
     try:
         return time.time() if text is None else parse_time(text)
     except TimeError as error:
@@ -85,7 +85,7 @@ def read_now(text: str | None) -> float:
 
 
 def version_argument(text: str) -> Version:
-    """Read a version for argparse, which wants its own error."""
+    """Read a version; argparse needs its own error."""
     try:
         return read_version(text)
     except ValueError as error:

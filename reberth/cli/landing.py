@@ -1,4 +1,4 @@
-"""`python -m reberth landing`: where pods would land, from what `kubectl get -A -o json` prints."""
+"""`python -m reberth landing`: forecast where pods would land, from what `kubectl get -A -o json` prints."""
 
 import argparse
 import sys
@@ -33,40 +33,59 @@ from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.view import View, view_snapshot
 from reberth.values.timestamp import write_time
 
-_PROVEN: tuple[Version, ...] = ((1, 35), (1, 36))
+_VERIFIED: tuple[Version, ...] = ((1, 35), (1, 36))
 
 
-class LandingRequest(NamedTuple):
-    """Everything that an answer depends on."""
+class ForecastInputs(NamedTuple):
+    """Everything that the forecast of a pod depends on."""
 
-    seen: View
+    view: View
     scheduler: KubeScheduler
     extenders: tuple[ReberthExtender, ...]
     victim: Victim | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pods", nargs="*", metavar="POD", help="namespace/name; a mere name is in default")
-    parser.add_argument("--pending", action="store_true", help="ask for every pod that waits for a node")
     parser.add_argument(
-        "--cluster", required=True, metavar="OBJECTS", help="all objects, as JSON or YAML; - reads stdin"
+        "pods", nargs="*", metavar="POD", help="NAMESPACE/NAME; without a namespace, in default"
     )
-    parser.add_argument("--scheduler-config", metavar="FILE", help="its KubeSchedulerConfiguration")
-    parser.add_argument("--extender-settings", metavar="FILE", help="settings of Reberth's extender")
+    parser.add_argument("--pending", action="store_true", help="forecast every pending pod")
     parser.add_argument(
-        "--kubernetes", default="1.36", metavar="VERSION", type=version_argument, help="default 1.36"
+        "--cluster",
+        required=True,
+        metavar="OBJECTS",
+        help="file of all objects, JSON or YAML; - reads standard input",
+    )
+    parser.add_argument(
+        "--scheduler-config",
+        metavar="FILE",
+        help="KubeSchedulerConfiguration of the scheduler (default: its defaults)",
+    )
+    parser.add_argument(
+        "--extender-settings",
+        metavar="FILE",
+        help="settings file of Reberth's extender (default: its defaults)",
+    )
+    parser.add_argument(
+        "--kubernetes",
+        default="1.36",
+        metavar="VERSION",
+        type=version_argument,
+        help="version of kube-scheduler (default: 1.36)",
     )
     parser.add_argument(
         "--victim",
         choices=[each.value for each in Victim],
-        help="what the pod that is replaced does meanwhile; default: what its owner waits for",
+        help="what the scheduler sees of the replaced pod (default: depends on its controller)",
     )
-    parser.add_argument("--now", metavar="TIME", help="RFC 3339; default: the clock")
-    parser.add_argument("-o", "--output", choices=("json", "wide"), default="json", help="default json")
+    parser.add_argument("--now", metavar="TIME", help="time of the objects, RFC 3339 (default: now)")
+    parser.add_argument(
+        "-o", "--output", choices=("json", "wide"), default="json", help="output format (default: json)"
+    )
 
 
 def answer(arguments: argparse.Namespace) -> str:
-    """Give what is printed. Raises ConfigurationError."""
+    """Give the text to print. Raises ConfigurationError."""
     now = read_now(arguments.now)
     version: Version = arguments.kubernetes
     scheduler = read_scheduler(arguments.scheduler_config, version)
@@ -74,10 +93,10 @@ def answer(arguments: argparse.Namespace) -> str:
     _warn(reading, scheduler, version)
     facts = SnapshotFacts(reading.snapshot, version)
     memory = SnapshotMemory(facts, read_settings(arguments.extender_settings, DEFAULTS))
-    seen, extenders = view_snapshot(facts), find_reberth_extenders(scheduler, memory)
-    places = list(_find_pods(seen, arguments.pods, pending=arguments.pending))
-    question = LandingRequest(seen, scheduler, extenders, arguments.victim and Victim(arguments.victim))
-    pods = dict(_describe(place, question) for place in places)
+    view, extenders = view_snapshot(facts), find_reberth_extenders(scheduler, memory)
+    places = list(_find_pods(view, arguments.pods, pending=arguments.pending))
+    inputs = ForecastInputs(view, scheduler, extenders, arguments.victim and Victim(arguments.victim))
+    pods = dict(_describe(place, inputs) for place in places)
     if arguments.output == "wide":
         return tabulate(pods)
     whole = {"now": write_time(now), "kubernetes": _write_version(version), "pods": pods}
@@ -85,10 +104,12 @@ def answer(arguments: argparse.Namespace) -> str:
 
 
 def _warn(reading: LoadedObjects, scheduler: KubeScheduler, version: Version) -> None:
-    """Say what the answer does without."""
-    if version not in _PROVEN:
-        proven = " and ".join(map(_write_version, _PROVEN))
-        sys.stderr.write(f"reberth: proven for Kubernetes {proven}, not for {_write_version(version)}\n")
+    """Warn on stderr of what limits the forecast."""
+    if version not in _VERIFIED:
+        verified = " and ".join(map(_write_version, _VERIFIED))
+        sys.stderr.write(
+            f"reberth: forecasts are verified for Kubernetes {verified}, not for {_write_version(version)}\n"
+        )
     for fault in reading.faults:
         sys.stderr.write(f"reberth: skipped: {fault}\n")
     if not len(reading.snapshot.nodes.names):
@@ -101,35 +122,35 @@ def _write_version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-def _describe(place: int, question: LandingRequest) -> tuple[str, Json]:
-    """Forecast one pod alone, as if no other pod moved."""
-    seen, scheduler, extenders, victim = question
-    snapshot = seen.facts.snapshot
+def _describe(place: int, inputs: ForecastInputs) -> tuple[str, Json]:
+    """Forecast one pod, as if no other pod moved."""
+    view, scheduler, extenders, victim = inputs
+    snapshot = view.facts.snapshot
     row = snapshot.pods.rows[place]
     name = f"{row.namespace}/{row.name}"
     if row.node is None:
-        found = forecast(read_pending_pod(seen.facts, place), seen, scheduler, extenders=extenders)
+        found = forecast(read_pending_pod(view.facts, place), view, scheduler, extenders=extenders)
         return name, describe(found, snapshot, state=PENDING)
-    found = forecast_replacement(place, seen, scheduler, victim=victim, extenders=extenders)
-    rare = () if victim else forecast_with_stale_cache(place, seen, scheduler, extenders=extenders)
+    found = forecast_replacement(place, view, scheduler, victim=victim, extenders=extenders)
+    rare = () if victim else forecast_with_stale_cache(place, view, scheduler, extenders=extenders)
     return name, describe(found, snapshot, state=NEXT, rare=rare)
 
 
-def _find_pods(seen: View, names: list[str], *, pending: bool) -> Iterator[int]:
-    pods = seen.facts.snapshot.pods
+def _find_pods(view: View, names: list[str], *, pending: bool) -> Iterator[int]:
+    pods = view.facts.snapshot.pods
     if not names and not pending:
         raise UsageError("name a pod, or use --pending")
     for name in names:
         namespace, _, own = name.rpartition("/")
         place = pods.named(namespace or "default", own)
         if place is None:
-            raise UsageError(f"there is no pod {namespace or 'default'}/{own} among the objects")
+            raise UsageError(f"the objects contain no pod {namespace or 'default'}/{own}")
         if pods.rows[place].is_finished:
             raise UsageError(f"pod {namespace or 'default'}/{own} has finished and will not be scheduled")
         yield place
     if pending:
-        yield from (place for place, row in enumerate(pods.rows) if _waits(row))
+        yield from (place for place, row in enumerate(pods.rows) if _is_pending(row))
 
 
-def _waits(row: PodRow) -> bool:
+def _is_pending(row: PodRow) -> bool:
     return row.node is None and not row.is_finished and not row.is_terminating

@@ -1,4 +1,4 @@
-"""The black box, as an operator calls it."""
+"""`python -m reberth landing`, as an operator calls it."""
 
 import json
 from pathlib import Path
@@ -45,21 +45,21 @@ def test_pods_are_forecast_by_name(
     assert states == {"default/waiting": "pending", "shop/web-1": "next"}
 
 
-def test_all_that_wait_may_be_asked_for(
+def test_all_pending_pods_can_be_forecast(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
 ) -> None:
     found = answer(monkeypatch, capsys, "--cluster", cluster, "--pending", "--kubernetes", "v1.35.4")
     assert (list(found["pods"]), found["kubernetes"]) == (["default/waiting"], "1.35")
 
 
-def test_a_table_is_for_people(
+def test_output_wide_is_a_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
 ) -> None:
     assert run(monkeypatch, "--cluster", cluster, "waiting", "-o", "wide") == 0
     assert capsys.readouterr().out.startswith("default/waiting (pending)\n")
 
 
-def test_what_cannot_be_used_is_named_and_passed_over(
+def test_an_unusable_object_is_named_and_ignored(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     bad = node("c")
@@ -74,14 +74,14 @@ def test_what_cannot_be_used_is_named_and_passed_over(
     ("arguments", "complaint"),
     [
         ((), "name a pod, or use --pending"),
-        (("nobody",), "there is no pod default/nobody among the objects"),
+        (("missing",), "the objects contain no pod default/missing"),
         (("done",), "pod default/done has finished"),
         (("waiting", "--now", "noon"), "--now: invalid time 'noon'"),
-        (("waiting", "--scheduler-config", "/nowhere"), "/nowhere cannot be read: No such file"),
+        (("waiting", "--scheduler-config", "/nowhere"), "/nowhere: cannot be read: No such file"),
         (("waiting", "--scheduler-config", __file__), "test_landing.py"),
     ],
 )
-def test_bad_questions_get_one_clear_line(
+def test_bad_arguments_get_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     cluster: str,
@@ -94,7 +94,7 @@ def test_bad_questions_get_one_clear_line(
     assert len(said.splitlines()) == 1
 
 
-def test_objects_that_are_no_text_are_refused(
+def test_binary_objects_are_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "binary"
@@ -104,7 +104,7 @@ def test_objects_that_are_no_text_are_refused(
 
 
 @pytest.mark.parametrize("text", ["hello", "5", "# no\n", '{"kind": "List", "items": null}'])
-def test_a_text_without_any_object_is_refused(
+def test_a_file_without_objects_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / "objects"
@@ -115,7 +115,7 @@ def test_a_text_without_any_object_is_refused(
     assert (said.out, said.err.count("\n")) == ("", 1)
 
 
-def test_objects_without_a_node_are_told_of(
+def test_objects_without_a_node_give_a_warning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "pods.json"
@@ -127,22 +127,22 @@ def test_objects_without_a_node_are_told_of(
 
 
 @pytest.mark.parametrize(
-    ("version", "is_told"), [("1.34", True), ("1.35", False), ("1.36", False), ("1.37", True)]
+    ("version", "warns"), [("1.34", True), ("1.35", False), ("1.36", False), ("1.37", True)]
 )
-def test_a_version_that_is_not_proven_is_told_of(
+def test_an_unverified_version_gives_a_warning(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     cluster: str,
     version: str,
     *,
-    is_told: bool,
+    warns: bool,
 ) -> None:
     assert run(monkeypatch, "--cluster", cluster, "waiting", "--kubernetes", version) == 0
-    expected = f"reberth: proven for Kubernetes 1.35 and 1.36, not for {version}\n"
-    assert capsys.readouterr().err == (expected if is_told else "")
+    expected = f"reberth: forecasts are verified for Kubernetes 1.35 and 1.36, not for {version}\n"
+    assert capsys.readouterr().err == (expected if warns else "")
 
 
-def test_a_version_must_look_like_one(
+def test_a_malformed_version_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
 ) -> None:
     with pytest.raises(SystemExit, match="2"):

@@ -152,7 +152,7 @@ def test_objects_without_a_node_are_reported(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--cluster", "/nowhere"), "/nowhere cannot be read: No such file"),
+        (("--cluster", "/nowhere"), "/nowhere: cannot be read: No such file"),
         (("--cluster", "/dev/null"), "/dev/null: contains no usable object"),
         (("--cluster", FULL, "--now", "noon"), "--now: invalid time 'noon'"),
         (("--cluster", FULL, "--why", "nobody"), "there is no pod default/nobody"),
@@ -160,7 +160,7 @@ def test_objects_without_a_node_are_reported(tmp_path: Path, capsys: pytest.Capt
         (("--cluster", FULL, "--policy", WITH_EXTENDER), "kind"),
         (("--cluster", FULL, "--remember", "/nowhere/memory"), "/nowhere/memory cannot be written"),
         (("--cluster", FULL, "--scheduler-config", FULL), "objects.yaml"),
-        (("--cluster", FULL, "--extender-settings", "/nowhere"), "/nowhere cannot be read"),
+        (("--cluster", FULL, "--extender-settings", "/nowhere"), "/nowhere: cannot be read"),
     ],
 )
 def test_bad_input_is_named(arguments: tuple[str, ...], said: str) -> None:
