@@ -22,12 +22,12 @@ from reberth.values.errors import ConfigurationError, ReberthError, taken_apart
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.commands import plan
-from rescheduler.commands.handover import hand_over
 from rescheduler.commands.move import lead_by_hand, perform_move
+from rescheduler.commands.move_request import request_move
 from rescheduler.commands.notes import NodeNotes, clear_notes, describe_note, list_notes
 from rescheduler.daemon.process import Daemon
 from rescheduler.execution.store import MoveStore
-from rescheduler.moves.handover_request import LONGEST_REASON
+from rescheduler.moves.move_request import LONGEST_REASON
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings, read_forecaster
@@ -104,7 +104,7 @@ async def _move(arguments: argparse.Namespace) -> int:
         *asked, policy=policy, make_forecast=make_forecast, **move
     )
     if isinstance(came, Refused) and came.rule == LEASE_HELD:
-        came = await hand_over(*asked, held=came, **move)
+        came = await request_move(*asked, held=came, **move)
     if isinstance(came, Refused):
         print(f"refused: {came.rule}: {came.reason}", flush=True)
         return NOT_DONE

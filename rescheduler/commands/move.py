@@ -69,7 +69,7 @@ async def perform_move(
 
 @asynccontextmanager
 async def lead_by_hand(api: Api, settings: ReschedulerSettings) -> AsyncIterator[Leadership | Refused]:
-    """Take the lease, or give the refusal that names its holder: the move can be handed over to it."""
+    """Take the lease, or give the refusal that names its holder: the move can be requested from it."""
     async with leading(api, settings.lease, identity=name_holder(), give_way=True) as leadership:
         yield leadership
 

@@ -11,7 +11,7 @@ from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.executor import find_open
-from rescheduler.moves.handover_request import HandoverAnswer
+from rescheduler.moves.move_request import MoveAnswer
 
 _POLL_EVERY = 0.25
 _BEGINNING_TIME = 60.0  # from the answer until the history has the move
@@ -32,7 +32,7 @@ class MoveProgress:
         self,
         api: Api,
         namespace: str,
-        answer: HandoverAnswer,
+        answer: MoveAnswer,
         *,
         tell: Callable[[str], None],
         clock: Callable[[], float],
@@ -96,7 +96,7 @@ class MoveProgress:
         move, by = self._answer.move, self._answer.by
         if self._last:
             return Refused("Unended", f"{move} has expired without an outcome; {by} began it")
-        return Refused("NotBegun", f"{by} accepted the handover, but no eviction history has {move}")
+        return Refused("NotBegun", f"{by} accepted the request, but no eviction history has {move}")
 
     async def _wait_for_reason(self) -> Refused:
         until = self._clock() + _REASON_TIME

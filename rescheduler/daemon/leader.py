@@ -9,8 +9,8 @@ from reberth.client.lease import Leadership
 from reberth.runtime.logs import Log
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.drift_monitor import DriftMonitor
-from rescheduler.daemon.handover import HandoverReceiver
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
+from rescheduler.daemon.move_requests import MoveRequestReceiver
 from rescheduler.daemon.note_expiry import remove_expired_notes
 from rescheduler.daemon.resources import DaemonResources
 from rescheduler.daemon.stop_conditions import StopConditions
@@ -96,9 +96,11 @@ class Leader:
         )
         return dispatcher
 
-    def _receive_with(self, dispatcher: MoveDispatcher) -> HandoverReceiver:
+    def _receive_with(self, dispatcher: MoveDispatcher) -> MoveRequestReceiver:
         pause = self._resources.pause
-        receiver = HandoverReceiver(self._context, dispatcher, pause.lease, identity=self._resources.identity)
+        receiver = MoveRequestReceiver(
+            self._context, dispatcher, pause.lease, identity=self._resources.identity
+        )
         pause.listener = receiver.take_lease
         return receiver
 

@@ -27,7 +27,7 @@ from reberth.records import EvictionHistory, Lease, MoveLedger, Node, OpenMove, 
 from reberth.values import errors
 from reberth.values.jitter import jittered_backoff
 from reberth.values.refusal import Refused
-from rescheduler.moves.handover_request import ANSWERS, REQUEST, Annotations
+from rescheduler.moves.move_request import ANSWERS, REQUEST, Annotations
 
 R = TypeVar("R", bound=Record)
 Change = Callable[[R], R | Refused]
@@ -100,7 +100,7 @@ class MoveStore:
     async def change_lease(
         self, lease: LeaseSettings, change: Callable[[Annotations], Annotations | Refused]
     ) -> Lease | Refused:
-        """Change the handover annotations of the Lease."""
+        """Change the annotations of the Lease that carry move requests."""
         return await rewrite_lease(self._api, lease, change)
 
     async def evict(self, move: OpenMove, *, namespace: str, dry_run: bool) -> None:

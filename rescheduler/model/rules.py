@@ -134,15 +134,15 @@ EXECUTION: Final[_Rules] = {
     "Unauthorized": "The API server does not accept the credentials of the rescheduler.",
     "Interrupted": "The move was interrupted before its note was written.",
     "Expired": "The move expired before its pod was evicted.",
-    "RequestExpired": "The handover request expired before the daemon took it.",
+    "RequestExpired": "The move request expired before the daemon took it.",
 }
 """Rules that are checked while a move is carried out."""
 
 COMMANDS: Final[_Rules] = {
     "LeaseHeld": "Another process holds the Lease.",
     "EarlierWait": "Moves of an earlier plan are waiting for their turn.",
-    "HandOverBusy": "Another handover request is waiting for its answer.",
-    "RequestGone": "The handover request was answered, withdrawn or replaced.",
+    "RequestBusy": "Another move request is waiting for its answer.",
+    "RequestGone": "The move request was answered, withdrawn or replaced.",
     "NotBegun": "The daemon took the move over and has not begun it in time.",
     "Unended": "The move expired, and the daemon has not ended it.",
     "MoveDropped": "The daemon dropped the move; the Event `MoveRefused` gives the reason.",

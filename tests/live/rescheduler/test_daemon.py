@@ -190,7 +190,7 @@ async def see_it_made(one: Daemon, crowd: Crowd, pod: Object, to: str, holder: s
     (past,) = [one for one in await crowd.past() if one["podUID"] == pod["metadata"]["uid"]]
     assert (past["landedOn"], past["policy"], past["reason"]) == (to, "manual", "by hand")
     lines = [line.partition("  ")[2] for line in said.splitlines()]
-    assert lines[0] == f"handed over to {holder}"
+    assert lines[0] == f"requested from {holder}"
     assert lines[-1].startswith(f"{past['id']}: {past['outcome']}, landed on {to}, Ready after")
     assert lines[1].startswith(f"{past['id']}: {past['pod']} off {past['from']}")
     assert code == 0

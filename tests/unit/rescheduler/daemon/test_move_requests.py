@@ -1,4 +1,4 @@
-"""A move that is handed over: from the one who asks to the one who leads, whoever of them dies."""
+"""A move request: from the command to the daemon that leads, also when one of them dies."""
 
 import asyncio
 import dataclasses
@@ -16,27 +16,25 @@ from reberth.memory.history import Ending
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.values import errors
 from reberth.values.refusal import Refused
-from rescheduler.commands.handover import HandoverClient
-from rescheduler.daemon.handover import HandoverReceiver
+from rescheduler.commands.move_request import MoveRequestClient
+from rescheduler.daemon.move_requests import MoveRequestReceiver
 from rescheduler.execution.dispatcher import MoveDispatcher
-from rescheduler.moves.handover_request import (
+from rescheduler.moves.lifecycle import MANUAL
+from rescheduler.moves.move_request import (
     BUSY,
     LIFE,
-    HandoverRequest,
+    MoveRequest,
     find_answer,
     place_request,
     prolong_request,
     read_request,
 )
-from rescheduler.moves.lifecycle import MANUAL
 from tests.support.rescheduler.crash_simulator import FakeApi, Killed, Late, World, make_context
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
 
 LEASE = LeaseSettings()
-ASKED = HandoverRequest(
-    "00000000000a", "shop", "web-1", "uid-web-1", ("n2",), "why not", "2020-01-01T00:00:00Z"
-)
+ASKED = MoveRequest("00000000000a", "shop", "web-1", "uid-web-1", ("n2",), "why not", "2020-01-01T00:00:00Z")
 HELD = Refused("LeaseHeld", "somebody holds the lease")
 PAUSED = Refused("Paused", "for a while")
 
@@ -51,7 +49,7 @@ def lease_of(world: World) -> Lease:
     return cast("Lease", world.objects[LEASES.name, LEASE.namespace, LEASE.name])
 
 
-def put_request(world: World, request: HandoverRequest = ASKED, *, life: float = LIFE) -> HandoverRequest:
+def put_request(world: World, request: MoveRequest = ASKED, *, life: float = LIFE) -> MoveRequest:
     """Put a request there that ends so much later."""
     lease, until = lease_of(world), prolong_request(request, world.now() + life - LIFE)
     placed = place_request(lease.metadata.annotations or {}, until, now=world.now())
@@ -63,13 +61,13 @@ def put_request(world: World, request: HandoverRequest = ASKED, *, life: float =
 @asynccontextmanager
 async def leading(
     world: World, api: FakeApi, *, name: str = "leader", **changes: Any
-) -> AsyncIterator[HandoverReceiver]:
+) -> AsyncIterator[MoveRequestReceiver]:
     """A leader that has taken up what it found, and sees the lease twice a second."""
     context = dataclasses.replace(make_context(world, api), **changes)
     async with asyncio.TaskGroup() as group:
         dispatcher = MoveDispatcher(context, group, on_end=lambda _planned, _evicted: None)
         await dispatcher.resume()
-        receiver = HandoverReceiver(context, dispatcher, LEASE, identity=name)
+        receiver = MoveRequestReceiver(context, dispatcher, LEASE, identity=name)
         tasks = [group.create_task(receiver.run()), group.create_task(show(world, receiver))]
         yield receiver
         await dispatcher.finished()
@@ -77,16 +75,16 @@ async def leading(
             task.cancel()
 
 
-async def show(world: World, receiver: HandoverReceiver) -> None:
+async def show(world: World, receiver: MoveRequestReceiver) -> None:
     while True:
         receiver.take_lease(lease_of(world))
         await asyncio.sleep(0.5)
 
 
-def ask(world: World, request: HandoverRequest = ASKED) -> tuple[asyncio.Task[Ending | Refused], list[str]]:
+def ask(world: World, request: MoveRequest = ASKED) -> tuple[asyncio.Task[Ending | Refused], list[str]]:
     said: list[str] = []
     client = cast("Api", FakeApi(world))
-    customer = HandoverClient(client, LEASE, request, tell=said.append, clock=world.now)
+    customer = MoveRequestClient(client, LEASE, request, tell=said.append, clock=world.now)
     return asyncio.create_task(customer.run(HELD)), said
 
 
@@ -98,7 +96,7 @@ async def test_a_move_is_handed_over_carried_out_and_followed() -> None:
     assert isinstance(ending, Ending)
     assert (ending.is_well, ending.landed_on) == (True, "n2")
     assert world.evictions == [(ASKED.move, "uid-web-1")]
-    assert said == ["handed over to leader", f"{ASKED.move}: web-1 off n1", f"{ASKED.move}: {ending}"]
+    assert said == ["requested from leader", f"{ASKED.move}: web-1 off n1", f"{ASKED.move}: {ending}"]
     history = world.history()
     assert history is not None
     (past,) = history.status.past or ()
@@ -113,7 +111,7 @@ async def test_the_phases_of_a_move_are_reported_as_they_come() -> None:
         served, said = ask(world)
         ending = await served
     assert said == [
-        "handed over to leader",
+        "requested from leader",
         f"{ASKED.move}: web-1 off n1 to n2",
         "the note is written",
         "evicted: waiting for the replacement",
@@ -165,7 +163,7 @@ async def test_a_refusal_after_the_acceptance_is_reported_with_its_rule() -> Non
         served, said = ask(world)
         refused = await served
     assert refused == Refused("Forbidden", "not this one")
-    assert said[0] == "handed over to leader"
+    assert said[0] == "requested from leader"
     assert world.evictions == []
     assert world.noted() == set()
 
@@ -242,7 +240,7 @@ async def test_a_move_that_was_accepted_and_never_begun_is_reported_as_not_begun
         refused = await served
     assert isinstance(refused, Refused)
     assert refused.rule == "NotBegun"
-    assert said == ["handed over to leader"]
+    assert said == ["requested from leader"]
     assert world.evictions == []
 
 
@@ -276,7 +274,7 @@ async def test_a_move_that_no_daemon_ends_is_not_awaited_forever() -> None:
 async def test_if_the_holder_accepts_no_requests_the_request_is_withdrawn() -> None:
     world = make_world()
     refused = await ask(world)[0]
-    expected = "somebody holds the lease, and it did not accept the handover within 20 s"
+    expected = "somebody holds the lease, and it did not accept the request within 20 s"
     assert refused == Refused("LeaseHeld", expected)
     assert read_request(lease_of(world).metadata.annotations) is None
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.moves.handover_request import (
+from rescheduler.moves.move_request import (
     ANSWERS,
     BUSY,
     EXPIRED,
@@ -14,8 +14,8 @@ from rescheduler.moves.handover_request import (
     LIFE,
     REQUEST,
     Annotations,
-    HandoverAnswer,
-    HandoverRequest,
+    MoveAnswer,
+    MoveRequest,
     amend_answer,
     answer_request,
     find_answer,
@@ -28,22 +28,20 @@ from rescheduler.moves.handover_request import (
 )
 
 NOW = 1_800_000_000.0
-FIRST = HandoverRequest(
-    "00000000000a", "shop", "web-1", "uid-1", ("n2", "n3"), "why not", write_time(NOW + LIFE)
-)
+FIRST = MoveRequest("00000000000a", "shop", "web-1", "uid-1", ("n2", "n3"), "why not", write_time(NOW + LIFE))
 SECOND = replace(FIRST, id="00000000000b")
-YES = HandoverAnswer(FIRST.id, "leader", FIRST.move, "deployment-web")
-NO = refuse_request(HandoverAnswer(FIRST.id, "leader"), Refused("PDB", "the budget allows none"))
+YES = MoveAnswer(FIRST.id, "leader", FIRST.move, "deployment-web")
+NO = refuse_request(MoveAnswer(FIRST.id, "leader"), Refused("PDB", "the budget allows none"))
 OTHERS = {"reberth.dev/paused": "true"}
 
 
-def placed(request: HandoverRequest = FIRST, annotations: Annotations = OTHERS) -> Annotations:
+def placed(request: MoveRequest = FIRST, annotations: Annotations = OTHERS) -> Annotations:
     found = place_request(annotations, request, now=NOW)
     assert not isinstance(found, Refused)
     return found
 
 
-def taken(annotations: Annotations, answer: HandoverAnswer) -> Annotations:
+def taken(annotations: Annotations, answer: MoveAnswer) -> Annotations:
     found = answer_request(annotations, answer, now=NOW)
     assert not isinstance(found, Refused)
     return found
@@ -133,7 +131,7 @@ def test_answers_do_not_pile_up() -> None:
     annotations: Annotations = {}
     for number in range(20):
         request = replace(FIRST, id=f"{number:012x}")
-        annotations = taken(placed(request, annotations), HandoverAnswer(request.id, "leader"))
+        annotations = taken(placed(request, annotations), MoveAnswer(request.id, "leader"))
     assert [answer.id for answer in read_answers(annotations)] == [
         f"{number:012x}" for number in range(12, 20)
     ]

@@ -1,4 +1,4 @@
-"""Handover of a move to the daemon that leads: a request and its answers, as two annotations of the Lease.
+"""A request that the leading daemon makes a move: a request and its answers, as two annotations of the Lease.
 
 REQUEST holds the one request that waits, for a short time. The leader removes it and adds its answer to
 ANSWERS in one write, before the move begins. So a request is begun once or never, even if the leader changes.
@@ -25,9 +25,9 @@ LIFE = 20.0
 LONGEST_REASON = 1024
 """In bytes: the eviction history limits it."""
 
-BUSY = Refused("HandOverBusy", "another handover request is waiting for its answer")
-GONE = Refused("RequestGone", "the handover request was answered, withdrawn or replaced")
-EXPIRED = Refused("RequestExpired", "the handover request expired before the daemon took it")
+BUSY = Refused("RequestBusy", "another move request is waiting for its answer")
+GONE = Refused("RequestGone", "the move request was answered, withdrawn or replaced")
+EXPIRED = Refused("RequestExpired", "the move request expired before the daemon took it")
 
 _MOST_ANSWERS = 8
 _LONGEST_REFUSAL = 2000
@@ -36,7 +36,7 @@ Annotations = Mapping[str, str]
 _Text = Annotated[str, Meta(max_length=253)]
 
 
-class HandoverRequest(msgspec.Struct, frozen=True):
+class MoveRequest(msgspec.Struct, frozen=True):
     """One pod, by its uid, and its destinations; without `to` the forecast chooses them."""
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
@@ -59,7 +59,7 @@ class HandoverRequest(msgspec.Struct, frozen=True):
         return parse_time(self.until) <= now
 
 
-class HandoverAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+class MoveAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The leader's answer: a move with its history, or a refusal. A refusal may also come later."""
 
     id: str
@@ -69,35 +69,35 @@ class HandoverAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: Refused | None = None
 
 
-def prolong_request(request: HandoverRequest, now: float) -> HandoverRequest:
+def prolong_request(request: MoveRequest, now: float) -> MoveRequest:
     return msgspec.structs.replace(request, until=write_time(now + LIFE))
 
 
-def refuse_request(answer: HandoverAnswer, refused: Refused) -> HandoverAnswer:
+def refuse_request(answer: MoveAnswer, refused: Refused) -> MoveAnswer:
     brief = Refused(refused.rule, refused.reason[:_LONGEST_REFUSAL])
     return msgspec.structs.replace(answer, refused=brief)
 
 
-def read_request(annotations: Annotations | None) -> HandoverRequest | None:
+def read_request(annotations: Annotations | None) -> MoveRequest | None:
     """Give the request that waits; an unreadable annotation holds none."""
     try:
-        return msgspec.json.decode((annotations or {}).get(REQUEST, ""), type=HandoverRequest)
+        return msgspec.json.decode((annotations or {}).get(REQUEST, ""), type=MoveRequest)
     except (msgspec.DecodeError, ValueError):
         return None
 
 
-def read_answers(annotations: Annotations | None) -> tuple[HandoverAnswer, ...]:
+def read_answers(annotations: Annotations | None) -> tuple[MoveAnswer, ...]:
     try:
-        return msgspec.json.decode((annotations or {}).get(ANSWERS, ""), type=tuple[HandoverAnswer, ...])
+        return msgspec.json.decode((annotations or {}).get(ANSWERS, ""), type=tuple[MoveAnswer, ...])
     except msgspec.DecodeError:
         return ()
 
 
-def find_answer(annotations: Annotations | None, request: str) -> HandoverAnswer | None:
+def find_answer(annotations: Annotations | None, request: str) -> MoveAnswer | None:
     return next((one for one in read_answers(annotations) if one.id == request), None)
 
 
-def place_request(annotations: Annotations, request: HandoverRequest, *, now: float) -> Annotations | Refused:
+def place_request(annotations: Annotations, request: MoveRequest, *, now: float) -> Annotations | Refused:
     """Add a request, unless another one is waiting."""
     there = read_request(annotations)
     if there and there.id != request.id and not there.is_over(now):
@@ -111,7 +111,7 @@ def withdraw_request(annotations: Annotations, request: str) -> Annotations:
     return _without_request(annotations) if there and there.id == request else annotations
 
 
-def answer_request(annotations: Annotations, answer: HandoverAnswer, *, now: float) -> Annotations | Refused:
+def answer_request(annotations: Annotations, answer: MoveAnswer, *, now: float) -> Annotations | Refused:
     """Replace the request by its answer. Only one answer is accepted, and only once."""
     there, known = read_request(annotations), find_answer(annotations, answer.id)
     if there is None or there.id != answer.id:
@@ -123,7 +123,7 @@ def answer_request(annotations: Annotations, answer: HandoverAnswer, *, now: flo
     return _with_answers(_without_request(annotations), (*read_answers(annotations), answer))
 
 
-def amend_answer(annotations: Annotations, answer: HandoverAnswer) -> Annotations:
+def amend_answer(annotations: Annotations, answer: MoveAnswer) -> Annotations:
     """Replace an earlier answer to the same request."""
     answers = read_answers(annotations)
     return _with_answers(annotations, tuple(answer if one.id == answer.id else one for one in answers))
@@ -133,5 +133,5 @@ def _without_request(annotations: Annotations) -> Annotations:
     return {key: text for key, text in annotations.items() if key != REQUEST}
 
 
-def _with_answers(annotations: Annotations, answers: tuple[HandoverAnswer, ...]) -> Annotations:
+def _with_answers(annotations: Annotations, answers: tuple[MoveAnswer, ...]) -> Annotations:
     return {**annotations, ANSWERS: msgspec.json.encode(answers[-_MOST_ANSWERS:]).decode()}

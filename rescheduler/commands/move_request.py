@@ -1,4 +1,4 @@
-"""The command's side of a handover: request the move from the daemon that leads, and wait for its outcome.
+"""The command's side of a move request: ask the daemon that leads for a move, and wait for its outcome.
 
 Until the request is answered, it can be withdrawn. From then on the daemon makes the move, even if the
 command exits.
@@ -24,10 +24,10 @@ from reberth.values.timestamp import write_time
 from rescheduler.commands.progress import MoveProgress
 from rescheduler.execution.orders import NO_SUCH_POD
 from rescheduler.execution.store import rewrite_lease
-from rescheduler.moves.handover_request import (
+from rescheduler.moves.move_request import (
     LIFE,
-    HandoverAnswer,
-    HandoverRequest,
+    MoveAnswer,
+    MoveRequest,
     find_answer,
     place_request,
     prolong_request,
@@ -40,7 +40,7 @@ _LONGEST_WAIT = 10.0  # for another request that is waiting
 _WITHDRAWAL_TIME = 2.0
 
 
-async def hand_over(
+async def request_move(
     access: Access,
     settings: ReschedulerSettings,
     pod: tuple[str, str],
@@ -59,12 +59,12 @@ async def hand_over(
         if uid is None:
             return replace(NO_SUCH_POD, reason=f"there is no pod {'/'.join(pod)}")
         request = _draft(pod, uid, to, reason)
-        return await HandoverClient(api, settings.lease, request, tell=tell).run(held)
+        return await MoveRequestClient(api, settings.lease, request, tell=tell).run(held)
 
 
-def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str) -> HandoverRequest:
+def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str) -> MoveRequest:
     made = uuid.uuid4().hex[:12]
-    return HandoverRequest(made, *pod, uid, to[:MOST_DESTINATIONS], reason, write_time(time.time()))
+    return MoveRequest(made, *pod, uid, to[:MOST_DESTINATIONS], reason, write_time(time.time()))
 
 
 async def _find_uid(api: Api, pod: tuple[str, str]) -> str | None:
@@ -75,14 +75,14 @@ async def _find_uid(api: Api, pod: tuple[str, str]) -> str | None:
     return found.metadata.uid
 
 
-class HandoverClient:
-    """Hands over one move."""
+class MoveRequestClient:
+    """Requests one move, and follows it to its outcome."""
 
     def __init__(
         self,
         api: Api,
         lease: LeaseSettings,
-        request: HandoverRequest,
+        request: MoveRequest,
         *,
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.time,
@@ -98,11 +98,11 @@ class HandoverClient:
             answer = await self._place() or await self._wait_for_answer()
             if answer is None:
                 return replace(
-                    held, reason=f"{held.reason}, and it did not accept the handover within {LIFE:g} s"
+                    held, reason=f"{held.reason}, and it did not accept the request within {LIFE:g} s"
                 )
             if isinstance(answer, Refused) or answer.refused:
                 return answer if isinstance(answer, Refused) else answer.refused or held
-            self._tell(f"handed over to {answer.by}")
+            self._tell(f"requested from {answer.by}")
             return await self._follow(answer)
         except asyncio.CancelledError:
             await self._exit_early()
@@ -122,7 +122,7 @@ class HandoverClient:
                 return placed
             await asyncio.sleep(_POLL_EVERY)
 
-    async def _wait_for_answer(self) -> HandoverAnswer | None:
+    async def _wait_for_answer(self) -> MoveAnswer | None:
         while not self._request.is_over(self._clock()):
             answer = await self._find_answer()
             if answer:
@@ -130,11 +130,11 @@ class HandoverClient:
             await asyncio.sleep(_POLL_EVERY)
         return await self._withdraw()
 
-    async def _find_answer(self) -> HandoverAnswer | None:
+    async def _find_answer(self) -> MoveAnswer | None:
         lease = await self._api.get(LEASES, self._lease.name, namespace=self._lease.namespace)
         return find_answer(lease.metadata.annotations, self._request.id)
 
-    async def _withdraw(self) -> HandoverAnswer | None:
+    async def _withdraw(self) -> MoveAnswer | None:
         """Withdraw the request, or give its answer if it was answered first."""
         change = partial(withdraw_request, request=self._request.id)
         lease = await rewrite_lease(self._api, self._lease, change)
@@ -142,7 +142,7 @@ class HandoverClient:
             None if isinstance(lease, Refused) else find_answer(lease.metadata.annotations, self._request.id)
         )
 
-    async def _follow(self, answer: HandoverAnswer) -> Ending | Refused:
+    async def _follow(self, answer: MoveAnswer) -> Ending | Refused:
         progress = MoveProgress(
             self._api,
             self._request.namespace,

@@ -1,4 +1,4 @@
-"""The leader's side of a handover: a request is checked as the command would check it, answered, then begun.
+"""The leader's side of a move request: it is checked as the command would check it, answered, then begun.
 
 The answer is written before the move begins. If the leader dies between the two, the request is never begun:
 no history has its move. In the other order, the next leader would find the request and begin it a second
@@ -21,16 +21,16 @@ from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.executor import MOVE_UNDER_WAY
 from rescheduler.execution.orders import NO_SUCH_POD, compose_order
-from rescheduler.moves.handover_request import (
+from rescheduler.moves.lifecycle import MANUAL
+from rescheduler.moves.move_request import (
     EXPIRED,
-    HandoverAnswer,
-    HandoverRequest,
+    MoveAnswer,
+    MoveRequest,
     amend_answer,
     answer_request,
     read_request,
     refuse_request,
 )
-from rescheduler.moves.lifecycle import MANUAL
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry.recording import count_refusal
@@ -38,7 +38,7 @@ from rescheduler.telemetry.recording import count_refusal
 log = Log(__name__)
 
 
-class HandoverReceiver:
+class MoveRequestReceiver:
     """Takes one request after the other while this process leads."""
 
     def __init__(
@@ -48,7 +48,7 @@ class HandoverReceiver:
         self._dispatcher = dispatcher
         self._lease = lease
         self._identity = identity
-        self._waiting: HandoverRequest | None = None
+        self._waiting: MoveRequest | None = None
         self._arrived = asyncio.Event()
 
     def take_lease(self, lease: Lease) -> None:
@@ -64,18 +64,18 @@ class HandoverReceiver:
             if self._waiting:
                 await self._receive_safely(self._waiting)
 
-    async def _receive_safely(self, request: HandoverRequest) -> None:
+    async def _receive_safely(self, request: MoveRequest) -> None:
         """An error in one request must not prevent the next one."""
         try:
             await self.receive(request)
         except LeaseLost:
             raise
         except ReberthError as error:
-            log.warning("handover request not answered", request=request.id, reason=str(error))
+            log.warning("move request not answered", request=request.id, reason=str(error))
         except Exception:
-            log.exception("handover request not answered", request=request.id)
+            log.exception("move request not answered", request=request.id)
 
-    async def receive(self, request: HandoverRequest) -> None:
+    async def receive(self, request: MoveRequest) -> None:
         """Answer the request, and begin the move if it is accepted and no other answer exists."""
         order = await self._compose(request)
         answer = self._compose_answer(request, order)
@@ -85,15 +85,15 @@ class HandoverReceiver:
         )
         fields = {"request": request.id, "pod": f"{request.namespace}/{request.pod}"}
         if isinstance(taken, Refused):
-            log.info("handover request dropped", refused=taken.rule, **fields)
+            log.info("move request dropped", refused=taken.rule, **fields)
         elif isinstance(order, Refused):
             count_refusal(MANUAL, order)
-            log.info("handover request refused", refused=order.rule, refusal=order.reason, **fields)
+            log.info("move request refused", refused=order.rule, refusal=order.reason, **fields)
         else:
-            log.info("handover request accepted", move=order.move, **fields)
+            log.info("move request accepted", move=order.move, **fields)
             await self._begin(order, answer)
 
-    async def _compose(self, request: HandoverRequest) -> MoveOrder | Refused:
+    async def _compose(self, request: MoveRequest) -> MoveOrder | Refused:
         """Refuse what the command itself would refuse, and a pod that is already being moved."""
         if request.is_over(self._context.clock()):
             return EXPIRED
@@ -108,25 +108,25 @@ class HandoverReceiver:
             return replace(NO_SUCH_POD, reason=f"{namespace}/{name} is another pod now")
         return replace(order, move=request.move)
 
-    def _compose_answer(self, request: HandoverRequest, order: MoveOrder | Refused) -> HandoverAnswer:
-        answer = HandoverAnswer(request.id, self._identity)
+    def _compose_answer(self, request: MoveRequest, order: MoveOrder | Refused) -> MoveAnswer:
+        answer = MoveAnswer(request.id, self._identity)
         if isinstance(order, Refused):
             return refuse_request(answer, order)
         return replace(answer, move=order.move, history=name_history(order.signature.root))
 
-    async def _begin(self, order: MoveOrder, answer: HandoverAnswer) -> None:
+    async def _begin(self, order: MoveOrder, answer: MoveAnswer) -> None:
         if not self._dispatcher.begin_order(order, partial(self._report_refusal, answer)):
             await self._amend(refuse_request(answer, MOVE_UNDER_WAY))
 
-    async def _report_refusal(self, answer: HandoverAnswer, report: MoveReport) -> None:
+    async def _report_refusal(self, answer: MoveAnswer, report: MoveReport) -> None:
         """A history does not say why a move was refused, so the answer does."""
         if report.refused:
             await self._amend(refuse_request(answer, report.refused))
 
-    async def _amend(self, answer: HandoverAnswer) -> None:
+    async def _amend(self, answer: MoveAnswer) -> None:
         try:
             await self._context.store.change_lease(self._lease, partial(amend_answer, answer=answer))
         except LeaseLost:
             raise
         except ReberthError as error:
-            log.warning("refusal not written to the handover answer", request=answer.id, reason=str(error))
+            log.warning("refusal not written to the answer", request=answer.id, reason=str(error))
