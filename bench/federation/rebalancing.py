@@ -1,6 +1,6 @@
 """One WorkloadRebalancer with many workloads: its duration, and the calls to the hub.
 
-Members are API servers without pods, so what is counted is the way from the wish to the fresh scheduling.
+Members are API servers without pods: measured is the time from the trigger to the fresh scheduling.
 Every workload has moved away from its preferred cluster before, and goes home.
 """
 
@@ -68,9 +68,9 @@ async def _list_bindings(place: Place) -> list[Object]:
 
 
 def _is_rescheduled(binding: Object) -> bool:
-    wished = binding["spec"].get("rescheduleTriggeredAt")
+    triggered = binding["spec"].get("rescheduleTriggeredAt")
     at_home = [each["name"] for each in binding["spec"]["clusters"]] == ["member1"]
-    return at_home and bool(wished) and binding["status"]["lastScheduledTime"] >= wished
+    return at_home and bool(triggered) and binding["status"]["lastScheduledTime"] >= triggered
 
 
 async def _reconcile(place: Place) -> None:

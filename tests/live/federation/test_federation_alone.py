@@ -1,4 +1,4 @@
-"""The federation's kinds on a real API server that has nobody to ask, and on one whose webhook is away."""
+"""The federation's kinds on a real API server without a webhook, and on one whose webhook is unreachable."""
 
 from collections.abc import AsyncIterator
 
@@ -56,7 +56,7 @@ async def test_the_rules_of_the_definitions_hold_without_the_webhook(client: Cli
     assert "clusterAffinities cannot co-exist with clusterAffinity" in str(refused)
 
 
-async def test_old_words_stand_where_nobody_changes_them(client: Client) -> None:
+async def test_old_spellings_stay_without_the_webhook(client: Client) -> None:
     kept = await keep(client, failing_over("Graciously"))
     assert kept["spec"]["failover"]["application"]["purgeMode"] == "Graciously"
 

@@ -95,7 +95,7 @@ async def test_it_follows_the_workload_to_another_cluster(place: Place) -> None:
     await hub.patch(f"{POLICIES}/shop", {"spec": placement})
     for path, _ in NEEDED.values():
         await eventually(two, f"{path}/shared", there)
-        if "claims" not in path:  # nobody in the member takes off what protects it
+        if "claims" not in path:  # no controller in the member removes its finalizer
             await eventually(one, f"{path}/shared", gone)
 
 

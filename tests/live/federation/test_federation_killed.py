@@ -1,6 +1,6 @@
 """A workload's life with a federation that is killed at any of its writes, and the next one that takes over.
 
-What comes afterwards must be as if nobody had died: what was decided stays decided, though the clusters have
+The result must be the same as without a kill: what was decided stays decided, though the clusters have
 other room by then, and each copy is there once.
 """
 
@@ -125,7 +125,7 @@ async def be_there(stage: Stage, member: str, name: str, replicas: int) -> None:
 
 
 def is_settled(binding: Any, replicas: int) -> bool:
-    """Everything is decided, told, carried out and told again, of the newest wish."""
+    """Everything is scheduled, reported, applied and aggregated, for the newest generation."""
     status = (binding or {}).get("status", {})
     conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
     clusters = (binding or {}).get("spec", {}).get("clusters", ())

@@ -238,7 +238,7 @@ def claims(found: Any) -> set[str]:
 
 
 def claimed_by(kind: str, name: str) -> Any:
-    """Whose the object is by its annotation, and nobody else's."""
+    """The policy that has claimed the object, and no other."""
     return lambda found: (
         claims(found) == {kind} and found["metadata"]["annotations"].get(f"{kind}.karmada.io/name") == name
     )
@@ -255,10 +255,10 @@ async def test_policies_take_and_leave_what_they_select(place: Place) -> None:
     await hub.create(CLUSTER_POLICIES, selecting_anywhere("wide", named, placement=on("member1")))
     await eventually(hub, shore, claimed_by("clusterpropagationpolicy", "wide"))
     await eventually(one, shore, is_copy)
-    # Who has it keeps it, whatever comes closer.
+    # The claiming policy keeps it, even if a more specific one comes.
     await hub.create(POLICIES, selecting("low", named, placement=on("member2"), priority=1))
     await hub.create(POLICIES, selecting("high", labelled, placement=on("member2"), priority=5))
-    # Whoever takes this one is known: the end of the wide policy comes by another watch, and may come first.
+    # Wait for the next claim: the deletion of the wide policy comes by another watch, and may come first.
     await hub.create(maps, {"metadata": {"name": "reef", "labels": {"app": "shore"}}})
     await eventually(hub, f"{maps}/reef", claimed_by("propagationpolicy", "high"))
     await hub.delete(f"{maps}/reef")
@@ -275,7 +275,7 @@ async def test_policies_take_and_leave_what_they_select(place: Place) -> None:
     await hub.patch(f"{POLICIES}/low", {"spec": {"resourceSelectors": [{**named, "name": "other"}]}})
     await eventually(hub, shore, claimed_by("propagationpolicy", "high"))
     await eventually(two, shore, is_copy)
-    # Without any, it belongs to nobody, and stays.
+    # Without any policy it has no claim, and stays.
     await hub.delete(f"{POLICIES}/high")
     await eventually(hub, shore, lambda found: not claims(found))
     binding = await eventually(hub, f"{BINDINGS}/shore-configmap", lambda found: not claims(found))
@@ -298,8 +298,8 @@ async def test_existing_objects_are_taken_over_and_preserved_only_on_request(pla
     assert (await one.get(f"{maps}/pier"))["data"] == {"owner": "theirs"}
     await hub.patch(f"{POLICIES}/pier", {"spec": {"placement": on("member2")}})
     await eventually(hub, WORKS, lambda works: works_of(works, "pier") == {"karmada-es-member2"})
-    wish = {"conflictResolution": "Overwrite", "preserveResourcesOnDeletion": True}
-    await hub.patch(f"{POLICIES}/pier", {"spec": wish})
+    wanted = {"conflictResolution": "Overwrite", "preserveResourcesOnDeletion": True}
+    await hub.patch(f"{POLICIES}/pier", {"spec": wanted})
     await eventually(two, f"{maps}/pier", holds({"data": {"owner": "ours"}}))
     assert (await one.get(f"{maps}/pier"))["data"] == {"owner": "theirs"}
     await hub.delete(f"{maps}/pier")
@@ -401,7 +401,7 @@ REFUSAL_BOUND: Object = {
 async def test_the_api_server_takes_the_manifests_of_what_runs_on_the_hub(place: Place) -> None:
     paths = await manifests.apply(place.hub, MANIFESTS)
     configurations = [path for path in paths if "webhookconfigurations" in path]
-    for path in configurations:  # nobody answers for them here
+    for path in configurations:  # no controller completes them here
         await place.hub.delete(path)
     assert len(configurations) == 2
     (found,) = [path for path in paths if path.endswith("/deployments/reberth-federation")]

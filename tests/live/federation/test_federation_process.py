@@ -1,4 +1,4 @@
-"""The federation as a process: what it serves, which controllers it runs, and who of two works."""
+"""The federation as a process: what it serves, which controllers it runs, and which of two leads."""
 
 import asyncio
 import re

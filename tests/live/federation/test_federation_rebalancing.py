@@ -286,7 +286,7 @@ async def test_workloads_with_failback_return_one_after_the_other(
 
 
 async def test_by_labels_and_no_more_at_once_than_may_move(federation: Place) -> None:
-    """Each has two replicas, and two may move: nobody is asked for before the one before is healthy."""
+    """Each has two replicas, and two may move: none is triggered before the one before it is healthy."""
     hub, names = federation.hub, ("batch-1", "batch-2", "batch-3")
     both = weighted(member1=1, member2=1)
     for name in names:
@@ -321,7 +321,7 @@ def under_way(found: Any) -> set[str]:
 async def test_another_workload_makes_another_end_and_another_lifetime_counts_from_it(
     federation: Place,
 ) -> None:
-    """The proposal's first and second corner case; the third one is among those who die."""
+    """The proposal's first and second corner case; the third one is in the kill tests."""
     hub, path = federation.hub, f"{REBALANCERS}/lasting"
     await hub.create(REBALANCERS, rebalancer("lasting", "no-1", ttlSecondsAfterFinished=4))
     first = parse_time(status(await finished(federation, "lasting"))["finishTime"])

@@ -237,7 +237,7 @@ async def test_r_15_b_a_trigger_in_the_second_of_the_last_scheduling_is_handled(
 
     await stand(place, "r15", ONE_SIDED)
     await looked(place, "r15")
-    last = write_time(time.time() + 2)  # so it is not before the wish, however long that takes
+    last = write_time(time.time() + 2)  # so it is not before the trigger, however long that takes
     await place.hub.patch(f"{binding_of('r15')}/status", {"status": {"lastScheduledTime": last}})
     await ask(place, "r-15", "r15")
     assert results(await finished(place, "r-15")) == {"r15": "Successful"}

@@ -1,6 +1,6 @@
 """A federation that dies at any of its writes while rebalancers ask for the same workloads, and its heir.
 
-In every second round the wishes are changed between the two: a workload leaves the list of a rebalancer and
+In every second round the requests are changed between the two: a workload leaves the list of a rebalancer and
 another one comes in, a rebalancer is deleted, a binding is deleted, and one that was missing comes.
 """
 
@@ -35,7 +35,7 @@ from tests.support.resumable_rounds import Proof
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-# More than a round takes; one that is not reached is a round in which nobody dies.
+# More than a round takes; one that is not reached is a round without a kill.
 MOST_WRITES = 24
 POINTS = list(product(range(1, MOST_WRITES + 1), ("before", "after")))
 SAMPLE = [
@@ -60,7 +60,7 @@ class Cast(NamedTuple):
         return f"{self.tag}-none"
 
     @property
-    def wishes(self) -> dict[str, list[str]]:
+    def requests(self) -> dict[str, list[str]]:
         return {
             f"{self.tag}-one": [*self.call("abc"), self.missing],
             f"{self.tag}-two": self.call("ab"),
@@ -164,7 +164,7 @@ async def kill_and_resume(
     for name in names:
         await lay_out(client, name)
     async with hearing(cluster, [*names, cast.missing]) as heard:
-        for name, workloads in cast.wishes.items():
+        for name, workloads in cast.requests.items():
             await client.create(REBALANCERS, rebalancer(name, *workloads))
         await be_scheduled_since(client, f"{REBALANCERS}/{cast.tag}-one", names[0])
         has_died = await live_until(cluster, client, cast, write, when)
@@ -201,10 +201,10 @@ async def live_until(cluster: Cluster, client: Client, cast: Cast, write: int, w
 
 
 def foresee(cast: Cast) -> Outcome:
-    """What comes of the wishes when nobody changes them."""
+    """The results if the rebalancers are not changed."""
     return {
         name: {each: "Failed" if each == cast.missing else "Successful" for each in workloads}
-        for name, workloads in cast.wishes.items()
+        for name, workloads in cast.requests.items()
     }
 
 
@@ -213,12 +213,12 @@ async def leave(cast: Cast) -> tuple[Triggers, Outcome]:
 
 
 async def change(client: Client, cast: Cast) -> tuple[Triggers, Outcome]:
-    """Change the wishes in the middle; gives the times that were said by then, and what is to come of it.
+    """Change the requests in the middle; gives the times that were said by then, and what is to come of it.
 
     Who leaves a list stays in the status only if it has succeeded. A binding that goes makes a failure of
     what was not done, and one that comes makes a success of what had failed.
     """
-    one, two, three = (f"{REBALANCERS}/{name}" for name in cast.wishes)
+    one, two, three = (f"{REBALANCERS}/{name}" for name in cast.requests)
     kept, gone, left = cast.call("abc")
     now = [*cast.call("abd"), cast.missing]
     await client.patch(one, {"spec": {"workloads": list(map(reference, now))}})
@@ -234,7 +234,7 @@ async def change(client: Client, cast: Cast) -> tuple[Triggers, Outcome]:
     if before[one].get(left) == "Successful":
         of_one[left] = "Successful"
     of_two = {kept: "Successful", gone: before[two].get(gone) or "Failed"}
-    first, second, _ = cast.wishes
+    first, second, _ = cast.requests
     return said, {first: of_one, second: of_two}
 
 
@@ -248,7 +248,7 @@ def collect(said: Triggers, found: Any) -> None:
 def judge(binding: Any, found: list[Any], said: set[str]) -> None:
     """A workload was asked for at the times that rebalancers say, and at no other time.
 
-    Whom nobody asked for stands where it stood. Who succeeded was scheduled since.
+    A workload that was not triggered stays. One that succeeded was scheduled since.
     """
     name, asked = binding["spec"]["resource"]["name"], binding["spec"].get("rescheduleTriggeredAt")
     assert asked is None or asked in said
@@ -259,7 +259,7 @@ def judge(binding: Any, found: list[Any], said: set[str]) -> None:
 
 
 def is_at_rest(found: Any) -> bool:
-    """Tell whether no old copy is kept, and no wish is unheard."""
+    """Tell whether no old copy is kept, and no trigger is pending."""
     asked = found["spec"].get("rescheduleTriggeredAt", "")
     is_heard = status(found)["lastScheduledTime"] >= asked
     return is_heard and not found["spec"].get("handover", {}).get("clusters")
@@ -291,7 +291,7 @@ async def clear(client: Client, *paths: str) -> None:
 
 
 async def be_scheduled_since(client: Client, path: str, name: str) -> None:
-    """Have the scheduler been there in the second of the wish: the trigger then depends on the time."""
+    """Let the scheduler run in the second of the trigger: the trigger then depends on the time."""
     created = (await client.get(path))["metadata"]["creationTimestamp"]
     await outlive(created)
     await client.patch(f"{binding_of(name)}/status", {"status": {"lastScheduledTime": created}})

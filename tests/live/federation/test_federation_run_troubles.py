@@ -103,6 +103,6 @@ async def test_a_member_that_comes_later_gets_what_is_for_it(federation: Place) 
     )
 
 
-# Without a controller manager nobody else counts what is used.
+# Without a controller manager nothing else counts what is used.
 USED_UP = {"hard": {"count/configmaps": "0"}, "used": {"count/configmaps": "0"}}
 NO_CONFIGURATIONS = {"metadata": {"name": "none"}, "spec": {"hard": USED_UP["hard"]}}

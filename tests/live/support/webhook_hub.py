@@ -87,7 +87,7 @@ def aimed(configuration: Object, port: int, authority: bytes) -> Object:
 
 
 async def _wait_until(client: Client, *, asked: bool) -> None:
-    """Until a new object gets an id, or is refused since nobody is there to give one; or neither."""
+    """Until a new object gets an id, or is refused because the webhook is missing; or neither."""
     async with asyncio.timeout(30):
         while await _is_asked(client) is not asked:
             await asyncio.sleep(0.05)

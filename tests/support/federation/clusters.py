@@ -128,8 +128,8 @@ def _read(wire: Any) -> ResourceBinding:
 DONE = "2026-11-18T12:00:01Z"
 
 
-def wished(*args: Any, status: Mapping[str, Any] | None = None, **kwargs: Any) -> ResourceBinding:
-    """A binding that somebody wishes to be scheduled anew."""
+def triggered_binding(*args: Any, status: Mapping[str, Any] | None = None, **kwargs: Any) -> ResourceBinding:
+    """A binding with a trigger that the scheduler has not handled."""
     return binding(
         *args,
         status={"lastScheduledTime": DONE, **(status or {})},

@@ -19,7 +19,7 @@ A, B, C = (Key("v1", "ConfigMap", "default", name) for name in "abc")
 
 
 class Work:
-    """Takes a second for each key, and notes who was settled when."""
+    """Takes a second for each key, and notes which key was reconciled when."""
 
     def __init__(self, answer: Callable[[Key], float | None] = lambda _: None) -> None:
         self.done: list[tuple[float, str]] = []

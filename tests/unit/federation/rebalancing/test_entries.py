@@ -1,4 +1,4 @@
-"""The list of a rebalancer's workloads: who is on it, in which order, and whom a selector means."""
+"""The list of a rebalancer's workloads: its entries, their order, and what selectors match."""
 
 from hypothesis import given
 from hypothesis import strategies as st

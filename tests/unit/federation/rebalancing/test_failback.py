@@ -1,4 +1,4 @@
-"""Who may come home, and when."""
+"""Which workloads fail back, and when."""
 
 from typing import Any
 

@@ -181,7 +181,7 @@ def test_only_so_many_replicas_are_on_their_way_at_once() -> None:
     assert [each.workload.name for each in third.triggers] == ["b"]
 
 
-def test_one_that_takes_too_long_stands_in_nobodys_way() -> None:
+def test_a_workload_that_takes_too_long_does_not_block_others() -> None:
     one = rebalancer("a", "b", entries=(entry("a", triggeredAt=at(0)),))
     bindings = {"a": bound({"m1": 3}, trigger=0, last=1), "b": bound({"m2": 3}, last=-5)}
     waiting = look(one, bindings, limits=BUSY, now=2)

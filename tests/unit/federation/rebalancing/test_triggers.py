@@ -1,4 +1,4 @@
-"""When a workload is asked for, and when the scheduler has heard it."""
+"""When a workload is triggered, and when the scheduler has handled the trigger."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def after(seconds: float | None) -> str | None:
         pytest.param(None, 5.0, 0, id="never scheduled"),
         pytest.param(-3600.0, 5.0, 0, id="R-01 and R-17, scheduled before"),
         pytest.param(0.0, 0.4, 1, id="R-15, scheduled in the second of the creation"),
-        pytest.param(6.0, 60.9, 60, id="R-16, an old wish of which this workload is new"),
+        pytest.param(6.0, 60.9, 60, id="R-16, an old rebalancer to which this workload is new"),
         pytest.param(60.0, 60.9, 61, id="scheduled just now"),
         pytest.param(900.0, 60.0, 901, id="a scheduler whose clock is ahead"),
     ],
@@ -45,7 +45,7 @@ def test_the_scheduler_hears_it_once(last: float) -> None:
     found = binding(4, DYNAMIC, at={"m2": 4}, applied=DYNAMIC, status={"lastScheduledTime": after(last)})
     now = CREATED + 60
     trigger = choose_trigger(found, created=CREATED, now=now)
-    wished = binding(
+    triggered = binding(
         4,
         DYNAMIC,
         at={"m2": 4},
@@ -53,9 +53,9 @@ def test_the_scheduler_hears_it_once(last: float) -> None:
         rescheduleTriggeredAt=write_time(trigger),
         status={"lastScheduledTime": after(last)},
     )
-    assert is_triggered(wished, trigger)
-    assert is_pending(wished)
-    decision = decide(wished, Fleet(rooms(20, 16)), now=now)
+    assert is_triggered(triggered, trigger)
+    assert is_pending(triggered)
+    decision = decide(triggered, Fleet(rooms(20, 16)), now=now)
     assert {each.name: each.replicas for each in decision.clusters} == {"m1": 2, "m2": 2}
     assert decision.scheduled_at is not None
     done = binding(
@@ -81,15 +81,17 @@ def test_a_time_that_cannot_be_read_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "last", "heard"),
+    ("trigger", "last", "handled"),
     [
-        pytest.param(None, None, False, id="nobody wishes anything"),
+        pytest.param(None, None, False, id="no trigger"),
         pytest.param("2026-11-18T12:00:02Z", None, False, id="never scheduled"),
         pytest.param("2026-11-18T12:00:02Z", "2026-11-18T12:00:01Z", False, id="not scheduled since"),
         pytest.param("2026-11-18T12:00:02Z", "2026-11-18T12:00:02Z", True, id="carried out"),
         pytest.param("2026-11-18T12:00:02Z", "noon", True, id="there is nothing to wait for"),
     ],
 )
-def test_a_trigger_is_pending_until_it_is_handled(wish: str | None, last: str | None, *, heard: bool) -> None:
-    found = binding(4, status={"lastScheduledTime": last}, rescheduleTriggeredAt=wish)
-    assert is_handled(found) is heard
+def test_a_trigger_is_pending_until_it_is_handled(
+    trigger: str | None, last: str | None, *, handled: bool
+) -> None:
+    found = binding(4, status={"lastScheduledTime": last}, rescheduleTriggeredAt=trigger)
+    assert is_handled(found) is handled

@@ -17,8 +17,8 @@ from tests.support.federation.clusters import (
     decided,
     placed,
     rooms,
+    triggered_binding,
     weighted,
-    wished,
 )
 
 EVEN = "a70ba73a-303a-4095-b904-d17c6d23a446"
@@ -133,7 +133,7 @@ def test_s_22_what_a_lost_cluster_had_is_added_where_there_is_room() -> None:
 
 
 def test_s_24_freshly_all_replicas_are_divided_anew() -> None:
-    assert placed(wished(5, AGGREGATED, at={"m1": 3, "m2": 2}), *rooms(10, 1)) == {"m1": 5}
+    assert placed(triggered_binding(5, AGGREGATED, at={"m1": 3, "m2": 2}), *rooms(10, 1)) == {"m1": 5}
 
 
 def test_aggregated_replicas_grow_where_they_are() -> None:

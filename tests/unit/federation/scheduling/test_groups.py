@@ -15,7 +15,7 @@ from tests.support.federation.clusters import (
     groups,
     placed,
     rooms,
-    wished,
+    triggered_binding,
 )
 from tests.support.federation.objects import NOW
 
@@ -59,7 +59,7 @@ def test_a_03_the_group_in_use_is_tried_first() -> None:
 
 
 def test_a_04_a_fresh_scheduling_begins_at_the_first_group() -> None:
-    decision = decided(wished(1, TWO, at={"c2": 1}, status=observing("a2")), C1, C2)
+    decision = decided(triggered_binding(1, TWO, at={"c2": 1}, status=observing("a2")), C1, C2)
     assert ([target.name for target in decision.clusters], decision.affinity_name) == (["c1"], "a1")
 
 
@@ -134,7 +134,7 @@ def test_a_11_it_stays_there_when_the_label_comes_back() -> None:
 
 
 def test_a_12_and_a_fresh_scheduling_returns_it() -> None:
-    asked = wished(1, BY_LABEL, at={"m2": 1}, applied=BY_LABEL, status=observing("group2"))
+    asked = triggered_binding(1, BY_LABEL, at={"m2": 1}, applied=BY_LABEL, status=observing("group2"))
     decision = decided(asked, M1, M2)
     assert ([target.name for target in decision.clusters], decision.affinity_name) == (["m1"], "group1")
 

@@ -22,8 +22,8 @@ from tests.support.federation.clusters import (
     cluster,
     decided,
     spread,
+    triggered_binding,
     weighted,
-    wished,
 )
 from tests.support.federation.objects import NOW
 from tests.support.resumable_rounds import Proof
@@ -44,7 +44,7 @@ def fleets(draw: st.DrawFn, most: int = 12) -> list[Cluster]:
 
 placements_by_room = st.sampled_from([DYNAMIC, AGGREGATED])
 assignments = st.dictionaries(st.sampled_from(NAMES[:15]), st.integers(1, 20), max_size=8)
-asking = st.sampled_from([binding, wished])
+asking = st.sampled_from([binding, triggered_binding])
 
 
 def bounds_up_to(most: int) -> st.SearchStrategy[tuple[int, int | None]]:
@@ -239,7 +239,7 @@ def keep_the_laws(chance: random.Random, *, bindings: int) -> None:
     fleet, other = Fleet(clusters), Fleet(chance.sample(clusters, len(clusters)))
     for _ in range(bindings):
         at = {name: chance.randint(1, 200) for name in chance.sample(NAMES, chance.randint(0, 30))}
-        ask = chance.choice([binding, wished])
+        ask = chance.choice([binding, triggered_binding])
         asked = ask(chance.randint(1, 20_000), chance.choice([DYNAMIC, AGGREGATED]), at=at)
         decision = decide(asked, fleet, now=NOW)
         check_by_room(asked, at, decision)

@@ -16,8 +16,8 @@ from tests.support.federation.clusters import (
     placed,
     rooms,
     spread,
+    triggered_binding,
     weighted,
-    wished,
 )
 
 FIRST, SECOND = "2026-11-18T12:00:01Z", "2026-11-18T12:00:02Z"
@@ -54,29 +54,32 @@ def test_r_15_b_a_trigger_of_the_same_second_counts_until_the_scheduler_has_seen
 
 
 def test_a_trigger_is_handled_once_though_the_object_changes_in_its_second() -> None:
-    """Else who scales a workload after a rebalance would have all of it divided afresh."""
+    """Otherwise scaling a workload after a rebalance would divide all of it afresh."""
     assert not asking(FIRST, FIRST, generation=3, observed=2, noted=FIRST)
     assert asking(FIRST, FIRST, generation=3, observed=2, noted=SECOND)
     assert asking(SECOND, FIRST, generation=3, observed=2, noted=FIRST)
 
 
 def test_r_17_replicas_come_back_to_a_cluster_that_has_recovered() -> None:
-    assert placed(wished(4, DYNAMIC, at={"m2": 4}), *rooms(20, 16)) == {"m1": 2, "m2": 2}
+    assert placed(triggered_binding(4, DYNAMIC, at={"m2": 4}), *rooms(20, 16)) == {"m1": 2, "m2": 2}
 
 
 def test_r_18_fixed_weights_are_restored() -> None:
-    assert placed(wished(6, weighted(m1=2, m2=1), at={"m2": 6}), *rooms(0, 0)) == {"m1": 4, "m2": 2}
+    assert placed(triggered_binding(6, weighted(m1=2, m2=1), at={"m2": 6}), *rooms(0, 0)) == {
+        "m1": 4,
+        "m2": 2,
+    }
 
 
 def test_r_19_b_the_selection_is_fresh_too() -> None:
-    asked = wished(3, {**DUPLICATED, **spread(cluster=(2, 2))}, at={"m2": 3, "m3": 3})
+    asked = triggered_binding(3, {**DUPLICATED, **spread(cluster=(2, 2))}, at={"m2": 3, "m3": 3})
     assert set(placed(asked, cluster("m1", 13), cluster("m2", 10), cluster("m3", 10))) == {"m1", "m2"}
 
 
 def test_r_20_b_one_cluster_for_all_replicas_is_chosen_anew() -> None:
     placement = {**AGGREGATED, **spread(cluster=(1, 1))}
     clusters = [cluster("m1", 20), cluster("m2", 10)]
-    assert placed(wished(5, placement, at={"m2": 5}), *clusters) == {"m1": 5}
+    assert placed(triggered_binding(5, placement, at={"m2": 5}), *clusters) == {"m1": 5}
     assert placed(binding(5, placement, at={"m2": 5}), *clusters) == {"m2": 5}
 
 

@@ -20,8 +20,8 @@ from tests.support.federation.clusters import (
     placed,
     rooms,
     spread,
+    triggered_binding,
     weighted,
-    wished,
 )
 
 
@@ -184,7 +184,7 @@ def test_s_54_a_taint_does_not_reject_a_cluster_in_use() -> None:
 
 
 def test_s_54_b_unless_a_fresh_scheduling_is_wished() -> None:
-    assert placed(wished(2, DUPLICATED, at={"m1": 2}), TAINTED, cluster("m2")) == {"m2": 2}
+    assert placed(triggered_binding(2, DUPLICATED, at={"m1": 2}), TAINTED, cluster("m2")) == {"m2": 2}
 
 
 def test_a_missing_api_does_not_reject_a_cluster_in_use() -> None:

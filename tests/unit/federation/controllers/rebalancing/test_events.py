@@ -41,7 +41,7 @@ def count(name: str, **labels: str) -> float:
 
 
 def test_all_counters_stand_there_before_anything_has_happened() -> None:
-    """Of a counter that comes with its first event nobody sees an increase."""
+    """increase() does not see the first event of a series that appears with it."""
     for metric, known in (
         (metrics.TRIGGERED, {"rebalancer", "failback"}),
         (metrics.HANDED_OVER, {"ready", "timeout"}),

@@ -5,7 +5,7 @@ from typing import Any
 from federation.api import ResourceBinding
 from federation.propagation.schedule_result import change_clusters
 from federation.propagation.works import plan_works, read_manifests
-from tests.support.federation.clusters import DYNAMIC, decided, rooms, wished
+from tests.support.federation.clusters import DYNAMIC, decided, rooms, triggered_binding
 from tests.support.federation.objects import WEB, claimed_binding, given, template, work
 
 
@@ -54,7 +54,7 @@ def test_what_is_to_go_at_once_is_not_kept() -> None:
 
 
 def test_the_scheduler_writes_what_stays_with_the_new_clusters() -> None:
-    one = wished(4, DYNAMIC, at={"m2": 4}, handover={"timeoutSeconds": 600})
+    one = triggered_binding(4, DYNAMIC, at={"m2": 4}, handover={"timeoutSeconds": 600})
     change = change_clusters(one, decided(one, *rooms(20, 16)))
     assert change is not None
     assert change["spec"]["clusters"] == given(m1=2, m2=2)
@@ -62,7 +62,7 @@ def test_the_scheduler_writes_what_stays_with_the_new_clusters() -> None:
 
 
 def test_without_a_trigger_nothing_is_kept() -> None:
-    one = wished(4, DYNAMIC, at={"m2": 4})
+    one = triggered_binding(4, DYNAMIC, at={"m2": 4})
     change = change_clusters(one, decided(one, *rooms(20, 16)))
     assert change is not None
     assert "handover" not in change["spec"]
