@@ -185,7 +185,7 @@ async def test_down_cleans_up_after_a_killed_parent(kill_when: str) -> None:
     up.communicate()
     assert processes.find(folder)
     done = subprocess.run(command("down", "--name", name), capture_output=True, text=True, check=True)
-    assert f"{name}: gone" in done.stderr
+    assert f"{name}: deleted" in done.stderr
     assert not processes.find(folder)
     assert not folder.exists()
 

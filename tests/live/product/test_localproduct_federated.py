@@ -48,7 +48,7 @@ async def test_the_federation_comes_up_once_and_has_a_deployment_come_home(clust
     assert "in member1: nothing" in before
     assert "in member2: 9 of 9 replicas available" in before
     assert "Successful, from {member2:9} to {member1:6, member2:3}" in after
-    assert "home: 9 ready for 9 wanted, never fewer than 9" in after
+    assert "rebalanced: 9 ready for 9 wanted, never fewer than 9" in after
     assert "Deployment shop on the hub: 9 of 9 replicas available" in after
     assert "in member1: 6 of 6 replicas available" in after
     assert "in member2: 3 of 3 replicas available" in after
