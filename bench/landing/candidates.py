@@ -1,7 +1,7 @@
-"""Pods that fit on no other node than theirs: whoever asks where they could go must look at all of them.
+"""Pods that fit on no node but their own: a check where they could go must look at all nodes.
 
-Some ask for more cores than a node has left, which is known when what its pods ask for has been added up.
-Some ask for a label that no node has, which is known at the first look.
+Some request more cores than any node has left, which is known once the requests of its pods are summed. Some
+select a label that no node has, which is known at the first look.
 """
 
 from typing import Any
@@ -11,10 +11,10 @@ from localcluster.cluster import Cluster
 from tests.support.cluster import large_cluster
 
 LARGE, CHOOSY = "large", "choosy"
-"""The sorts, each in a namespace of that name."""
+"""The kinds of candidates, each in a namespace of that name."""
 _NEEDS = {LARGE: {}, CHOOSY: {"nodeSelector": {"kept-for": "nobody"}}}
 _CORES = {LARGE: "16", CHOOSY: "100m"}
-"""A node offers 15.89."""
+"""A node has 15.89 allocatable."""
 
 
 async def add(cluster: Cluster, sort: str, count: int, *, nodes: int) -> None:
@@ -28,7 +28,7 @@ async def add(cluster: Cluster, sort: str, count: int, *, nodes: int) -> None:
 
 
 def write(sort: str, number: int, *, nodes: int) -> dict[str, Any]:
-    """Write a pod of an owner with as many replicas as any other; nobody checks that it fits on its node."""
+    """Write a pod of an owner with the usual number of replicas; nothing checks that it fits on its node."""
     app = number // REPLICAS
     container = large_cluster.container("main", app, cpu=_CORES[sort], memory="64Mi")
     del container["volumeMounts"]

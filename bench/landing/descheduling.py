@@ -1,8 +1,8 @@
-"""The descheduler's nodeFit: what it costs to find out that a pod fits on no other node.
+"""The descheduler's nodeFit: what it costs to find that a pod fits on no other node.
 
-The descheduler runs as it does in a cluster, cycle after cycle, with one plugin that looks at the candidates
-alone. Its policy keeps the namespaces of all pods out, so that it never evicts; it asks nodeFit before that.
-What a cycle takes without nodeFit is what the rest costs.
+The descheduler runs as in a cluster, cycle after cycle, with one plugin that looks only at the candidates.
+Its policy excludes the namespaces of all pods, so it never evicts; it calls nodeFit before that check. The
+cost of a cycle without nodeFit is subtracted.
 """
 
 import re
@@ -29,7 +29,7 @@ class Cycle(NamedTuple):
 
 
 async def measure(cluster: Cluster, sorts: Sequence[str], candidates: int) -> Mapping[str, Cycle]:
-    """Give what nodeFit takes for one candidate of each sort."""
+    """Give what nodeFit costs for one candidate of each kind."""
     without = await _run(cluster, LARGE, candidates, node_fit=False)
     cycles = {sort: await _run(cluster, sort, candidates, node_fit=True) for sort in sorts}
     return {sort: _share(cycle, without, candidates) for sort, cycle in cycles.items()}
@@ -56,7 +56,7 @@ def describe_policy(namespace: str, *, node_fit: bool) -> dict[str, Any]:
 
 
 def _refuse_other_counts(log: Path, candidates: int) -> None:
-    """A candidate that fits somewhere is found out sooner, and one that is passed over costs nothing."""
+    """A candidate that fits somewhere costs less, and one that is skipped costs nothing."""
     misfits = len(set(re.findall(rf'{_MISFIT}.*pod="([^"]+)"', log.read_text(errors="replace"))))
     if misfits != candidates:
         raise Failed(f"the descheduler found {misfits} pods that fit nowhere, not {candidates}; see {log}")

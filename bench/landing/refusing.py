@@ -1,4 +1,4 @@
-"""Our side on the same API server: mirror it, and forecast the same candidates.
+"""Reberth on the same API server: cache its objects, and forecast the same candidates.
 
 python -m bench.landing.refusing KUBECONFIG
 """
@@ -10,7 +10,7 @@ import sys
 import time
 from statistics import median
 
-from bench.landing import crowding
+from bench.landing import workloads
 from bench.landing.candidates import CHOOSY, LARGE
 from bench.reading.arms import Failed
 from reberth.client.access import Access
@@ -27,7 +27,7 @@ from reberth.forecast.state.view import view_snapshot
 
 _PATIENCE = 300.0
 _ROUNDS = 3
-_SCHEDULER = default_scheduler(crowding.VERSION)
+_SCHEDULER = default_scheduler(workloads.VERSION)
 
 
 async def measure(kubeconfig: str) -> dict[str, float]:
@@ -39,8 +39,8 @@ async def measure(kubeconfig: str) -> dict[str, float]:
 
 
 async def _take(kubeconfig: str) -> Snapshot:
-    """Mirror all kinds that a forecast may ask about, as far as the cluster has them."""
-    cache = Cache(version=crowding.VERSION)
+    """Cache all kinds that a forecast reads, as far as the cluster has them."""
+    cache = Cache(version=workloads.VERSION)
     core = [each for each in ALL_RESOURCES if not each.kind.group.endswith("reberth.dev")]
     async with Api(Access(kubeconfig)) as api, mirroring(api, cache, core) as mirror:
         async with asyncio.timeout(_PATIENCE):
@@ -49,13 +49,13 @@ async def _take(kubeconfig: str) -> Snapshot:
 
 
 def _go_round(taken: Snapshot) -> dict[str, float]:
-    """Seconds of CPU of one candidate of each sort on a fresh ground: the first one pays for all."""
+    """Give seconds of CPU for one candidate of each kind with a fresh cache: the first one pays for all."""
     figures = {}
     for sort in (LARGE, CHOOSY):
         places = taken.pods.within(sort)
-        seen, used = view_snapshot(SnapshotFacts(taken, crowding.VERSION)), time.process_time()
+        view, used = view_snapshot(SnapshotFacts(taken, workloads.VERSION)), time.process_time()
         for place in places:
-            found = forecast_replacement(place, seen, _SCHEDULER)
+            found = forecast_replacement(place, view, _SCHEDULER)
             if not isinstance(found, Forecast) or len(found.feasible):
                 raise Failed(f"{sort}/{taken.pods.rows[place].name} was to fit nowhere")
         figures[sort] = (time.process_time() - used) / len(places)

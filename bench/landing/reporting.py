@@ -1,4 +1,4 @@
-"""From figures to the section of docs/benchmarks.md: forecasts, nodeFit beside them, what was aimed at."""
+"""Write the section of docs/benchmarks.md from the figures: forecasts, the comparison with nodeFit, goals."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ AIMED_AT = 5_000
 """The nodes of the cluster that the goals speak of."""
 
 _ONE = ("first", "plain new", "plain known", "rich new", "rich known")
-_NAMES = {LARGE: "more cores than any has left", CHOOSY: "a label that none has"}
+_NAMES = {LARGE: "more cores than any node has left", CHOOSY: "a label that no node has"}
 
 
 def describe_forecasts(measured: Measured) -> str:
@@ -43,7 +43,7 @@ def _describe_size(runs: Sequence[Figures]) -> Sequence[str]:
 
 def describe_beside(theirs: Mapping[int, Mapping[str, Cycle]], ours: Mapping[int, Figures]) -> str:
     """One line for each size and sort of candidates."""
-    head = ("nodes", "the pod asks for", "nodeFit, wall", "nodeFit, CPU", "Reberth, CPU", "nodeFit / Reberth")
+    head = ("nodes", "the pod requests", "nodeFit, wall", "nodeFit, CPU", "Reberth, CPU", "nodeFit / Reberth")
     rows = (
         _compare(nodes, sort, cycle, ours[nodes][sort])
         for nodes, cycles in theirs.items()
@@ -58,9 +58,9 @@ def _compare(nodes: int, sort: str, cycle: Cycle, cpu: float) -> Sequence[str]:
 
 
 def describe_goals(measured: Measured) -> str:
-    """Goals are about one size; without it none is judged."""
+    """Goals are for one size; without it there are none."""
     if AIMED_AT not in measured:
-        return f"The goals are about {AIMED_AT:,} nodes, which were not measured."
+        return f"The goals are for {AIMED_AT:,} nodes, which were not measured."
     runs = measured[AIMED_AT]
     goals = [
         Goal("a plain pod, new owner", 1.5, middle(each["plain new"] * 1e3 for each in runs), "ms"),
@@ -70,6 +70,6 @@ def describe_goals(measured: Measured) -> str:
             middle(each["rich new"] * 1e3 for each in runs),
             "ms",
         ),
-        Goal("1,000 pods of 100 owners, fresh ground", 0.5, middle(each["many"] for each in runs), "s"),
+        Goal("1,000 pods of 100 owners, fresh cache", 0.5, middle(each["many"] for each in runs), "s"),
     ]
     return table(("goal", "at most", "reached (median)", "met"), (goal.row for goal in goals))

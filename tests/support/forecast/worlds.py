@@ -22,32 +22,32 @@ def world(*objects: dict[str, Any], version: Version = NEWEST) -> View:
     return view_snapshot(SnapshotFacts(reading.snapshot, version))
 
 
-def place_of(seen: View, name: str, namespace: str = "default") -> int:
-    place = seen.facts.snapshot.pods.named(namespace, name)
+def place_of(view: View, name: str, namespace: str = "default") -> int:
+    place = view.facts.snapshot.pods.named(namespace, name)
     assert place is not None, f"no pod {name}"
     return place
 
 
-def asking(seen: View, name: str = "asking", namespace: str = "default") -> IncomingPod:
+def asking(view: View, name: str = "asking", namespace: str = "default") -> IncomingPod:
     """The waiting pod of this name."""
-    return read_pending_pod(seen.facts, place_of(seen, name, namespace))
+    return read_pending_pod(view.facts, place_of(view, name, namespace))
 
 
-def next_of(seen: View, name: str, namespace: str = "default") -> IncomingPod:
-    return predict_replacement(seen.facts, place_of(seen, name, namespace))
+def next_of(view: View, name: str, namespace: str = "default") -> IncomingPod:
+    return predict_replacement(view.facts, place_of(view, name, namespace))
 
 
-def everywhere(seen: View) -> Indices:
-    return np.arange(seen.facts.size, dtype=np.int32)
+def everywhere(view: View) -> Indices:
+    return np.arange(view.facts.size, dtype=np.int32)
 
 
-def refused(seen: View, verdict: FilterVerdict) -> dict[str, list[str]]:
+def refused(view: View, verdict: FilterVerdict) -> dict[str, list[str]]:
     """The reasons node by node; a pod that is turned away beforehand is a failure of the test."""
     assert not isinstance(verdict, Rejected | Unforeseeable), verdict
     found: dict[str, list[str]] = {}
     for refusal in verdict:
         for node in np.flatnonzero(refusal.nodes):
-            found.setdefault(seen.nodes.names[node], []).append(refusal.reason)
+            found.setdefault(view.nodes.names[node], []).append(refusal.reason)
     return found
 
 

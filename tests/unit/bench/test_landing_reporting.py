@@ -35,6 +35,6 @@ def test_node_fit_is_compared_by_cpu() -> None:
     theirs = {100: {LARGE: Cycle(wall=0.04, cpu=0.015), CHOOSY: Cycle(wall=0.002, cpu=0.0003)}}
     lines = reporting.describe_beside(theirs, {100: {LARGE: 0.0002, CHOOSY: 0.0001}}).splitlines()[2:]
     assert lines == [
-        "| 100 | more cores than any has left | 40 ms | 15 ms | 0.2 ms | 75 |",
-        "| 100 | a label that none has | 2 ms | 0.3 ms | 0.1 ms | 3 |",
+        "| 100 | more cores than any node has left | 40 ms | 15 ms | 0.2 ms | 75 |",
+        "| 100 | a label that no node has | 2 ms | 0.3 ms | 0.1 ms | 3 |",
     ]

@@ -46,66 +46,66 @@ def noted(name: str, *, strict: bool = False) -> dict[str, Any]:
     return node(name, annotations={"scheduler.alpha.kubernetes.io/preferAvoidPods": text})
 
 
-def extenders(seen: View) -> tuple[ReberthExtender, ...]:
-    return find_reberth_extenders(scheduler(), SnapshotMemory(seen.facts))
+def extenders(view: View) -> tuple[ReberthExtender, ...]:
+    return find_reberth_extenders(scheduler(), SnapshotMemory(view.facts))
 
 
-def landing(seen: View) -> Forecast:
-    found = forecast(asking(seen), seen, scheduler(), extenders=extenders(seen))
+def landing(view: View) -> Forecast:
+    found = forecast(asking(view), view, scheduler(), extenders=extenders(view))
     assert isinstance(found, Forecast)
     return found
 
 
-def best(seen: View, found: Forecast) -> list[str]:
-    return [seen.nodes.names[place] for place in found.best]
+def best(view: View, found: Forecast) -> list[str]:
+    return [view.nodes.names[place] for place in found.best]
 
 
 def test_ours_are_told_from_others_by_their_paths() -> None:
-    seen = world()
-    assert [each.path for each in extenders(seen)] == ["avoid", "scores"]
+    view = world()
+    assert [each.path for each in extenders(view)] == ["avoid", "scores"]
     assert list_other_extenders(scheduler()) == ["http://other:1/x"]
 
 
 def test_a_noted_node_loses_all_that_its_room_would_win() -> None:
     busy = pod("old", node="b", cpu="6", memory="24Gi")
-    seen = world(noted("a"), node("b"), busy, pod("asking", owned_by=OWNED, cpu="1"))
-    assert best(seen, landing(seen)) == ["b"]
+    view = world(noted("a"), node("b"), busy, pod("asking", owned_by=OWNED, cpu="1"))
+    assert best(view, landing(view)) == ["b"]
 
 
 def test_a_strict_note_refuses_its_node() -> None:
-    seen = world(noted("a", strict=True), node("b"), pod("asking", owned_by=OWNED))
-    found = landing(seen)
+    view = world(noted("a", strict=True), node("b"), pod("asking", owned_by=OWNED))
+    found = landing(view)
     assert found.reasons(0) == ["reberth keeps this workload off the node"]
-    assert best(seen, found) == ["b"]
+    assert best(view, found) == ["b"]
 
 
 def test_a_path_without_a_filter_refuses_nothing() -> None:
-    seen = world(noted("a", strict=True), pod("asking", owned_by=OWNED))
-    silent = ReberthExtender(SnapshotMemory(seen.facts), "avoid", refuses=False, weight=20)
-    assert silent.filter(asking(seen), seen, everywhere(seen)) == ()
+    view = world(noted("a", strict=True), pod("asking", owned_by=OWNED))
+    silent = ReberthExtender(SnapshotMemory(view.facts), "avoid", refuses=False, weight=20)
+    assert silent.filter(asking(view), view, everywhere(view)) == ()
 
 
 def test_a_path_that_is_not_asked_for_grades_adds_nothing() -> None:
-    seen = world(noted("a"), pod("asking", owned_by=OWNED))
-    silent = ReberthExtender(SnapshotMemory(seen.facts), "avoid", refuses=True, weight=0)
-    assert silent.prioritize(asking(seen), seen, everywhere(seen)).tolist() == [0]
+    view = world(noted("a"), pod("asking", owned_by=OWNED))
+    silent = ReberthExtender(SnapshotMemory(view.facts), "avoid", refuses=True, weight=0)
+    assert silent.prioritize(asking(view), view, everywhere(view)).tolist() == [0]
 
 
 def test_a_move_is_answered_for_as_if_it_were_open() -> None:
     old = pod("old", node="a", owned_by=OWNED, cpu="1")
-    seen = world(node("a"), node("b"), node("c"), pod("busy", node="b", cpu="7"), old)
+    view = world(node("a"), node("b"), node("c"), pod("busy", node="b", cpu="7"), old)
     move = OpenMove(
         id="m-2", pod="old", pod_uid="u", controller_uid="rs-1", from_="a", phase=Phase.NOTED,
         planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z", destinations=("b", "a"),
     )  # fmt: skip
-    plain = extenders(seen)
+    plain = extenders(view)
     moving = tuple(each.moving(move) if each.path == "avoid" else each for each in plain)
-    without = forecast_replacement(place_of(seen, "old"), seen, scheduler(), extenders=plain)
-    drawn = forecast_replacement(place_of(seen, "old"), seen, scheduler(), extenders=moving)
+    without = forecast_replacement(place_of(view, "old"), view, scheduler(), extenders=plain)
+    drawn = forecast_replacement(place_of(view, "old"), view, scheduler(), extenders=moving)
     assert isinstance(without, Forecast)
     assert isinstance(drawn, Forecast)
-    assert "b" not in best(seen, without)
-    assert best(seen, drawn) == ["b"]
+    assert "b" not in best(view, without)
+    assert best(view, drawn) == ["b"]
 
 
 def test_a_replica_is_drawn_by_the_open_move_of_its_controller() -> None:
@@ -121,17 +121,17 @@ def test_a_replica_is_drawn_by_the_open_move_of_its_controller() -> None:
         }]},
     }  # fmt: skip
     waiting = pod("asking", owned_by=OWNED, created="1970-01-01T00:00:01Z")
-    seen = world(node("a"), node("b"), pod("busy", node="b", cpu="7"), waiting, history)
-    avoid, _ = extenders(seen)
-    assert avoid.prioritize(asking(seen), seen, np.array([1, 0])).tolist() == [2000, 0]
-    assert best(seen, landing(seen)) == ["b"]
+    view = world(node("a"), node("b"), pod("busy", node="b", cpu="7"), waiting, history)
+    avoid, _ = extenders(view)
+    assert avoid.prioritize(asking(view), view, np.array([1, 0])).tolist() == [2000, 0]
+    assert best(view, landing(view)) == ["b"]
 
 
 def test_where_a_destination_may_be_missed_the_next_one_draws() -> None:
     """Of 200 nodes kube-scheduler looks at 100: half of the time at the first, else mostly at the second."""
     old = pod("old", node="n000", owned_by=OWNED, cpu="1")
     noted_ones = [noted(f"n{number:03d}") for number in range(3, 6)]
-    seen = world(
+    view = world(
         *(node(f"n{number:03d}") for number in range(200) if number not in range(3, 6)), *noted_ones, old
     )
     move = OpenMove(
@@ -140,12 +140,12 @@ def test_where_a_destination_may_be_missed_the_next_one_draws() -> None:
         destinations=("n150", "n003", "gone", "n020"),
     )  # fmt: skip
     sampling = parse_scheduler(CONFIGURATION + b"percentageOfNodesToScore: 50\n", version=(1, 36))
-    moving = [each.moving(move) for each in find_reberth_extenders(sampling, SnapshotMemory(seen.facts))]
-    found = forecast_replacement(place_of(seen, "old"), seen, sampling, extenders=moving)
+    moving = [each.moving(move) for each in find_reberth_extenders(sampling, SnapshotMemory(view.facts))]
+    found = forecast_replacement(place_of(view, "old"), view, sampling, extenders=moving)
     assert isinstance(found, Forecast)
-    index = seen.nodes.index
+    index = view.nodes.index
     chances = [found.chance_of(index[name]) for name in ("n150", "n020")]
     assert np.allclose(chances, [100 / 200, 100 / 200 * 100 / 199])
-    assert best(seen, found) == ["n150"]
+    assert best(view, found) == ["n150"]
     assert found.chance_of(index["n000"]) == found.chance_of(index["n003"]) == 0.0
     assert 0.0 < found.chance_of(index["n001"]) < 0.01

@@ -28,18 +28,18 @@ OWNED = owner("ReplicaSet", "web-1")
 
 
 def landing(*objects: dict[str, Any], scheduler: KubeScheduler = SCHEDULER) -> dict[str, Any]:
-    seen = world(*objects)
-    return describe(forecast(asking(seen), seen, scheduler), seen.facts.snapshot, state="pending")
+    view = world(*objects)
+    return describe(forecast(asking(view), view, scheduler), view.facts.snapshot, state="pending")
 
 
-def foreseen(seen: View, name: str, *, victim: Victim | None = None) -> Forecast:
-    found = forecast_replacement(place_of(seen, name), seen, SCHEDULER, victim=victim)
+def foreseen(view: View, name: str, *, victim: Victim | None = None) -> Forecast:
+    found = forecast_replacement(place_of(view, name), view, SCHEDULER, victim=victim)
     assert isinstance(found, Forecast)
     return found
 
 
-def names(seen: View, places: Any) -> list[str]:
-    return [seen.nodes.names[place] for place in places]
+def names(view: View, places: Any) -> list[str]:
+    return [view.nodes.names[place] for place in places]
 
 
 def test_the_best_node_wins_with_the_scores_of_every_plugin() -> None:
@@ -125,9 +125,9 @@ def test_a_malformed_preference_lands_nowhere() -> None:
 
 def test_a_replacement_is_scheduled_beside_the_terminating_pod() -> None:
     old = pod("old", node="a", cpu="5", owned_by=OWNED, terminationGracePeriodSeconds=30)
-    seen = world(node("a"), node("b"), old, pod("other", node="b", cpu="2"))
-    assert names(seen, foreseen(seen, "old").best) == ["b"]
-    assert names(seen, foreseen(seen, "old", victim=Victim.GONE).best) == ["a"]
+    view = world(node("a"), node("b"), old, pod("other", node="b", cpu="2"))
+    assert names(view, foreseen(view, "old").best) == ["b"]
+    assert names(view, foreseen(view, "old", victim=Victim.GONE).best) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -139,25 +139,25 @@ def test_a_replacement_is_scheduled_beside_the_terminating_pod() -> None:
     ],
 )
 def test_the_owner_tells_what_becomes_of_the_old_pod(kind: str, grace: int, victim: Victim) -> None:
-    seen = world(pod("old", owned_by=owner(kind, "web"), terminationGracePeriodSeconds=grace))
-    assert expect_victim(seen.facts.snapshot.pods.rows[0]) is victim
+    view = world(pod("old", owned_by=owner(kind, "web"), terminationGracePeriodSeconds=grace))
+    assert expect_victim(view.facts.snapshot.pods.rows[0]) is victim
 
 
 def test_what_is_seen_late_is_the_rarer_case() -> None:
     old = pod("old", node="a", owned_by=OWNED, cpu="5")
-    seen = world(node("a"), node("b"), old, pod("x", node="b", cpu="2"))
-    rare = forecast_with_stale_cache(place_of(seen, "old"), seen, SCHEDULER)
-    found = describe(foreseen(seen, "old"), seen.facts.snapshot, state="next", rare=rare)
+    view = world(node("a"), node("b"), old, pod("x", node="b", cpu="2"))
+    rare = forecast_with_stale_cache(place_of(view, "old"), view, SCHEDULER)
+    found = describe(foreseen(view, "old"), view.facts.snapshot, state="next", rare=rare)
     assert found["best"] == ["a", "b"]
     assert found["chances"] == {"a": 0.98, "b": 0.02}
     assert list(found["feasible"]) == ["a", "b"]
 
 
 def test_a_case_in_which_the_pod_fits_nowhere_has_no_share() -> None:
-    seen = world(node("a", cpu="6"), pod("old", node="a", owned_by=OWNED, cpu="5"))
-    rare = forecast_with_stale_cache(place_of(seen, "old"), seen, SCHEDULER)
+    view = world(node("a", cpu="6"), pod("old", node="a", owned_by=OWNED, cpu="5"))
+    rare = forecast_with_stale_cache(place_of(view, "old"), view, SCHEDULER)
     assert rare == ()
-    assert describe(foreseen(seen, "old"), seen.facts.snapshot, state="next", rare=rare)["chances"] == {
+    assert describe(foreseen(view, "old"), view.facts.snapshot, state="next", rare=rare)["chances"] == {
         "a": 1.0
     }
 
@@ -169,8 +169,8 @@ def test_what_comes_earlier_may_still_be_seen() -> None:
 
 
 def test_what_nobody_would_make_again_lands_nowhere() -> None:
-    seen = world(node("a"), pod("bare", node="a"))
-    assert isinstance(forecast_replacement(place_of(seen, "bare"), seen, SCHEDULER), Unforeseeable)
+    view = world(node("a"), pod("bare", node="a"))
+    assert isinstance(forecast_replacement(place_of(view, "bare"), view, SCHEDULER), Unforeseeable)
 
 
 def test_plugins_that_are_off_have_no_word() -> None:
@@ -204,10 +204,10 @@ class Strict:
 
 
 def test_extenders_have_the_last_word() -> None:
-    seen = world(node("a"), node("b"), node("c"), pod("old", node="c", cpu="7"), pod("asking", cpu="1"))
-    found = forecast(asking(seen), seen, SCHEDULER, extenders=[Strict()])
+    view = world(node("a"), node("b"), node("c"), pod("old", node="c", cpu="7"), pod("asking", cpu="1"))
+    found = forecast(asking(view), view, SCHEDULER, extenders=[Strict()])
     assert isinstance(found, Forecast)
-    assert names(seen, found.best) == ["c"]
+    assert names(view, found.best) == ["c"]
     assert found.reasons(0) == ["kept away"]
     assert found.chance_of(2) == 1.0
     assert found.chance_of(1) == 0.0

@@ -11,8 +11,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from bench.landing import crowding
-from bench.landing.crowding import PLAIN, RICH, SORTS, Crowd
+from bench.landing import workloads
+from bench.landing.workloads import PLAIN, RICH, SORTS, Crowd
 from reberth.forecast.forecast import Forecast, forecast_replacement
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
@@ -27,20 +27,20 @@ TURNS = 15
 OWNERS = 8
 """Of one pod each, in a turn."""
 
-SCHEDULER = default_scheduler(crowding.VERSION)
+SCHEDULER = default_scheduler(workloads.VERSION)
 
 
 @pytest.fixture(scope="module")
 def crowd() -> Iterator[Crowd]:
-    made = crowding.gather(NODES, PODS)
+    made = workloads.gather(NODES, PODS)
     with few_collections():
         yield made
 
 
 @pytest.fixture
-def seen(crowd: Crowd) -> View:
+def view(crowd: Crowd) -> View:
     """Give a ground on which one pod has been asked about: the first one pays for all."""
-    found = view_snapshot(SnapshotFacts(crowd.snapshot, crowding.VERSION))
+    found = view_snapshot(SnapshotFacts(crowd.snapshot, workloads.VERSION))
     ask([crowd.apps[PLAIN][0]], found)
     return found
 
@@ -65,18 +65,18 @@ def yardstick() -> Callable[[], object]:
     return sweep
 
 
-def ask(places: Iterable[int], seen: View) -> None:
+def ask(places: Iterable[int], view: View) -> None:
     """Forecast each; a forecast without a feasible node would have been too cheap."""
     for place in places:
-        found = forecast_replacement(place, seen, SCHEDULER)
+        found = forecast_replacement(place, view, SCHEDULER)
         assert isinstance(found, Forecast)
         assert found.scores
 
 
-def yards(turns: Iterable[Sequence[int]], seen: View, yardstick: Callable[[], object]) -> float:
+def yards(turns: Iterable[Sequence[int]], view: View, yardstick: Callable[[], object]) -> float:
     """CPU of one forecast in yards: the median of turns of some pods, so that both meet the same machine."""
     found = [
-        cost(lambda turn=turn: ask(turn, seen)) / len(turn) / median(cost(yardstick) for _ in turn)
+        cost(lambda turn=turn: ask(turn, view)) / len(turn) / median(cost(yardstick) for _ in turn)
         for turn in turns
     ]
     return median(found)
@@ -95,18 +95,18 @@ def few_owners(crowd: Crowd) -> list[list[int]]:
 
 
 def test_a_plain_pod_costs_a_few_sweeps_over_the_cluster(
-    crowd: Crowd, seen: View, yardstick: Callable[[], object]
+    crowd: Crowd, view: View, yardstick: Callable[[], object]
 ) -> None:
-    assert yards(new_owners(crowd, PLAIN), seen, yardstick) <= 6
+    assert yards(new_owners(crowd, PLAIN), view, yardstick) <= 6
 
 
 def test_a_pod_with_spread_and_affinity_costs_little_more(
-    crowd: Crowd, seen: View, yardstick: Callable[[], object]
+    crowd: Crowd, view: View, yardstick: Callable[[], object]
 ) -> None:
-    assert yards(new_owners(crowd, RICH), seen, yardstick) <= 10
+    assert yards(new_owners(crowd, RICH), view, yardstick) <= 10
 
 
 def test_many_pods_share_the_work_of_their_owners(
-    crowd: Crowd, seen: View, yardstick: Callable[[], object]
+    crowd: Crowd, view: View, yardstick: Callable[[], object]
 ) -> None:
-    assert yards(few_owners(crowd), seen, yardstick) * 1000 <= 3_000
+    assert yards(few_owners(crowd), view, yardstick) * 1000 <= 3_000

@@ -11,8 +11,8 @@ def test_a_pod_that_claims_devices_cannot_be_forecast() -> None:
         {"name": "gpu", "resourceClaimName": "shared"},
         {"name": "net", "resourceClaimTemplateName": "each"},
     ]
-    seen = world(node("n1"), pod("asking", resourceClaims=claims), pod("plain"))
-    verdict = filter_dynamic_resources(asking(seen), seen)
+    view = world(node("n1"), pod("asking", resourceClaims=claims), pod("plain"))
+    verdict = filter_dynamic_resources(asking(view), view)
     assert isinstance(verdict, Unforeseeable)
     assert verdict.reason.endswith("cannot be forecast: resource claim gpu, net")
-    assert filter_dynamic_resources(asking(seen, "plain"), seen) is FITS
+    assert filter_dynamic_resources(asking(view, "plain"), view) is FITS

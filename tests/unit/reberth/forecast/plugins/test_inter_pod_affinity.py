@@ -68,30 +68,30 @@ def namespace(name: str, **labels: str) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
-def refusals(seen: View, asked: IncomingPod | None = None) -> dict[str, list[str]]:
-    return refused(seen, filter_inter_pod_affinity(asked or asking(seen), seen))
+def refusals(view: View, asked: IncomingPod | None = None) -> dict[str, list[str]]:
+    return refused(view, filter_inter_pod_affinity(asked or asking(view), view))
 
 
 def scores(
-    seen: View, asked: IncomingPod | None = None, arguments: InterPodAffinityArgs = PLAIN
+    view: View, asked: IncomingPod | None = None, arguments: InterPodAffinityArgs = PLAIN
 ) -> list[int] | None:
-    found = score_inter_pod_affinity(asked or asking(seen), seen, everywhere(seen), arguments)
+    found = score_inter_pod_affinity(asked or asking(view), view, everywhere(view), arguments)
     assert not isinstance(found, Rejected)
     return None if found is None else found.tolist()
 
 
 def test_scores_are_stretched_over_the_whole_range() -> None:
-    seen = world(
+    view = world(
         *NODES[:3],
         standing("queue", "a0"),
         standing("db", "b0"),
         web(wish(likes={"db": 45}, dislikes={"queue": 30})),
     )
-    assert scores(seen) == [0, 40, 100]
+    assert scores(view) == [0, 40, 100]
 
 
 def test_weights_add_up_over_terms_pods_and_both_directions() -> None:
-    seen = world(
+    view = world(
         *NODES,
         standing("db", "a0", wish(likes={"web": 4}, key=ZONE)),
         standing("db", "b0", near(term("web", ZONE))),
@@ -99,11 +99,11 @@ def test_weights_add_up_over_terms_pods_and_both_directions() -> None:
         web(wish(likes={"db": 10, "queue": 1})),
     )
     # a0: 4 + 10, a1: 4, b0: 1 - 3 + 10 + 1, c0: 0
-    assert scores(seen) == [100, 28, 64, 0]
+    assert scores(view) == [100, 28, 64, 0]
     heavy = InterPodAffinityArgs(hard_pod_affinity_weight=6)
-    assert scores(seen, arguments=heavy) == [100, 28, 100, 0]
+    assert scores(view, arguments=heavy) == [100, 28, 100, 0]
     none = InterPodAffinityArgs(hard_pod_affinity_weight=0)
-    assert scores(seen, arguments=none) == [100, 28, 57, 0]
+    assert scores(view, arguments=none) == [100, 28, 57, 0]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_nobody_in_any_domain_is_nothing_to_score(objects: list[Object], expecte
 
 def test_demands_of_others_may_weigh_nothing() -> None:
     none = InterPodAffinityArgs(hard_pod_affinity_weight=0)
-    seen = world(*NODES, standing("db", "a0", near(term("web"))), web())
-    assert scores(seen) == [100, 0, 0, 0]
-    assert scores(seen, arguments=none) is None
+    view = world(*NODES, standing("db", "a0", near(term("web"))), web())
+    assert scores(view) == [100, 0, 0, 0]
+    assert scores(view, arguments=none) is None
 
 
 def test_wishes_of_others_may_be_ignored_for_a_pod_without_any() -> None:
@@ -160,18 +160,18 @@ def test_wishes_of_others_may_be_ignored_for_a_pod_without_any() -> None:
     ],
 )
 def test_required_terms_refuse_nodes(affinity: Object, expected: dict[str, list[str]]) -> None:
-    seen = world(*NODES, standing("db", "a0"), standing("queue", "b0"), web(affinity))
-    assert refusals(seen) == expected
+    view = world(*NODES, standing("db", "a0"), standing("queue", "b0"), web(affinity))
+    assert refusals(view) == expected
 
 
 def test_only_what_no_preemption_could_mend_is_final() -> None:
     keeping_off = standing("queue", "b0", apart(term("web")))
-    seen = world(*NODES, standing("db", "a0"), keeping_off, web(near(term(key=ZONE)) | apart(term())))
-    verdict = filter_inter_pod_affinity(asking(seen), seen)
+    view = world(*NODES, standing("db", "a0"), keeping_off, web(near(term(key=ZONE)) | apart(term())))
+    verdict = filter_inter_pod_affinity(asking(view), view)
     assert not isinstance(verdict, Rejected | Unforeseeable)
     assert [(each.reason, each.final) for each in verdict] == [(NEAR[0], True), (APART[0], False)]
-    seen = world(*NODES, keeping_off, web())
-    verdict = filter_inter_pod_affinity(asking(seen), seen)
+    view = world(*NODES, keeping_off, web())
+    verdict = filter_inter_pod_affinity(asking(view), view)
     assert not isinstance(verdict, Rejected | Unforeseeable)
     assert [(each.reason, each.final) for each in verdict] == [(KEPT_OFF[0], False)]
 
@@ -186,13 +186,13 @@ def test_the_first_of_its_kind_may_go_where_the_labels_are() -> None:
 
 
 def test_a_pod_keeps_its_own_replacement_away_as_long_as_it_stands() -> None:
-    seen = world(*NODES, standing("web", "a0", apart(term("web"))), standing("web", "b0", name="other"))
-    place, asked = place_of(seen, "web-a0"), next_of(seen, "web-a0")
-    assert refusals(seen, asked) == {"a0": APART, "b0": APART}
-    assert refusals(seen.with_terminating(place), asked) == {"a0": APART, "b0": APART}
-    assert refusals(seen.without(place), asked) == {"b0": APART}
-    moved = seen.with_pod_on(place, seen.nodes.index["c0"])
-    assert refusals(moved, next_of(seen, "other")) == {"c0": KEPT_OFF}
+    view = world(*NODES, standing("web", "a0", apart(term("web"))), standing("web", "b0", name="other"))
+    place, asked = place_of(view, "web-a0"), next_of(view, "web-a0")
+    assert refusals(view, asked) == {"a0": APART, "b0": APART}
+    assert refusals(view.with_terminating(place), asked) == {"a0": APART, "b0": APART}
+    assert refusals(view.without(place), asked) == {"b0": APART}
+    moved = view.with_pod_on(place, view.nodes.index["c0"])
+    assert refusals(moved, next_of(view, "other")) == {"c0": KEPT_OFF}
 
 
 @pytest.mark.parametrize(
@@ -249,8 +249,8 @@ def test_the_namespaces_of_the_pods_own_terms_become_names(
     """Until 1.37 a selector that is content without any label means all namespaces."""
     others = [standing("db", "a0", namespace="shop"), standing("db", "b0", namespace="unknown")]
     known = [namespace("default", team="b"), namespace("shop", team="a")]
-    seen = world(*NODES, *known, *others, web(apart(term(**fields))), version=version)
-    assert refusals(seen) == expected
+    view = world(*NODES, *known, *others, web(apart(term(**fields))), version=version)
+    assert refusals(view) == expected
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_the_namespaces_of_the_pods_own_terms_become_names(
 )
 def test_the_namespaces_of_others_terms_are_asked_by_label(fields: Object, *, keeps_off: bool) -> None:
     other = standing("db", "a0", apart(term("web", **fields)), namespace="shop")
-    seen = world(*NODES, namespace("default", team="b"), namespace("shop", team="a"), other, web())
-    assert refusals(seen) == ({"a0": KEPT_OFF} if keeps_off else {})
+    view = world(*NODES, namespace("default", team="b"), namespace("shop", team="a"), other, web())
+    assert refusals(view) == ({"a0": KEPT_OFF} if keeps_off else {})
 
 
 def test_terms_without_a_certain_label_and_labels_of_the_pods_own_are_asked_too() -> None:
@@ -279,34 +279,34 @@ def test_terms_without_a_certain_label_and_labels_of_the_pods_own_are_asked_too(
         standing("db", "b0", apart(term(labelSelector=first))),
     ]
     asked = [pod(f"web-{each}", labels={"app": "web", index: str(each)}) for each in (0, 1)]
-    seen = world(*NODES, *others, *asked, web())
-    assert refusals(seen, asking(seen, "web-0")) == {"a0": KEPT_OFF, "b0": KEPT_OFF}
-    assert refusals(seen, asking(seen, "web-1")) == {"a0": KEPT_OFF}
-    assert refusals(seen) == {}
+    view = world(*NODES, *others, *asked, web())
+    assert refusals(view, asking(view, "web-0")) == {"a0": KEPT_OFF, "b0": KEPT_OFF}
+    assert refusals(view, asking(view, "web-1")) == {"a0": KEPT_OFF}
+    assert refusals(view) == {}
 
 
 def test_a_term_that_stands_twice_counts_twice() -> None:
     twice = wish(likes={"web": 5})
     side = twice["podAffinity"]
     side["preferredDuringSchedulingIgnoredDuringExecution"] *= 2
-    seen = world(
+    view = world(
         *NODES[:3], standing("db", "a0", twice), standing("queue", "b0", wish(likes={"web": 5})), web()
     )
-    assert scores(seen) == [100, 0, 50]
+    assert scores(view) == [100, 0, 50]
 
 
 def test_one_malformed_term_of_the_asking_pod_turns_it_away() -> None:
-    seen = world(*NODES, web(near(term(labelSelector=MALFORMED))))
-    verdict = filter_inter_pod_affinity(asking(seen), seen)
+    view = world(*NODES, web(near(term(labelSelector=MALFORMED))))
+    verdict = filter_inter_pod_affinity(asking(view), view)
     assert isinstance(verdict, Rejected)
     assert verdict.reason.startswith("parsing pod: requiredAffinityTerms: operator 'Near'")
-    scored = score_inter_pod_affinity(asking(seen), seen, everywhere(seen), PLAIN)
+    scored = score_inter_pod_affinity(asking(view), view, everywhere(view), PLAIN)
     assert isinstance(scored, Rejected)
     assert scored.reason.startswith(
         'running PreScore plugin "InterPodAffinity": failed to parse pod: requiredAffinityTerms: operator'
     )
-    seen = world(*NODES, web(near(term(labelSelector=MALFORMED)) | apart(term(namespaceSelector=MALFORMED))))
-    verdict = filter_inter_pod_affinity(asking(seen), seen)
+    view = world(*NODES, web(near(term(labelSelector=MALFORMED)) | apart(term(namespaceSelector=MALFORMED))))
+    verdict = filter_inter_pod_affinity(asking(view), view)
     assert isinstance(verdict, Rejected)
     assert verdict.reason.startswith("parsing pod: [requiredAffinityTerms: operator 'Near'")
     assert ", requiredAntiAffinityTerms: operator 'Near'" in verdict.reason
@@ -314,9 +314,9 @@ def test_one_malformed_term_of_the_asking_pod_turns_it_away() -> None:
 
 def test_one_malformed_term_of_a_standing_pod_spoils_its_group_alone() -> None:
     spoilt = apart(term("web"), term("web", labelSelector=MALFORMED)) | near(term("web"))
-    seen = world(*NODES[:3], standing("db", "a0", spoilt), web())
-    assert filter_inter_pod_affinity(asking(seen), seen) == FITS
-    assert scores(seen) == [100, 0, 0]
+    view = world(*NODES[:3], standing("db", "a0", spoilt), web())
+    assert filter_inter_pod_affinity(asking(view), view) == FITS
+    assert scores(view) == [100, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -335,5 +335,5 @@ def test_one_malformed_term_of_a_standing_pod_spoils_its_group_alone() -> None:
 def test_the_plugin_is_left_out_where_nothing_required_concerns_the_pod(
     other: Object, affinity: Object | None, *, skips: bool
 ) -> None:
-    seen = world(*NODES, other, web(affinity))
-    assert skips_inter_pod_affinity(asking(seen), seen) is skips
+    view = world(*NODES, other, web(affinity))
+    assert skips_inter_pod_affinity(asking(view), view) is skips

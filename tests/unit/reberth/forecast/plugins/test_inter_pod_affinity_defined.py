@@ -155,10 +155,10 @@ def asking_pod(drawn: Random) -> Object:
 def test_the_refusals_are_those_of_the_definition(drawn: Random, version: Version) -> None:
     pod = asking_pod(drawn)
     objects = [*crowd(drawn), pod]
-    seen = world(*objects, version=version)
+    view = world(*objects, version=version)
 
     found = refused(
-        seen, filter_inter_pod_affinity(asking(seen, namespace=pod["metadata"]["namespace"]), seen)
+        view, filter_inter_pod_affinity(asking(view, namespace=pod["metadata"]["namespace"]), view)
     )
 
     expected = {
@@ -180,10 +180,10 @@ def test_the_scores_are_those_of_the_definition(
     objects = [*crowd(drawn), pod]
     nodes = of_kind(objects, "Node")
     chosen = drawn.sample(range(len(nodes)), drawn.randint(1, len(nodes)))
-    seen = world(*objects, version=version)
+    view = world(*objects, version=version)
 
-    asked = asking(seen, namespace=pod["metadata"]["namespace"])
-    found = score_inter_pod_affinity(asked, seen, np.array(chosen, np.int32), given_arguments)
+    asked = asking(view, namespace=pod["metadata"]["namespace"])
+    found = score_inter_pod_affinity(asked, view, np.array(chosen, np.int32), given_arguments)
 
     feasible = [nodes[each] for each in chosen]
     expected = define_scores(pod, feasible, objects, version, given_arguments)

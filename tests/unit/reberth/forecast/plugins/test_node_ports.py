@@ -29,25 +29,25 @@ def holding(name: str, port: dict[str, Any], **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_two_pods_collide_on_a_port(wanted: dict[str, Any], taken: dict[str, Any], *, collides: bool) -> None:
-    seen = world(node("a"), node("b"), holding("old", taken, node="a"), holding("asking", wanted))
-    assert refused(seen, filter_node_ports(asking(seen), seen)) == ({"a": TAKEN} if collides else {})
+    view = world(node("a"), node("b"), holding("old", taken, node="a"), holding("asking", wanted))
+    assert refused(view, filter_node_ports(asking(view), view)) == ({"a": TAKEN} if collides else {})
 
 
 def test_sidecars_hold_ports_and_mere_init_containers_do_not() -> None:
     port = [{"hostPort": 80}]
     sidecar = pod("sidecar", node="a", initContainers=[container("s", ports=port, restartPolicy="Always")])
     initial = pod("initial", node="b", initContainers=[container("i", ports=port)])
-    seen = world(node("a"), node("b"), sidecar, initial, holding("asking", port[0]))
-    assert refused(seen, filter_node_ports(asking(seen), seen)) == {"a": TAKEN}
+    view = world(node("a"), node("b"), sidecar, initial, holding("asking", port[0]))
+    assert refused(view, filter_node_ports(asking(view), view)) == {"a": TAKEN}
 
 
 def test_a_pod_that_is_gone_has_let_its_port_go() -> None:
-    seen = world(node("a"), holding("old", {"hostPort": 80}, node="a"), holding("asking", {"hostPort": 80}))
-    after = seen.without(place_of(seen, "old"))
+    view = world(node("a"), holding("old", {"hostPort": 80}, node="a"), holding("asking", {"hostPort": 80}))
+    after = view.without(place_of(view, "old"))
     assert filter_node_ports(asking(after), after) == ()
 
 
 def test_a_terminating_pod_still_holds_its_port() -> None:
-    seen = world(node("a"), holding("old", {"hostPort": 80}, node="a"), holding("asking", {"hostPort": 80}))
-    after = seen.with_terminating(place_of(seen, "old"))
+    view = world(node("a"), holding("old", {"hostPort": 80}, node="a"), holding("asking", {"hostPort": 80}))
+    after = view.with_terminating(place_of(view, "old"))
     assert refused(after, filter_node_ports(asking(after), after)) == {"a": TAKEN}

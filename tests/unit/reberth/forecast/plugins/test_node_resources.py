@@ -58,21 +58,21 @@ def test_pods_without_requests_weigh_something_and_request_nothing(version: Vers
 
 
 def scores_of(*objects: dict[str, Any], version: Version) -> tuple[int, int | None]:
-    seen = world(*objects, version=version)
-    fit = score_node_resources_fit(asking(seen), seen, everywhere(seen), LEAST)
-    even = score_balanced_allocation(asking(seen), seen, everywhere(seen), EVEN)
+    view = world(*objects, version=version)
+    fit = score_node_resources_fit(asking(view), view, everywhere(view), LEAST)
+    even = score_balanced_allocation(asking(view), view, everywhere(view), EVEN)
     return int(fit[0]), None if even is None else int(even[0])
 
 
 def test_a_node_names_all_that_it_lacks() -> None:
-    seen = world(
+    view = world(
         node("a", cpu="1", memory="1Gi", pods=1, extended={"example.com/gpu": "1"}),
         node("b", extended={"example.com/gpu": "2"}),
         pod("old", node="a", cpu="600m"),
         of_requests(**{"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "200Gi", "example.com/gpu": "2"}),
     )
     storage = "Insufficient ephemeral-storage"
-    assert refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST)) == {
+    assert refused(view, filter_node_resources_fit(asking(view), view, LEAST)) == {
         "a": [
             "Too many pods",
             "Insufficient cpu",
@@ -85,8 +85,8 @@ def test_a_node_names_all_that_it_lacks() -> None:
 
 
 def test_who_requests_nothing_needs_only_a_place() -> None:
-    seen = world(node("a", cpu="0", memory="0", pods=1), node("b", pods=0), pod("asking"))
-    assert refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST)) == {"b": ["Too many pods"]}
+    view = world(node("a", cpu="0", memory="0", pods=1), node("b", pods=0), pod("asking"))
+    assert refused(view, filter_node_resources_fit(asking(view), view, LEAST)) == {"b": ["Too many pods"]}
 
 
 @pytest.mark.parametrize(
@@ -97,28 +97,28 @@ def test_who_requests_nothing_needs_only_a_place() -> None:
     ],
 )
 def test_an_extended_resource_may_be_left_to_others(arguments: NodeResourcesFitArgs) -> None:
-    seen = world(node("a"), of_requests(**{"example.com/gpu": "2"}))
-    assert refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST)) == {
+    view = world(node("a"), of_requests(**{"example.com/gpu": "2"}))
+    assert refused(view, filter_node_resources_fit(asking(view), view, LEAST)) == {
         "a": ["Insufficient example.com/gpu"]
     }
-    assert filter_node_resources_fit(asking(seen), seen, arguments) == ()
+    assert filter_node_resources_fit(asking(view), view, arguments) == ()
 
 
 def test_what_kubernetes_itself_counts_cannot_be_ignored() -> None:
     arguments = NodeResourcesFitArgs(ignored_resources=("hugepages-2Mi", "kubernetes.io/x"))
-    seen = world(node("a"), of_requests(**{"hugepages-2Mi": "2Mi", "kubernetes.io/x": "1"}))
+    view = world(node("a"), of_requests(**{"hugepages-2Mi": "2Mi", "kubernetes.io/x": "1"}))
     lacking = ["Insufficient hugepages-2Mi", "Insufficient kubernetes.io/x"]
-    assert refused(seen, filter_node_resources_fit(asking(seen), seen, arguments)) == {"a": lacking}
+    assert refused(view, filter_node_resources_fit(asking(view), view, arguments)) == {"a": lacking}
 
 
 def test_most_allocated_prefers_the_fuller_node() -> None:
-    seen = world(
+    view = world(
         small("a"),
         small("b"),
         pod("old", node="a", cpu="2", memory="4Gi"),
         of_requests(cpu="1", memory="1Gi"),
     )
-    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), MOST).tolist() == [68, 18]
+    assert score_node_resources_fit(asking(view), view, everywhere(view), MOST).tolist() == [68, 18]
 
 
 def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
@@ -130,13 +130,13 @@ def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
         resources=(ResourceSpec("cpu", 3), ResourceSpec("memory"), ResourceSpec("example.com/gpu")),
         requested_to_capacity_ratio=shape,
     )
-    seen = world(
+    view = world(
         small("a", extended={"example.com/gpu": "4"}),
         small("b"),
         of_requests(**{"cpu": "1", "memory": "6Gi", "example.com/gpu": "1"}),
     )
     scores = score_node_resources_fit(
-        asking(seen), seen, everywhere(seen), NodeResourcesFitArgs(scoring_strategy=strategy)
+        asking(view), view, everywhere(view), NodeResourcesFitArgs(scoring_strategy=strategy)
     )
     assert scores.tolist() == [52, 53]  # (3 x 50 + 60 + 50) / 5; (3 x 50 + 60) / 4, rounded half up
 
@@ -144,41 +144,41 @@ def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
 def test_only_what_the_pod_requests_of_an_extended_resource_counts() -> None:
     strategy = ScoringStrategy(resources=(ResourceSpec("cpu"), ResourceSpec("example.com/gpu")))
     offering = small("a", extended={"example.com/gpu": "4"})
-    seen = world(offering, small("b"), of_requests(cpu="1"))
+    view = world(offering, small("b"), of_requests(cpu="1"))
     fit = NodeResourcesFitArgs(scoring_strategy=strategy)
-    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
-    seen = world(offering, small("b"), of_requests(**{"cpu": "1", "example.com/gpu": "1"}))
-    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), fit).tolist() == [75, 75]
+    assert score_node_resources_fit(asking(view), view, everywhere(view), fit).tolist() == [75, 75]
+    view = world(offering, small("b"), of_requests(**{"cpu": "1", "example.com/gpu": "1"}))
+    assert score_node_resources_fit(asking(view), view, everywhere(view), fit).tolist() == [75, 75]
 
 
 def test_evenness_over_three_resources_takes_the_deviation() -> None:
     three = NodeResourcesBalancedAllocationArgs(
         resources=tuple(map(ResourceSpec, ("cpu", "memory", "ephemeral-storage")))
     )
-    seen = world(small("a"), of_requests(cpu="1", memory="4Gi"), version=(1, 35))
-    found = score_balanced_allocation(asking(seen), seen, everywhere(seen), three)
+    view = world(small("a"), of_requests(cpu="1", memory="4Gi"), version=(1, 35))
+    found = score_balanced_allocation(asking(view), view, everywhere(view), three)
     assert found is not None
     assert found.tolist() == [79]  # parts 0.25, 0.5 and 0
 
 
 def test_least_allocated_overlooks_what_the_pod_requests_as_a_whole() -> None:
     whole = pod("asking", containers=[container()], resources={"requests": {"cpu": "2", "memory": "2Gi"}})
-    seen = world(small("a"), whole)
-    assert score_node_resources_fit(asking(seen), seen, everywhere(seen), LEAST).tolist() == [97]
+    view = world(small("a"), whole)
+    assert score_node_resources_fit(asking(view), view, everywhere(view), LEAST).tolist() == [97]
 
 
 def test_the_sums_follow_a_planned_move() -> None:
-    seen = world(small("a"), small("b"), pod("old", node="a", cpu="3"), of_requests(cpu="2"))
-    assert list(refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST))) == ["a"]
-    moved = seen.with_pod_on(place_of(seen, "old"), 1)
+    view = world(small("a"), small("b"), pod("old", node="a", cpu="3"), of_requests(cpu="2"))
+    assert list(refused(view, filter_node_resources_fit(asking(view), view, LEAST))) == ["a"]
+    moved = view.with_pod_on(place_of(view, "old"), 1)
     assert list(refused(moved, filter_node_resources_fit(asking(moved), moved, LEAST))) == ["b"]
-    gone = moved.without(place_of(seen, "old"))
+    gone = moved.without(place_of(view, "old"))
     assert filter_node_resources_fit(asking(gone), gone, LEAST) == ()
-    assert list(refused(seen, filter_node_resources_fit(asking(seen), seen, LEAST))) == ["a"]
+    assert list(refused(view, filter_node_resources_fit(asking(view), view, LEAST))) == ["a"]
 
 
 def test_the_next_incarnation_asks_for_what_the_old_one_did() -> None:
-    seen = world(small("a"), pod("old", node="a", cpu="3"))
-    assert refused(seen, filter_node_resources_fit(next_of(seen, "old"), seen, LEAST)) == {
+    view = world(small("a"), pod("old", node="a", cpu="3"))
+    assert refused(view, filter_node_resources_fit(next_of(view, "old"), view, LEAST)) == {
         "a": ["Insufficient cpu"]
     }

@@ -53,23 +53,23 @@ def test_an_unschedulable_node_takes_only_who_tolerates_that() -> None:
     shut = node("b")
     shut["spec"]["unschedulable"] = True
     tolerant = pod("asking", tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
-    seen = world(node("a"), shut, pod("asking"))
-    assert refused(seen, filter_node_unschedulable(asking(seen), seen)) == {
+    view = world(node("a"), shut, pod("asking"))
+    assert refused(view, filter_node_unschedulable(asking(view), view)) == {
         "b": ["node(s) were unschedulable"]
     }
-    seen = world(node("a"), shut, tolerant)
-    assert filter_node_unschedulable(asking(seen), seen) == ()
+    view = world(node("a"), shut, tolerant)
+    assert filter_node_unschedulable(asking(view), view) == ()
 
 
 def test_only_taints_that_keep_away_refuse() -> None:
-    seen = world(
+    view = world(
         node("free"),
         node("kept", taints=[taint("k", value="v")]),
         node("drained", taints=[taint("k", "NoExecute")]),
         node("soft", taints=[taint("k", "PreferNoSchedule")]),
         pod("asking", tolerations=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
     )
-    found = refused(seen, filter_taint_toleration(asking(seen), seen))
+    found = refused(view, filter_taint_toleration(asking(view), view))
     assert found == {"drained": ["node(s) had untolerated taint(s)"]}
 
 
@@ -81,18 +81,18 @@ def test_preferred_taints_cost_in_proportion_to_the_worst_node(
         node(f"n{place}", taints=[taint(f"t{number}", "PreferNoSchedule") for number in range(count)])
         for place, count in enumerate(counts)
     ]
-    seen = world(*nodes, pod("asking"))
-    assert score_taint_toleration(asking(seen), seen, everywhere(seen)).tolist() == scores
+    view = world(*nodes, pod("asking"))
+    assert score_taint_toleration(asking(view), view, everywhere(view)).tolist() == scores
 
 
 def test_selector_and_affinity_must_both_hold() -> None:
-    seen = world(
+    view = world(
         zoned("a", "z1"),
         zoned("b", "z2"),
         node("c", labels={"zone": "z1", "disk": "ssd"}),
         pod("asking", nodeSelector={"disk": "ssd"}, affinity=required(in_zone("z1"), in_zone("z3"))),
     )
-    found = refused(seen, filter_node_affinity(asking(seen), seen, PLAIN))
+    found = refused(view, filter_node_affinity(asking(view), view, PLAIN))
     reason = ["node(s) didn't match Pod's node affinity/selector"]
     assert found == {"a": reason, "b": reason}
 
@@ -101,16 +101,16 @@ def test_the_profile_may_demand_more() -> None:
     arguments = NodeAffinityArgs(
         added_affinity=as_record(NodeAffinity, required(in_zone("z1"))["nodeAffinity"])
     )
-    seen = world(zoned("a", "z1"), zoned("b", "z2"), pod("asking", nodeSelector={"zone": "z2"}))
-    assert refused(seen, filter_node_affinity(asking(seen), seen, arguments)) == {
+    view = world(zoned("a", "z1"), zoned("b", "z2"), pod("asking", nodeSelector={"zone": "z2"}))
+    assert refused(view, filter_node_affinity(asking(view), view, arguments)) == {
         "a": ["node(s) didn't match Pod's node affinity/selector"],
         "b": ["node(s) didn't match scheduler-enforced node affinity"],
     }
 
 
 def test_a_pod_that_names_its_nodes_narrows_the_search() -> None:
-    seen = world(node("a"), node("b"), node("c"), pod("asking", affinity=required(named("a"), named("x"))))
-    narrowed = prefilter_node_affinity(asking(seen), seen)
+    view = world(node("a"), node("b"), node("c"), pod("asking", affinity=required(named("a"), named("x"))))
+    narrowed = prefilter_node_affinity(asking(view), view)
     assert narrowed is not None
     assert narrowed.tolist() == [True, False, False]
 
@@ -118,21 +118,21 @@ def test_a_pod_that_names_its_nodes_narrows_the_search() -> None:
 def test_a_pod_that_names_two_nodes_at_once_is_turned_away() -> None:
     term = named("a")
     term["matchFields"] += named("b")["matchFields"]
-    seen = world(node("a"), node("b"), pod("asking", affinity=required(term)))
-    assert filter_node_affinity(asking(seen), seen, PLAIN) == Rejected("pod affinity terms conflict")
+    view = world(node("a"), node("b"), pod("asking", affinity=required(term)))
+    assert filter_node_affinity(asking(view), view, PLAIN) == Rejected("pod affinity terms conflict")
 
 
 def test_any_node_may_be_searched_unless_names_are_demanded() -> None:
-    seen = world(node("a"), pod("asking", affinity=required(named("a"), in_zone("z1"))))
-    assert prefilter_node_affinity(asking(seen), seen) is None
+    view = world(node("a"), pod("asking", affinity=required(named("a"), in_zone("z1"))))
+    assert prefilter_node_affinity(asking(view), view) is None
 
 
 def test_preferences_add_up_and_the_profile_adds_its_own() -> None:
     added = as_record(NodeAffinity, preferred((10, in_zone("z3")))["nodeAffinity"])
     wishes = preferred((30, in_zone("z1")), (10, in_zone("z1", "z2")), (5, {}))
-    seen = world(zoned("a", "z1"), zoned("b", "z2"), zoned("c", "z3"), pod("asking", affinity=wishes))
+    view = world(zoned("a", "z1"), zoned("b", "z2"), zoned("c", "z3"), pod("asking", affinity=wishes))
     plain, more = (
-        score_node_affinity(asking(seen), seen, everywhere(seen), arguments)
+        score_node_affinity(asking(view), view, everywhere(view), arguments)
         for arguments in (PLAIN, NodeAffinityArgs(added_affinity=added))
     )
     assert isinstance(plain, np.ndarray)
@@ -142,14 +142,14 @@ def test_preferences_add_up_and_the_profile_adds_its_own() -> None:
 
 
 def test_who_prefers_nothing_is_not_scored() -> None:
-    seen = world(node("a"), pod("asking"))
-    assert score_node_affinity(asking(seen), seen, everywhere(seen), PLAIN) is None
+    view = world(node("a"), pod("asking"))
+    assert score_node_affinity(asking(view), view, everywhere(view), PLAIN) is None
 
 
 def test_a_malformed_preference_fails_the_cycle() -> None:
     term = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]}
-    seen = world(node("a"), node("b"), pod("asking", affinity=preferred((1, term))))
-    found = score_node_affinity(asking(seen), seen, everywhere(seen), PLAIN)
+    view = world(node("a"), node("b"), pod("asking", affinity=preferred((1, term))))
+    found = score_node_affinity(asking(view), view, everywhere(view), PLAIN)
     assert isinstance(found, Rejected)
     assert found.reason.startswith('running PreScore plugin "NodeAffinity": ')
 
@@ -164,10 +164,10 @@ def test_features_are_looked_for_since_their_version(version: tuple[int, int], l
     half["status"]["declaredFeatures"] = [FEATURES[0]]
     demanding = pod("asking", hostNetwork=True, hostUsers=False)
     demanding["spec"]["containers"][0]["restartPolicyRules"] = [{"action": "RestartAllContainers"}]
-    seen = world(able, half, node("c"), demanding, version=version)
-    assert list(refused(seen, filter_node_declared_features(asking(seen), seen))) == lacking
+    view = world(able, half, node("c"), demanding, version=version)
+    assert list(refused(view, filter_node_declared_features(asking(view), view))) == lacking
 
 
 def test_a_pod_without_wishes_needs_no_features() -> None:
-    seen = world(node("a"), pod("asking"))
-    assert filter_node_declared_features(asking(seen), seen) == ()
+    view = world(node("a"), pod("asking"))
+    assert filter_node_declared_features(asking(view), view) == ()

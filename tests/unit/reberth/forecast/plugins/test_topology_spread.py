@@ -56,25 +56,25 @@ def service(selector: Any, name: str = "web") -> Object:
 
 
 def refusals(
-    seen: View, asked: IncomingPod | None = None, arguments: PodTopologySpreadArgs = PLAIN
+    view: View, asked: IncomingPod | None = None, arguments: PodTopologySpreadArgs = PLAIN
 ) -> dict[str, list[str]]:
-    return refused(seen, filter_pod_topology_spread(asked or asking(seen), seen, arguments))
+    return refused(view, filter_pod_topology_spread(asked or asking(view), view, arguments))
 
 
 def scores(
-    seen: View, asked: IncomingPod | None = None, arguments: PodTopologySpreadArgs = PLAIN
+    view: View, asked: IncomingPod | None = None, arguments: PodTopologySpreadArgs = PLAIN
 ) -> list[int] | None:
     found: Ints | Rejected | None = score_pod_topology_spread(
-        asked or asking(seen), seen, everywhere(seen), arguments
+        asked or asking(view), view, everywhere(view), arguments
     )
     assert not isinstance(found, Rejected)
     return None if found is None else found.tolist()
 
 
 def test_default_spreading_gives_the_known_numbers() -> None:
-    seen = world(*NODES, *webs(a0=2, b0=1), service(WEB), web())
-    assert scores(seen) == [15, 46, 46, 100]
-    assert filter_pod_topology_spread(asking(seen), seen, PLAIN) == FITS
+    view = world(*NODES, *webs(a0=2, b0=1), service(WEB), web())
+    assert scores(view) == [15, 46, 46, 100]
+    assert filter_pod_topology_spread(asking(view), view, PLAIN) == FITS
 
 
 def test_a_pod_that_nothing_selects_is_not_spread_by_default() -> None:
@@ -102,8 +102,8 @@ def test_a_controller_that_counts_spreads_its_pods(
     counts: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     owned = web(owned_by=owner(kind, "web", api_version=api_version))
-    seen = world(*NODES, *webs(a0=2, b0=1), above(kind, api_version, selector), owned)
-    assert scores(seen) == ([15, 46, 46, 100] if counts else None)
+    view = world(*NODES, *webs(a0=2, b0=1), above(kind, api_version, selector), owned)
+    assert scores(view) == ([15, 46, 46, 100] if counts else None)
 
 
 def test_the_owner_may_be_unknown() -> None:
@@ -116,8 +116,8 @@ def test_the_pods_of_all_services_and_of_the_owner_are_counted_together() -> Non
     owned = web(labels={"tier": "front", "hash": "1"}, owned_by=owner("ReplicaSet", "web"))
     behind = [service(WEB), service({"tier": "front"}, "front")]
     replicas = above("ReplicaSet", "apps/v1", {"matchLabels": {"hash": "1"}})
-    seen = world(*NODES[:3], of_both, older, *webs(b0=3), *behind, replicas, owned)
-    assert scores(seen) == [66, 88, 100]
+    view = world(*NODES[:3], of_both, older, *webs(b0=3), *behind, replicas, owned)
+    assert scores(view) == [66, 88, 100]
 
 
 def test_a_replication_controller_overrides_what_services_select() -> None:
@@ -136,9 +136,9 @@ def test_a_list_of_defaults_takes_the_place_of_the_systems() -> None:
         ),
         defaulting_type="List",
     )
-    seen = world(*NODES, *webs(a0=2, b0=1), service(WEB), web())
-    assert refusals(seen, arguments=listed) == {"a0": SKEWED, "a1": SKEWED, "c0": LACKING}
-    assert scores(seen, arguments=listed) == [0, 100, 50, 100]
+    view = world(*NODES, *webs(a0=2, b0=1), service(WEB), web())
+    assert refusals(view, arguments=listed) == {"a0": SKEWED, "a1": SKEWED, "c0": LACKING}
+    assert scores(view, arguments=listed) == [0, 100, 50, 100]
     own = world(*NODES, *webs(a0=2, b0=1), service(WEB), web("asking", spread(skew=2)))
     assert refusals(own, arguments=listed) == {"c0": LACKING}
     assert scores(own, arguments=listed) is None
@@ -168,30 +168,30 @@ def test_a_hard_constraint_refuses_domains_that_would_have_too_many(
 
 
 def test_a_node_is_refused_by_the_first_constraint_and_only_a_missing_label_is_final() -> None:
-    seen = world(*NODES, *webs(c0=1), web("asking", spread(HOSTNAME), spread()))
-    verdict = filter_pod_topology_spread(asking(seen), seen, PLAIN)
+    view = world(*NODES, *webs(c0=1), web("asking", spread(HOSTNAME), spread()))
+    verdict = filter_pod_topology_spread(asking(view), view, PLAIN)
     assert not isinstance(verdict, Rejected | Unforeseeable)
     assert [(each.reason, each.nodes.tolist(), each.final) for each in verdict] == [
         (LACKING[0], [False, False, False, True], True)
     ]
-    seen = world(*NODES, *webs(a0=1), web("asking", spread(HOSTNAME), spread()))
-    assert refusals(seen) == {"a0": SKEWED, "a1": SKEWED, "c0": LACKING}
+    view = world(*NODES, *webs(a0=1), web("asking", spread(HOSTNAME), spread()))
+    assert refusals(view) == {"a0": SKEWED, "a1": SKEWED, "c0": LACKING}
 
 
 def test_a_missing_label_is_not_an_empty_one_to_a_hard_constraint() -> None:
-    seen = world(node("e0", labels={ZONE: ""}), *NODES[2:], *webs(e0=1), web("asking", spread()))
-    assert refusals(seen) == {"e0": SKEWED, "c0": LACKING}
+    view = world(node("e0", labels={ZONE: ""}), *NODES[2:], *webs(e0=1), web("asking", spread()))
+    assert refusals(view) == {"e0": SKEWED, "c0": LACKING}
 
 
 def test_only_nodes_with_all_the_labels_are_domains() -> None:
-    seen = world(
+    view = world(
         node("a0", zone="a"),
         node("a1", zone="a"),
         node("c0"),
         *webs(a0=1, a1=1),
         web("asking", spread(HOSTNAME), spread(skew=5)),
     )
-    assert refusals(seen) == {"c0": LACKING}
+    assert refusals(view) == {"c0": LACKING}
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_policies_say_which_nodes_are_domains(policies: Object, expected: dict[s
 def test_who_tolerates_a_taint_counts_the_tainted_domain() -> None:
     dear = {"key": "dear", "effect": "NoSchedule"}
     asked = web("asking", spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
-    seen = world(node("a0", zone="a"), node("b0", zone="b", taints=[dear]), *webs(a0=1), asked)
-    assert refusals(seen) == {"a0": SKEWED}
+    view = world(node("a0", zone="a"), node("b0", zone="b", taints=[dear]), *webs(a0=1), asked)
+    assert refusals(view) == {"a0": SKEWED}
 
 
 @pytest.mark.parametrize(
@@ -232,68 +232,68 @@ def test_labels_that_each_pod_has_of_its_own_are_asked_pod_by_pod() -> None:
     index = "apps.kubernetes.io/pod-index"
     first = spread(labelSelector={"matchLabels": {index: "0"}})
     stateful = [web("web-0", node="a0", labels={index: "0"}), web("web-1", node="b0", labels={index: "1"})]
-    seen = world(*NODES[:3], *stateful, web("asking", first, labels={index: "0"}), web("other", first))
-    assert refusals(seen) == {"a0": SKEWED, "a1": SKEWED}
-    assert refusals(seen, asking(seen, "other")) == {}
+    view = world(*NODES[:3], *stateful, web("asking", first, labels={index: "0"}), web("other", first))
+    assert refusals(view) == {"a0": SKEWED, "a1": SKEWED}
+    assert refusals(view, asking(view, "other")) == {}
 
 
 def test_leaving_finished_and_foreign_pods_do_not_count() -> None:
     leaving = web("leaving", node="a0", deleted="2026-11-18T09:15:31Z")
     finished = web("finished", node="a0", phase="Succeeded")
     foreign = web("foreign", node="a0", namespace="shop")
-    seen = world(*NODES[:3], leaving, finished, foreign, web("asking", spread()))
-    assert refusals(seen) == {}
+    view = world(*NODES[:3], leaving, finished, foreign, web("asking", spread()))
+    assert refusals(view) == {}
     soft = world(*NODES[:3], leaving, finished, foreign, web("asking", spread(hard=False)))
     assert scores(soft) == [100, 100, 100]
 
 
 def test_the_next_pod_is_pulled_back_to_where_the_old_one_leaves() -> None:
     old = web("old", spread(), node="a0")
-    seen = world(*NODES[:3], old, *webs(b0=1))
-    place = place_of(seen, "old")
-    asked = next_of(seen, "old")
-    assert refusals(seen, asked) == {}
-    assert refusals(seen.with_terminating(place), asked) == {"b0": SKEWED}
-    assert refusals(seen.without(place), asked) == {"b0": SKEWED}
-    assert refusals(seen.with_pod_on(place, seen.nodes.index["b0"]), asked) == {"b0": SKEWED}
-    assert refusals(seen.with_terminating(place).with_pod_on(place_of(seen, "web-b0-0"), 0), asked) == {
+    view = world(*NODES[:3], old, *webs(b0=1))
+    place = place_of(view, "old")
+    asked = next_of(view, "old")
+    assert refusals(view, asked) == {}
+    assert refusals(view.with_terminating(place), asked) == {"b0": SKEWED}
+    assert refusals(view.without(place), asked) == {"b0": SKEWED}
+    assert refusals(view.with_pod_on(place, view.nodes.index["b0"]), asked) == {"b0": SKEWED}
+    assert refusals(view.with_terminating(place).with_pod_on(place_of(view, "web-b0-0"), 0), asked) == {
         "a0": SKEWED,
         "a1": SKEWED,
     }
 
 
 def test_soft_constraints_ignore_nodes_that_lack_a_label() -> None:
-    seen = world(*NODES, *webs(a0=1), web("asking", spread(hard=False), spread(HOSTNAME, hard=False)))
-    assert scores(seen) == [0, 66, 100, 0]
-    seen = world(
+    view = world(*NODES, *webs(a0=1), web("asking", spread(hard=False), spread(HOSTNAME, hard=False)))
+    assert scores(view) == [0, 66, 100, 0]
+    view = world(
         *NODES,
         *webs(a0=2, b0=1),
         web("asking", spread(HOSTNAME, hard=False), spread(hard=False, labelSelector=None)),
     )
-    assert scores(seen) == [0, 100, 33, 0]
+    assert scores(view) == [0, 100, 33, 0]
     nowhere = world(*NODES, web("asking", spread("rack", hard=False)))
     assert scores(nowhere) == [0, 0, 0, 0]
 
 
 def test_by_default_a_missing_zone_is_one_more_zone_and_the_same_as_an_empty_one() -> None:
     unnamed = [node("e0", labels={ZONE: ""}), node("c0")]
-    seen = world(*unnamed, *webs(c0=3), service(WEB), web())
-    assert scores(seen) == [100, 66]
+    view = world(*unnamed, *webs(c0=3), service(WEB), web())
+    assert scores(view) == [100, 66]
 
 
 def test_a_malformed_selector_fails_the_pod_where_it_is_read() -> None:
     malformed = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
-    seen = world(*NODES, web("asking", spread(labelSelector=malformed)))
-    rejected = filter_pod_topology_spread(asking(seen), seen, PLAIN)
+    view = world(*NODES, web("asking", spread(labelSelector=malformed)))
+    rejected = filter_pod_topology_spread(asking(view), view, PLAIN)
     assert isinstance(rejected, Rejected)
     assert rejected.reason.startswith(
         'running PreFilter plugin "PodTopologySpread": get constraints from pod: '
         "obtaining pod's hard topology spread constraints: operator 'Near'"
     )
-    assert scores(seen) is None
-    seen = world(*NODES, web("asking", spread(labelSelector=malformed, hard=False)))
-    assert filter_pod_topology_spread(asking(seen), seen, PLAIN) == FITS
-    assert isinstance(score_pod_topology_spread(asking(seen), seen, everywhere(seen), PLAIN), Rejected)
+    assert scores(view) is None
+    view = world(*NODES, web("asking", spread(labelSelector=malformed, hard=False)))
+    assert filter_pod_topology_spread(asking(view), view, PLAIN) == FITS
+    assert isinstance(score_pod_topology_spread(asking(view), view, everywhere(view), PLAIN), Rejected)
 
 
 def test_without_nodes_nothing_is_refused_or_scored() -> None:

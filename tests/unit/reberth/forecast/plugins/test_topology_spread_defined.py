@@ -251,9 +251,9 @@ def _cost(
 def test_the_refusals_are_those_of_the_definition(drawn: Random, arguments: PodTopologySpreadArgs) -> None:
     pod = asking_pod(drawn)
     objects = [*crowd(drawn), *owners(drawn), pod]
-    seen = world(*objects)
+    view = world(*objects)
 
-    found = refused(seen, filter_pod_topology_spread(asking(seen), seen, arguments))
+    found = refused(view, filter_pod_topology_spread(asking(view), view, arguments))
 
     among = rules(pod, objects, arguments, "DoNotSchedule")
     expected = {
@@ -273,9 +273,9 @@ def test_the_scores_are_those_of_the_definition(drawn: Random, arguments: PodTop
     objects = [*crowd(drawn), *owners(drawn), pod]
     nodes = of_kind(objects, "Node")
     chosen = drawn.sample(range(len(nodes)), drawn.randint(1, len(nodes)))
-    seen = world(*objects)
+    view = world(*objects)
 
-    found = score_pod_topology_spread(asking(seen), seen, np.array(chosen, np.int32), arguments)
+    found = score_pod_topology_spread(asking(view), view, np.array(chosen, np.int32), arguments)
 
     among = rules(pod, objects, arguments, "ScheduleAnyway")
     strict = bool(pod["spec"]["topologySpreadConstraints"]) or arguments.defaulting_type == "List"

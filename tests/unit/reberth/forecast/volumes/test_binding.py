@@ -37,16 +37,16 @@ NODES = [node("n1", labels={ZONE: "a", HOSTNAME: "h1"}), node("n2", labels={ZONE
 STATIC = storage_class(provisioner=BY_HAND)
 
 
-def ask(seen: View, asked: IncomingPod | None = None) -> FilterVerdict:
-    return filter_volume_binding(asked or asking(seen), seen, VolumeBindingArgs())
+def ask(view: View, asked: IncomingPod | None = None) -> FilterVerdict:
+    return filter_volume_binding(asked or asking(view), view, VolumeBindingArgs())
 
 
 def judge(*objects: Object, claims: tuple[str, ...] = ("c",)) -> dict[str, list[str]]:
     """The reasons by node for a pod with these claims; what volumes refuse, they refuse for good."""
-    seen = world(*NODES, *objects, pod("asking", volumes=claimed(*claims)))
-    verdict = ask(seen)
+    view = world(*NODES, *objects, pod("asking", volumes=claimed(*claims)))
+    verdict = ask(view)
     assert all(refusal.final for refusal in verdict if type(refusal) is Refusal)
-    return refused(seen, verdict)
+    return refused(view, verdict)
 
 
 def either(*selectors: Object) -> Object:
@@ -84,14 +84,14 @@ def by_name(operator: str, name: str) -> Object:
     ],
 )
 def test_a_pod_whose_claims_are_not_ready_is_turned_away(objects: list[Object], reason: str) -> None:
-    seen = world(*NODES, *objects, pod("asking", volumes=claimed("c")))
-    assert ask(seen) == Rejected(reason)
+    view = world(*NODES, *objects, pod("asking", volumes=claimed("c")))
+    assert ask(view) == Rejected(reason)
 
 
 def test_a_pod_without_claims_fits() -> None:
-    seen = world(*NODES, pod("asking"), pod("other", volumes=[{"name": "x", "emptyDir": {}}]))
-    assert ask(seen) is FITS
-    assert ask(seen, asking(seen, "other")) is FITS
+    view = world(*NODES, pod("asking"), pod("other", volumes=[{"name": "x", "emptyDir": {}}]))
+    assert ask(view) is FITS
+    assert ask(view, asking(view, "other")) is FITS
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_waiting_pod_needs_the_claim_of_its_ephemeral_volume() -> None:
 
 def test_the_next_pod_gets_an_ephemeral_volume_where_its_class_would_make_one() -> None:
     spec = {"storageClassName": "wait", "resources": {"requests": {"storage": "5Gi"}}}
-    seen = world(
+    view = world(
         *NODES,
         storage_class(),
         csi_driver(storageCapacity=True),
@@ -331,21 +331,21 @@ def test_the_next_pod_gets_an_ephemeral_volume_where_its_class_would_make_one() 
         claim("there-e", volume="v"),
         pod("there", node="n1", volumes=ephemeral("e", **spec)),
     )
-    assert refused(seen, ask(seen, next_of(seen, "there"))) == {"n1": [FULL]}
+    assert refused(view, ask(view, next_of(view, "there"))) == {"n1": [FULL]}
 
 
 @pytest.mark.parametrize("name", [None, "", "now", "unknown"])
 def test_the_next_pods_ephemeral_volume_is_unforeseeable_unless_it_waits_for_the_pod(
     name: str | None,
 ) -> None:
-    seen = world(
+    view = world(
         *NODES,
         storage_class("now", mode="Immediate"),
         pod("there", node="n1", volumes=ephemeral("e", storageClassName=name)),
         pod("plain", node="n1", volumes=[{"name": "e", "ephemeral": {}}]),
     )
-    for asked in (next_of(seen, "there"), next_of(seen, "plain")):
-        verdict = ask(seen, asked)
+    for asked in (next_of(view, "there"), next_of(view, "plain")):
+        verdict = ask(view, asked)
         assert isinstance(verdict, Unforeseeable)
         assert asked.name in verdict.reason
 
@@ -360,7 +360,7 @@ def test_the_next_pods_ephemeral_volume_is_unforeseeable_unless_it_waits_for_the
     ],
 )
 def test_malformed_storage_is_named(objects: list[Object]) -> None:
-    seen = world(*NODES, *objects, pod("asking", volumes=claimed("c")))
-    verdict = ask(seen)
+    view = world(*NODES, *objects, pod("asking", volumes=claimed("c")))
+    verdict = ask(view)
     assert isinstance(verdict, Unforeseeable)
     assert "'much'" in verdict.reason or "'no key!'" in verdict.reason

@@ -100,12 +100,12 @@ def stores(draw: st.DrawFn) -> list[Object]:
 @settings(max_examples=400, deadline=None)
 @given(stores(), st.lists(st.sampled_from("cde"), min_size=1, max_size=4))
 def test_volumes_are_bound_as_it_is_defined(objects: list[Object], names: list[str]) -> None:
-    seen = world(*NODES, *objects, pod("asking", volumes=claimed(*names)))
-    verdict = filter_volume_binding(asking(seen), seen, VolumeBindingArgs())
+    view = world(*NODES, *objects, pod("asking", volumes=claimed(*names)))
+    verdict = filter_volume_binding(asking(view), view, VolumeBindingArgs())
     by_name = {each["metadata"]["name"]: each for each in of_kind(objects, "PersistentVolumeClaim")}
     asked = [by_name[name] for name in names]
     expected = {each["metadata"]["name"]: reasons(objects, asked, each) for each in NODES}
-    assert refused(seen, verdict) == {name: said for name, said in expected.items() if said}
+    assert refused(view, verdict) == {name: said for name, said in expected.items() if said}
 
 
 def reasons(objects: list[Object], asked: list[Object], at: Object) -> list[str]:

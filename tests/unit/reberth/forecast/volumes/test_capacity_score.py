@@ -21,8 +21,8 @@ def score(
     version: Version = LATEST,
     shape: tuple[UtilizationShapePoint, ...] = (),
 ) -> list[int] | None:
-    seen = world(*NODES, *objects, pod("asking", volumes=claimed(*claims)), version=version)
-    found = score_volume_binding(asking(seen), seen, everywhere(seen), VolumeBindingArgs(shape=shape))
+    view = world(*NODES, *objects, pod("asking", volumes=claimed(*claims)), version=version)
+    found = score_volume_binding(asking(view), view, everywhere(view), VolumeBindingArgs(shape=shape))
     return None if found is None else found.tolist()
 
 
@@ -83,7 +83,7 @@ def test_the_profile_may_prefer_full_storage() -> None:
 
 def test_only_feasible_nodes_are_scored() -> None:
     objects = [claim("c"), *MADE, pool("p", "4Gi", near=A), pool("q", "2Gi", near=B)]
-    seen = world(*NODES, *objects, pod("asking", volumes=claimed("c")), version=LATEST)
-    found = score_volume_binding(asking(seen), seen, everywhere(seen)[1:], VolumeBindingArgs())
+    view = world(*NODES, *objects, pod("asking", volumes=claimed("c")), version=LATEST)
+    found = score_volume_binding(asking(view), view, everywhere(view)[1:], VolumeBindingArgs())
     assert found is not None
     assert found.tolist() == [50]

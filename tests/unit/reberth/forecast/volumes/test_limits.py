@@ -37,20 +37,20 @@ def bound(*names: str) -> list[Object]:
     return [each for name in names for each in (claim(name, volume=name), volume(name))]
 
 
-def judge(seen: View, name: str = "asking") -> dict[str, list[str]]:
-    return refused(seen, filter_node_volume_limits(asking(seen, name), seen))
+def judge(view: View, name: str = "asking") -> dict[str, list[str]]:
+    return refused(view, filter_node_volume_limits(asking(view, name), view))
 
 
 def test_a_node_takes_as_many_volumes_as_its_driver_can_attach() -> None:
-    seen = world(
+    view = world(
         *NODES,
         *bound("a", "b", "c"),
         pod("there", node="n1", volumes=claimed("a")),
         pod("there-too", node="n2", volumes=claimed("b")),
         pod("asking", volumes=claimed("c")),
     )
-    verdict = filter_node_volume_limits(asking(seen), seen)
-    assert refused(seen, verdict) == {"n1": FULL}
+    verdict = filter_node_volume_limits(asking(view), view)
+    assert refused(view, verdict) == {"n1": FULL}
     assert [refusal.final for refusal in verdict if type(refusal) is Refusal] == [False]
 
 
@@ -84,8 +84,8 @@ def test_a_node_takes_as_many_volumes_as_its_driver_can_attach() -> None:
     ],
 )
 def test_what_does_not_count_leaves_room(others: list[Any]) -> None:
-    seen = world(*NODES, *bound("asked"), *others, pod("asking", volumes=claimed("asked")))
-    assert judge(seen) == {}
+    view = world(*NODES, *bound("asked"), *others, pod("asking", volumes=claimed("asked")))
+    assert judge(view) == {}
 
 
 @pytest.mark.parametrize(
@@ -101,24 +101,24 @@ def test_what_does_not_count_leaves_room(others: list[Any]) -> None:
     ids=["leaving", "waiting", "volume gone", "still attached", "itself attached", "ephemeral"],
 )
 def test_what_counts_takes_the_room(others: list[Any]) -> None:
-    seen = world(*NODES, *bound("asked"), *others, pod("asking", volumes=claimed("asked")))
-    assert judge(seen) == {"n1": FULL}
+    view = world(*NODES, *bound("asked"), *others, pod("asking", volumes=claimed("asked")))
+    assert judge(view) == {"n1": FULL}
 
 
 def test_a_pod_cannot_bring_more_than_fits_at_once_and_counts_no_volume_twice() -> None:
-    seen = world(
+    view = world(
         *NODES,
         *bound("a", "b"),
         claim("again", volume="a"),
         pod("asking", volumes=claimed("a", "b")),
         pod("careful", volumes=claimed("a", "a", "again")),
     )
-    assert judge(seen) == {"n1": FULL}
-    assert judge(seen, "careful") == {}
+    assert judge(view) == {"n1": FULL}
+    assert judge(view, "careful") == {}
 
 
 def test_the_volumes_of_a_pod_follow_planned_moves_but_stay_attached() -> None:
-    seen = world(
+    view = world(
         *NODES,
         csi_node("n2", disk__example=1),
         *bound("a", "b"),
@@ -126,17 +126,17 @@ def test_the_volumes_of_a_pod_follow_planned_moves_but_stay_attached() -> None:
         pod("there", node="n1", volumes=claimed("a")),
         pod("asking", volumes=claimed("b")),
     )
-    moved = seen.with_pod_on(place_of(seen, "there"), 1)
-    assert judge(seen) == {"n1": FULL}
+    moved = view.with_pod_on(place_of(view, "there"), 1)
+    assert judge(view) == {"n1": FULL}
     assert refused(moved, filter_node_volume_limits(asking(moved), moved)) == {"n1": FULL, "n2": FULL}
-    own = next_of(seen, "there")
-    assert refused(seen, filter_node_volume_limits(own, seen)) == {}
-    gone = seen.without(place_of(seen, "there"))
+    own = next_of(view, "there")
+    assert refused(view, filter_node_volume_limits(own, view)) == {}
+    gone = view.without(place_of(view, "there"))
     assert refused(gone, filter_node_volume_limits(own, gone)) == {"n1": FULL}
 
 
 def test_each_driver_has_a_limit_of_its_own_or_none() -> None:
-    seen = world(
+    view = world(
         node("n1"),
         node("n2"),
         csi_node("n1", disk__example=1, share__example=0, free__example=None),
@@ -152,30 +152,30 @@ def test_each_driver_has_a_limit_of_its_own_or_none() -> None:
         pod("free", volumes=claimed("c")),
         pod("all", volumes=claimed("a", "b", "c")),
     )
-    assert judge(seen, "disk") == {"n2": FULL}
-    assert judge(seen, "share") == {"n1": FULL}
-    assert judge(seen, "free") == {}
-    assert judge(seen, "all") == {"n1": FULL, "n2": FULL}
+    assert judge(view, "disk") == {"n2": FULL}
+    assert judge(view, "share") == {"n1": FULL}
+    assert judge(view, "free") == {}
+    assert judge(view, "all") == {"n1": FULL, "n2": FULL}
 
 
 def test_a_missing_claim_refuses_every_node_for_good() -> None:
-    seen = world(*NODES, pod("asking", volumes=claimed("gone")))
-    verdict = filter_node_volume_limits(asking(seen), seen)
+    view = world(*NODES, pod("asking", volumes=claimed("gone")))
+    verdict = filter_node_volume_limits(asking(view), view)
     said = ['looking up PVC default/gone: persistentvolumeclaim "gone" not found']
-    assert refused(seen, verdict) == {"n1": said, "n2": said}
+    assert refused(view, verdict) == {"n1": said, "n2": said}
     assert [refusal.final for refusal in verdict if type(refusal) is Refusal] == [True]
 
 
 def test_the_next_pod_brings_a_new_ephemeral_volume() -> None:
-    seen = world(
+    view = world(
         *NODES,
         storage_class(),
         claim("old-e", volume="old", owned_by=owner("Pod", "old", uid="old")),
         volume("old", claimRef=owned("old-e")),
         pod("old", uid="old", node="n1", volumes=ephemeral("e", storageClassName="wait")),
     )
-    assert refused(seen, filter_node_volume_limits(next_of(seen, "old"), seen)) == {"n1": FULL}
-    gone = seen.without(place_of(seen, "old"))
+    assert refused(view, filter_node_volume_limits(next_of(view, "old"), view)) == {"n1": FULL}
+    gone = view.without(place_of(view, "old"))
     assert refused(gone, filter_node_volume_limits(next_of(gone, "old"), gone)) == {}
 
 
@@ -190,7 +190,7 @@ def test_the_next_pod_brings_a_new_ephemeral_volume() -> None:
 def test_volumes_of_an_old_driver_count_for_its_successor(
     version: Version, migrated: str | None, old: list[Object]
 ) -> None:
-    seen = world(
+    view = world(
         node("n1"),
         csi_node("n1", migrated=migrated, ebs__csi__aws__com=1),
         claim("a", volume="a"),
@@ -204,8 +204,8 @@ def test_volumes_of_an_old_driver_count_for_its_successor(
         pod("alike", volumes=claimed("same")),
         version=version,
     )
-    assert judge(seen) == {"n1": FULL}
-    assert judge(seen, "alike") == {}
+    assert judge(view) == {"n1": FULL}
+    assert judge(view, "alike") == {}
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_volumes_of_an_old_driver_count_for_its_successor(
 def test_one_old_driver_counted_at_first_only_where_its_node_had_changed_over(
     version: Version, migrated: str | None, expected: dict[str, list[str]]
 ) -> None:
-    seen = world(
+    view = world(
         node("n1"),
         node("n2"),
         csi_node("n1", migrated=migrated, pxd__portworx__com=0),
         pod("asking", volumes=[{"name": "x", "portworxVolume": {"volumeID": "vol-1"}}]),
         version=version,
     )
-    assert judge(seen) == expected
+    assert judge(view) == expected
 
 
 @pytest.mark.parametrize(
@@ -238,14 +238,14 @@ def test_one_old_driver_counted_at_first_only_where_its_node_had_changed_over(
 def test_a_claim_without_a_volume_counts_for_the_driver_of_its_class(
     provisioner: str, driver: str, expected: dict[str, list[str]]
 ) -> None:
-    seen = world(
+    view = world(
         node("n1"),
         csi_node("n1", **{driver: 0}),
         claim("c"),
         storage_class(provisioner=provisioner),
         pod("asking", volumes=claimed("c")),
     )
-    assert judge(seen) == expected
+    assert judge(view) == expected
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_claim_without_a_volume_counts_for_the_driver_of_its_class(
 def test_since_1_37_a_driver_may_demand_to_be_installed(
     version: Version, expected: dict[str, list[str]], *, demands: bool | None
 ) -> None:
-    seen = world(
+    view = world(
         *(node(name) for name in ("n1", "n2", "n3")),
         csi_node("n1", disk__example=0),
         csi_node("n2", other__example=0),
@@ -271,11 +271,11 @@ def test_since_1_37_a_driver_may_demand_to_be_installed(
     )
     lacking = f"{DRIVER} CSI driver is not installed on the node"
     wanted = {name: [lacking] if said == ["lacking"] else said for name, said in expected.items()}
-    assert judge(seen) == wanted
+    assert judge(view) == wanted
 
 
 def test_a_volume_of_an_old_driver_misses_no_driver_where_there_is_no_csi_node() -> None:
-    seen = world(
+    view = world(
         node("n1"),
         node("n2"),
         csi_node("n1", other__example=0),
@@ -283,13 +283,13 @@ def test_a_volume_of_an_old_driver_misses_no_driver_where_there_is_no_csi_node()
         pod("asking", volumes=[{"name": "x", "awsElasticBlockStore": {"volumeID": "vol-1"}}]),
         version=(1, 37),
     )
-    assert judge(seen) == {"n1": [f"{EBS_DRIVER} CSI driver is not installed on the node"]}
+    assert judge(view) == {"n1": [f"{EBS_DRIVER} CSI driver is not installed on the node"]}
 
 
 def test_pods_without_volumes_that_attach_fit_everywhere() -> None:
-    seen = world(*NODES, pod("asking"), pod("empty", volumes=[{"name": "x", "emptyDir": {}}]))
-    assert filter_node_volume_limits(asking(seen), seen) is FITS
-    assert filter_node_volume_limits(asking(seen, "empty"), seen) == FITS
+    view = world(*NODES, pod("asking"), pod("empty", volumes=[{"name": "x", "emptyDir": {}}]))
+    assert filter_node_volume_limits(asking(view), view) is FITS
+    assert filter_node_volume_limits(asking(view, "empty"), view) == FITS
 
 
 VOLUMES = tuple("abcdef")
@@ -304,7 +304,7 @@ attached = st.sets(st.tuples(st.sampled_from(VOLUMES), st.sampled_from(["n1", "n
 def test_limits_hold_as_they_are_defined(
     pods: list[tuple[str | None, list[str]]], left: set[tuple[str, str]], mine: list[str], limit: int
 ) -> None:
-    seen = world(
+    view = world(
         node("n1"),
         node("n2"),
         *(csi_node(name, disk__example=limit) for name in ("n1", "n2")),
@@ -322,4 +322,4 @@ def test_limits_hold_as_they_are_defined(
         others = used[name] | {volume_name for volume_name, at in left if at == name}
         if new and len(others) + len(new) > limit:
             full.add(name)
-    assert judge(seen).keys() == full
+    assert judge(view).keys() == full

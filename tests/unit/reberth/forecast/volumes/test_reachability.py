@@ -20,8 +20,8 @@ def labels_of(number: int) -> dict[str, str]:
     return {HOSTNAME: f"h{number}", ZONE: "ab"[number % 2], **rare}
 
 
-SEEN = world(*(node(f"n{number:03}", labels=labels_of(number)) for number in range(MANY)))
-LABELS = [record.metadata.labels or {} for record in SEEN.nodes.records]
+VIEW = world(*(node(f"n{number:03}", labels=labels_of(number)) for number in range(MANY)))
+LABELS = [record.metadata.labels or {} for record in VIEW.nodes.records]
 requirements = st.sampled_from(
     [
         {"key": HOSTNAME, "operator": "In", "values": ["h7"]},
@@ -56,9 +56,9 @@ def test_the_nodes_near_a_volume_are_those_that_its_affinity_means(
         if any(all(holds(each, labels) for each in term["matchExpressions"]) for term in alternatives)
     ]
     found = read_node_affinity(selector)
-    assert find_reachable(SEEN.facts, found).tolist() == expected
-    assert is_reachable(SEEN.facts, found).nonzero()[0].tolist() == expected
+    assert find_reachable(VIEW.facts, found).tolist() == expected
+    assert is_reachable(VIEW.facts, found).nonzero()[0].tolist() == expected
 
 
 def test_a_volume_without_affinity_is_near_everywhere() -> None:
-    assert find_reachable(SEEN.facts, read_node_affinity(None)).tolist() == list(range(MANY))
+    assert find_reachable(VIEW.facts, read_node_affinity(None)).tolist() == list(range(MANY))

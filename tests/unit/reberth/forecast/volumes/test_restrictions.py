@@ -58,51 +58,51 @@ def rbd(*monitors: str, image: str = "d", pool: str = "rbd", read_only: bool = F
     ],
 )
 def test_a_disk_bears_a_second_pod_only_if_both_read(mine: Object, theirs: Object, *, conflict: bool) -> None:
-    seen = world(
+    view = world(
         *NODES,
         pod("there", node="n1", volumes=[{"name": "x", **theirs}]),
         pod("asking", volumes=[{"name": "y", **mine}]),
     )
-    assert refused(seen, filter_volume_restrictions(asking(seen), seen)) == (
+    assert refused(view, filter_volume_restrictions(asking(view), view)) == (
         {"n1": [DISK]} if conflict else {}
     )
 
 
 def test_a_pod_that_mounts_a_disk_twice_reads_it_only_if_it_does_so_both_times() -> None:
     twice = [{"name": "x", **gce(read_only=True)}, {"name": "y", **gce()}]
-    seen = world(
+    view = world(
         *NODES,
         pod("there", node="n1", volumes=twice),
         pod("asking", volumes=[{"name": "x", **gce(read_only=True)}]),
     )
-    assert refused(seen, filter_volume_restrictions(asking(seen), seen)) == {"n1": [DISK]}
+    assert refused(view, filter_volume_restrictions(asking(view), view)) == {"n1": [DISK]}
 
 
 def test_a_disk_follows_planned_moves_and_is_free_where_its_pod_is_gone_or_finished() -> None:
     disk = [{"name": "x", **gce()}]
-    seen = world(
+    view = world(
         *NODES,
         pod("there", node="n1", volumes=disk),
         pod("done", node="n2", phase="Succeeded", volumes=disk),
         pod("asking", volumes=disk),
     )
-    there, asked = place_of(seen, "there"), asking(seen)
-    assert refused(seen, filter_volume_restrictions(asked, seen.with_pod_on(there, 1))) == {"n2": [DISK]}
-    assert filter_volume_restrictions(asked, seen.without(there)) == FITS
-    assert refused(seen, filter_volume_restrictions(asked, seen.with_terminating(there))) == {"n1": [DISK]}
+    there, asked = place_of(view, "there"), asking(view)
+    assert refused(view, filter_volume_restrictions(asked, view.with_pod_on(there, 1))) == {"n2": [DISK]}
+    assert filter_volume_restrictions(asked, view.without(there)) == FITS
+    assert refused(view, filter_volume_restrictions(asked, view.with_terminating(there))) == {"n1": [DISK]}
 
 
 def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() -> None:
-    seen = world(
+    view = world(
         *NODES,
         claim("c", access=("ReadWriteOncePod",)),
         pod("there", node="n1", volumes=claimed("c")),
     )
-    there, asked = place_of(seen, "there"), next_of(seen, "there")
+    there, asked = place_of(view, "there"), next_of(view, "there")
     everywhere = {"n1": [ALONE], "n2": [ALONE]}
-    assert refused(seen, filter_volume_restrictions(asked, seen)) == everywhere
-    assert refused(seen, filter_volume_restrictions(asked, seen.with_terminating(there))) == everywhere
-    assert filter_volume_restrictions(asked, seen.without(there)) == FITS
+    assert refused(view, filter_volume_restrictions(asked, view)) == everywhere
+    assert refused(view, filter_volume_restrictions(asked, view.with_terminating(there))) == everywhere
+    assert filter_volume_restrictions(asked, view.without(there)) == FITS
 
 
 @pytest.mark.parametrize(
@@ -125,37 +125,37 @@ def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() ->
     ids=["shared", "waiting", "on no known node", "in another namespace", "another claim"],
 )
 def test_a_claim_is_free_while_no_other_pod_holds_it(others: list[Any]) -> None:
-    seen = world(*NODES, *others, pod("asking", volumes=claimed("c")))
-    assert filter_volume_restrictions(asking(seen), seen) == FITS
+    view = world(*NODES, *others, pod("asking", volumes=claimed("c")))
+    assert filter_volume_restrictions(asking(view), view) == FITS
 
 
 def test_a_node_with_the_disk_is_refused_for_the_disk_alone() -> None:
     both = [*claimed("c"), {"name": "x", **gce()}]
-    seen = world(
+    view = world(
         *NODES,
         claim("c", access=("ReadWriteOncePod",)),
         pod("there", node="n1", volumes=both),
         pod("asking", volumes=both),
     )
-    verdict = filter_volume_restrictions(asking(seen), seen)
-    assert refused(seen, verdict) == {"n1": [DISK], "n2": [ALONE]}
+    verdict = filter_volume_restrictions(asking(view), view)
+    assert refused(view, verdict) == {"n1": [DISK], "n2": [ALONE]}
     assert type(verdict) is tuple
     assert not any(refusal.final for refusal in verdict)
 
 
 def test_a_pod_with_a_missing_claim_is_turned_away() -> None:
-    seen = world(*NODES, claim("c"), pod("asking", volumes=claimed("c", "gone", "lost")))
+    view = world(*NODES, claim("c"), pod("asking", volumes=claimed("c", "gone", "lost")))
     expected = Rejected('persistentvolumeclaim "gone" not found')
-    assert filter_volume_restrictions(asking(seen), seen) == expected
+    assert filter_volume_restrictions(asking(view), view) == expected
 
 
 def test_a_pod_without_volumes_is_not_looked_at() -> None:
-    seen = world(*NODES, pod("asking"))
-    assert filter_volume_restrictions(asking(seen), seen) is FITS
+    view = world(*NODES, pod("asking"))
+    assert filter_volume_restrictions(asking(view), view) is FITS
 
 
 def test_no_nodes_are_no_trouble() -> None:
-    seen = world(
+    view = world(
         pod("asking", volumes=[{"name": "x", **gce()}]), pod("there", volumes=[{"name": "x", **gce()}])
     )
-    assert filter_volume_restrictions(asking(seen), seen) == FITS
+    assert filter_volume_restrictions(asking(view), view) == FITS

@@ -38,16 +38,16 @@ NODES = [
     ],
 )
 def test_a_node_that_names_a_zone_must_have_that_of_the_volume(labels: dict[str, str], names: str) -> None:
-    seen = world(
+    view = world(
         *NODES, claim("c", volume="v"), volume("v", labels=labels), pod("asking", volumes=claimed("c"))
     )
-    verdict = filter_volume_zone(asking(seen), seen)
-    assert refused(seen, verdict) == dict.fromkeys(names.split(), ELSEWHERE)
+    verdict = filter_volume_zone(asking(view), view)
+    assert refused(view, verdict) == dict.fromkeys(names.split(), ELSEWHERE)
     assert [refusal.final for refusal in verdict if type(refusal) is Refusal] == [True] * bool(names)
 
 
 def test_all_volumes_of_a_pod_must_be_there() -> None:
-    seen = world(
+    view = world(
         *NODES,
         *(claim(name, volume=name) for name in "vw"),
         volume("v", labels={ZONE: "a"}),
@@ -55,7 +55,7 @@ def test_all_volumes_of_a_pod_must_be_there() -> None:
         pod("asking", volumes=claimed("v", "w")),
     )
     expected = dict.fromkeys(["a", "b", "old", "region"], ELSEWHERE)
-    assert refused(seen, filter_volume_zone(asking(seen), seen)) == expected
+    assert refused(view, filter_volume_zone(asking(view), view)) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,23 +75,23 @@ def test_all_volumes_of_a_pod_must_be_there() -> None:
 def test_a_pod_whose_volume_cannot_be_found_is_turned_away(
     storage: list[dict[str, str]], reason: str
 ) -> None:
-    seen = world(*NODES, *storage, pod("asking", volumes=claimed("c")))
-    assert filter_volume_zone(asking(seen), seen) == Rejected(reason)
+    view = world(*NODES, *storage, pod("asking", volumes=claimed("c")))
+    assert filter_volume_zone(asking(view), view) == Rejected(reason)
 
 
 def test_a_claim_that_waits_for_its_pod_and_an_ephemeral_volume_are_passed_over() -> None:
     volumes = [*claimed("c"), *ephemeral("e")]
-    seen = world(*NODES, claim("c"), storage_class(), pod("asking", volumes=volumes), pod("plain"))
-    assert filter_volume_zone(asking(seen), seen) == FITS
-    assert filter_volume_zone(asking(seen, "plain"), seen) == FITS
+    view = world(*NODES, claim("c"), storage_class(), pod("asking", volumes=volumes), pod("plain"))
+    assert filter_volume_zone(asking(view), view) == FITS
+    assert filter_volume_zone(asking(view, "plain"), view) == FITS
 
 
 def test_the_class_may_stand_in_an_annotation() -> None:
     annotations = {"volume.beta.kubernetes.io/storage-class": "wait"}
-    seen = world(
+    view = world(
         *NODES,
         claim("c", storage_class=None, annotations=annotations),
         storage_class(),
         pod("asking", volumes=claimed("c")),
     )
-    assert filter_volume_zone(asking(seen), seen) == FITS
+    assert filter_volume_zone(asking(view), view) == FITS

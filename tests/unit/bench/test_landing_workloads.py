@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.landing import crowding
-from bench.landing.crowding import PLAIN, RICH, SORTS, Crowd
+from bench.landing import workloads
+from bench.landing.workloads import PLAIN, RICH, SORTS, Crowd
 from reberth.forecast.forecast import Forecast, forecast_replacement
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
@@ -12,13 +12,13 @@ from reberth.forecast.state.view import view_snapshot
 
 @pytest.fixture(scope="module")
 def crowd() -> Crowd:
-    return crowding.gather(30, 200)
+    return workloads.gather(30, 200)
 
 
 def foretell(crowd: Crowd, sort: int) -> Forecast:
     """Forecast the first pod of the first application of a sort."""
-    seen = view_snapshot(SnapshotFacts(crowd.snapshot, crowding.VERSION))
-    found = forecast_replacement(crowd.apps[sort][0], seen, default_scheduler(crowding.VERSION))
+    seen = view_snapshot(SnapshotFacts(crowd.snapshot, workloads.VERSION))
+    found = forecast_replacement(crowd.apps[sort][0], seen, default_scheduler(workloads.VERSION))
     assert isinstance(found, Forecast)
     return found
 

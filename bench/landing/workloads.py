@@ -1,8 +1,9 @@
-"""A large cluster to forecast in: nodes and pods as real ones are, and of ten workloads five are plain.
+"""A large cluster for forecasts: realistic nodes and pods; of ten workloads five are plain.
 
-kube-scheduler spreads those by its defaults, through their Service and their ReplicaSet. The pods of two
-would rather not share a node, those of one must not, those of one are spread over zones and nodes. Those of
-the last are spread, must be near to their own kind, must not share a node with it, and like their team.
+kube-scheduler spreads plain ones by its defaults, through their Service and their ReplicaSet. Of the others,
+the pods of two prefer not to share a node, those of one must not, those of one are spread over zones and
+nodes. Those of the last are spread, must be near their own kind, must not share a node with it, and prefer
+their team.
 """
 
 import json
@@ -22,7 +23,7 @@ from tests.support.cluster import large_cluster
 VERSION: Version = (1, 36)
 SORTS = 10
 PLAIN, RICH = 4, 3
-"""An application's number modulo SORTS tells what it minds."""
+"""An application's number modulo SORTS tells its constraints."""
 _APART, _SPREAD = 2, 1
 
 _HOSTNAME, _ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -70,7 +71,7 @@ def _write_pods(count: int, *, nodes: int) -> Iterator[str]:
 
 
 def _write_workload(app: int) -> dict[str, Any]:
-    """Write what a forecast reads of a pod: without managedFields, which no mirror keeps."""
+    """Write what a forecast reads of a pod: without managedFields, which no cache keeps."""
     pod = large_cluster.workload(app)
     del pod["metadata"]["managedFields"]
     spec, sort = pod["spec"], app % SORTS
