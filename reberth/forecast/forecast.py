@@ -171,7 +171,7 @@ def profile_of(incoming: IncomingPod, scheduler: KubeScheduler) -> Profile | Unf
     """Give the profile that schedules the pod."""
     name = incoming.template.spec.scheduler_name or DEFAULT_SCHEDULER
     profile = scheduler.profiles.get(name)
-    return profile or Unforeseeable(f"no profile of the scheduler is called {name}")
+    return profile or Unforeseeable(f"the scheduler has no profile {name}")
 
 
 def _ask_advisers(

@@ -18,4 +18,4 @@ def filter_dynamic_resources(incoming: IncomingPod, _view: View) -> FilterVerdic
     if not claims:
         return FITS
     names = ", ".join(claim.name for claim in claims)
-    return Unforeseeable(f"the devices that it claims cannot be forecast: resource claim {names}")
+    return Unforeseeable(f"dynamic resource allocation cannot be forecast: resource claims {names}")

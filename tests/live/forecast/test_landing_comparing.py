@@ -63,14 +63,14 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_difference_is_told(what: str) -> None:
+def test_a_difference_is_reported(what: str) -> None:
     spoil, told = WRONG[what]
     forecast = copy.deepcopy(FORECAST)
     spoil(forecast)
     assert told in differences(forecast, TRUTH)
 
 
-def test_refusals_that_nobody_knows_are_not_compared() -> None:
+def test_unknown_refusals_are_not_compared() -> None:
     assert differences(FORECAST, msgspec.structs.replace(TRUTH, refusals=None)) == []
 
 
@@ -78,11 +78,11 @@ def test_refusals_that_nobody_knows_are_not_compared() -> None:
     ("refused", "told"),
     [
         ({"a": ["no claim"], "b": ["no claim"]}, []),
-        ({"a": ["no claim"], "b": [FULL]}, [f"turned away with 'no claim', forecast {{'b': ['{FULL}']}}"]),
-        ({}, ["turned away with 'no claim', forecast no refusal"]),
+        ({"a": ["no claim"], "b": [FULL]}, [f"rejected with 'no claim', forecast {{'b': ['{FULL}']}}"]),
+        ({}, ["rejected with 'no claim', forecast no refusal"]),
     ],
 )
-def test_what_turns_a_pod_away_beforehand_is_said_of_every_node(
+def test_a_rejection_in_pre_filter_is_the_reason_of_every_node(
     refused: dict[str, list[str]], told: list[str]
 ) -> None:
     forecast = {"feasible": {}, "refused": refused, "best": [], "chances": {}}
@@ -112,7 +112,7 @@ def test_a_message_is_read_for_its_reasons(message: str, histogram: Histogram) -
     assert read_message(message) == histogram
 
 
-def test_a_log_is_read_line_by_line_as_it_grows(tmp_path: Path) -> None:
+def test_a_growing_log_is_read_line_by_line(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text('old "Plugin scored node for pod" pod="n/p" plugin="Fit" node="a" score=1\n')
     reader = LogReader(log)

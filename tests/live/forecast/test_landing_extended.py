@@ -40,7 +40,7 @@ async def test_the_forecast_is_what_the_scheduler_does_with_the_extender(oracle:
     assert judgement.said.keys() == ALL_SAID, judgement.report
 
 
-async def test_the_command_says_it_too(oracle: RecallingOracle, tmp_path: Path) -> None:
+async def test_the_command_gives_the_same_answer(oracle: RecallingOracle, tmp_path: Path) -> None:
     await oracle.ask_extender(weight_of_scores=3)
     recorded = (await oracle.ask(oracle.case(SAMPLE_OF_COMMAND)))[0]
     files = {

@@ -1,4 +1,4 @@
-"""A pod's next incarnation: its replacement lands where it was foretold, whatever becomes of the old one."""
+"""Replacements land on a forecast node, whether the old pod is gone, terminating or unnoticed."""
 
 import pytest
 
@@ -14,24 +14,24 @@ async def landings(name: str, graces: tuple[int, ...], rounds: int) -> list[Land
 
 
 def judge(seen: list[Landing]) -> None:
-    wrong = [landing for landing in seen if not landing.is_foretold]
+    wrong = [landing for landing in seen if not landing.is_as_forecast]
     assert not wrong, "\n".join(map(str, wrong))
     rare = [landing for landing in seen if landing.is_rare]
     assert len(rare) <= max(1, len(seen) // 20), "\n".join(map(str, rare))
 
 
-async def test_replacements_land_in_the_foretold_set() -> None:
+async def test_replacements_land_on_a_forecast_node() -> None:
     seen = await landings("replacements", (0, 2), rounds=3)
     judge(seen)
 
 
 @pytest.mark.soak
-async def test_two_hundred_replacements_land_in_the_foretold_set() -> None:
+async def test_two_hundred_replacements_land_on_a_forecast_node() -> None:
     seen = await landings("replacements", (0, 5), rounds=50)
     judge(seen)
     returned = sum(landing.landed_on == landing.came_from for landing in seen)
-    choices = sum(len(landing.foretold["best"]) for landing in seen) / len(seen)
+    choices = sum(len(landing.expected["best"]) for landing in seen) / len(seen)
     rare = sum(landing.is_rare for landing in seen)
     print(
-        f"\n{len(seen)} as foretold, {rare} the rare way; {returned} came back; {choices:.2f} nodes in a set"
+        f"\n{len(seen)} as forecast, {rare} the rare way; {returned} came back; {choices:.2f} nodes in a set"
     )

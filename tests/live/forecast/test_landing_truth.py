@@ -37,7 +37,7 @@ async def test_the_forecast_is_what_the_scheduler_does(oracle: Oracle) -> None:
     assert judgement.choices["several"] > judgement.pods / 3, "the cases say little"
 
 
-async def test_the_command_says_it_too(oracle: Oracle, tmp_path: Path) -> None:
+async def test_the_command_gives_the_same_answer(oracle: Oracle, tmp_path: Path) -> None:
     recorded = (await oracle.ask(oracle.case(SAMPLE_OF_COMMAND)))[0]
     objects = tmp_path / "objects.json"
     objects.write_bytes(objects_of(recorded))

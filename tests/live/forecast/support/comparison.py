@@ -38,7 +38,7 @@ def _compare_refusals(forecast: Mapping[str, Any], truth: Truth) -> Iterator[str
     if truth.rejected is not None:
         wrong = {node: said for node, said in forecast["refused"].items() if said != [truth.rejected]}
         if wrong or not forecast["refused"]:
-            yield f"turned away with {truth.rejected!r}, forecast {wrong or 'no refusal'}"
+            yield f"rejected with {truth.rejected!r}, forecast {wrong or 'no refusal'}"
         return
     if truth.refusals is None:
         return

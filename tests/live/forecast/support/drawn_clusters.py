@@ -45,7 +45,7 @@ _GATE = {"name": "example.com/not-yet"}
 _HOUR = 3600.0
 
 
-class Foretold(NamedTuple):
+class ExpectedLanding(NamedTuple):
     """Where the planner would have the pod, and how likely it gets there."""
 
     destinations: tuple[str, ...]
@@ -83,7 +83,9 @@ class Draws:
         self._count = 0
         self._version: Version = read_version(".".join(cluster.design.kubernetes.split(".")[:2]))
 
-    async def foretell(self, percentage: int, destinations: tuple[str, ...] | None = None) -> Foretold:
+    async def make_forecast(
+        self, percentage: int, destinations: tuple[str, ...] | None = None
+    ) -> ExpectedLanding:
         """Foretell where the pod would land if it were moved: to these nodes, else to the planner's."""
         scheduler = self._scheduler(percentage)
         objects = (await Stage(self._client, for_extender=True).capture())["items"]
@@ -93,7 +95,7 @@ class Draws:
         found = self._forecast(snapshot, self._open_move(chosen, old), scheduler)
         names = snapshot.nodes.names
         chances = {names[at]: chance for at, chance in zip(found.feasible, found.chances, strict=True)}
-        return Foretold(chosen, sum(map(chances.__getitem__, chosen)), chances[chosen[0]])
+        return ExpectedLanding(chosen, sum(map(chances.__getitem__, chosen)), chances[chosen[0]])
 
     def _plan(self, snapshot: Snapshot, old: Object, scheduler: KubeScheduler) -> tuple[str, ...]:
         planner = Forecaster(SchedulerModel(self._version, scheduler))
@@ -129,11 +131,11 @@ class Draws:
         await self._extender.sees("evictionhistories", await self._client.get(path_of(history)))
         await self._client.delete(path_of({"apiVersion": "v1", "kind": "Pod", **old}), NOW)
 
-    async def land(self, pods: int, foretold: Foretold, percentage: int, into: Landings) -> None:
+    async def land(self, pods: int, expected: ExpectedLanding, percentage: int, into: Landings) -> None:
         """Start the scheduler anew and let it place so many pods, each alone."""
         await self._cluster.schedule_with(self._configuration(percentage), "-v=2")
         for _ in range(pods):
-            into.add(await self._land_one(), foretold.destinations)
+            into.add(await self._land_one(), expected.destinations)
         into.seconds += await self._read_seconds()
 
     async def _land_one(self) -> str:

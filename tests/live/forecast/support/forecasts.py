@@ -48,7 +48,7 @@ class Drawing:
     rank = prioritize
 
 
-def foretell(recorded: Recorded, now: float) -> dict[str, Any]:
+def make_forecast(recorded: Recorded, now: float) -> dict[str, Any]:
     """Tell where a pod that waits would land, and what our extender will grade the nodes with."""
     version = read_version(recorded.kubernetes)
     reading = load_objects(objects_of(recorded), now=now, version=version)

@@ -1,4 +1,4 @@
-"""Real evictions under real controllers: where the replacement lands, against what was foretold.
+"""Real evictions under real controllers: where the replacement lands, against the forecast.
 
 Nothing else happens in the cluster meanwhile: the scheduler sees what is listed before an eviction, but
 for the evicted pod itself.
@@ -27,21 +27,21 @@ REPLICAS = 6
 
 
 class Landing(NamedTuple):
-    """What was foretold of a replacement, and where it came."""
+    """The forecast of a replacement, and where it landed."""
 
     workload: str
     came_from: str
-    foretold: dict[str, Any]
+    expected: dict[str, Any]
     landed_on: str
 
     @property
-    def is_foretold(self) -> bool:
-        return self.landed_on in self.foretold["best"]
+    def is_as_forecast(self) -> bool:
+        return self.landed_on in self.expected["best"]
 
     @property
     def is_rare(self) -> bool:
         """The scheduler was behind with the end of the old pod."""
-        return self.foretold["chances"].get(self.landed_on, 0.0) <= STALE_SHARE
+        return self.expected["chances"].get(self.landed_on, 0.0) <= STALE_SHARE
 
 
 class Evictions:
@@ -78,11 +78,11 @@ class Evictions:
         pods = [one for one in objects["items"] if one["kind"] == "Pod"]
         of_workload = {one["metadata"]["name"]: one for one in pods if _app(one) == workload}
         victim = of_workload[random.Random(seed).choice(sorted(of_workload))]
-        foretold = _foretell(objects, victim["metadata"]["name"])
+        expected = _make_forecast(objects, victim["metadata"]["name"])
         await self._evict(victim["metadata"]["name"])
         known = {one["metadata"]["uid"] for one in pods}
         replacement = next(one for one in await self._settle(workload) if one["metadata"]["uid"] not in known)
-        return Landing(workload, victim["spec"]["nodeName"], foretold, replacement["spec"]["nodeName"])
+        return Landing(workload, victim["spec"]["nodeName"], expected, replacement["spec"]["nodeName"])
 
     async def _evict(self, name: str) -> None:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
@@ -105,7 +105,7 @@ async def evictions(name: str) -> AsyncIterator[Evictions]:
         yield Evictions(client)
 
 
-def _foretell(objects: Any, name: str) -> dict[str, Any]:
+def _make_forecast(objects: Any, name: str) -> dict[str, Any]:
     snapshot = load_objects(objects, now=0.0, version=_VERSION).snapshot
     place = snapshot.pods.named("default", name)
     assert place is not None

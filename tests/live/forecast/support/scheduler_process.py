@@ -33,7 +33,7 @@ _FOUND = re.compile(r'"Successfully bound pod to node".* feasibleNodes=(\d+)')
 
 
 class Starts:
-    """Pods that are placed right after a start, and what was foretold of each."""
+    """Pods that are placed right after a start, and the forecast of each."""
 
     def __init__(self, cluster: Cluster, client: Client, names: list[str]) -> None:
         self._cluster = cluster
@@ -50,17 +50,17 @@ class Starts:
         pods = [_wishing(f"{name}-{number}", name, each) for number, each in enumerate(wishes)]
         await self._client.create_all(_PODS, pods)
         configuration = _configuration(name, percentage)
-        foretold = await self._foretell(configuration)
+        expected = await self._make_forecast(configuration)
         written = self._cluster.log(SCHEDULER).stat().st_size
         await self._cluster.schedule_with(configuration, "-v=2")
-        for pod_name, chances in foretold.items():
+        for pod_name, chances in expected.items():
             landed = await self._client.wait(f"{_PODS}/{pod_name}", _node_of)
             self.calibration.add(chances, self._names, _node_of(landed))
         said = self._cluster.log(SCHEDULER).read_bytes()[written:].decode()
         self.found = {int(number) for number in _FOUND.findall(said)}
         await self._client.delete(_PODS, {"gracePeriodSeconds": 0})
 
-    async def _foretell(self, configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
+    async def _make_forecast(self, configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
         version = _version_of(self._cluster.design.kubernetes)
         objects = [*(await self._list("/api/v1/nodes", "Node")), *(await self._list(_PODS, "Pod"))]
         snapshot = load_objects(objects, now=0.0, version=version).snapshot

@@ -10,7 +10,7 @@ from reberth.memory.addon_scores import MOST_GRADE
 from reberth.memory.advice import STRICTLY_NOTED
 from tests.live.forecast.support import truth
 from tests.live.forecast.support.comparison import differences
-from tests.live.forecast.support.forecasts import foretell
+from tests.live.forecast.support.forecasts import make_forecast
 from tests.live.forecast.support.questions import Oracle
 from tests.live.forecast.support.truth import Recorded, Truth
 
@@ -62,7 +62,7 @@ def compare(recorded: Recorded) -> list[str]:
     """
     found: list[str] = []
     for now in recorded.between:
-        found = differences(foretell(recorded, now), recorded.truth)
+        found = differences(make_forecast(recorded, now), recorded.truth)
         if not found:
             break
     return found

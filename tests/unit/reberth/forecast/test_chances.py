@@ -47,5 +47,5 @@ def test_nodes_that_are_found_and_refused_take_their_share(
     assert find_chances(np.array(totals), wanted, refused=refused) == pytest.approx(every[: len(totals)])
 
 
-def test_nobody_is_likely_where_nobody_is_feasible() -> None:
+def test_without_feasible_nodes_there_are_no_chances() -> None:
     assert find_chances(np.array([], np.int64), 5).tolist() == []

@@ -60,13 +60,13 @@ def best(view: View, found: Forecast) -> list[str]:
     return [view.nodes.names[place] for place in found.best]
 
 
-def test_ours_are_told_from_others_by_their_paths() -> None:
+def test_reberths_extenders_are_recognized_by_their_paths() -> None:
     view = world()
     assert [each.path for each in extenders(view)] == ["avoid", "scores"]
     assert list_other_extenders(scheduler()) == ["http://other:1/x"]
 
 
-def test_a_noted_node_loses_all_that_its_room_would_win() -> None:
+def test_a_noted_node_loses_against_a_fuller_one() -> None:
     busy = pod("old", node="b", cpu="6", memory="24Gi")
     view = world(noted("a"), node("b"), busy, pod("asking", owned_by=OWNED, cpu="1"))
     assert best(view, landing(view)) == ["b"]
@@ -85,13 +85,13 @@ def test_a_path_without_a_filter_refuses_nothing() -> None:
     assert silent.filter(asking(view), view, everywhere(view)) == ()
 
 
-def test_a_path_that_is_not_asked_for_grades_adds_nothing() -> None:
+def test_a_path_without_a_prioritize_verb_adds_nothing() -> None:
     view = world(noted("a"), pod("asking", owned_by=OWNED))
     silent = ReberthExtender(SnapshotMemory(view.facts), "avoid", refuses=True, weight=0)
     assert silent.prioritize(asking(view), view, everywhere(view)).tolist() == [0]
 
 
-def test_a_move_is_answered_for_as_if_it_were_open() -> None:
+def test_a_planned_move_is_forecast_as_if_it_were_open() -> None:
     old = pod("old", node="a", owned_by=OWNED, cpu="1")
     view = world(node("a"), node("b"), node("c"), pod("busy", node="b", cpu="7"), old)
     move = OpenMove(

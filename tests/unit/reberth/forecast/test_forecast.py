@@ -53,7 +53,7 @@ def test_the_best_node_wins_with_the_scores_of_every_plugin() -> None:
     assert "VolumeBinding" not in found["feasible"]["b"]["plugins"]
 
 
-def test_a_node_is_refused_by_the_first_plugin_that_speaks_against_it() -> None:
+def test_a_node_has_the_reasons_of_the_first_plugin_that_refuses_it() -> None:
     shut = node("a", unschedulable=True, taints=[{"key": "k", "effect": "NoSchedule"}], cpu="1")
     found = landing(shut, node("b", cpu="1", memory="1Gi"), pod("asking", cpu="2", memory="2Gi"))
     assert found["refused"] == {
@@ -63,7 +63,7 @@ def test_a_node_is_refused_by_the_first_plugin_that_speaks_against_it() -> None:
     assert found["best"] == []
 
 
-def test_the_only_node_is_not_scored() -> None:
+def test_a_single_feasible_node_is_not_scored() -> None:
     found = landing(node("a"), pod("asking"))
     assert found["feasible"] == {"a": {"total": None, "plugins": {}}}
     assert found["chances"] == {"a": 1.0}
@@ -79,7 +79,7 @@ def test_no_nodes_no_landing() -> None:
     assert landing(pod("asking"))["feasible"] == {}
 
 
-def test_a_pod_that_names_its_node_is_refused_by_the_others_in_passing() -> None:
+def test_match_fields_refuse_all_other_nodes() -> None:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
     affinity = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -89,7 +89,7 @@ def test_a_pod_that_names_its_node_is_refused_by_the_others_in_passing() -> None
     assert found["refused"] == {"b": ["node(s) didn't satisfy plugin(s) [NodeAffinity]"]}
 
 
-def test_a_nominated_node_is_tried_first_and_alone() -> None:
+def test_a_feasible_nominated_node_is_the_only_candidate() -> None:
     objects = [node("a"), node("b"), pod("old", node="a", cpu="4")]
     assert landing(*objects, pod("asking", cpu="1", status={"nominatedNodeName": "a"}))["best"] == ["a"]
     assert landing(*objects, pod("asking", cpu="5", status={"nominatedNodeName": "a"}))["best"] == ["b"]
@@ -99,7 +99,7 @@ def test_a_nominated_node_is_tried_first_and_alone() -> None:
     ("priority", "scheduler", "best"),
     [(5, None, ["b"]), (4, None, ["a"]), (5, "other", ["a"]), (9, None, ["b"])],
 )
-def test_a_nominated_pod_holds_its_place_against_the_less_important(
+def test_a_nominated_pod_counts_for_pods_of_lower_or_equal_priority(
     priority: int, scheduler: str | None, best: list[str]
 ) -> None:
     named = {"schedulerName": scheduler} if scheduler else {}
@@ -112,10 +112,10 @@ def test_a_nominated_pod_holds_its_place_against_the_less_important(
 
 def test_a_pod_of_an_unknown_profile_cannot_be_forecast() -> None:
     found = landing(node("a"), pod("asking", schedulerName="volcano"))
-    assert found["unforeseeable"] == "no profile of the scheduler is called volcano"
+    assert found["unforeseeable"] == "the scheduler has no profile volcano"
 
 
-def test_a_malformed_preference_lands_nowhere() -> None:
+def test_a_pod_with_a_malformed_preference_is_rejected() -> None:
     term = {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]}
     wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}
     found = landing(node("a"), node("b"), pod("asking", affinity={"nodeAffinity": wish}))
@@ -138,12 +138,12 @@ def test_a_replacement_is_scheduled_beside_the_terminating_pod() -> None:
         ("StatefulSet", 30, Victim.GONE),
     ],
 )
-def test_the_owner_tells_what_becomes_of_the_old_pod(kind: str, grace: int, victim: Victim) -> None:
+def test_the_controller_decides_what_is_seen_of_the_old_pod(kind: str, grace: int, victim: Victim) -> None:
     view = world(pod("old", owned_by=owner(kind, "web"), terminationGracePeriodSeconds=grace))
     assert expect_victim(view.facts.snapshot.pods.rows[0]) is victim
 
 
-def test_what_is_seen_late_is_the_rarer_case() -> None:
+def test_a_stale_cache_is_the_rare_case() -> None:
     old = pod("old", node="a", owned_by=OWNED, cpu="5")
     view = world(node("a"), node("b"), old, pod("x", node="b", cpu="2"))
     rare = forecast_with_stale_cache(place_of(view, "old"), view, SCHEDULER)
@@ -153,7 +153,7 @@ def test_what_is_seen_late_is_the_rarer_case() -> None:
     assert list(found["feasible"]) == ["a", "b"]
 
 
-def test_a_case_in_which_the_pod_fits_nowhere_has_no_share() -> None:
+def test_a_case_without_a_feasible_node_has_no_share() -> None:
     view = world(node("a", cpu="6"), pod("old", node="a", owned_by=OWNED, cpu="5"))
     rare = forecast_with_stale_cache(place_of(view, "old"), view, SCHEDULER)
     assert rare == ()
@@ -162,18 +162,18 @@ def test_a_case_in_which_the_pod_fits_nowhere_has_no_share() -> None:
     }
 
 
-def test_what_comes_earlier_may_still_be_seen() -> None:
+def test_a_stale_cache_shows_an_earlier_state() -> None:
     assert Victim.GONE.earlier == (Victim.UNNOTICED, Victim.TERMINATING)
     assert Victim.TERMINATING.earlier == (Victim.UNNOTICED,)
     assert Victim.UNNOTICED.earlier == ()
 
 
-def test_what_nobody_would_make_again_lands_nowhere() -> None:
+def test_a_bare_pod_has_no_replacement() -> None:
     view = world(node("a"), pod("bare", node="a"))
     assert isinstance(forecast_replacement(place_of(view, "bare"), view, SCHEDULER), Unforeseeable)
 
 
-def test_plugins_that_are_off_have_no_word() -> None:
+def test_disabled_plugins_do_not_score() -> None:
     text = b"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -203,7 +203,7 @@ class Strict:
     rank = prioritize
 
 
-def test_extenders_have_the_last_word() -> None:
+def test_extenders_refuse_after_the_filters_and_add_to_the_scores() -> None:
     view = world(node("a"), node("b"), node("c"), pod("old", node="c", cpu="7"), pod("asking", cpu="1"))
     found = forecast(asking(view), view, SCHEDULER, extenders=[Strict()])
     assert isinstance(found, Forecast)
@@ -225,5 +225,7 @@ def test_a_table_shows_nodes_by_their_chances_and_counts_the_reasons() -> None:
 
 
 def test_a_table_says_why_there_is_none() -> None:
-    assert "cannot be forecast: no profile" in tabulate({"p": landing(pod("asking", schedulerName="x"))})
+    assert "cannot be forecast: the scheduler has no profile" in tabulate(
+        {"p": landing(pod("asking", schedulerName="x"))}
+    )
     assert "no node is feasible" in tabulate({"p": landing(node("a", pods=0), pod("asking"))})

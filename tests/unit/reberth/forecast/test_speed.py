@@ -94,7 +94,7 @@ def few_owners(crowd: Crowd) -> list[list[int]]:
     return [[place for pods in crowd.apps[first : first + SORTS] for place in pods] for first in firsts]
 
 
-def test_a_plain_pod_costs_a_few_sweeps_over_the_cluster(
+def test_a_plain_pod_costs_a_few_passes_over_the_cluster(
     crowd: Crowd, view: View, yardstick: Callable[[], object]
 ) -> None:
     assert yards(new_owners(crowd, PLAIN), view, yardstick) <= 6

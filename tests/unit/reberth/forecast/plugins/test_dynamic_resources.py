@@ -14,5 +14,5 @@ def test_a_pod_that_claims_devices_cannot_be_forecast() -> None:
     view = world(node("n1"), pod("asking", resourceClaims=claims), pod("plain"))
     verdict = filter_dynamic_resources(asking(view), view)
     assert isinstance(verdict, Unforeseeable)
-    assert verdict.reason.endswith("cannot be forecast: resource claim gpu, net")
+    assert verdict.reason.endswith("cannot be forecast: resource claims gpu, net")
     assert filter_dynamic_resources(asking(view, "plain"), view) is FITS

@@ -49,7 +49,7 @@ def test_image_volumes_count_since_their_version(version: tuple[int, int], expec
     assert score_image_locality(asking(view), view, everywhere(view)).tolist() == [expected]
 
 
-def test_where_nodes_differ_over_a_size_the_oldest_is_believed() -> None:
+def test_where_nodes_differ_over_a_size_the_oldest_report_counts() -> None:
     view = world(
         having("a", ("app:1", 900 * MEBI), created="2026-01-02T00:00:00Z"),
         having("b", ("app:1", 200 * MEBI), created="2026-01-01T00:00:00Z"),

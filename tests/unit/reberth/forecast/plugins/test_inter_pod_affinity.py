@@ -117,19 +117,21 @@ def test_weights_add_up_over_terms_pods_and_both_directions() -> None:
         ([standing("db", "a0"), standing("queue", "a0")], [0, 0, 0, 0]),
     ],
 )
-def test_nobody_in_any_domain_is_nothing_to_score(objects: list[Object], expected: list[int] | None) -> None:
+def test_without_matching_pods_in_any_domain_nothing_is_scored(
+    objects: list[Object], expected: list[int] | None
+) -> None:
     asked = web(wish(likes={"db": 10}, dislikes={"queue": 10}, key=ZONE))
     assert scores(world(*NODES, *objects, asked)) == expected
 
 
-def test_demands_of_others_may_weigh_nothing() -> None:
+def test_hard_pod_affinity_weight_may_be_zero() -> None:
     none = InterPodAffinityArgs(hard_pod_affinity_weight=0)
     view = world(*NODES, standing("db", "a0", near(term("web"))), web())
     assert scores(view) == [100, 0, 0, 0]
     assert scores(view, arguments=none) is None
 
 
-def test_wishes_of_others_may_be_ignored_for_a_pod_without_any() -> None:
+def test_preferred_terms_of_existing_pods_may_be_ignored() -> None:
     ignoring = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
     others = [standing("db", "a0", wish(likes={"web": 10})), standing("queue", "b0")]
     assert scores(world(*NODES, *others, web()), arguments=ignoring) is None
@@ -164,7 +166,7 @@ def test_required_terms_refuse_nodes(affinity: Object, expected: dict[str, list[
     assert refusals(view) == expected
 
 
-def test_only_what_no_preemption_could_mend_is_final() -> None:
+def test_only_refusals_that_preemption_cannot_resolve_are_final() -> None:
     keeping_off = standing("queue", "b0", apart(term("web")))
     view = world(*NODES, standing("db", "a0"), keeping_off, web(near(term(key=ZONE)) | apart(term())))
     verdict = filter_inter_pod_affinity(asking(view), view)
@@ -176,7 +178,7 @@ def test_only_what_no_preemption_could_mend_is_final() -> None:
     assert [(each.reason, each.final) for each in verdict] == [(KEPT_OFF[0], False)]
 
 
-def test_the_first_of_its_kind_may_go_where_the_labels_are() -> None:
+def test_the_first_pod_of_its_kind_may_go_to_any_node_with_the_labels() -> None:
     alone = web(near(term("web", ZONE)))
     assert refusals(world(*NODES, alone)) == {"c0": NEAR}
     not_in_a_zone = standing("web", "c0")
@@ -185,7 +187,7 @@ def test_the_first_of_its_kind_may_go_where_the_labels_are() -> None:
     assert refusals(world(*NODES, in_a_zone, alone)) == {"a0": NEAR, "a1": NEAR, "c0": NEAR}
 
 
-def test_a_pod_keeps_its_own_replacement_away_as_long_as_it_stands() -> None:
+def test_a_pod_keeps_its_own_replacement_away_until_it_is_gone() -> None:
     view = world(*NODES, standing("web", "a0", apart(term("web"))), standing("web", "b0", name="other"))
     place, asked = place_of(view, "web-a0"), next_of(view, "web-a0")
     assert refusals(view, asked) == {"a0": APART, "b0": APART}
@@ -295,7 +297,7 @@ def test_a_term_that_stands_twice_counts_twice() -> None:
     assert scores(view) == [100, 0, 50]
 
 
-def test_one_malformed_term_of_the_asking_pod_turns_it_away() -> None:
+def test_a_malformed_term_of_the_incoming_pod_rejects_it() -> None:
     view = world(*NODES, web(near(term(labelSelector=MALFORMED))))
     verdict = filter_inter_pod_affinity(asking(view), view)
     assert isinstance(verdict, Rejected)
@@ -312,7 +314,7 @@ def test_one_malformed_term_of_the_asking_pod_turns_it_away() -> None:
     assert ", requiredAntiAffinityTerms: operator 'Near'" in verdict.reason
 
 
-def test_one_malformed_term_of_a_standing_pod_spoils_its_group_alone() -> None:
+def test_a_malformed_term_of_an_existing_pod_invalidates_only_its_group() -> None:
     spoilt = apart(term("web"), term("web", labelSelector=MALFORMED)) | near(term("web"))
     view = world(*NODES[:3], standing("db", "a0", spoilt), web())
     assert filter_inter_pod_affinity(asking(view), view) == FITS

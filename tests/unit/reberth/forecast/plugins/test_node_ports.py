@@ -41,7 +41,7 @@ def test_sidecars_hold_ports_and_mere_init_containers_do_not() -> None:
     assert refused(view, filter_node_ports(asking(view), view)) == {"a": TAKEN}
 
 
-def test_a_pod_that_is_gone_has_let_its_port_go() -> None:
+def test_the_port_of_a_pod_that_is_gone_is_free() -> None:
     view = world(node("a"), holding("old", {"hostPort": 80}, node="a"), holding("asking", {"hostPort": 80}))
     after = view.without(place_of(view, "old"))
     assert filter_node_ports(asking(after), after) == ()

@@ -64,7 +64,7 @@ def scores_of(*objects: dict[str, Any], version: Version) -> tuple[int, int | No
     return int(fit[0]), None if even is None else int(even[0])
 
 
-def test_a_node_names_all_that_it_lacks() -> None:
+def test_a_node_has_a_reason_for_each_resource_that_it_lacks() -> None:
     view = world(
         node("a", cpu="1", memory="1Gi", pods=1, extended={"example.com/gpu": "1"}),
         node("b", extended={"example.com/gpu": "2"}),
@@ -84,7 +84,7 @@ def test_a_node_names_all_that_it_lacks() -> None:
     }
 
 
-def test_who_requests_nothing_needs_only_a_place() -> None:
+def test_a_pod_without_requests_needs_only_a_pod_slot() -> None:
     view = world(node("a", cpu="0", memory="0", pods=1), node("b", pods=0), pod("asking"))
     assert refused(view, filter_node_resources_fit(asking(view), view, LEAST)) == {"b": ["Too many pods"]}
 
@@ -96,7 +96,7 @@ def test_who_requests_nothing_needs_only_a_place() -> None:
         NodeResourcesFitArgs(ignored_resource_groups=("example.com",)),
     ],
 )
-def test_an_extended_resource_may_be_left_to_others(arguments: NodeResourcesFitArgs) -> None:
+def test_an_extended_resource_can_be_ignored(arguments: NodeResourcesFitArgs) -> None:
     view = world(node("a"), of_requests(**{"example.com/gpu": "2"}))
     assert refused(view, filter_node_resources_fit(asking(view), view, LEAST)) == {
         "a": ["Insufficient example.com/gpu"]
@@ -104,7 +104,7 @@ def test_an_extended_resource_may_be_left_to_others(arguments: NodeResourcesFitA
     assert filter_node_resources_fit(asking(view), view, arguments) == ()
 
 
-def test_what_kubernetes_itself_counts_cannot_be_ignored() -> None:
+def test_native_resources_cannot_be_ignored() -> None:
     arguments = NodeResourcesFitArgs(ignored_resources=("hugepages-2Mi", "kubernetes.io/x"))
     view = world(node("a"), of_requests(**{"hugepages-2Mi": "2Mi", "kubernetes.io/x": "1"}))
     lacking = ["Insufficient hugepages-2Mi", "Insufficient kubernetes.io/x"]
@@ -177,7 +177,7 @@ def test_the_sums_follow_a_planned_move() -> None:
     assert list(refused(view, filter_node_resources_fit(asking(view), view, LEAST))) == ["a"]
 
 
-def test_the_next_incarnation_asks_for_what_the_old_one_did() -> None:
+def test_a_replacement_requests_what_the_old_pod_did() -> None:
     view = world(small("a"), pod("old", node="a", cpu="3"))
     assert refused(view, filter_node_resources_fit(next_of(view, "old"), view, LEAST)) == {
         "a": ["Insufficient cpu"]

@@ -49,7 +49,7 @@ def zoned(name: str, zone: str, **fields: Any) -> dict[str, Any]:
     return node(name, labels={"zone": zone}, **fields)
 
 
-def test_an_unschedulable_node_takes_only_who_tolerates_that() -> None:
+def test_an_unschedulable_node_accepts_only_pods_that_tolerate_it() -> None:
     shut = node("b")
     shut["spec"]["unschedulable"] = True
     tolerant = pod("asking", tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
@@ -97,7 +97,7 @@ def test_selector_and_affinity_must_both_hold() -> None:
     assert found == {"a": reason, "b": reason}
 
 
-def test_the_profile_may_demand_more() -> None:
+def test_added_affinity_refuses_more_nodes() -> None:
     arguments = NodeAffinityArgs(
         added_affinity=as_record(NodeAffinity, required(in_zone("z1"))["nodeAffinity"])
     )
@@ -108,14 +108,14 @@ def test_the_profile_may_demand_more() -> None:
     }
 
 
-def test_a_pod_that_names_its_nodes_narrows_the_search() -> None:
+def test_match_fields_narrow_the_search() -> None:
     view = world(node("a"), node("b"), node("c"), pod("asking", affinity=required(named("a"), named("x"))))
     narrowed = prefilter_node_affinity(asking(view), view)
     assert narrowed is not None
     assert narrowed.tolist() == [True, False, False]
 
 
-def test_a_pod_that_names_two_nodes_at_once_is_turned_away() -> None:
+def test_conflicting_match_fields_reject_the_pod() -> None:
     term = named("a")
     term["matchFields"] += named("b")["matchFields"]
     view = world(node("a"), node("b"), pod("asking", affinity=required(term)))
@@ -141,7 +141,7 @@ def test_preferences_add_up_and_the_profile_adds_its_own() -> None:
     assert more.tolist() == [100, 25, 25]
 
 
-def test_who_prefers_nothing_is_not_scored() -> None:
+def test_a_pod_without_preferences_is_not_scored() -> None:
     view = world(node("a"), pod("asking"))
     assert score_node_affinity(asking(view), view, everywhere(view), PLAIN) is None
 
@@ -158,7 +158,7 @@ FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSu
 
 
 @pytest.mark.parametrize(("version", "lacking"), [((1, 36), ["b", "c"]), ((1, 35), [])])
-def test_features_are_looked_for_since_their_version(version: tuple[int, int], lacking: list[str]) -> None:
+def test_features_are_required_since_their_version(version: tuple[int, int], lacking: list[str]) -> None:
     able, half = node("a"), node("b")
     able["status"]["declaredFeatures"] = list(FEATURES)
     half["status"]["declaredFeatures"] = [FEATURES[0]]
@@ -168,6 +168,6 @@ def test_features_are_looked_for_since_their_version(version: tuple[int, int], l
     assert list(refused(view, filter_node_declared_features(asking(view), view))) == lacking
 
 
-def test_a_pod_without_wishes_needs_no_features() -> None:
+def test_a_plain_pod_requires_no_features() -> None:
     view = world(node("a"), pod("asking"))
     assert filter_node_declared_features(asking(view), view) == ()

@@ -106,7 +106,7 @@ def test_a_controller_that_counts_spreads_its_pods(
     assert scores(view) == ([15, 46, 46, 100] if counts else None)
 
 
-def test_the_owner_may_be_unknown() -> None:
+def test_the_controller_may_be_unknown() -> None:
     assert scores(world(*NODES, web(owned_by=owner("ReplicaSet", "web")))) is None
 
 
@@ -128,7 +128,7 @@ def test_a_replication_controller_overrides_what_services_select() -> None:
     assert scores(world(*NODES, *webs(a0=2, b0=1), *behind, other)) == [15, 46, 46, 100]
 
 
-def test_a_list_of_defaults_takes_the_place_of_the_systems() -> None:
+def test_default_constraints_of_the_profile_replace_the_system_defaults() -> None:
     listed = PodTopologySpreadArgs(
         default_constraints=(
             TopologySpreadConstraint(1, ZONE, "DoNotSchedule"),
@@ -161,7 +161,7 @@ def test_a_list_of_defaults_takes_the_place_of_the_systems() -> None:
         (spread(hard=False), {}),
     ],
 )
-def test_a_hard_constraint_refuses_domains_that_would_have_too_many(
+def test_do_not_schedule_refuses_domains_above_max_skew(
     constraint: Object, expected: dict[str, list[str]]
 ) -> None:
     assert refusals(world(*NODES, *webs(a0=1, a1=1, b0=1), web("asking", constraint))) == expected
@@ -178,7 +178,7 @@ def test_a_node_is_refused_by_the_first_constraint_and_only_a_missing_label_is_f
     assert refusals(view) == {"a0": SKEWED, "a1": SKEWED, "c0": LACKING}
 
 
-def test_a_missing_label_is_not_an_empty_one_to_a_hard_constraint() -> None:
+def test_do_not_schedule_tells_a_missing_label_from_an_empty_one() -> None:
     view = world(node("e0", labels={ZONE: ""}), *NODES[2:], *webs(e0=1), web("asking", spread()))
     assert refusals(view) == {"e0": SKEWED, "c0": LACKING}
 
@@ -281,7 +281,7 @@ def test_by_default_a_missing_zone_is_one_more_zone_and_the_same_as_an_empty_one
     assert scores(view) == [100, 66]
 
 
-def test_a_malformed_selector_fails_the_pod_where_it_is_read() -> None:
+def test_a_malformed_selector_rejects_the_pod() -> None:
     malformed = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     view = world(*NODES, web("asking", spread(labelSelector=malformed)))
     rejected = filter_pod_topology_spread(asking(view), view, PLAIN)

@@ -19,7 +19,7 @@ def only(text: str) -> Profile:
     return profile
 
 
-def test_a_scheduler_that_nobody_configured() -> None:
+def test_the_default_scheduler() -> None:
     profile = default_scheduler((1, 36)).profiles["default-scheduler"]
     assert dict(profile.scores) == {
         "TaintToleration": 3,
@@ -37,7 +37,7 @@ def test_a_scheduler_that_nobody_configured() -> None:
     assert profile.percentage == 0
 
 
-def test_a_filter_that_came_later_is_unknown_before() -> None:
+def test_a_filter_is_unknown_before_its_version() -> None:
     assert "NodeDeclaredFeatures" not in default_scheduler((1, 35)).profiles["default-scheduler"].filters
 
 
@@ -59,7 +59,7 @@ profiles:
     assert "PodTopologySpread" in profile.filters
 
 
-def test_a_weight_of_the_point_beats_that_of_everywhere() -> None:
+def test_a_weight_at_score_takes_precedence_over_multi_point() -> None:
     profile = only("""
 profiles:
 - plugins:
@@ -114,7 +114,7 @@ profiles:
     assert (tight.percentage, loose.percentage) == (70, 30)
 
 
-def test_what_an_extender_manages_alone_is_not_counted() -> None:
+def test_resources_that_an_extender_manages_are_ignored() -> None:
     scheduler = read("""
 extenders:
 - urlPrefix: http://127.0.0.1:1

@@ -83,7 +83,7 @@ def by_name(operator: str, name: str) -> Object:
         ),
     ],
 )
-def test_a_pod_whose_claims_are_not_ready_is_turned_away(objects: list[Object], reason: str) -> None:
+def test_a_pod_whose_claims_are_not_ready_is_rejected(objects: list[Object], reason: str) -> None:
     view = world(*NODES, *objects, pod("asking", volumes=claimed("c")))
     assert ask(view) == Rejected(reason)
 
@@ -135,7 +135,7 @@ def test_a_volume_that_is_gone_refuses_the_nodes_that_reach_those_before_it() ->
         ({}, "kubernetes.io/gce-pd", {"n2": [FAR]}),
     ],
 )
-def test_a_node_that_left_an_old_driver_needs_the_label_of_its_successor(
+def test_a_migrated_node_needs_the_label_of_the_csi_driver(
     source: Object, migrated: str | None, expected: dict[str, list[str]]
 ) -> None:
     old = volume("v", near=near(ZONE, "a"), **source)
@@ -160,7 +160,7 @@ def test_a_node_that_left_an_old_driver_needs_the_label_of_its_successor(
     ],
     ids=str,
 )
-def test_a_free_volume_must_suit_the_claim(wrong: dict[str, Any]) -> None:
+def test_a_free_volume_must_match_the_claim(wrong: dict[str, Any]) -> None:
     assert judge(claim("c"), STATIC, volume("v")) == {}
     assert judge(claim("c"), STATIC, volume("v", **wrong)) == {"n1": [LACKS], "n2": [LACKS]}
 
@@ -176,7 +176,7 @@ def test_a_free_volume_must_suit_the_claim(wrong: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_a_claim_may_want_something_special(asked: dict[str, Any]) -> None:
+def test_a_claim_may_have_special_requirements(asked: dict[str, Any]) -> None:
     special = volume(
         "v",
         size="2Gi",
@@ -188,11 +188,11 @@ def test_a_claim_may_want_something_special(asked: dict[str, Any]) -> None:
     assert judge(claim("c", **asked), STATIC, volume("v")) == {"n1": [LACKS], "n2": [LACKS]}
 
 
-def test_a_claim_that_asks_for_no_size_takes_any_volume() -> None:
+def test_a_claim_without_a_size_matches_any_volume() -> None:
     assert judge(claim("c", size=None), STATIC, volume("v", size="1")) == {}
 
 
-def test_a_volume_made_for_the_claim_is_taken_before_free_ones_or_none_is() -> None:
+def test_a_reserved_volume_takes_precedence_over_free_ones() -> None:
     made = {"claimRef": owned("c"), "access": ("ReadOnlyMany",), "phase": "Pending"}
     assert judge(claim("c"), STATIC, volume("v", **made)) == {}
     far = volume("v", near=near(ZONE, "a"), **made)
@@ -229,12 +229,14 @@ def test_a_claim_named_twice_needs_two_volumes() -> None:
         ((topology("no key!", "a"),), "n1 n2"),
     ],
 )
-def test_a_volume_is_made_where_the_class_allows_it(allowed: tuple[Object, ...], lacking: str) -> None:
+def test_a_volume_is_provisioned_where_allowed_topologies_match(
+    allowed: tuple[Object, ...], lacking: str
+) -> None:
     found = judge(claim("c"), storage_class(allowed=allowed))
     assert found == {name: [LACKS] for name in lacking.split()}
 
 
-def test_a_class_without_a_provisioner_makes_nothing() -> None:
+def test_a_class_without_a_provisioner_provisions_nothing() -> None:
     assert judge(claim("c"), storage_class(provisioner="")) == {"n1": [LACKS], "n2": [LACKS]}
 
 
@@ -256,14 +258,14 @@ def test_a_class_without_a_provisioner_makes_nothing() -> None:
         ([pool("p", "1Mi", near={}), pool("q", "1Gi", near={"matchLabels": {ZONE: "b"}})], "n1"),
     ],
 )
-def test_a_volume_needs_room_if_the_driver_tells_of_it(pools: list[Object], full: str) -> None:
+def test_a_volume_needs_capacity_if_the_driver_reports_it(pools: list[Object], full: str) -> None:
     objects = [claim("c"), storage_class(), *pools]
     assert judge(*objects, csi_driver(storageCapacity=True)) == {name: [FULL] for name in full.split()}
     assert judge(*objects, csi_driver(storageCapacity=False)) == {}
     assert judge(*objects) == {}
 
 
-def test_a_claim_without_a_size_needs_no_room() -> None:
+def test_a_claim_without_a_size_needs_no_capacity() -> None:
     assert judge(claim("c", size=None), storage_class(), csi_driver(storageCapacity=True)) == {}
 
 
@@ -281,7 +283,7 @@ def test_the_first_claim_that_fails_says_why() -> None:
     assert judge(*objects, enough, claims=("c", "d")) == {"n1": [FULL], "n2": [LACKS]}
 
 
-def test_a_claim_that_has_a_node_waits_for_that_one() -> None:
+def test_a_claim_with_a_selected_node_fits_only_that_node() -> None:
     promised = claim("c", annotations={SELECTED: "n2"})
     full = [storage_class(), csi_driver(storageCapacity=True)]
     assert judge(promised, storage_class()) == {"n1": [LACKS]}

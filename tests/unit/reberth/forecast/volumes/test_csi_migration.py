@@ -55,7 +55,7 @@ def record(**fields: object) -> PersistentVolume:
         ({"portworxVolume": {"volumeID": "d"}}, None, "pxd.portworx.com", "d"),
     ],
 )
-def test_a_successor_has_a_name_for_a_volume(
+def test_a_csi_driver_has_a_handle_for_a_migrated_volume(
     source: Object, labels: dict[str, str] | None, driver: str, handle: str | None
 ) -> None:
     found = record(**source)
@@ -100,7 +100,7 @@ OLD_PART = within(OLD_REGION, "r")
         ({ZONE: "a"}, {"nodeSelectorTerms": []}, near(GKE, "a")),
     ],
 )
-def test_a_successor_knows_zones_by_its_own_label(
+def test_a_csi_driver_has_its_own_topology_label(
     labels: dict[str, str], before: Object | None, after: Object | None
 ) -> None:
     found = record(labels=labels, near=before, gcePersistentDisk={"pdName": "d"})

@@ -105,7 +105,7 @@ def test_what_counts_takes_the_room(others: list[Any]) -> None:
     assert judge(view) == {"n1": FULL}
 
 
-def test_a_pod_cannot_bring_more_than_fits_at_once_and_counts_no_volume_twice() -> None:
+def test_new_volumes_are_counted_once_and_must_fit_together() -> None:
     view = world(
         *NODES,
         *bound("a", "b"),
@@ -158,7 +158,7 @@ def test_each_driver_has_a_limit_of_its_own_or_none() -> None:
     assert judge(view, "all") == {"n1": FULL, "n2": FULL}
 
 
-def test_a_missing_claim_refuses_every_node_for_good() -> None:
+def test_a_missing_claim_refuses_every_node() -> None:
     view = world(*NODES, pod("asking", volumes=claimed("gone")))
     verdict = filter_node_volume_limits(asking(view), view)
     said = ['looking up PVC default/gone: persistentvolumeclaim "gone" not found']
@@ -212,7 +212,7 @@ def test_volumes_of_an_old_driver_count_for_its_successor(
     ("version", "migrated", "expected"),
     [((1, 36), None, {"n1": FULL}), ((1, 35), None, {}), ((1, 35), PORTWORX, {"n1": FULL})],
 )
-def test_one_old_driver_counted_at_first_only_where_its_node_had_changed_over(
+def test_portworx_volumes_counted_only_on_migrated_nodes_before_1_36(
     version: Version, migrated: str | None, expected: dict[str, list[str]]
 ) -> None:
     view = world(
@@ -257,7 +257,7 @@ def test_a_claim_without_a_volume_counts_for_the_driver_of_its_class(
         ((1, 37), True, {"n1": FULL, "n2": ["lacking"], "n3": ["lacking"]}),
     ],
 )
-def test_since_1_37_a_driver_may_demand_to_be_installed(
+def test_since_1_37_a_driver_may_be_required_on_the_node(
     version: Version, expected: dict[str, list[str]], *, demands: bool | None
 ) -> None:
     view = world(
@@ -274,7 +274,7 @@ def test_since_1_37_a_driver_may_demand_to_be_installed(
     assert judge(view) == wanted
 
 
-def test_a_volume_of_an_old_driver_misses_no_driver_where_there_is_no_csi_node() -> None:
+def test_an_in_tree_volume_needs_no_driver_on_a_node_without_csi_node() -> None:
     view = world(
         node("n1"),
         node("n2"),

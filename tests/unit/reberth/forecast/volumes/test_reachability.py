@@ -60,5 +60,5 @@ def test_the_nodes_near_a_volume_are_those_that_its_affinity_means(
     assert is_reachable(VIEW.facts, found).nonzero()[0].tolist() == expected
 
 
-def test_a_volume_without_affinity_is_near_everywhere() -> None:
+def test_a_volume_without_affinity_is_reachable_everywhere() -> None:
     assert find_reachable(VIEW.facts, read_node_affinity(None)).tolist() == list(range(MANY))

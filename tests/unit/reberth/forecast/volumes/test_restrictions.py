@@ -57,7 +57,7 @@ def rbd(*monitors: str, image: str = "d", pool: str = "rbd", read_only: bool = F
         (rbd("m1"), rbd("m1", pool="other"), False),
     ],
 )
-def test_a_disk_bears_a_second_pod_only_if_both_read(mine: Object, theirs: Object, *, conflict: bool) -> None:
+def test_a_disk_is_shared_only_by_pods_that_read_it(mine: Object, theirs: Object, *, conflict: bool) -> None:
     view = world(
         *NODES,
         pod("there", node="n1", volumes=[{"name": "x", **theirs}]),
@@ -92,7 +92,7 @@ def test_a_disk_follows_planned_moves_and_is_free_where_its_pod_is_gone_or_finis
     assert refused(view, filter_volume_restrictions(asked, view.with_terminating(there))) == {"n1": [DISK]}
 
 
-def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() -> None:
+def test_a_read_write_once_pod_claim_in_use_blocks_every_node() -> None:
     view = world(
         *NODES,
         claim("c", access=("ReadWriteOncePod",)),
@@ -124,7 +124,7 @@ def test_a_claim_for_one_pod_alone_blocks_every_node_until_that_pod_is_gone() ->
     ],
     ids=["shared", "waiting", "on no known node", "in another namespace", "another claim"],
 )
-def test_a_claim_is_free_while_no_other_pod_holds_it(others: list[Any]) -> None:
+def test_a_read_write_once_pod_claim_is_free_while_no_pod_uses_it(others: list[Any]) -> None:
     view = world(*NODES, *others, pod("asking", volumes=claimed("c")))
     assert filter_volume_restrictions(asking(view), view) == FITS
 
@@ -143,7 +143,7 @@ def test_a_node_with_the_disk_is_refused_for_the_disk_alone() -> None:
     assert not any(refusal.final for refusal in verdict)
 
 
-def test_a_pod_with_a_missing_claim_is_turned_away() -> None:
+def test_a_pod_with_a_missing_claim_is_rejected() -> None:
     view = world(*NODES, claim("c"), pod("asking", volumes=claimed("c", "gone", "lost")))
     expected = Rejected('persistentvolumeclaim "gone" not found')
     assert filter_volume_restrictions(asking(view), view) == expected

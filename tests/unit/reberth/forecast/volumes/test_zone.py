@@ -72,14 +72,12 @@ def test_all_volumes_of_a_pod_must_be_there() -> None:
         ([claim("c"), storage_class(mode="Immediate")], "PersistentVolume had no name"),
     ],
 )
-def test_a_pod_whose_volume_cannot_be_found_is_turned_away(
-    storage: list[dict[str, str]], reason: str
-) -> None:
+def test_a_pod_whose_volume_cannot_be_found_is_rejected(storage: list[dict[str, str]], reason: str) -> None:
     view = world(*NODES, *storage, pod("asking", volumes=claimed("c")))
     assert filter_volume_zone(asking(view), view) == Rejected(reason)
 
 
-def test_a_claim_that_waits_for_its_pod_and_an_ephemeral_volume_are_passed_over() -> None:
+def test_wait_for_first_consumer_claims_and_ephemeral_volumes_are_skipped() -> None:
     volumes = [*claimed("c"), *ephemeral("e")]
     view = world(*NODES, claim("c"), storage_class(), pod("asking", volumes=volumes), pod("plain"))
     assert filter_volume_zone(asking(view), view) == FITS
