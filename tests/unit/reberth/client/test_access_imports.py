@@ -1,4 +1,4 @@
-"""What of kubernetes_asyncio is loaded, and that nobody else is touched by it."""
+"""access loads only the parts of kubernetes_asyncio it needs, and other importers still get all of it."""
 
 import subprocess
 import sys
@@ -33,13 +33,13 @@ def run(program: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_only_what_is_used_is_loaded() -> None:
+def test_access_loads_only_the_aiohttp_modules_it_uses() -> None:
     run(LIGHT)
 
 
-def test_whoever_imports_the_package_afterwards_gets_all_of_it() -> None:
+def test_importing_the_whole_package_later_still_loads_all_of_it() -> None:
     run(WHOLE_AFTERWARDS)
 
 
-def test_whoever_has_imported_the_package_before_keeps_it() -> None:
+def test_a_package_imported_before_access_stays_whole() -> None:
     run(WHOLE_BEFORE)

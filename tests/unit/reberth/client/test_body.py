@@ -118,7 +118,7 @@ async def hear_two(peer: Peer, body: ResponseBody) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-async def test_what_follows_within_a_moment_comes_together(
+async def test_pieces_that_arrive_within_a_moment_are_read_together(
     peer: Peer, session: aiohttp.ClientSession
 ) -> None:
     async with await peer.ask(session, UNENDED) as answer:
@@ -132,7 +132,7 @@ async def test_what_follows_within_a_moment_comes_together(
         assert (await reading).startswith(b"threexxx")
 
 
-async def test_what_comes_now_and_then_is_not_held_back(
+async def test_rare_pieces_are_read_without_delay(
     peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reberth.client.body._SOON", NEVER)

@@ -53,7 +53,7 @@ def say(recorder: EventRecorder, note: str = "hello", about: ObjectReference = P
     recorder.record(about, reason="Moving", note=note, action="Move", related=NODE)
 
 
-async def test_an_event_says_who_what_and_why() -> None:
+async def test_an_event_carries_its_objects_reason_note_and_reporter() -> None:
     server = Server()
     async with record_on(server) as recorder:
         say(recorder)
@@ -65,7 +65,7 @@ async def test_an_event_says_who_what_and_why() -> None:
     assert event.event_time == "1970-01-01T00:00:00.000000Z"
 
 
-async def test_events_of_what_has_no_namespace_stand_in_default_and_long_notes_are_cut() -> None:
+async def test_events_about_cluster_scoped_objects_go_to_default_and_long_notes_are_cut() -> None:
     server = Server()
     async with record_on(server) as recorder:
         say(recorder, "x" * 5000, about=NODE)
@@ -74,7 +74,7 @@ async def test_events_of_what_has_no_namespace_stand_in_default_and_long_notes_a
     assert len(event.note or "") == 1024
 
 
-async def test_what_is_said_again_becomes_a_series_written_once_a_minute() -> None:
+async def test_a_repeated_event_becomes_a_series_patched_once_a_minute() -> None:
     server = Server()
     async with record_on(server) as recorder:
         for _ in range(300):
@@ -85,7 +85,7 @@ async def test_what_is_said_again_becomes_a_series_written_once_a_minute() -> No
     assert server.patched[-1] == (server.created[0].metadata.name, 300)
 
 
-async def test_what_is_said_again_before_it_is_written_is_one_event_with_a_count() -> None:
+async def test_repeats_before_the_first_write_are_one_event_with_a_count() -> None:
     server = Server()
     async with record_on(server) as recorder:
         for _ in range(5):
@@ -129,7 +129,7 @@ async def test_a_storm_is_bounded_and_recording_never_waits(monkeypatch: pytest.
     assert len(server.created) == 10
 
 
-async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_recorder_remembers_a_bounded_number_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MOST_REMEMBERED", 20)
     server = Server()
     async with record_on(server) as recorder:
@@ -139,7 +139,7 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert len(server.created) == 100
 
 
-async def test_a_hanging_server_holds_nobody_up_for_more_than_two_seconds() -> None:
+async def test_closing_the_recorder_waits_two_seconds_at_most_for_a_hanging_server() -> None:
     server = Server()
     server.slowness = 1e6
     began = asyncio.get_running_loop().time()

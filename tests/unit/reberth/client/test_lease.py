@@ -139,7 +139,7 @@ async def test_a_dead_holder_is_waited_for_from_when_it_was_last_seen_alive() ->
         assert 15 <= now() - began <= 15.2
 
 
-async def test_who_gives_way_is_told_the_holder_as_soon_as_it_renews() -> None:
+async def test_a_candidate_that_gives_way_learns_the_holder_from_its_next_renewal() -> None:
     server, began = Server(), now()
     async with lead(server, "host_1"), lead(server, "b", give_way=True) as refused:
         assert isinstance(refused, Refused)
@@ -158,7 +158,9 @@ async def hold(server: Server, then: Callable[[Leadership], object]) -> None:
 @pytest.mark.parametrize(
     "error", [errors.Unreachable("patch", "refused"), errors.ServerFault("patch", "etcd"), None]
 )
-async def test_who_cannot_renew_is_cancelled_before_anybody_else_may_lead(error: ApiError | None) -> None:
+async def test_a_leader_that_cannot_renew_is_cancelled_before_the_lease_expires(
+    error: ApiError | None,
+) -> None:
     server, led = Server(), []
 
     def cut_off(leadership: Leadership) -> None:
@@ -198,7 +200,7 @@ async def test_a_lease_that_was_deleted_is_lost_at_once() -> None:
     assert now() - began <= SETTINGS.retry_every + 0.1
 
 
-async def test_a_renewal_whose_answer_was_lost_and_an_annotation_do_no_harm() -> None:
+async def test_a_lost_renewal_response_and_a_foreign_annotation_keep_the_lease() -> None:
     server = Server()
     async with lead(server, "a") as leadership:
         server.touch()
@@ -219,7 +221,7 @@ async def test_a_fault_in_the_body_is_not_taken_for_a_lost_lease() -> None:
     assert server.lease.spec.holder_identity is None
 
 
-async def test_who_waits_outlasts_errors_and_who_gives_way_gets_them() -> None:
+async def test_a_waiting_candidate_outlasts_errors_and_one_that_gives_way_raises_them() -> None:
     server = Server()
     server.trouble = {"get": errors.Forbidden("get", "may not")}
     with pytest.raises(errors.Forbidden):

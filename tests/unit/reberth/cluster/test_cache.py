@@ -212,7 +212,7 @@ def test_a_streamed_list_may_hold_changes_deletions_and_bookmarks() -> None:
     assert [each.metadata.resource_version for each in cache.of(SERVICE).rows()] == ["4"]
 
 
-def test_a_list_keeps_the_rows_of_what_has_not_changed() -> None:
+def test_replacing_the_list_keeps_the_rows_of_unchanged_objects() -> None:
     cache = Cache(version=KUBERNETES)
     cache.replace(POD, [replica(1, 1), replica(2, 2)], "5")
     before = cache.of(POD).rows().all
@@ -232,7 +232,7 @@ def test_another_object_under_the_same_name_takes_its_place() -> None:
     assert len(cache.of(SERVICE)) == 1
 
 
-def test_annotations_that_nobody_reads_are_dropped_from_every_kind() -> None:
+def test_unread_annotations_are_dropped_from_every_kind() -> None:
     cache = Cache(version=KUBERNETES)
     long = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "reberth.dev/x": "y"}
     cache.replace(SERVICE, [service("a", "1", annotations=long)], "5")
@@ -310,7 +310,7 @@ def test_templates_go_with_their_last_pod() -> None:
     assert len(cache.templates) == 0
 
 
-def test_what_was_collected_does_not_change_afterwards() -> None:
+def test_collected_contents_do_not_change_afterwards() -> None:
     cache = Cache(version=KUBERNETES)
     cache.replace(NODE, [node_record({"metadata": {"name": "n1"}})], "5")
     contents = cache.contents()
@@ -338,7 +338,7 @@ def annotations_of(cache: Cache) -> dict[str, Labels]:
     return {row.name: row.annotations for row in cache.of(POD).rows()}
 
 
-def test_an_annotation_that_somebody_asks_for_is_kept_from_the_start() -> None:
+def test_an_annotation_registered_up_front_is_kept() -> None:
     cache = Cache(version=KUBERNETES, annotations=PINNED)
     cache.replace(POD, [pinned("a", 1)], "1")
     assert annotations_of(cache) == {"a": {"example.com/pinned": "yes"}}

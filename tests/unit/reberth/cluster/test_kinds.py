@@ -24,7 +24,7 @@ def test_every_kind_that_can_be_mirrored_has_its_place() -> None:
     assert {resource.kind for resource in kinds.ALL_RESOURCES} == known
 
 
-def test_an_object_is_sent_with_its_kind_and_without_what_is_empty() -> None:
+def test_an_object_is_encoded_with_its_kind_and_without_empty_fields() -> None:
     leases = Resource(kinds.plain_kind("Lease", Lease, "coordination.k8s.io"), "leases")
     lease = Lease(metadata=ObjectMeta(name="l"), spec=LeaseSpec(holder_identity="me"))
     assert json.loads(leases.encode(lease)) == {

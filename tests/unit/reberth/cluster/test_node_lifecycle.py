@@ -105,7 +105,7 @@ def test_a_node_of_karpenter_is_young_until_it_is_initialized(labels: dict[str, 
         node(conditions={"DiskPressure": "True"}),
     ],
 )
-def test_other_nodes_stand_firm_whatever_their_age(found: Node) -> None:
+def test_an_ordinary_node_of_any_age_is_accepted(found: Node) -> None:
     assert judge_node(found) is None
 
 

@@ -75,7 +75,7 @@ def test_the_items_of_a_typed_list_need_no_kind() -> None:
         listed(),
     ],
 )
-def test_what_is_not_mirrored_is_passed_over(strange: Object) -> None:
+def test_kinds_outside_the_snapshot_are_skipped(strange: Object) -> None:
     snapshot, faults, _ = read([strange, pod("web-1")])
     assert (len(snapshot.pods.rows), faults) == (1, ())
 
@@ -90,7 +90,7 @@ def test_empty_documents_are_passed_over() -> None:
     assert (len(snapshot.pods.rows), faults) == (1, ())
 
 
-def test_what_nobody_writes_by_hand_may_be_missing() -> None:
+def test_fields_set_by_the_api_server_may_be_missing_in_a_file() -> None:
     text = b"""
 kind: Pod
 apiVersion: v1

@@ -33,7 +33,7 @@ def time_of(text: str | None) -> float | None:
 
 
 @given(pods())
-def test_a_row_says_what_the_pod_says(built: Object) -> None:
+def test_a_pod_row_has_the_values_of_its_pod(built: Object) -> None:
     record = pod_record(built, 42)
     row = make_pod_row(record, TEMPLATES)
     meta, status = record.metadata, record.status
@@ -78,7 +78,7 @@ def test_a_phase_that_does_not_exist_is_unknown() -> None:
     assert row_of(pod("one", phase="Dreaming")).phase == "Unknown"
 
 
-def test_the_spec_of_a_row_has_what_is_the_pods_own() -> None:
+def test_a_pod_row_keeps_the_own_volumes_and_affinity_of_its_pod() -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-1"}}]
     built = pod("a", node="n1", owned_by=owner("DaemonSet", "a"), affinity=pinned_to("n1"), volumes=volumes)
     assert row_of(built).spec == pod_record(built).spec
@@ -103,14 +103,14 @@ def test_the_spec_of_a_row_has_what_is_the_pods_own() -> None:
         ({"priority": 2**31}, "spec.priority"),
     ],
 )
-def test_what_cannot_be_used_is_named(fields: Any, field: str) -> None:
+def test_an_unreadable_pod_field_is_named_in_the_error(fields: Any, field: str) -> None:
     with pytest.raises(ObjectError) as caught:
         row_of(pod("one", **fields))
     assert (caught.value.kind, caught.value.name, caught.value.field) == ("Pod", "default/one", field)
 
 
 @given(nodes())
-def test_a_node_keeps_what_the_scheduler_reads(built: Object) -> None:
+def test_a_node_row_keeps_the_fields_that_the_scheduler_reads(built: Object) -> None:
     record = node_record(built)
     kept = make_node_row(record).record
     assert (kept.metadata, kept.spec) == (replace(record.metadata, annotations=None), record.spec)
@@ -127,7 +127,7 @@ def test_a_node_without_a_status_offers_nothing() -> None:
     assert make_node_row(Node(ObjectMeta("n1"))).main == pack(0, 0, 0, 0)
 
 
-def test_a_node_whose_allocatable_cannot_be_read_is_named() -> None:
+def test_unreadable_allocatable_of_a_node_is_named_in_the_error() -> None:
     with pytest.raises(ObjectError, match=r"^Node n1: status.allocatable.memory: .*invalid quantity 'lots'"):
         make_node_row(node_record(node("n1", memory="lots")))
 

@@ -90,7 +90,7 @@ def test_the_sums_of_a_node_are_those_of_its_pods(nodes: list[Object], pods: lis
 
 @settings(max_examples=40)
 @given(all_nodes, all_pods)
-def test_columns_say_what_the_objects_say(nodes: list[Object], pods: list[Object]) -> None:
+def test_snapshot_columns_have_the_values_of_the_objects(nodes: list[Object], pods: list[Object]) -> None:
     snapshot = snapshot_of(nodes, pods)
     columns, known = snapshot.pods, {built["metadata"]["name"]: built for built in nodes}
     records = {
@@ -146,7 +146,7 @@ pod_events = st.lists(
 
 @settings(max_examples=60)
 @given(all_nodes, all_nodes, pod_events)
-def test_what_was_looked_at_before_leaves_no_trace(
+def test_earlier_snapshots_do_not_change_a_later_one(
     first: list[Object], then: list[Object], events: list[tuple[str, Object, bool]]
 ) -> None:
     """Parts of an earlier snapshot are used again; a cache that was never looked at gives the same bytes."""
@@ -176,7 +176,7 @@ def at(record: Any, version: int) -> Any:
 
 @settings(max_examples=40)
 @given(all_nodes, all_pods, all_pods)
-def test_a_snapshot_does_not_change_with_what_comes_after_it(
+def test_a_snapshot_ignores_later_changes_of_its_cache(
     nodes: list[Object], pods: list[Object], later: list[Object]
 ) -> None:
     cache = cache_of(map(node_record, nodes), map(pod_record, pods))

@@ -123,7 +123,7 @@ def test_an_object_may_take_the_name_and_another_the_uid_of_two_others() -> None
     assert table.by_uid("1") is None
 
 
-def test_removing_what_is_not_there_does_nothing() -> None:
+def test_removing_an_unknown_key_does_nothing() -> None:
     table = table_of(thing("a"))
     rows = table.rows()
     table.remove("b")

@@ -17,7 +17,7 @@ def share(templates: Templates, built: Object) -> Template:
 
 
 @given(st.lists(pods(), min_size=2, max_size=6))
-def test_what_is_equal_is_one_object_and_what_is_not_is_not(built: list[Object]) -> None:
+def test_equal_pods_share_one_template_and_different_pods_do_not(built: list[Object]) -> None:
     templates = Templates(version=(1, 36))
     commons = [split_pod(pod_record(each))[0] for each in built]
     shared = [templates.share(common) for common in commons]
@@ -36,7 +36,7 @@ def test_neither_the_order_of_labels_nor_that_of_arrival_matters() -> None:
     assert one is not between
 
 
-def test_a_template_says_what_follows_from_it() -> None:
+def test_a_template_has_requests_load_and_controller_of_its_pod() -> None:
     built = pod(
         "web-1",
         namespace="shop",
@@ -86,7 +86,7 @@ def test_a_priority_beyond_its_range_is_refused(priority: int) -> None:
         share(Templates(version=(1, 36)), pod("one", priority=priority))
 
 
-def test_a_template_lives_as_long_as_somebody_has_it() -> None:
+def test_a_template_is_dropped_with_its_last_reference() -> None:
     templates = Templates(version=(1, 36))
     kept = share(templates, pod("one"))
     assert len(templates) == 1

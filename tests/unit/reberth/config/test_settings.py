@@ -125,5 +125,5 @@ def test_a_settings_error_is_a_fault_of_the_configuration() -> None:
         (FieldFault("is bad", "a.b", 3), "a.b (line 3): is bad"),
     ],
 )
-def test_a_fault_says_what_it_knows_of_its_place(fault: FieldFault, text: str) -> None:
+def test_a_fault_prints_the_file_line_and_field_it_has(fault: FieldFault, text: str) -> None:
     assert str(fault) == text

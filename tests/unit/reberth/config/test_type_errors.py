@@ -49,7 +49,7 @@ def told(content: str, kind: Any = Everything) -> list[str]:
     return [str(fault) for fault in find_faults(root, kind)]
 
 
-def test_what_fits_has_no_fault() -> None:
+def test_a_valid_document_has_no_fault() -> None:
     assert told("{mode: off, dryRun: true, limit: null, names: [a], one: {thresholds: {cpu: 10%}}}") == []
 
 
@@ -96,7 +96,7 @@ def test_what_fits_has_no_fault() -> None:
         ("policies: [7]", "policies[0] (line 1): expected a mapping, found 7"),
     ],
 )
-def test_a_fault_names_the_field_what_was_expected_and_what_was_found(content: str, fault: str) -> None:
+def test_a_fault_names_the_field_and_the_expected_and_found_value(content: str, fault: str) -> None:
     assert told(content) == [fault]
 
 

@@ -18,7 +18,7 @@ def faults(content: str | bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["off", "on", "yes", "no", "Yes", "12:30", "2026-01-01", "1_000", "=", "<<"])
-def test_what_yaml_1_1_takes_for_something_else_is_text(text: str) -> None:
+def test_words_that_yaml_1_1_converts_stay_text(text: str) -> None:
     assert value(f"a: {text}") == {"a": text}
 
 
@@ -52,7 +52,7 @@ def test_the_core_types_are_read(text: str, read: object) -> None:
 
 
 @pytest.mark.parametrize("text", [".nan", ".inf", "-.inf", "1e999", "9" * 5000])
-def test_what_is_no_finite_number_stays_text(text: str) -> None:
+def test_numbers_that_are_not_finite_stay_text(text: str) -> None:
     assert value(f"a: {text}") == {"a": text}
 
 
@@ -68,7 +68,7 @@ def test_every_part_knows_the_line_of_its_key() -> None:
     assert {name: part.line for name, part in root.parts["a"].parts.items()} == {"b": 2, "c": 4}
 
 
-def test_an_alias_repeats_what_it_names() -> None:
+def test_an_alias_repeats_its_anchor() -> None:
     assert value("a: &x {b: 1}\nc: *x") == {"a": {"b": 1}, "c": {"b": 1}}
 
 
@@ -93,7 +93,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         ("&a [*a]", "is nested too deeply"),
     ],
 )
-def test_what_cannot_be_read_is_one_clear_fault(content: str | bytes, fault: str) -> None:
+def test_unreadable_yaml_gives_one_clear_fault(content: str | bytes, fault: str) -> None:
     assert faults(content) == [fault]
     assert read_document(content if isinstance(content, bytes) else content.encode()).root is None
 

@@ -117,7 +117,7 @@ def test_without_weights_every_node_is_worth_the_same() -> None:
     assert worth(board(score("n0", cpu=88), settings=ScoreSettings()), {CPU: 1}, 0) == [0.0]
 
 
-def test_nodes_nobody_has_seen_are_worth_nothing() -> None:
+def test_nodes_without_a_row_are_worth_zero() -> None:
     made = board(*(score(f"n{row}", cpu=100) for row in range(40)), nodes=40)
 
     assert worth(made, {CPU: 1}, -1, 39, 0) == [0.0, 100.0, 100.0]
@@ -288,7 +288,7 @@ def test_the_order_of_the_objects_does_not_matter(
 
 
 @given(objects=objects, weights=weights)
-def test_the_worth_is_what_the_explanation_says(
+def test_the_worth_is_the_weighted_sum_of_the_explained_scores(
     objects: list[NodePlacementScore], weights: dict[Any, int]
 ) -> None:
     made = board(*objects)
@@ -310,7 +310,7 @@ happenings = (
 @given(
     steps=st.lists(st.tuples(happenings, st.sampled_from([-2.0, 0.0, 1.0, 2.5])), max_size=9), weights=weights
 )
-def test_grades_are_those_of_what_is_known_and_valid_at_that_moment(
+def test_grades_count_only_scores_known_and_valid_at_that_time(
     steps: list[tuple[Callable[[ScoreTable], object], float]], weights: dict[Any, int]
 ) -> None:
     made = board()
@@ -333,7 +333,7 @@ def test_grades_are_kept_for_a_few_choices_of_weights() -> None:
     assert len(made._graded) <= 16
 
 
-def test_a_score_on_the_wire_is_read_whatever_its_value_is() -> None:
+def test_a_score_with_a_malformed_value_is_read_as_not_a_number() -> None:
     text = b'{"metadata":{"name":"a"},"status":{"scores":[{"name":"cpu","value":{"of":["what"]}}]}}'
 
     (found,) = msgspec.json.decode(text, type=NodePlacementScore).status.scores or ()

@@ -93,13 +93,11 @@ def test_the_best_destination_among_the_nodes_asked_gets_10_and_all_others_0(
         ([node("n1", unschedulable=True), node("n2", notes=[NOTED])], [10, 0, 0, 10]),
     ],
 )
-def test_a_destination_that_is_to_be_avoided_by_now_draws_nobody(
-    nodes: list[Node], grades: list[int]
-) -> None:
+def test_a_destination_with_a_note_by_now_gets_no_draw(nodes: list[Node], grades: list[int]) -> None:
     assert avoid(make_index(*nodes, histories=[DRAWN])) == grades
 
 
-def test_a_destination_nobody_has_seen_draws_nobody() -> None:
+def test_an_unknown_destination_gets_no_draw() -> None:
     unseen = history(open=(move("m1", destinations=("unseen",)),))
 
     assert avoid(make_index(histories=[unseen]), nodes=["n0", "unseen"]) == [10, 10]

@@ -122,7 +122,7 @@ def test_a_move_without_a_closing_time_ended_with_its_eviction() -> None:
     assert closing_time(past(Outcome.SAME, ago=60, closed_at=None)) == NOW - 60
 
 
-def test_what_a_clock_ahead_of_ours_has_closed_counts() -> None:
+def test_an_outcome_closed_by_a_clock_ahead_counts() -> None:
     assert block(impatient(Outcome.SAME), NOW - 5, node="n1") == ("PairBackOff", 30 * MINUTE)
 
 

@@ -86,7 +86,7 @@ def test_a_pod_that_failed_lets_those_that_came_since_go_first() -> None:
     assert drawn_by([M1], [Replica(NOW + 10, "new", 50, waiting=True)], failed) is None
 
 
-def test_whoever_is_asked_about_in_the_order_of_versions_the_first_one_is_drawn() -> None:
+def test_only_the_first_pod_by_resource_version_is_drawn() -> None:
     """Bound or not by then, seen or not: the others are drawn by nothing."""
     pods = [Replica(NOW + 10, uid, version) for version, uid in enumerate("dacb")]
     for seen, bound_by_then in itertools.product(range(len(pods) + 1), range(2)):
@@ -115,14 +115,14 @@ def test_a_pod_without_a_version_is_yet_to_be_made(version: str, expected: float
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_a_planned_move_draws_nobody_and_takes_nobodys_replacement(phase: Phase) -> None:
+def test_a_planned_move_neither_draws_a_pod_nor_claims_a_replacement(phase: Phase) -> None:
     first = move("first", planned=NOW, phase=phase)
 
     assert drawn_by([first, M1], []) == ("m1" if phase is Phase.PLANNED else "first")
     assert drawn_by([first, M1], [bound("new", at=5)]) == (None if phase is Phase.PLANNED else "m1")
 
 
-def test_an_expired_move_draws_nobody() -> None:
+def test_an_expired_move_draws_no_pod() -> None:
     brief = move("brief", planned=NOW, life=60)
 
     assert drawn_by([brief], [], now=NOW + 59) == "brief"
@@ -152,7 +152,7 @@ def test_the_mirrors_word_on_the_asked_pod_does_not_count() -> None:
     assert drawn_by([M1], [bound("asked", at=10)]) == "m1"
 
 
-def test_a_move_whose_time_cannot_be_read_draws_nobody_once_a_pod_is_bound() -> None:
+def test_a_move_with_an_unreadable_time_draws_no_pod_once_one_is_bound() -> None:
     unreadable = move("m1", planned_at="soon")
 
     assert drawn_by([unreadable], [bound("any", at=-999)]) is None

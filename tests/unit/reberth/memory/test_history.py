@@ -245,7 +245,7 @@ def test_the_newest_past_moves_are_kept() -> None:
     assert [one.id for one in history.status.past or ()] == [f"m{n:02}" for n in range(5, MOST_PAST + 5)]
 
 
-def test_a_hail_of_refusals_does_not_wash_out_what_counts() -> None:
+def test_many_refusals_do_not_push_out_outcomes_that_still_count() -> None:
     history = after_move(empty_history(), "bad", Outcome.WORSE, closed=NOW)
     for number in range(50):
         history = after_move(history, f"m{number:02}", Outcome.REFUSED, closed=NOW + MINUTE * (number + 1))
@@ -256,7 +256,7 @@ def test_a_hail_of_refusals_does_not_wash_out_what_counts() -> None:
     assert kept[-1] == "m49"
 
 
-def test_what_no_longer_counts_goes_by_age() -> None:
+def test_outcomes_past_their_time_are_dropped_oldest_first() -> None:
     old = past(Outcome.WORSE, ago=3 * DAY)
     newer = [past(Outcome.BETTER, ago=n * MINUTE) for n in range(MOST_PAST)]
 
@@ -309,7 +309,7 @@ def test_an_outcome_of_a_newer_version_is_unknown() -> None:
     assert ended.outcome is Outcome.UNKNOWN
 
 
-def test_a_phase_that_nobody_knows_is_an_error_that_names_it() -> None:
+def test_an_unknown_phase_is_an_error_that_names_its_field() -> None:
     text = msgspec.json.encode(with_move()).replace(b"Planned", b"Dreamt")
 
     with pytest.raises(msgspec.ValidationError, match=r"\$\.status\.open\[0\]\.phase"):
@@ -330,7 +330,7 @@ def taken(history: EvictionHistory, step: str, move_id: str, now: float) -> Evic
 
 
 @given(st.lists(steps, max_size=60))
-def test_whatever_happens_a_history_is_bounded_and_nothing_happens_twice(
+def test_any_sequence_of_steps_stays_bounded_and_idempotent(
     steps: list[tuple[str, str, int]],
 ) -> None:
     history, now = empty_history(), NOW

@@ -92,7 +92,7 @@ def test_a_rate_is_a_number_per_duration(text: str, count: int, period: float) -
         "10/10m",
     ],
 )
-def test_what_is_no_rate_is_refused(text: str) -> None:
+def test_an_invalid_rate_is_refused(text: str) -> None:
     assert Rate.from_text(text) is None
 
 
@@ -131,7 +131,7 @@ def test_a_ledger_is_called_default() -> None:
     }
 
 
-def test_a_debit_says_whose_pod_is_disrupted_and_when() -> None:
+def test_a_debit_records_move_workload_and_time_of_the_disruption() -> None:
     entered = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW + 0.5))
 
     assert json.loads(msgspec.json.encode(entered.status)) == {
@@ -200,7 +200,7 @@ def test_the_rule_that_forbids_for_longest_is_named() -> None:
         (ledger(debit("m1", ago=-60)), 1, 2, 60.0),
     ],
 )
-def test_a_window_tells_what_is_left_and_when_it_opens(
+def test_a_window_reports_what_is_used_and_left_and_when_it_opens(
     found: MoveLedger, used: int, left: int, opens_at: float | None
 ) -> None:
     (window,) = list_windows(found, limits(cluster="3 per 10m"), disruption("new"), now=NOW)
@@ -258,7 +258,7 @@ def test_a_tentative_debit_can_be_returned_and_a_spent_one_cannot() -> None:
     assert return_debit(spent, "m1") == ALREADY_SPENT
 
 
-def test_what_was_not_entered_cannot_be_spent() -> None:
+def test_a_debit_that_was_never_added_cannot_be_marked_spent() -> None:
     assert mark_spent(start_ledger(), "m1", now=NOW) == NO_DEBIT
 
 

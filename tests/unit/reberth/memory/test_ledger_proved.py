@@ -184,7 +184,7 @@ def play(numbers: Iterable[int]) -> tuple[int, int]:
     return made, full
 
 
-def test_no_window_holds_more_than_its_rate_whoever_leads_and_crashes() -> None:
+def test_no_window_exceeds_its_rate_across_leader_changes_and_crashes() -> None:
     made, full = play(range(SAMPLE))
     assert made > 10 * SAMPLE
     assert full > SAMPLE  # the rates are what held them back

@@ -152,7 +152,7 @@ def test_an_unreadable_annotation_is_refused_as_a_whole(text: str) -> None:
         foreign(reberth=7),
     ],
 )
-def test_a_bad_entry_is_kept_and_matches_nobody(entry: Any) -> None:
+def test_a_malformed_entry_is_kept_and_matches_no_pod(entry: Any) -> None:
     text = annotation(entry, foreign("uid-other"))
     notes = readable(text)
 
@@ -167,7 +167,7 @@ def test_a_deeply_nested_entry_is_kept() -> None:
     assert render_notes(readable(text)) == text
 
 
-def test_what_is_not_ours_is_kept_byte_for_byte() -> None:
+def test_foreign_entries_are_kept_byte_for_byte() -> None:
     controller = '{"podController":{"uid":"x","controller":true}}'
     strange = f'{{ "podSignature" : {controller}, "evictionTime":"2026-11-18T12:00:00.5Z", "n":1.50 }}'
     text = f'{{"other": {{ "a" : 1 }}, "preferAvoidPods": [ {strange} , "?" ]}}'
@@ -179,7 +179,7 @@ def test_what_is_not_ours_is_kept_byte_for_byte() -> None:
     assert '"other":{ "a" : 1 }' in rendered
 
 
-def test_what_a_newer_version_wrote_into_our_entries_survives() -> None:
+def test_fields_of_a_newer_version_in_our_entries_survive() -> None:
     newer = json.loads(note().text)
     newer["reberth"]["mood"] = "calm"
 
@@ -337,7 +337,7 @@ def test_a_node_above_the_bound_comes_back_to_it() -> None:
     assert len(added(crowd, note("new")).ours) == MOST_NOTES
 
 
-def test_the_index_forgets_what_a_node_no_longer_holds() -> None:
+def test_the_index_drops_notes_that_a_node_no_longer_holds() -> None:
     index = NoteIndex()
     index.put("n1", added(Notes(), note(for_service=True)))
     index.put("n2", added(Notes(), note("m2")))
@@ -363,7 +363,7 @@ def test_the_index_tells_whether_any_note_is_strict() -> None:
 
 
 @given(st.lists(st.sampled_from([-HOUR, -1.0, 0.0, 1.0, MINUTE, HOUR]), min_size=2, max_size=6))
-def test_what_was_found_before_does_not_change_what_is_found(asked: list[float]) -> None:
+def test_earlier_lookups_do_not_change_later_ones(asked: list[float]) -> None:
     """A note that ends, and one of a stranger whose clock is ahead."""
     held = Notes(ours=(note(life=MINUTE),), foreign=readable(annotation(foreign(at=NOW + HOUR))).foreign)
     index = NoteIndex()

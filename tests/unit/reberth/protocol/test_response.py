@@ -52,7 +52,7 @@ def test_causes_and_the_time_to_wait_are_kept() -> None:
     assert response.failure("evict", 429, b"", retry_after="Wed, 21 Oct").retry_after is None
 
 
-def test_of_what_a_webhook_or_a_budget_has_denied_somebody_has_decided() -> None:
+def test_an_eviction_denied_by_a_webhook_or_budget_is_decided() -> None:
     cause = {"reason": "DisruptionBudget"}
     texts = [b"Too many requests", status(429, message='admission webhook "w" denied the request: no')]
     found = [response.failure("evict", 429, text) for text in (*texts, status(429, causes=[cause]))]
@@ -73,7 +73,7 @@ def test_of_what_a_webhook_or_a_budget_has_denied_somebody_has_decided() -> None
         (b"x" * 5000, "x" * 300),
     ],
 )
-def test_what_is_no_status_is_quoted_as_far_as_it_helps(body: bytes, text: str) -> None:
+def test_a_body_that_is_not_a_status_is_quoted_shortened(body: bytes, text: str) -> None:
     assert response.failure("get /x", 502, body).message == text
 
 
@@ -123,7 +123,7 @@ def test_a_bad_object_in_a_watch_is_no_end_of_it() -> None:
     assert line.name == "b"
 
 
-def test_an_error_event_is_raised_as_what_it_says() -> None:
+def test_an_error_event_is_raised_as_its_status() -> None:
     line = b'{"type":"ERROR","object":' + status(410, "Expired", "too old") + b"}"
     with pytest.raises(errors.Gone, match="watch: too old"):
         Reader(Pod).read_line("watch", line)

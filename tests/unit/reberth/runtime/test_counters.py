@@ -29,7 +29,7 @@ def test_counts_and_spreads_are_scraped_as_those_of_prometheus_client() -> None:
     assert scrape(ours) == scrape(theirs)
 
 
-def test_what_was_never_counted_is_scraped_without_samples() -> None:
+def test_a_metric_never_counted_is_scraped_without_samples() -> None:
     registry = CollectorRegistry()
     CounterVec("calls_total", "Calls.", ["verb"], registry=registry)
     HistogramVec("seconds", "Seconds.", ["verb"], registry=registry, buckets=BOUNDS)

@@ -97,7 +97,7 @@ async def test_plain_calls_are_answered_one_after_the_other() -> None:
             assert await client.ask(write(b"x" * size)) == ("200", f"at once: {size}", False)
 
 
-async def test_what_is_done_after_an_answer_cannot_harm_it() -> None:
+async def test_work_after_the_response_cannot_harm_the_connection() -> None:
     DONE.clear()
     async with server() as served, client_of(served) as client:
         for body in (b"then", b"then fail", b"then"):
@@ -143,7 +143,9 @@ async def test_a_body_in_pieces_is_waited_for() -> None:
         (write(b"abc") + write(b"ab"), ["aiohttp: 3", "aiohttp: 2"]),
     ],
 )
-async def test_what_is_not_plain_is_handed_over_with_its_connection(sent: bytes, answers: list[str]) -> None:
+async def test_requests_that_are_not_plain_go_to_aiohttp_with_their_connection(
+    sent: bytes, answers: list[str]
+) -> None:
     async with server() as served, client_of(served) as client:
         assert await client.ask(write(b"")) == ("200", "at once: 0", False)
         client.writer.write(sent)
@@ -249,7 +251,7 @@ async def test_a_connection_is_closed_when_nothing_was_heard_on_it_for_long() ->
     assert wire.done == ["at once: 0", "close"]
 
 
-async def test_who_does_not_take_answers_is_not_heard() -> None:
+async def test_a_client_that_does_not_read_responses_is_paused() -> None:
     _, line, wire = connect()
     line.pause_writing()
     line.resume_writing()

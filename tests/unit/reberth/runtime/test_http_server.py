@@ -105,7 +105,7 @@ async def test_a_daemons_own_routes_are_served_and_counted_by_their_pattern() ->
     assert counted("/greet/{name}", "200") == before + 2
 
 
-async def test_what_is_not_served_is_counted_together() -> None:
+async def test_unmatched_requests_share_one_metric_label() -> None:
     before = counted("unmatched", "404"), counted("unmatched", "405")
     async with Server(LOOPBACK) as server, client_of(server) as session:
         assert (await asked(session, "/wp-admin.php"))[0] == 404

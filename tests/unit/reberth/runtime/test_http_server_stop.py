@@ -167,7 +167,7 @@ async def test_a_cancelled_block_stops_gracefully_too() -> None:
             await stopping.task
 
 
-async def test_a_second_cancellation_gives_up_what_is_in_flight() -> None:
+async def test_a_second_cancellation_drops_requests_in_flight() -> None:
     async with started() as (stopping, session):
         answer = asyncio.create_task(asked(session, "/gate"))
         await stopping.entered.wait()

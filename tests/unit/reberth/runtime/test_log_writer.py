@@ -113,7 +113,7 @@ def test_nowhere_left_to_say_it_is_no_failure(full: int) -> None:
     assert lost("no_space") == before + 1
 
 
-def test_a_pipe_that_nobody_reads_blocks_once_and_briefly(out: Pipe, other: Pipe) -> None:
+def test_an_unread_pipe_blocks_once_and_briefly(out: Pipe, other: Pipe) -> None:
     before = lost("stalled")
     writer = LineWriter(out.writer, other.writer)
     started = time.monotonic()
@@ -139,7 +139,7 @@ def test_a_line_that_was_torn_does_not_spoil_the_next(out: Pipe, other: Pipe) ->
     assert out.read() == "\nwhole\nlog lines dropped\n"
 
 
-def test_a_long_line_is_written_whole_to_who_reads(tmp_path: Path, other: Pipe) -> None:
+def test_a_long_line_is_written_whole_to_a_file(tmp_path: Path, other: Pipe) -> None:
     with (tmp_path / "log").open("wb") as file:
         say(LineWriter(file.fileno(), other.writer), "x" * 10**6)
     assert (tmp_path / "log").read_text() == "x" * 10**6 + "\n"

@@ -70,7 +70,7 @@ def test_the_console_shows_the_same_for_the_eye() -> None:
     assert fields == 'shop/web reason="too full" none=null list=[1, "ä"]'
 
 
-def test_a_field_never_hides_what_the_line_says_itself() -> None:
+def test_a_field_never_hides_a_built_in_field_of_the_line() -> None:
     line = as_json(fields={"time": 1, "event": 2, "traceback": 3})
     assert line["event"] == "pod evicted"
     assert (line["time_"], line["event_"], line["traceback_"]) == (1, 2, 3)
@@ -95,7 +95,7 @@ def test_no_failure_is_no_failure() -> None:
 
 
 @pytest.mark.parametrize("style", [as_json, as_console])
-def test_what_other_packages_log_comes_out_in_the_same_shape(style: Callable[..., object]) -> None:
+def test_logs_of_other_packages_have_the_same_shape(style: Callable[..., object]) -> None:
     assert "took 3 s" in str(style(msg="took %d s", args=(3,)))
     assert "took %d s ('x',)" in str(style(msg="took %d s", args=("x",)))
 
@@ -157,7 +157,7 @@ def test_a_log_says_each_level_with_its_fields(log_file: Path) -> None:
 
 
 @pytest.mark.usefixtures("logging_restored")
-def test_what_is_below_the_level_is_not_said(log_file: Path) -> None:
+def test_lines_below_the_level_are_not_logged(log_file: Path) -> None:
     assert len(lines_after(LogSettings(level="warning"), log_file, say_each_level)) == 3
 
 

@@ -117,7 +117,7 @@ def test_each_operator_tells_labels_apart(
         (LabelSelector(match_labels={"a": "x" * 64}), "x' of label 'a'"),
     ],
 )
-def test_a_malformed_selector_says_what_is_wrong(selector: LabelSelector, reason: str) -> None:
+def test_a_malformed_selector_is_refused_with_the_reason(selector: LabelSelector, reason: str) -> None:
     with pytest.raises(SelectorError, match=reason):
         compile_selector(selector)
 
@@ -134,7 +134,7 @@ def test_a_qualified_name_is_known(name: str) -> None:
         *("a" * 64, f"{'a' * 254}/b"),
     ],
 )
-def test_what_is_no_qualified_name_is_known(name: str) -> None:
+def test_an_invalid_qualified_name_is_recognised(name: str) -> None:
     assert not is_qualified_name(name)
 
 
@@ -206,7 +206,7 @@ def test_nothing_combined_with_anything_is_nothing() -> None:
 
 
 @given(selectors, st.none() | labels)
-def test_a_compiled_selector_matches_what_the_definition_says(
+def test_a_compiled_selector_agrees_with_the_definition(
     selector: LabelSelector, asked: Labels | None
 ) -> None:
     assert compile_selector(selector).matches(asked) is defined(selector, asked or {})

@@ -213,7 +213,7 @@ def test_only_when_every_term_demands_names_are_these_the_only_nodes(
 
 
 @given(node_selectors, st.none() | labels, st.sampled_from(NAMES), labels)
-def test_a_rule_matches_what_the_definition_says(
+def test_a_node_rule_agrees_with_the_definition(
     required: NodeSelector, wanted: Labels | None, name: str, asked: Labels
 ) -> None:
     alternatives = required.node_selector_terms or ()
@@ -225,7 +225,7 @@ def test_a_rule_matches_what_the_definition_says(
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), terms), max_size=3), st.sampled_from(NAMES), labels)
-def test_preferences_weigh_what_the_definition_says(
+def test_node_preferences_weigh_as_the_definition(
     preferred: list[tuple[int, NodeSelectorTerm]], name: str, asked: Labels
 ) -> None:
     meant = sum(weight for weight, term in preferred if defined(term, name, asked))

@@ -90,7 +90,7 @@ def test_untolerated_soft_taints_are_counted() -> None:
 
 
 @given(taints, tolerations)
-def test_found_and_counted_is_what_the_definition_leaves(
+def test_found_and_counted_taints_agree_with_the_definition(
     given_taints: tuple[Taint, ...], given_tolerations: tuple[Toleration, ...]
 ) -> None:
     left = [taint for taint in given_taints if not any(defined(each, taint) for each in given_tolerations)]

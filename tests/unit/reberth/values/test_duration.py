@@ -43,7 +43,7 @@ def test_a_duration_is_read_as_seconds(text: str, seconds: float) -> None:
         "9" * 5000 + "h",
     ],
 )
-def test_what_is_no_duration_is_not_read(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     assert Duration.from_text(text) is None
 
 
@@ -53,7 +53,7 @@ def test_a_percentage_is_read_as_a_share(text: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "10", "%", "100.1%", "-1%", "10 %", "1e1%", "10%%"])
-def test_what_is_no_percentage_is_not_read(text: str) -> None:
+def test_an_invalid_percentage_is_refused(text: str) -> None:
     assert Percentage.from_text(text) is None
 
 
@@ -76,7 +76,7 @@ def test_a_measure_converts_to_its_own_type() -> None:
 
 
 @pytest.mark.parametrize(("kind", "value"), [(Duration, "soon"), (Duration, 30), (Percentage, None)])
-def test_a_refusal_says_what_was_expected(kind: type[TextValue], value: object) -> None:
+def test_the_error_names_the_expected_format(kind: type[TextValue], value: object) -> None:
     with pytest.raises(msgspec.ValidationError, match=f"expected {kind.expected}"):
         convert(value, kind)
 

@@ -17,7 +17,9 @@ def test_pause_doubles_with_each_failure_up_to_the_longest(failures: int, second
 
 
 @given(failures=st.integers(1, 50), first=st.floats(0.001, 10), longest=st.floats(0.001, 100))
-def test_pause_lies_in_the_upper_half_of_what_it_may_be(failures: int, first: float, longest: float) -> None:
+def test_a_jittered_pause_lies_in_the_upper_half_of_its_range(
+    failures: int, first: float, longest: float
+) -> None:
     most = jittered_backoff(failures, first=first, longest=longest, draw=_highest)
 
     assert most / 2 <= jittered_backoff(failures, first=first, longest=longest) <= most

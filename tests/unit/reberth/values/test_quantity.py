@@ -113,14 +113,14 @@ def test_numbers_are_read_as_their_text_says(quantity: Quantity, units: int) -> 
     assert value(quantity) == units
 
 
-def test_a_float_is_what_it_shows_and_not_what_its_bits_are() -> None:
+def test_a_float_is_read_as_its_decimal_text() -> None:
     assert nanos(0.1) == UNIT // 10
 
 
 @pytest.mark.parametrize(
     "quantity", ["10E", "9.3E", "8Ei", "1e20", "1e400", "9223372036854775808", "9" * 5000]
 )
-def test_what_is_too_large_becomes_the_largest(quantity: str) -> None:
+def test_a_quantity_too_large_becomes_the_largest(quantity: str) -> None:
     assert value(quantity) == milli_value(quantity) == LARGEST
     assert value(f"-{quantity}") == -LARGEST
 
@@ -177,7 +177,7 @@ def test_bad_text_is_refused_by_name(quantity: str) -> None:
 
 
 @pytest.mark.parametrize("quantity", [True, False, math.inf, math.nan])
-def test_what_is_no_number_is_refused_even_after_its_equal_was_read(quantity: Quantity) -> None:
+def test_an_invalid_quantity_is_refused_even_after_its_equal_was_cached(quantity: Quantity) -> None:
     nanos(0)
     nanos(1)
     with pytest.raises(QuantityError):
@@ -212,12 +212,12 @@ def test_rounding_goes_away_from_zero_and_stays_an_int64(amount: int, unit: int)
 
 
 @given(st.integers(-LARGEST * UNIT, LARGEST * UNIT), st.booleans())
-def test_what_is_written_is_read_back(amount: int, binary: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+def test_a_written_quantity_reads_back_the_same(amount: int, binary: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     assert nanos(write_quantity(amount, binary=binary)) == amount
 
 
 @given(st.integers(1, LARGEST), st.booleans())
-def test_what_is_written_is_as_short_as_exactness_allows(units: int, binary: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+def test_a_written_quantity_uses_the_largest_exact_suffix(units: int, binary: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     step = 1024 if binary else 1000
     number = write_quantity(units * UNIT, binary=binary).rstrip("kKMGTPEi")
     assert int(number) % step or units < step

@@ -48,7 +48,7 @@ def test_a_secret_is_taken_out_of_text(text: str) -> None:
         "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_a_secret_stays(text: str) -> None:
     assert redact(text) == text
 
 
@@ -131,5 +131,5 @@ def test_no_text_takes_long(part: str) -> None:
         st.text() | st.floats() | st.none(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=8
     )
 )
-def test_what_is_plain_is_json(value: object) -> None:
+def test_plain_values_survive_json(value: object) -> None:
     assert json.loads(json.dumps(plain(value), allow_nan=False)) == plain(value)

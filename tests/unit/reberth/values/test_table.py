@@ -21,7 +21,7 @@ def test_numbers_are_aligned_to_the_right() -> None:
     ]
 
 
-def test_what_is_too_wide_stands_below() -> None:
+def test_a_cell_that_is_too_wide_goes_below_its_row() -> None:
     rows = [("web-1", "node-a", "a reason of some length for which there is no room beside the others")]
     assert list(wrap_table(rows, width=45)) == [
         "web-1  node-a  a reason of some length for",

@@ -55,7 +55,7 @@ def test_the_spec_of_a_pod_comes_back_as_it_was(built: Object) -> None:
 
 
 @pytest.mark.parametrize("version", [(1, 35), (1, 36), (1, 37)])
-def test_the_common_part_requests_what_the_pod_requests(version: Version) -> None:
+def test_the_shared_part_of_a_pod_has_the_same_requests(version: Version) -> None:
     @given(pods())
     def check(built: Object) -> None:
         record = pod_record(built)
@@ -158,7 +158,7 @@ def test_pods_do_not_share_when_they_differ_in(what: str, one: Pod, other: Pod) 
     assert split_pod(one)[0] != split_pod(other)[0], what
 
 
-def test_what_a_pod_has_of_its_own_is_told_apart() -> None:
+def test_fields_of_a_single_pod_are_split_from_the_shared_part() -> None:
     record = replica(
         "agent-1",
         owned_by=owner("DaemonSet", "agent"),
@@ -173,7 +173,7 @@ def test_a_pod_without_anything_of_its_own_has_nothing() -> None:
     assert split_pod(replica("web-1"))[1] == PodOwnFields()
 
 
-def test_annotations_that_nobody_reads_leave_nothing() -> None:
+def test_unread_annotations_are_dropped() -> None:
     assert keep_known({"kubectl.kubernetes.io/last-applied-configuration": "{}"}) is None
 
 

@@ -206,7 +206,7 @@ def test_a_container_without_a_request_is_assumed_to_need_some(
         ),
     ],
 )
-def test_the_whole_limits_what_is_assumed_of_bound_pods_and_is_overlooked_of_incoming_ones(
+def test_pod_level_limits_cap_the_assumed_load_of_bound_but_not_incoming_pods(
     asked: Object, as_bound: tuple[int, int], as_incoming: tuple[int, int], version: Version
 ) -> None:
     assert (load(bound(asked, version)), load(incoming(asked))) == (as_bound, as_incoming)
@@ -257,6 +257,6 @@ def test_versions_of_kubernetes_are_read_without_their_patch(text: str, version:
 
 
 @pytest.mark.parametrize("text", ["", "1", "1.x", "newest", "v.36"])
-def test_what_is_no_version_says_so(text: str) -> None:
+def test_an_invalid_version_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid version"):
         read_version(text)

@@ -157,7 +157,7 @@ class Definition:
 
 
 @given(pods, versions)
-def test_bound_pods_count_what_the_definition_says(pod: Object, version: Version) -> None:
+def test_bound_requests_agree_with_the_definition(pod: Object, version: Version) -> None:
     demand = count_bound_requests(builders.as_record(Pod, pod), version=version)
     for name in NAMES:
         meant = Definition(pod, name, version).total()
@@ -173,7 +173,9 @@ def test_incoming_pods_count_like_bound_ones_of_which_nothing_is_known(
 
 
 @given(specs, versions)
-def test_the_load_is_that_of_a_pod_which_names_what_is_assumed(asked: Object, version: Version) -> None:
+def test_the_load_equals_that_of_a_pod_that_requests_the_assumed_amounts(
+    asked: Object, version: Version
+) -> None:
     bare = asked | {"resources": None}
     assumed = {"cpu": "100m", "memory": "200Mi"}
     naming = bare | {

@@ -95,7 +95,7 @@ def test_ordinary_init_containers_are_resized_only_from_1_37_on() -> None:
         ([{"type": "Ready"}, pending("Infeasible"), pending("Deferred")], 1000),
     ],
 )
-def test_what_is_asked_for_does_not_count_while_the_first_pending_condition_is_infeasible(
+def test_an_infeasible_resize_does_not_count_its_desired_requests(
     conditions: list[Object], cpu: int, version: Version
 ) -> None:
     statuses = [state("c", asking(cpu="1"), cpu="500m")]
@@ -109,7 +109,7 @@ def test_from_1_37_an_infeasible_container_without_status_counts_nothing() -> No
     assert cpu == [{"cpu": 3000}, {"cpu": 3000}, {}]
 
 
-def test_from_1_37_something_is_assumed_for_what_one_report_leaves_out() -> None:
+def test_from_1_37_a_resource_missing_in_one_report_gets_the_assumed_load() -> None:
     statuses = [state("c", asking(cpu="3", memory="5Mi"), cpu="1")]
     asked = spec(container("c", cpu="2", memory="1Mi"))
     memory = [bound(asked, version, containerStatuses=statuses).load_memory for version in VERSIONS]
@@ -147,7 +147,7 @@ def test_an_allocation_of_the_whole_alone_does_not_count(version: Version) -> No
         ((1, 37), {"cpu": 2000}),
     ],
 )
-def test_an_infeasible_whole_counts_by_what_the_node_reports(
+def test_an_infeasible_pod_level_resize_counts_the_reported_requests(
     version: Version, amounts: dict[str, int]
 ) -> None:
     asked = spec(container("c"), resources=asking(cpu="5", memory="1Mi"))

@@ -62,7 +62,7 @@ def test_while_a_resize_waits_everything_counts() -> None:
     assert len(kept["container_statuses"]) == 1
 
 
-def test_what_the_pod_as_a_whole_gets_is_compared_too() -> None:
+def test_pod_level_resources_are_compared_too() -> None:
     whole = {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}}
     assert keep(whole, resources={"requests": {"cpu": "1"}}) == {}
     assert set(keep(whole, resources={"requests": {"cpu": "2"}})) == {"resources", "allocated_resources"}

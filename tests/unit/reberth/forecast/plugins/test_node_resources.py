@@ -121,7 +121,7 @@ def test_most_allocated_prefers_the_fuller_node() -> None:
     assert score_node_resources_fit(asking(view), view, everywhere(view), MOST).tolist() == [68, 18]
 
 
-def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
+def test_a_ratio_shape_skips_resources_that_a_node_does_not_offer() -> None:
     shape = RequestedToCapacityRatioParam(
         (UtilizationShapePoint(0, 0), UtilizationShapePoint(50, 10), UtilizationShapePoint(100, 2))
     )
@@ -141,7 +141,7 @@ def test_a_shape_rates_each_resource_and_drops_what_rates_nothing() -> None:
     assert scores.tolist() == [52, 53]  # (3 x 50 + 60 + 50) / 5; (3 x 50 + 60) / 4, rounded half up
 
 
-def test_only_what_the_pod_requests_of_an_extended_resource_counts() -> None:
+def test_an_extended_resource_counts_only_for_pods_that_request_it() -> None:
     strategy = ScoringStrategy(resources=(ResourceSpec("cpu"), ResourceSpec("example.com/gpu")))
     offering = small("a", extended={"example.com/gpu": "4"})
     view = world(offering, small("b"), of_requests(cpu="1"))
@@ -161,7 +161,7 @@ def test_evenness_over_three_resources_takes_the_deviation() -> None:
     assert found.tolist() == [79]  # parts 0.25, 0.5 and 0
 
 
-def test_least_allocated_overlooks_what_the_pod_requests_as_a_whole() -> None:
+def test_least_allocated_ignores_pod_level_requests() -> None:
     whole = pod("asking", containers=[container()], resources={"requests": {"cpu": "2", "memory": "2Gi"}})
     view = world(small("a"), whole)
     assert score_node_resources_fit(asking(view), view, everywhere(view), LEAST).tolist() == [97]

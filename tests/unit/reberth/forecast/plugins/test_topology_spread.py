@@ -120,7 +120,7 @@ def test_the_pods_of_all_services_and_of_the_owner_are_counted_together() -> Non
     assert scores(view) == [66, 88, 100]
 
 
-def test_a_replication_controller_overrides_what_services_select() -> None:
+def test_a_replication_controllers_selector_overrides_those_of_services() -> None:
     other = pod(
         "asking", labels={"app": "db"}, owned_by=owner("ReplicationController", "web", api_version="v1")
     )
@@ -212,7 +212,7 @@ def test_policies_say_which_nodes_are_domains(policies: Object, expected: dict[s
     assert refusals(world(full, empty, *webs(a0=1), asked)) == expected
 
 
-def test_who_tolerates_a_taint_counts_the_tainted_domain() -> None:
+def test_a_tainted_domain_counts_for_a_pod_that_tolerates_the_taint() -> None:
     dear = {"key": "dear", "effect": "NoSchedule"}
     asked = web("asking", spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
     view = world(node("a0", zone="a"), node("b0", zone="b", taints=[dear]), *webs(a0=1), asked)

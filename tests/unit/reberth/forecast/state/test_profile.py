@@ -74,7 +74,7 @@ profiles:
     assert [name for name, _ in profile.scores][:2] == ["InterPodAffinity", "ImageLocality"]
 
 
-def test_all_may_be_off_at_a_point_but_for_what_is_named() -> None:
+def test_star_disables_all_plugins_of_a_point_but_the_enabled_ones() -> None:
     profile = only("""
 profiles:
 - plugins:

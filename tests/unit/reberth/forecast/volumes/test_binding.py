@@ -83,7 +83,7 @@ def by_name(operator: str, name: str) -> Object:
         ),
     ],
 )
-def test_a_pod_whose_claims_are_not_ready_is_rejected(objects: list[Object], reason: str) -> None:
+def test_a_pod_with_claims_that_are_not_ready_is_rejected(objects: list[Object], reason: str) -> None:
     view = world(*NODES, *objects, pod("asking", volumes=claimed("c")))
     assert ask(view) == Rejected(reason)
 

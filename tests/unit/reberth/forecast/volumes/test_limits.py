@@ -83,7 +83,7 @@ def test_a_node_takes_as_many_volumes_as_its_driver_can_attach() -> None:
         [attachment("a", "n1", attacher=""), attachment("b", "n1"), volume("a"), volume("b", nfs={})],
     ],
 )
-def test_what_does_not_count_leaves_room(others: list[Any]) -> None:
+def test_volumes_that_do_not_count_leave_room(others: list[Any]) -> None:
     view = world(*NODES, *bound("asked"), *others, pod("asking", volumes=claimed("asked")))
     assert judge(view) == {}
 
@@ -100,7 +100,7 @@ def test_what_does_not_count_leaves_room(others: list[Any]) -> None:
     ],
     ids=["leaving", "waiting", "volume gone", "still attached", "itself attached", "ephemeral"],
 )
-def test_what_counts_takes_the_room(others: list[Any]) -> None:
+def test_volumes_that_count_use_up_the_limit(others: list[Any]) -> None:
     view = world(*NODES, *bound("asked"), *others, pod("asking", volumes=claimed("asked")))
     assert judge(view) == {"n1": FULL}
 

@@ -72,7 +72,7 @@ def test_all_volumes_of_a_pod_must_be_there() -> None:
         ([claim("c"), storage_class(mode="Immediate")], "PersistentVolume had no name"),
     ],
 )
-def test_a_pod_whose_volume_cannot_be_found_is_rejected(storage: list[dict[str, str]], reason: str) -> None:
+def test_a_pod_with_a_missing_volume_is_rejected(storage: list[dict[str, str]], reason: str) -> None:
     view = world(*NODES, *storage, pod("asking", volumes=claimed("c")))
     assert filter_volume_zone(asking(view), view) == Rejected(reason)
 
