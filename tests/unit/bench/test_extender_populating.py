@@ -33,7 +33,7 @@ def test_notes_are_spread_over_nodes_and_workloads(nodes: int) -> None:
     assert all(len(set(numbers)) == len(numbers) for numbers in spread.values())
 
 
-def test_few_nodes_carry_what_they_can() -> None:
+def test_notes_per_node_are_capped_when_there_are_few_nodes() -> None:
     assert {len(numbers) for numbers in spread_notes(10).values()} == {MOST_NOTES}
 
 

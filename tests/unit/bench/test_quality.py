@@ -21,7 +21,7 @@ SHARES = (0.02, 0.05)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_a_fleet_is_drawn_from_its_number_and_within_what_nodes_offer(shape: Shape) -> None:
+def test_a_drawn_fleet_is_reproducible_and_within_node_capacity(shape: Shape) -> None:
     objects = draw_fleet(shape, 24, 1)
     assert objects == draw_fleet(shape, 24, 1) != draw_fleet(shape, 24, 2)
     reading = load_objects(objects, now=NOW, version=VERSION)

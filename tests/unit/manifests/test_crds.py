@@ -138,7 +138,7 @@ def test_every_field_is_described() -> None:
     assert not [place for place, field in FIELDS if not field.get("description", "").endswith(".")]
 
 
-def test_whatever_may_grow_is_bounded() -> None:
+def test_every_string_and_list_is_bounded() -> None:
     """The API server refuses rules whose cost it cannot bound."""
     texts = [(place, field) for place, field in FIELDS if field["type"] == "string"]
     assert not [place for place, field in texts if not field.keys() & {"maxLength", "enum", "format"}]

@@ -113,7 +113,7 @@ def test_the_account_may_read_the_cached_kinds_and_nothing_else() -> None:
     assert readable == {(one.kind.group, one.name) for one in ALL_RESOURCES}
 
 
-def test_the_account_may_write_what_a_move_writes_and_nothing_else() -> None:
+def test_the_service_account_may_write_only_the_objects_of_a_move() -> None:
     (role,) = objects("ClusterRole")
     (own,) = objects("Role")
     written = {

@@ -20,7 +20,7 @@ def placed(number: int, scheduler: str = "default-scheduler") -> PodRow:
     return make_pod_row(builders.as_record(Pod, made), TEMPLATES)
 
 
-def test_pods_that_nobody_asked_about_make_a_warning_and_a_call_ends_it() -> None:
+def test_pods_placed_without_a_call_raise_a_warning_that_a_call_ends() -> None:
     call_tracker = CallTracker(PARTS)
     call_tracker.hear("scores", 5.0)
     for number in range(3):

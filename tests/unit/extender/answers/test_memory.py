@@ -27,7 +27,7 @@ def answers(memory: ClusterMemory, settings: AnswerSettings = SETTINGS) -> list[
     ]
 
 
-def test_what_was_listed_is_what_the_events_say() -> None:
+def test_a_list_gives_the_same_memory_as_events() -> None:
     objects = [node("n0", notes=NOTED), node("n1"), DRAWN, score("n1", cpu=50), WEB_SET]
     fed = Known().put(*objects).memory
     listed = Known().list_anew(NODE, *objects[:2]).list_anew(HISTORY, DRAWN)
@@ -35,7 +35,7 @@ def test_what_was_listed_is_what_the_events_say() -> None:
     assert answers(listed.memory) == answers(fed)
 
 
-def test_what_a_new_list_does_not_name_is_forgotten() -> None:
+def test_objects_missing_in_a_new_list_are_forgotten() -> None:
     known = Known().put(node("n0", notes=NOTED), node("n1", notes=NOTED), DRAWN, score("n1", cpu=50))
     known.put(WEB_SET, web_pod("web-1"))
     for kind in (HISTORY, SCORE, REPLICA_SET, POD):
@@ -45,7 +45,7 @@ def test_what_a_new_list_does_not_name_is_forgotten() -> None:
     assert known.memory.owners == {}
 
 
-def test_what_is_deleted_is_forgotten() -> None:
+def test_deleted_objects_are_forgotten() -> None:
     objects = [node("n1", notes=NOTED), DRAWN, score("n1", cpu=50), WEB_SET, web_pod("w")]
     known = Known().put(*objects).drop(*objects)
     assert answers(known.memory) == answers(Known().memory)
@@ -61,7 +61,7 @@ def test_a_node_that_comes_again_under_its_name_has_nothing_of_the_old_one() -> 
 
 
 @given(st.lists(st.tuples(st.sampled_from(NODES), st.booleans(), st.booleans()), max_size=12))
-def test_any_history_of_nodes_leaves_what_the_last_events_say(events: list[tuple[str, bool, bool]]) -> None:
+def test_memory_of_nodes_depends_only_on_their_last_events(events: list[tuple[str, bool, bool]]) -> None:
     known, left = Known(), {}
     for name, noted, gone in events:
         left[name] = node(name, notes=NOTED if noted else ())

@@ -54,7 +54,7 @@ def test_each_profile_has_weights_of_its_own() -> None:
         ({"prioritizeVerb": ""}, "/avoid needs a prioritizeVerb"),
     ],
 )
-def test_what_does_not_fit_is_said(avoid: Any, fault: str) -> None:
+def test_settings_that_do_not_fit_the_scheduler_are_reported(avoid: Any, fault: str) -> None:
     (said,) = faults(avoid)
     assert said.startswith(fault)
 

@@ -95,7 +95,7 @@ def test_nodes_that_are_named_twice_are_answered_once() -> None:
 
 
 @pytest.mark.parametrize(("ago", "expected"), [(0, 0), (6 * HOUR, 3), (600 * HOUR, 5)])
-def test_scores_say_what_add_ons_think_less_what_a_bad_landing_cost(ago: float, expected: int) -> None:
+def test_scores_are_those_of_add_ons_minus_the_cost_of_bad_landings(ago: float, expected: int) -> None:
     landed = history(past=(past(Outcome.WORSE, ago=ago, landed_on="n1"),))
     answer = decided(SCORES, question(), score("n0", cpu=100), score("n2", cpu=-100), landed)
     assert grades(answer) == {"n0": 10, "n1": expected, "n2": 0, "n3": 5}
@@ -141,7 +141,7 @@ def test_a_neutral_filter_lets_all_pass_and_a_neutral_preempt_keeps_all() -> Non
 
 @pytest.mark.parametrize("name", ["filter-cache", "prioritize-cache"])
 @pytest.mark.parametrize("verb", [FILTER, PRIORITIZE, SCORES])
-def test_what_a_real_scheduler_asked_is_answered(verb: Verb, name: str) -> None:
+def test_recorded_scheduler_requests_are_answered_for_all_their_nodes(verb: Verb, name: str) -> None:
     asked = json.loads(captured(name))["NodeNames"]
     answer = said(decided(verb, captured(name)))
     assert (answer["NodeNames"] if verb is FILTER else [entry["Host"] for entry in answer]) == asked
@@ -218,7 +218,7 @@ OFF = AdviceSettings(draw=False, notes=False, standing=False, history=False, sco
         *((verb, AnswerSettings(advice=OFF, preempt=PreemptSettings("off")), set()) for verb in VERBS),
     ],
 )
-def test_an_answer_needs_what_its_signals_need(verb: Verb, settings: AnswerSettings, needed: Any) -> None:
+def test_each_verb_needs_the_kinds_of_its_signals(verb: Verb, settings: AnswerSettings, needed: Any) -> None:
     assert verb.needs(settings) == needed
 
 

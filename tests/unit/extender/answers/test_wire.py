@@ -16,7 +16,7 @@ def body(**members: Any) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["filter-cache", "prioritize-cache"])
-def test_what_a_real_scheduler_asks_is_read(name: str) -> None:
+def test_recorded_scheduler_requests_are_read(name: str) -> None:
     asked = read_args(captured(name))
     assert asked.pod.name == "web-c5f64c47f-bc5zs"
     assert asked.pod.creation_timestamp == "2026-11-18T09:14:36Z"
@@ -62,7 +62,7 @@ def test_whole_victims_are_not_taken() -> None:
         (b'{"Pod":{"metadata":{}},"Other":' + b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_reason(sent: bytes, reason: str) -> None:
+def test_an_unreadable_request_is_refused_with_the_reason(sent: bytes, reason: str) -> None:
     with pytest.raises(UnreadableCall, match=reason):
         read_args(sent)
 

@@ -30,7 +30,7 @@ def test_settings_that_are_refused_are_told_of_the_own_pod(tmp_path: Path) -> No
     assert recorder.said == [(own, "SettingsRefused", note, "Warning")]
 
 
-def test_who_runs_in_no_pod_says_it_of_nobody(tmp_path: Path) -> None:
+def test_no_event_is_recorded_outside_of_a_pod(tmp_path: Path) -> None:
     recorder: Any = Recorder()
     announce_refusal(recorder, REFUSAL, namespace=tmp_path / "namespace")
     assert recorder.said == []

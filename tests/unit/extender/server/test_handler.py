@@ -67,7 +67,7 @@ async def test_a_wrong_method_is_refused() -> None:
         assert await is_well(asked)
 
 
-async def test_calls_are_counted_by_what_became_of_them() -> None:
+async def test_calls_are_counted_by_result() -> None:
     async with served(most_bytes=10_000) as asked:
         results = ("answered", "unreadable", "too_large")
         before = [counted("requests_total", verb="filter", result=result) for result in results]
@@ -146,7 +146,7 @@ async def test_an_answer_after_the_deadline_is_neutral() -> None:
         assert counted("neutral_answers_total", verb="filter", cause="deadline") == before + 1
 
 
-async def test_a_client_that_breaks_off_harms_nobody() -> None:
+async def test_a_client_that_disconnects_mid_request_does_no_harm() -> None:
     async with served() as asked:
         for _ in range(20):
             _, writer = await asyncio.open_connection("127.0.0.1", asked.port)

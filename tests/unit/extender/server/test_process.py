@@ -51,7 +51,7 @@ def command(folder: Path, settings: str | None, kubeconfig: str = "nowhere") -> 
         ),
     ],
 )
-def test_what_it_cannot_start_with_is_said_in_one_line(
+def test_startup_errors_are_one_line(
     tmp_path: Path, settings: str | None, kubeconfig: str, said: str
 ) -> None:
     done = subprocess.run(

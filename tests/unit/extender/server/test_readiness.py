@@ -82,7 +82,7 @@ async def test_all_is_well() -> None:
         ("nodeplacementscores", ExtenderSettings(scores=LOAD, advice=AdviceSettings(scores=False)), 200),
     ],
 )
-async def test_what_no_signal_needs_may_be_missing(
+async def test_only_kinds_that_a_signal_needs_must_be_installed(
     lost: str, settings: ExtenderSettings, status: int
 ) -> None:
     told = Told(settings)

@@ -17,7 +17,7 @@ async def seen(asked: Served, query: str) -> tuple[int, Any]:
     return status, json.loads(text) if text.startswith("{") else text.strip()
 
 
-async def test_what_is_known_has_been_seen() -> None:
+async def test_a_known_version_is_answered_as_seen() -> None:
     async with served() as asked:
         assert await seen(asked, "resource=nodes&name=n1&resourceVersion=2") == (
             200,
@@ -35,7 +35,7 @@ async def test_what_is_known_has_been_seen() -> None:
         f"{HISTORY}&resourceVersion=1&wait=10ms",
     ],
 )
-async def test_what_is_not_known_has_not_been_seen(query: str) -> None:
+async def test_an_unknown_version_times_out(query: str) -> None:
     async with served() as asked:
         asked.call_tracker.hear("avoid", 1_795_003_200.0)
         status, body = await seen(asked, query)
@@ -43,7 +43,7 @@ async def test_what_is_not_known_has_not_been_seen(query: str) -> None:
         assert body["lastAskedAt"] == "2026-11-18T12:00:00.000000Z"
 
 
-async def test_what_comes_while_it_is_asked_for_is_told_at_once() -> None:
+async def test_a_version_that_arrives_while_waiting_is_answered_at_once() -> None:
     async with served() as asked:
         waiting = asyncio.create_task(seen(asked, f"{HISTORY}&resourceVersion=6&wait=10s"))
         await asyncio.sleep(0.05)
@@ -66,6 +66,6 @@ async def test_what_comes_while_it_is_asked_for_is_told_at_once() -> None:
         ("resource=nodes&name=a&resourceVersion=1&wait=11s", "wait must be a duration of at most 10s"),
     ],
 )
-async def test_a_wrong_question_is_told_what_is_wrong(query: str, reason: str) -> None:
+async def test_an_invalid_query_is_answered_with_the_reason(query: str, reason: str) -> None:
     async with served() as asked:
         assert await seen(asked, query) == (400, reason)

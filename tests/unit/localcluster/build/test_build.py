@@ -88,7 +88,7 @@ async def test_an_interrupted_build_leaves_no_half_program(tiny: Product) -> Non
     assert build.programs(tiny)["tiny"].exists()
 
 
-def test_a_build_that_fails_says_what_to_do(tiny: Product) -> None:
+def test_a_failed_build_names_the_error_and_the_workaround(tiny: Product) -> None:
     (tiny.sources / "main.go").write_text("package main\n\nfunc main() { nonsense }\n")
     with pytest.raises(build.BuildFailed, match="(?s)cannot build tiny 1.0.0 .*nonsense.*KUBE_BINARIES"):
         build.programs(tiny)
@@ -109,7 +109,7 @@ def test_programs_that_are_there_are_used(
         build.programs(tiny)
 
 
-def test_without_any_go_one_message_says_what_to_do(tiny: Product, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_without_go_says_which_go_is_needed(tiny: Product, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")

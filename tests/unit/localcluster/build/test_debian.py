@@ -50,7 +50,7 @@ def test_where_the_lists_know_nothing_own_ones_are_fetched(calls: Path) -> None:
     assert [line.split()[-1] for line in calls.read_text().splitlines()] == ["tool", "update", "tool"]
 
 
-def test_what_is_on_the_path_is_taken_from_there(calls: Path) -> None:
+def test_a_program_on_path_is_used(calls: Path) -> None:
     _write(calls.parent / "bin" / "tool", "#!/bin/sh\n")
     assert debian.program("tool", "tool") == calls.parent / "bin" / "tool"
 
@@ -62,7 +62,9 @@ def test_a_failure_leaves_nothing_and_says_why_in_one_line(calls: Path) -> None:
     assert not [path for path in (calls.parent / "cache" / "programs").iterdir() if path.is_dir()]
 
 
-def test_a_machine_without_apt_is_told_what_to_do(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_apt_asks_for_a_manual_install(
+    calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(calls.parent / "bin"))
     with pytest.raises(debian.NoPackage, match="apt-get is not here: install tool by hand"):
         debian.program("tool", "tool")

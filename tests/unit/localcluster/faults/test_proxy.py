@@ -119,7 +119,7 @@ async def test_a_server_that_breaks_off_breaks_the_clients_connection(
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
-async def test_what_the_server_did_not_answer_is_not_asked_again(
+async def test_requests_without_a_response_are_not_retried(
     proxy: FaultProxy, server: LineServer, client: Client, method: str
 ) -> None:
     assert await client.outcome(PODS, method=method) in (200, 201)  # leaves a connection that is kept alive
@@ -232,7 +232,7 @@ async def test_a_name_has_one_port_and_unknown_names_are_an_error(proxy: FaultPr
         await proxy.cut("b")
 
 
-async def test_closing_ends_what_is_open_and_frees_the_ports(
+async def test_closing_the_proxy_ends_open_calls_and_frees_its_ports(
     upstream: Upstream, identity: KeyPair, session: aiohttp.ClientSession, trust: ssl.SSLContext
 ) -> None:
     async with FaultProxy(

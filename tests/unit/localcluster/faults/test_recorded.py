@@ -73,7 +73,7 @@ def pod_list(version: int) -> bytes:
     return json.dumps({"kind": "PodList", "metadata": {"resourceVersion": str(version)}}).encode()
 
 
-async def test_a_stale_cache_answers_what_a_cache_may_answer(
+async def test_a_stale_cache_answers_only_requests_that_allow_a_cache(
     proxy: FaultProxy, server: LineServer, client: Client
 ) -> None:
     memory = Memory()
@@ -91,9 +91,7 @@ async def test_a_stale_cache_answers_what_a_cache_may_answer(
     assert await client.read(f"{PODS}?resourceVersion=0") == (200, pod_list(200))
 
 
-async def test_a_remembered_list_is_not_compressed_whatever_the_client_takes(
-    proxy: FaultProxy, client: Client
-) -> None:
+async def test_a_recorded_list_is_never_compressed(proxy: FaultProxy, client: Client) -> None:
     async with proxy.fault(LISTS, Record(Tape())):
         _, body = await client.read(PODS, headers={"Accept-Encoding": "gzip"})
     assert ["Accept-Encoding", "identity"] in json.loads(body)["headers"]

@@ -39,7 +39,7 @@ def with_pods_at_100() -> Memory:
         "resourceVersion=99&limit=500&resourceVersionMatch=NotOlderThan",
     ],
 )
-def test_what_a_cache_may_answer_is_answered_from_it(query: str) -> None:
+def test_requests_that_allow_a_cache_are_answered_from_memory(query: str) -> None:
     assert with_pods_at_100().recall(asking(query)) == answering()
 
 
@@ -57,7 +57,7 @@ def test_what_a_cache_may_answer_is_answered_from_it(query: str) -> None:
         "resourceVersion=0&labelSelector=app%3Dweb",
     ],
 )
-def test_what_etcd_must_answer_and_what_was_not_kept_is_left_to_the_server(query: str) -> None:
+def test_requests_that_need_etcd_or_unknown_lists_go_to_the_server(query: str) -> None:
     assert with_pods_at_100().recall(asking(query)) is None
 
 
@@ -98,7 +98,7 @@ def test_objects_and_selections_are_kept_apart_and_the_newest_answer_stays() -> 
         (asking(), Reply(200, {}, b'{"metadata":null}')),
     ],
 )
-def test_what_is_not_a_whole_object_or_list_is_not_kept(info: RequestInfo, reply: Reply) -> None:
+def test_only_complete_objects_and_lists_are_remembered(info: RequestInfo, reply: Reply) -> None:
     memory = Memory()
     assert not memory.remember(info, reply)
     assert len(memory) == 0

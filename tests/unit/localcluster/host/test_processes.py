@@ -35,7 +35,7 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
     await processes.kill(*processes.find(tmp_path))
 
 
-async def test_what_was_started_is_found_with_its_name_and_only_in_its_folder(folder: Path) -> None:
+async def test_started_processes_are_found_by_name_in_their_folder_only(folder: Path) -> None:
     one = processes.start(SLEEP, folder=folder, name="one")
     processes.start(SLEEP, folder=folder / "other", name="two")
     assert processes.find(folder) == [one]
@@ -56,7 +56,7 @@ async def test_stop_ends_a_process_and_a_frozen_one_too(folder: Path) -> None:
     assert not any(map(processes.is_alive, running))
 
 
-async def test_what_does_not_listen_is_killed_when_patience_ends(folder: Path) -> None:
+async def test_a_process_that_ignores_sigterm_is_killed_after_the_timeout(folder: Path) -> None:
     deaf = processes.start(STUBBORN, folder=folder, name="deaf")
     while "deaf" not in (folder / "logs" / "deaf.log").read_text():
         await asyncio.sleep(0.01)
@@ -64,7 +64,7 @@ async def test_what_does_not_listen_is_killed_when_patience_ends(folder: Path) -
     assert not processes.is_alive(deaf)
 
 
-async def test_what_was_killed_is_gone_with_its_sockets_however_much_memory_it_had(folder: Path) -> None:
+async def test_a_killed_process_has_released_its_sockets_even_with_much_memory(folder: Path) -> None:
     for number in range(6):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -85,7 +85,7 @@ THREE = ("web-1", "web-2", "web-3")
         ({"rates": DisruptionLimits((Rate((3, 60.0)),)), "rate_reserve": Percentage(0.5)}, "ClusterRate"),
     ],
 )
-def test_what_the_plan_has_spent_counts(fields: dict[str, Any], rule: str) -> None:
+def test_moves_already_in_the_plan_count(fields: dict[str, Any], rule: str) -> None:
     context = cluster(*WEBS, limits=settings(**fields))
     assert spend_all(context, *THREE) == [None, None, rule]
 
@@ -124,7 +124,7 @@ def test_spending_leaves_the_value_as_it_was() -> None:
     assert isinstance(limits.spend(move), Limits)
 
 
-def test_one_workload_does_not_use_up_what_another_has() -> None:
+def test_limits_per_workload_are_independent() -> None:
     other = replica("db-1", owned_by=owner("ReplicaSet", "db"))
     rates = DisruptionLimits((), workload=(Rate((1, 60.0)),))
     context = cluster(*WEBS, other, limits=settings(per_workload=1, rates=rates))
@@ -256,7 +256,7 @@ def test_a_pod_that_is_leaving_has_taken_of_its_budget_already() -> None:
 
 
 @pytest.mark.parametrize("where", ["n1", "unknown"])
-def test_what_somebody_else_is_evicting_counts(where: str) -> None:
+def test_evictions_started_by_others_count(where: str) -> None:
     going = replica(
         "vm", node=where, labels=APP, annotations={"descheduler.alpha.kubernetes.io/eviction-in-progress": ""}
     )

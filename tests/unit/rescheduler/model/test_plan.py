@@ -34,15 +34,15 @@ def test_the_newest_word_of_a_policy_on_a_pod_counts() -> None:
     ]
 
 
-def test_nothing_is_said_of_who_is_moved() -> None:
+def test_pods_that_move_have_no_refusal() -> None:
     assert told(word("a", FULL, 0, 1), stays=np.arange(4) != 1) == [("default/p-0", "a", "Full")]
 
 
-def test_nobody_is_refused_without_a_word() -> None:
+def test_pods_without_a_word_are_not_refused() -> None:
     assert told() == []
 
 
-def test_who_only_counts_needs_nothing_spelt_out() -> None:
+def test_refusals_are_counted_without_spelling_out_each_one() -> None:
     words = [word("a", FULL, 0, 1), word("b", FULL, 1), word("a", LATE, 1)]
     counts = Refusals(words, ROWS, stays=np.arange(4) != 0).count()
     assert counts == {("Full", "b"): 1, ("Late", "a"): 1}

@@ -13,7 +13,7 @@ def test_moves_are_found_by_their_controller() -> None:
     assert memory.moves_of("nobody") == ()
 
 
-def test_what_was_found_in_a_memory_does_not_stick_to_the_next_one() -> None:
+def test_lookups_in_a_plan_memory_do_not_leak_into_the_next_one() -> None:
     memory = PlanMemory(moved=(moved("web", "a"), moved("web", "b", forgotten=10.0)))
     assert len(memory.moves_of("web")) == 2
     assert [each.left for each in memory.expire(20.0).moves_of("web")] == ["a"]

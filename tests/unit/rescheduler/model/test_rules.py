@@ -97,7 +97,7 @@ def test_the_protections_are_checked_in_the_order_in_which_they_are_declared() -
 
 
 @pytest.mark.parametrize("title", GROUPS)
-def test_the_page_lists_the_rules_of_a_group_with_what_they_mean(title: str) -> None:
+def test_the_documented_rules_of_a_group_match_the_code(title: str) -> None:
     section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE) == list(GROUPS[title].items())
 

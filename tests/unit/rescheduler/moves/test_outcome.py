@@ -83,7 +83,9 @@ READY = row("new", node="n2", ready=4)
         (LandingScores(None, 579), Outcome.BETTER),
     ],
 )
-def test_a_landing_is_worth_what_its_scores_say(scores: LandingScores | None, outcome: Outcome) -> None:
+def test_the_outcome_of_a_landing_follows_from_its_scores(
+    scores: LandingScores | None, outcome: Outcome
+) -> None:
     ending = judged(READY, scores=scores)
     assert ending is not None
     assert (ending.outcome, ending.landed_on, ending.time_to_ready) == (outcome, "n2", 3)

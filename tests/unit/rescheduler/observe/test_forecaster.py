@@ -62,7 +62,7 @@ def test_destinations_are_the_other_feasible_nodes_the_best_first() -> None:
     assert find(view) == ("c", "b")
 
 
-def test_nodes_that_draw_nobody_are_no_destinations() -> None:
+def test_nodes_leaving_or_noted_are_no_destinations() -> None:
     leaving = node("b", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "PreferNoSchedule"}])
     view = world(node("a"), leaving, noted("c"), OLD)
     assert find(view) == Refused("NoFeasibleDestination", "the pod fits on no node that it may be drawn to")

@@ -81,7 +81,7 @@ def test_a_busy_node_is_not_emptied() -> None:
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
-def test_nobody_leaves_a_node_whose_removal_is_disabled(where: str) -> None:
+def test_a_node_with_removal_disabled_is_no_source_and_is_not_emptied(where: str) -> None:
     node = node_of(**{where: {"autoscaling.cast.ai/removal-disabled": "true"}})
     refused = refuse_source(node)
     assert refused == refuse_emptying(node)

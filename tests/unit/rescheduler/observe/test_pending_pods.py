@@ -55,7 +55,7 @@ def test_the_most_important_takes_the_room_first() -> None:
     assert make_plan(to_be_moved(large, small))[0].moves == ()
 
 
-def test_who_waits_is_not_proposed_and_not_among_the_nodes_that_moves_touch() -> None:
+def test_a_pending_pod_is_not_proposed_and_its_node_does_not_count() -> None:
     objects = to_be_moved(waiting(cpu="7"), builders.node("third"), builders.node("fourth"))
     made, _ = make_plan(objects, policy(policies={"underUtilisedNodes": {"hotAfter": 1}}))
     assert "default/etl-1" not in moves_of(made) | refusals_of(made)

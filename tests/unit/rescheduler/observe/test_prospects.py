@@ -57,13 +57,13 @@ def test_alone_it_lands_where_kube_scheduler_likes_it_best() -> None:
     assert (found.gains[1:] < 0).all()
 
 
-def test_drawn_it_lands_on_the_first_destination_whatever_its_score() -> None:
+def test_a_drawn_pod_lands_on_its_first_destination_despite_scores() -> None:
     found, advised = look(uneven())
     assert chances(draw(found, np.array([2], np.int32), advised.extenders)) == [0.0, 0.0, 1.0]
     assert chances(draw(found, np.array([2, 1], np.int32), advised.extenders)) == [0.0, 0.0, 1.0]
 
 
-def test_an_extender_that_weighs_too_little_draws_nobody() -> None:
+def test_an_extender_with_too_little_weight_cannot_draw_a_pod() -> None:
     found, advised = look(uneven(), weight=1, notes=False)
     drawn = draw(found, np.array([2], np.int32), advised.extenders)
     assert drawn.chance_of(2) == 1.0  # a hundred points are more than the few that c lacks
@@ -98,7 +98,7 @@ def test_so_many_destinations_are_listed_that_one_is_surely_found(count: int, li
     assert found.source not in destinations
 
 
-def test_what_is_preferred_stands_first_and_points_decide_between_equals() -> None:
+def test_preferred_destinations_come_first_and_scores_break_ties() -> None:
     found, _ = look(uneven())
     chosen = found.nodes != found.source
     by_points = list_destinations(found, chosen).tolist()
@@ -114,7 +114,7 @@ def test_the_source_is_scored_even_where_it_is_not_feasible() -> None:
     assert (found.nodes.tolist(), found.feasible.tolist()) == ([0, 1, 2], [False, True, True])
 
 
-def test_what_nobody_can_forecast_is_refused() -> None:
+def test_a_pod_without_a_forecast_is_refused() -> None:
     facts = SnapshotFacts(
         load_objects([builders.node("a"), builders.pod("x", node="a")], now=NOW, version=VERSION).snapshot,
         VERSION,
@@ -133,7 +133,7 @@ def test_expectations_weigh_each_node_by_its_chance() -> None:
 
 
 @pytest.mark.parametrize("taints", [(), [{"key": "team", "effect": "NoSchedule"}]])
-def test_what_is_scored_once_more_is_scored_as_on_a_cluster_without_the_pod(taints: list[Object]) -> None:
+def test_rescoring_gives_the_scores_of_a_cluster_without_the_pod(taints: list[Object]) -> None:
     """Its node may be feasible or not, and it alone scores otherwise than while the pod was leaving."""
     objects = uneven()
     objects[0]["spec"]["taints"] = taints

@@ -37,7 +37,7 @@ def test_an_owner_of_a_kind_that_is_not_mirrored_is_not_found() -> None:
     assert kruise.root(kruise.template_of(place_of(kruise))) is None
 
 
-def test_a_pod_that_nobody_owns_is_its_own_workload_and_has_no_history() -> None:
+def test_a_pod_without_an_owner_is_its_own_workload_and_has_no_history() -> None:
     context = context_of(replica(owned_by=None, uid="u1"), history(givenUpUntil="2027-01-15T09:00:00Z"))
     template = context.template_of(place_of(context))
     assert context.identify(place_of(context)) == WorkloadIdentity("v1", "Pod", "web-1", "u1")

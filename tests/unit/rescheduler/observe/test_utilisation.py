@@ -41,7 +41,7 @@ def test_hot_is_any_resource_above_and_cold_are_all_at_or_below() -> None:
     assert bounds.find_cold(fleet()).tolist() == [False, True, True]
 
 
-def test_what_a_terminating_pod_holds_does_not_count() -> None:
+def test_requests_of_a_terminating_pod_do_not_count() -> None:
     """Else pods that were moved a moment ago would drive others off the node that they are leaving."""
     pods = [replica("a-1", "a", "a", cpu="3"), replica("a-2", "a", "a", cpu="3")]
     pods[0]["metadata"]["deletionTimestamp"] = "2026-11-18T12:00:30Z"
@@ -90,12 +90,12 @@ def test_an_extended_resource_counts_where_it_is_offered() -> None:
     assert list_shares(view, np.array([0], np.int32), [GPU])[0][GPU] == 75.0
 
 
-def test_a_resource_that_nobody_knows_changes_nothing() -> None:
+def test_an_unknown_resource_changes_nothing() -> None:
     bounds = set_bounds(fleet(), {"no/such": 0.1}, {"no/such": 0.2}, around_mean=True)
     assert not bounds.find_hot(fleet()).any()
 
 
-def test_excess_is_what_is_used_beyond_in_parts_of_nodes() -> None:
+def test_excess_is_the_usage_above_the_bound_in_parts_of_nodes() -> None:
     bounds = set_bounds(fleet(), {"cpu": 0.1}, {"cpu": 0.2}, around_mean=False)
     assert measure_excess(fleet(), bounds) == pytest.approx(0.55 + 0.05, abs=1e-3)
 

@@ -87,14 +87,14 @@ def test_nothing_left_to_weigh_is_nothing() -> None:
     assert len(before.since(PODS).weigh_again(SEEN)) == 0
 
 
-def test_who_comes_to_the_front_by_an_old_promise_is_weighed_too() -> None:
+def test_pods_at_the_front_with_an_outdated_promise_are_appraised_again() -> None:
     """Nobody promises anything any more: so nobody is there who once promised most of those that are left."""
     first = np.arange(PODS, dtype=np.float64)
     _, after = order_of(first, np.zeros(PODS))
     assert after.pods[:16].tolist() == list(range(16))
 
 
-def test_what_is_demanded_stays_before_all_that_promise_more() -> None:
+def test_demanded_moves_stay_before_moves_that_promise_more() -> None:
     """Of the next ones some are demanded; the others are weighed anew, and stand among those that follow."""
     demanded = np.full(PODS, -1.0)
     demanded[:10] = 1.0

@@ -49,7 +49,7 @@ def test_a_binding_agrees_where_the_forecast_gives_its_node_a_chance(
     assert judge_binding(Binding("uid-web", landed_on), snapshot(), model) is agreed
 
 
-def test_what_tells_nothing_is_not_judged() -> None:
+def test_bindings_without_evidence_are_not_judged() -> None:
     alike = load_objects(
         [node("n1"), node("n2"), pod("web", uid="uid-web", cpu="1")], now=NOW, version=VERSION
     ).snapshot
@@ -84,7 +84,7 @@ def test_drift_is_told_from_enough_of_the_last_bindings(last: list[bool], rule: 
     assert (refused.rule if refused else None) == rule
 
 
-def test_the_reason_says_what_is_wrong() -> None:
+def test_the_refusal_explains_the_share_of_wrong_forecasts() -> None:
     settings = DriftSettings(fewest=2)
     found = agreement(True, False, False, False, settings=settings)
     refused = found.find_drift(settings)

@@ -79,13 +79,13 @@ def test_the_destination_is_reserved_for_the_move_before() -> None:
     assert sorted(moves_of(made).values()) == ["cold-1", "cold-2"]
 
 
-def test_what_comes_after_the_last_move_of_a_cycle_is_refused_unseen() -> None:
+def test_candidates_after_the_last_move_of_a_cycle_are_refused_by_limit() -> None:
     found = rules_of(hot_node(8), limits={"perWorkload": None, "perCycle": 1})
     assert set(found.values()) == {"Limit"}
     assert len(found) == 7
 
 
-def test_level_one_moves_only_what_a_rule_demands() -> None:
+def test_level_one_makes_only_demanded_moves() -> None:
     assert set(rules_of(hot_node(), level=1).values()) == {"Level"}
     made, _ = make_plan(
         tainted(replica("web-1", "web", "old"), replica("web-2", "web", "new")), policy(level=1)
@@ -94,7 +94,7 @@ def test_level_one_moves_only_what_a_rule_demands() -> None:
     assert made.moves[0].level == 1
 
 
-def test_a_move_must_be_worth_what_the_level_asks_for() -> None:
+def test_a_move_must_be_worth_the_minimum_of_the_level() -> None:
     assert set(rules_of(hot_node(), worth=5000).values()) == {"NotWorthIt"}
 
 
@@ -125,7 +125,7 @@ def test_a_pod_that_would_come_back_stays() -> None:
     assert refusals_of(alone) == dict.fromkeys(("default/web-0", "default/web-1"), "LandsOnItsNode")
 
 
-def test_a_pod_that_would_land_where_nobody_wants_it_stays() -> None:
+def test_a_pod_stays_if_its_forecast_gives_an_unwanted_node() -> None:
     """The emptiest node has too many of its kind already, and without our extender it would go there."""
     many = [replica(f"web-{number}", "web", "a", cpu="1", memory="4Gi") for number in range(4)]
     some = [replica(f"web-{number}", "web", "b", cpu="1", memory="4Gi") for number in range(4, 7)]

@@ -54,7 +54,7 @@ def test_the_pods_mark_decides_then_the_policy_then_the_whole_file(
     assert found == {"default/api-1": mode}
 
 
-def test_what_is_made_goes_before_what_is_recommended() -> None:
+def test_moves_to_apply_take_precedence_over_recommended_ones() -> None:
     assert modes_of(two_workloads()) == {"default/api-1": "apply"}
     assert modes_of(two_workloads("recommend")) == {"default/web-1": "apply"}
     assert modes_of(two_workloads(None, "apply"), mode="recommend") == {"default/web-1": "apply"}
@@ -66,7 +66,7 @@ def test_moves_that_are_only_recommended_come_last() -> None:
     assert list(modes_of(objects).items()) == [("default/web-1", "apply"), ("default/api-1", "recommend")]
 
 
-def test_what_is_recommended_gets_what_is_left_of_limits() -> None:
+def test_recommended_moves_use_only_limits_left_over() -> None:
     objects = [*two_workloads("recommend"), builders.node("third")]
     assert modes_of(objects, limits={"perCycle": 1}) == {"default/web-1": "apply"}
     assert modes_of(objects, limits={"rates": {"cluster": ["2 per 10m"]}}, buffer="50%") == {
@@ -94,7 +94,7 @@ def test_why_tells_whether_a_move_is_made(mode: str, said: str) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
-def test_what_is_made_is_the_same_as_if_the_others_were_left_alone(seed: int) -> None:
+def test_applied_moves_are_the_same_without_the_recommended_ones(seed: int) -> None:
     dice = Random(seed)
     objects, asked = draw_objects(dice), draw_policy(dice)
     mixed = [_mark(each, dice.choice(("apply", "recommend"))) for each in objects]
@@ -123,7 +123,7 @@ def _marked(each: Object) -> str | None:
     ("whole", "of_policy", "mark"),
     [("off", None, None), ("off", "apply", "apply"), ("apply", "off", None), ("apply", "off", "apply")],
 )
-def test_what_is_off_proposes_nothing_whatever_a_mark_says(
+def test_mode_off_proposes_nothing_despite_annotations(
     whole: str, of_policy: str | None, mark: str | None
 ) -> None:
     of_rules = {"mode": of_policy} if of_policy else {}

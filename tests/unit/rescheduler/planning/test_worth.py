@@ -65,7 +65,7 @@ def test_every_fact_has_its_price(facts: MoveFacts, worth: float) -> None:
     assert appraise(100, facts, PRICES, demanded=False).total == pytest.approx(worth, abs=0.01)
 
 
-def test_what_a_rule_demands_lasts() -> None:
+def test_a_demanded_moves_gain_is_not_discounted() -> None:
     assert appraise(100, PLAIN._replace(age=0), PRICES, demanded=True).total == pytest.approx(93)
 
 
@@ -84,7 +84,7 @@ def test_a_level_is_the_most_cautious_that_makes_the_move(total: float, level: i
     assert grade(worth, demanded=False) == level
 
 
-def test_what_a_rule_demands_is_of_the_first_level_unless_it_costs_more_than_it_brings() -> None:
+def test_a_demanded_move_has_level_one_unless_it_costs_more_than_it_gains() -> None:
     assert grade(appraise(100, PLAIN, PRICES, demanded=True), demanded=True) == 1
     assert grade(appraise(1, PLAIN, PRICES, demanded=True), demanded=True) is None
 

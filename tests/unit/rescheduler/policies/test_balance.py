@@ -40,7 +40,7 @@ def test_a_node_counts_by_the_resource_of_which_most_is_in_use() -> None:
     assert balance.measure_relief(asks_of(view, 0), np.array([0], np.int32)).tolist() == [0.0]
 
 
-def test_what_a_node_does_not_offer_does_not_count() -> None:
+def test_resources_that_a_node_does_not_offer_do_not_count() -> None:
     view, bounds = see([builders.node("a", cpu="0"), replica("p-1", "p", "a", cpu="2", memory="8Gi")])
     assert find_balance(bounds, view).largest.tolist() == [0.25]
 
@@ -52,7 +52,7 @@ def test_without_nodes_there_is_nothing_to_even_out() -> None:
 
 @RARE
 @given(st.integers(0, 2**32))
-def test_a_move_changes_the_variance_by_what_it_changes_on_two_nodes(seed: int) -> None:
+def test_the_variance_changes_only_by_the_two_nodes_of_a_move(seed: int) -> None:
     """But for what it changes of the mean, which all nodes share."""
     view, bounds = see(draw_objects(Random(seed)))
     pods = np.flatnonzero(view.counted & (view.node >= 0))

@@ -79,7 +79,7 @@ def test_pods_that_would_rather_be_apart_part(spec: Object, switch: str) -> None
     assert ask(objects, **{switch: False}) == ({}, {})
 
 
-def test_a_preferred_node_that_is_full_moves_nobody() -> None:
+def test_a_full_preferred_node_gets_no_move() -> None:
     objects = two_nodes(affinity=prefers("ssd"), cpu="4")
     objects += [replica("etl-1", "etl", "b", cpu="4")]
     assert ask(objects) == ({}, {"default/web-1": "NoBetterNode"})
@@ -91,7 +91,7 @@ def test_a_preferred_node_that_the_pod_may_not_have_is_not_looked_at() -> None:
     assert ask(objects) == ({}, {})
 
 
-def test_a_preferred_node_that_somebody_takes_away_is_named_as_leaving() -> None:
+def test_a_preferred_node_due_for_removal_is_refused_as_leaving() -> None:
     objects = two_nodes(affinity=prefers("ssd"))
     objects[1]["spec"]["taints"] = [
         {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
@@ -104,7 +104,7 @@ def test_a_pod_that_is_where_it_likes_to_be_stays() -> None:
     assert ask(two_nodes(affinity=prefers("hdd"))) == ({}, {})
 
 
-def test_a_preference_that_other_points_outweigh_moves_nobody() -> None:
+def test_a_preference_outweighed_by_other_scores_gives_no_move() -> None:
     objects = two_nodes(affinity=prefers("ssd"))
     heavy = {"key": "busy", "effect": "PreferNoSchedule"}
     objects[1]["spec"]["taints"] = [heavy]

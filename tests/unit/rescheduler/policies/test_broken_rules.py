@@ -74,7 +74,7 @@ def test_spread_that_cannot_be_read_is_left_to_others() -> None:
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
-def test_a_taint_sends_away_who_does_not_tolerate_it(effect: str) -> None:
+def test_a_hard_taint_moves_pods_that_do_not_tolerate_it(effect: str) -> None:
     objects = [
         builders.node("a", taints=[{**RED, "effect": effect}]),
         builders.node("b"),
@@ -87,7 +87,7 @@ def test_a_taint_sends_away_who_does_not_tolerate_it(effect: str) -> None:
     assert plan_moves(objects, taints=False) == {}
 
 
-def test_a_soft_taint_sends_nobody_away() -> None:
+def test_a_soft_taint_moves_no_pod() -> None:
     soft = builders.node("a", taints=[{**RED, "effect": "PreferNoSchedule"}])
     assert (
         plan_moves([soft, builders.node("b"), replica("web-1", "web", "a"), replica("web-2", "web", "b")])
@@ -161,7 +161,7 @@ def test_a_pod_does_not_keep_itself_away() -> None:
     assert plan_moves(objects) == {}
 
 
-def test_terms_that_cannot_be_read_keep_nobody_away() -> None:
+def test_unreadable_affinity_terms_are_ignored() -> None:
     bad = {"matchExpressions": [{"key": "app", "operator": "Sometimes"}]}
     assert plan_moves(pair(**apart("db", labelSelector=bad))) == {}
 

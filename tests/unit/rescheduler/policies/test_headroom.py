@@ -31,7 +31,7 @@ def test_a_node_counts_by_its_fullest_resource_and_has_no_room_above_its_bound()
 
 @RARE
 @given(st.integers(0, 2**32))
-def test_after_moves_it_tells_what_it_would_if_it_began_there(seed: int) -> None:
+def test_headroom_updated_by_moves_equals_headroom_computed_anew(seed: int) -> None:
     dice = Random(seed)
     snapshot = load_objects(draw_objects(dice), now=NOW, version=VERSION).snapshot
     begun = view = view_snapshot(SnapshotFacts(snapshot, VERSION))

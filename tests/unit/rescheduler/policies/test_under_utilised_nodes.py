@@ -68,7 +68,7 @@ def test_a_pod_goes_where_it_evens_out_most() -> None:
     assert moves == {"default/p-0": "b"}
 
 
-def test_what_a_pod_prefers_counts_beside_that() -> None:
+def test_pod_preferences_count_besides_utilisation() -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "p"}}}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
@@ -77,7 +77,7 @@ def test_what_a_pod_prefers_counts_beside_that() -> None:
     assert moves["default/p-0"] == "c"
 
 
-def test_what_a_move_leaves_is_weighed_before_the_next() -> None:
+def test_each_move_is_weighed_with_the_load_left_by_the_one_before() -> None:
     """Two nodes are as full: the second move relieves the other one, not the same again."""
     full = [replica(f"{node}-{n}", node, node, cpu="1") for node in "ac" for n in range(8)]
     made, _ = make_plan(
@@ -131,7 +131,7 @@ def test_room_on_a_node_that_stays_goes_before_room_on_one_that_leaves() -> None
     assert set(ask([*loaded(*("1",) * 7), leaving, *full])[1].values()) == {"DestinationLeaving"}
 
 
-def test_only_pods_that_ask_for_what_is_short_leave() -> None:
+def test_only_pods_that_request_the_scarce_resource_move() -> None:
     objects = [*loaded(*("1",) * 7), replica("idle-1", "idle", "a", memory="2Gi")]
     found = ask(objects, low={"cpu": "20%"}, high={"cpu": "75%"})
     assert not any("idle" in pod for said in found for pod in said)

@@ -57,7 +57,7 @@ def test_the_nearest_mark_wins(
         assert f"the {where}'s annotation {KEY}={said.value}" in refused.reason
 
 
-def test_nobody_has_to_say_anything() -> None:
+def test_without_annotations_no_automation_is_set() -> None:
     context = marked(None, None, None)
     assert find_automation(context.template_of(place_of(context)), context) is None
 

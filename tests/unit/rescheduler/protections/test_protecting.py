@@ -233,7 +233,7 @@ FREE: list[tuple[str, list[Object], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("objects", "settings"), [row[1:] for row in FREE], ids=[row[0] for row in FREE])
-def test_what_no_rule_protects_may_move(objects: list[Object], settings: dict[str, Any]) -> None:
+def test_an_unprotected_pod_may_move(objects: list[Object], settings: dict[str, Any]) -> None:
     assert ask(*objects, **settings) is None
 
 

@@ -61,7 +61,7 @@ def test_a_scaler_in_another_namespace_says_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("target", [{"name": "web"}, {"apiVersion": "", "kind": "", "name": "web"}])
-def test_what_keda_scales_is_a_deployment_unless_it_says_otherwise(target: Object) -> None:
+def test_a_keda_target_without_a_kind_is_a_deployment(target: Object) -> None:
     assert ask(scaler("ScaledObject", target, KEYS[0])) is not None
 
 
