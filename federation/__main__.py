@@ -73,7 +73,7 @@ def _schedule(arguments: argparse.Namespace) -> int:
     text = write_json(decisions) if arguments.form == "json" else write_table(decisions)
     if text:
         print(text)
-    for note in _note(hub):
+    for note in _list_notes(hub):
         print(f"federation: {note}", file=sys.stderr)
     return 0
 
@@ -105,7 +105,7 @@ def _find(hub: HubFile, asked: str | None) -> Iterable[str]:
     return found[:1]
 
 
-def _note(hub: HubFile) -> Iterator[str]:
+def _list_notes(hub: HubFile) -> Iterator[str]:
     """List notes on objects in the input that the command does not schedule."""
     policies = hub.names("PropagationPolicy", "ClusterPropagationPolicy")
     if not hub.bindings:

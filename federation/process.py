@@ -78,7 +78,7 @@ class Federation:
         self._access = access
         self._settings = settings
         self._listeners: list[Callable[[Resource[Any], Any], None]] = []
-        self._cache = NotifyingCache(self._tell, version=_VERSION)
+        self._cache = NotifyingCache(self._notify, version=_VERSION)
         self._catalog = KindCatalog()
         self._role = "starting"
 
@@ -87,7 +87,7 @@ class Federation:
         settings, identity = self._settings, name_holder()
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
-            await enter(Server(settings.server, checks={"mirror": self._tell_readiness}))
+            await enter(Server(settings.server, checks={"mirror": self._check_readiness}))
             api = await enter(ObjectApi(self._access, settings.api))
             mirror = await enter(mirroring(api, self._cache, _HUB, settings=settings.watch))
             events = await enter(ObjectApi(self._access, settings.events))
@@ -98,7 +98,7 @@ class Federation:
             lease = await enter(Api(self._access))
             hub = Hub(api, self._cache, recorder, time.time, self._catalog)
             held = leading(lease, settings.lease, identity=identity)
-            await _unless(stopping, self._lead(held, hub, mirror))
+            await _run_unless(stopping, self._lead(held, hub, mirror))
             log.info("stopping")
 
     async def _lead(self, lease: Lease, hub: Hub, mirror: Mirror) -> None:
@@ -133,7 +133,7 @@ class Federation:
         self._listeners = [index.on_change, *(each.on_change for each in controllers)]
         for resource in _HUB:
             for record in self._cache.of(resource.kind).rows():
-                self._tell(resource.kind, record)
+                self._notify(resource.kind, record)
         try:
             yield controllers
         finally:
@@ -164,17 +164,17 @@ class Federation:
         ]
         return [make() for is_on, make in makers if is_on]
 
-    def _tell(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+    def _notify(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
         resource = _BY_KIND.get(kind) or self._catalog.of(kind)
         for listener in self._listeners:
             listener(resource, record)
 
-    def _tell_readiness(self) -> str | None:
+    def _check_readiness(self) -> str | None:
         """A process that waits for the lease is as ready as the leader."""
         return None if self._role != "starting" else "the caches of the hub are not synced yet"
 
 
-async def _unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine
+async def _run_unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine
     """Run until told to stop; an error of the work is raised."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stopping.wait())

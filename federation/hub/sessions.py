@@ -163,7 +163,7 @@ class Sessions:
             self._report(name, "internal error")
 
     async def _mirror(self, name: str, path: str) -> None:
-        cache = NotifyingCache(lambda kind, record: self._tell(name, kind, record), version=_VERSION)
+        cache = NotifyingCache(lambda kind, record: self._on_change(name, kind, record), version=_VERSION)
         async with ObjectApi(Access(path), self._settings.api) as api:
             api.leadership = self._hub.api.leadership
             session = Session(api, cache, asyncio.Event())
@@ -183,7 +183,7 @@ class Sessions:
                     listed=lambda: self._announce(name, None),
                 )
 
-    def _tell(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+    def _on_change(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
         if kind.record is ResourceTemplate:
             self._announce(name, record)
 

@@ -17,9 +17,9 @@ class _NotifyingListing(Listing[Wire, Kept]):
     """A list that, once it has replaced the cache, reports the differences."""
 
     def watch(
-        self, rows: Callable[[], Rows[Any]], tell: Callable[[Any], None]
+        self, rows: Callable[[], Rows[Any]], report: Callable[[Any], None]
     ) -> "_NotifyingListing[Wire, Kept]":
-        self._rows, self._tell = rows, tell
+        self._rows, self._report = rows, report
         return self
 
     def finish(self, resource_version: str) -> None:
@@ -31,7 +31,7 @@ class _NotifyingListing(Listing[Wire, Kept]):
             *(row for row in before if id(row) not in new),
             *(row for row in after if id(row) not in old),
         ):
-            self._tell(row)
+            self._report(row)
 
 
 class NotifyingCache(Cache):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from federation.api import ResourceBinding
 from federation.scheduling import Decision, describe_success
-from federation.scheduling.cause import Cause, Rest
+from federation.scheduling.cause import Cause, SkipReason
 from federation.scheduling.demand import ScheduleNote, read_note
 from reberth.values.timestamp import TimeError, parse_time, write_time
 
@@ -43,7 +43,7 @@ def apply_note(binding: ResourceBinding) -> ResourceBinding:
 
 def resume(binding: ResourceBinding, known: ResourceBinding, decision: Decision) -> Decision:
     """Return the decision to report: if nothing is new, the one that the crash left unreported."""
-    if known is binding or decision.message != Rest.UNCHANGED:
+    if known is binding or decision.message != SkipReason.UNCHANGED:
         return decision
     clusters = binding.spec.clusters or ()
     return replace(

@@ -23,7 +23,7 @@ from federation.propagation.policy_match import CLUSTER_POLICY, POLICY
 from federation.propagation.schedule_note import write_note
 from federation.rebalancing.handover import write_handover
 from federation.scheduling import Decision, Reason
-from federation.scheduling.cause import Cause, Rest
+from federation.scheduling.cause import Cause, SkipReason
 from federation.scheduling.demand import SCHEDULE_NOTE
 from federation.scheduling.unreported_clusters import UNREPORTED_CLUSTERS, write_unreported
 from reberth.records import Condition
@@ -172,7 +172,7 @@ def _tell_unknown(binding: ResourceBinding, decision: Decision) -> Iterator[Bind
 
 def _is_judged(decision: Decision) -> bool:
     """Tell whether the condition is written: after a decision, or if nothing has changed since one."""
-    return bool(decision.cause) or decision.message == Rest.UNCHANGED
+    return bool(decision.cause) or decision.message == SkipReason.UNCHANGED
 
 
 def _change_conditions(binding: ResourceBinding, decision: Decision, now: float) -> list[Object] | None:

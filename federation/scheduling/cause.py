@@ -23,7 +23,7 @@ class Cause(StrEnum):
     CLUSTER_REPORTED = "a cluster has reported its API resources since it was scheduled"
 
 
-class Rest(StrEnum):
+class SkipReason(StrEnum):
     """Why a scheduling is not necessary."""
 
     SUSPENDED = "Scheduling is suspended."
@@ -31,14 +31,14 @@ class Rest(StrEnum):
     UNCHANGED = "Placement, replicas and clusters have not changed since it was scheduled."
 
 
-def find_cause(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | Rest:
+def find_cause(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | SkipReason:
     """Return why the binding has to be scheduled, or why it has not."""
     spec = binding.spec
     if spec.suspension and spec.suspension.scheduling:
-        return Rest.SUSPENDED
+        return SkipReason.SUSPENDED
     if spec.placement is None and spec.required_by:
-        return Rest.FOLLOWS
-    return _find_change(binding, demand, fleet) or Rest.UNCHANGED
+        return SkipReason.FOLLOWS
+    return _find_change(binding, demand, fleet) or SkipReason.UNCHANGED
 
 
 def _find_change(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) -> Cause | None:

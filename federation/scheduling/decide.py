@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from federation.api import ResourceBinding, TargetCluster
 from federation.scheduling.affinity import AffinityGroup
 from federation.scheduling.assignment import assign
-from federation.scheduling.cause import Cause, Rest, find_cause
+from federation.scheduling.cause import Cause, SkipReason, find_cause
 from federation.scheduling.demand import BindingDemand, read_binding_demand
 from federation.scheduling.filters import Reasons, find_reasons, find_tiers, summarize
 from federation.scheduling.fleet import Fleet
@@ -47,12 +47,12 @@ def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed =
     """Schedule the binding. Raises ObjectError if the binding has a field that cannot be read."""
     demand = read_binding_demand(binding)
     cause = find_cause(binding, demand, fleet)
-    if isinstance(cause, Rest):
-        return _rest(demand, cause, fleet)
+    if isinstance(cause, SkipReason):
+        return _keep_clusters(demand, cause, fleet)
     if cause is not Cause.CLUSTER_REPORTED:
         return _schedule(demand, cause, fleet, now=now, timed=timed)
-    anew = _schedule(replace(demand, fresh=True), cause, fleet, now=now, timed=timed)
-    return anew if anew.reason is Reason.SUCCESS else _rest(demand, Rest.UNCHANGED, fleet)
+    fresh = _schedule(replace(demand, fresh=True), cause, fleet, now=now, timed=timed)
+    return fresh if fresh.reason is Reason.SUCCESS else _keep_clusters(demand, SkipReason.UNCHANGED, fleet)
 
 
 def _schedule(demand: BindingDemand, cause: Cause, fleet: Fleet, *, now: float, timed: Timed) -> Decision:
@@ -134,7 +134,7 @@ def _succeed(demand: BindingDemand, attempt: Attempt, failed: Iterable[Attempt])
         reason=Reason.SUCCESS,
         message=describe_success(attempt.clusters, is_namespaced=demand.is_namespaced),
         verdicts=attempt.verdicts,
-        failures=_tell(demand, failed),
+        failures=_list_failures(demand, failed),
     )
 
 
@@ -146,18 +146,18 @@ def _fail(demand: BindingDemand, failed: Sequence[Attempt]) -> Decision:
         reason=refusal.reason,
         message=refusal.message,
         verdicts=failed[0].verdicts,
-        failures=_tell(demand, failed),
+        failures=_list_failures(demand, failed),
         retry=retry,
     )
 
 
-def _rest(demand: BindingDemand, rest: Rest, fleet: Fleet) -> Decision:
+def _keep_clusters(demand: BindingDemand, reason: SkipReason, fleet: Fleet) -> Decision:
     group = next(_walk(demand))
     return Decision(
         clusters=_keep(demand),
         affinity_name=demand.observed,
         reason=Reason.SUCCESS,
-        message=rest,
+        message=reason,
         verdicts=_judge_clusters(find_reasons(demand, group, fleet), demand, fleet),
     )
 
@@ -166,7 +166,7 @@ def _keep(demand: BindingDemand) -> tuple[TargetCluster, ...]:
     return tuple(TargetCluster(name, demand.targets[name]) for name in sorted(demand.targets))
 
 
-def _tell(demand: BindingDemand, failed: Iterable[Attempt]) -> tuple[Failure, ...]:
+def _list_failures(demand: BindingDemand, failed: Iterable[Attempt]) -> tuple[Failure, ...]:
     """Write the Event of each named group that failed; without groups the condition's message is enough."""
     return tuple(
         Failure(

@@ -42,7 +42,7 @@ class DiscoveryController:
         self._watch = watch
         self._queue = WorkQueue("discovery", self._reconcile, settings)
         self._missed: set[Key] = set()
-        hub.catalog.when_asked(self._hear)
+        hub.catalog.when_asked(self._request)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         """Changes of objects do not define kinds."""
@@ -54,7 +54,7 @@ class DiscoveryController:
                 mirror_learned_kinds(self._hub.catalog, self._hub.api, self._hub.cache, settings=self._watch)
             )
 
-    def _hear(self, api_version: str, kind: str) -> None:
+    def _request(self, api_version: str, kind: str) -> None:
         key = Key(api_version, kind, "", "")
         if key not in self._missed:
             self._queue.add(key)

@@ -70,9 +70,9 @@ class MembersController:
         self._sessions = sessions
         self._settings = settings
         self._queue = WorkQueue("members", self._reconcile, settings)
-        self._known: dict[str, _Known] = {}
+        self._known_members: dict[str, _Known] = {}
         self._cleanup = MemberCleanup(hub, let_go_after=settings.let_go_after)
-        sessions.listen(self._hear)
+        sessions.listen(self._on_member_change)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.CLUSTERS:
@@ -81,10 +81,10 @@ class MembersController:
     async def run(self) -> None:
         await self._queue.run()
 
-    def _hear(self, cluster: str, record: object) -> None:
+    def _on_member_change(self, cluster: str, record: object) -> None:
         """Probe a member at once when its cache is synced."""
-        if record is None and cluster in self._known:
-            self._known[cluster] = self._known[cluster]._replace(probed_at=float("-inf"))
+        if record is None and cluster in self._known_members:
+            self._known_members[cluster] = self._known_members[cluster]._replace(probed_at=float("-inf"))
             self._queue.add(Key(CLUSTER_API_VERSION, "Cluster", "", cluster))
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -100,7 +100,7 @@ class MembersController:
         return min((each for each in waits if each is not None), default=None)
 
     def _forget(self, name: str) -> None:
-        self._known.pop(name, None)
+        self._known_members.pop(name, None)
         self._cleanup.forget(name)
 
     async def _update(self, key: Key, cluster: Cluster) -> float | None:
@@ -110,9 +110,9 @@ class MembersController:
         if self._sessions.get(key.name) is None and key.name not in self._sessions.problems:
             return _OPENING
         now = asyncio.get_running_loop().time()
-        known = self._known.get(key.name)
+        known = self._known_members.get(key.name)
         if known is None or now - known.probed_at >= self._settings.probe_every:
-            known = self._known[key.name] = await self._look(key, known, now)
+            known = self._known_members[key.name] = await self._look(key, known, now)
         cluster = await self._write(key, cluster, known, now)
         lost_in = await self._taint(key, cluster)
         self._count()

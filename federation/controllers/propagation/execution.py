@@ -64,7 +64,7 @@ class ExecutionController:
         self._reports = WorkQueue("reports", self._report, settings, urgency=Urgency.REPORTING)
         self._written: dict[Key, AppliedManifest] = {}
         self._outcomes: dict[Key, _Outcome] = {}
-        sessions.listen(self._hear)
+        sessions.listen(self._on_member_change)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.WORKS and cluster_of_works(record.metadata.namespace):
@@ -75,7 +75,7 @@ class ExecutionController:
             group.create_task(self._queue.run())
             group.create_task(self._reports.run())
 
-    def _hear(self, cluster: str, record: ResourceTemplate | None) -> None:
+    def _on_member_change(self, cluster: str, record: ResourceTemplate | None) -> None:
         """Queue the Work of a changed copy, or all Works of a member that has just been synced."""
         if record is None:
             for work in self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(cluster)):

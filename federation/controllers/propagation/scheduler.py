@@ -72,7 +72,7 @@ class SchedulerController:
             urgency=Urgency.SCHEDULING,
         )
         self._known: set[Key] = set()
-        self._waiting: set[Key] = set()
+        self._unscheduled: set[Key] = set()
         self._shapes: dict[str, object] = {}
         self._clusters: object = None
         self._read: Fleet | None = None
@@ -82,7 +82,7 @@ class SchedulerController:
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS:
-            self._hear(resources.key_of(resource, record), record)
+            self._on_binding(resources.key_of(resource, record), record)
         elif resource is resources.CLUSTERS:
             for key in self._concerned(record):
                 self._add(key, metrics.CLUSTER_CHANGED)
@@ -125,7 +125,7 @@ class SchedulerController:
     async def run(self) -> None:
         await self._queue.run()
 
-    def _hear(self, key: Key, binding: ResourceBinding) -> None:
+    def _on_binding(self, key: Key, binding: ResourceBinding) -> None:
         """Restore the reservations of decisions that another process made, when a binding is new to us."""
         is_new = key not in self._known
         if is_new:
@@ -142,7 +142,7 @@ class SchedulerController:
         name = cluster.metadata.name
         shape = None if self._hub.find(resources.CLUSTERS, "", name) is None else _shape_of(cluster)
         if shape == self._shapes.get(name):
-            return set(self._waiting)
+            return set(self._unscheduled)
         self._shapes[name] = shape
         return {key for key, _ in self._hub.list_bindings()}
 
@@ -150,7 +150,7 @@ class SchedulerController:
         binding = self._hub.find_binding(key)
         now = self._hub.clock()
         self._reservations.observe(key, binding, now=now)
-        self._waiting.discard(key)
+        self._unscheduled.discard(key)
         if binding is None or not is_scheduled_by_us(binding):
             if binding is None:
                 self._known.discard(key)
@@ -159,7 +159,7 @@ class SchedulerController:
         known = apply_note(binding)
         decision = resume(binding, known, self._decide(known, now))
         if decision.reason is not Reason.SUCCESS:
-            self._waiting.add(key)
+            self._unscheduled.add(key)
         await self._carry_out(key, binding, decision, is_unreported=known is not binding)
         if decision.cause:
             _measure(decision, time.monotonic() - started)
@@ -196,7 +196,7 @@ class SchedulerController:
             self._reserve(key, binding, decision)
             written = await self._hub.patch(resource, binding, change)
         was_changed = change is not None or is_unreported
-        self._tell(key, binding, decision, was_changed=was_changed)
+        self._record_events(key, binding, decision, was_changed=was_changed)
         status = change_schedule_status(written, decision, was_changed=was_changed, now=self._hub.clock())
         if status is not None:
             await self._hub.patch(resource, written, status, subresource="status")
@@ -210,7 +210,9 @@ class SchedulerController:
         given = {target.name: target.replicas for target in decision.clusters}
         self._reservations.reserve(key, binding, given, now=self._hub.clock())
 
-    def _tell(self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool) -> None:
+    def _record_events(
+        self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool
+    ) -> None:
         template = template_of(binding)
         meta = type(binding.metadata)(uid=binding.spec.resource.uid)
         regarding = (refer_to(key, binding.metadata), refer_to(template, meta))

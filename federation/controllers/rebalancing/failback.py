@@ -75,12 +75,12 @@ class FailbackController:
         fleet = Fleet(self._hub.cache.of(resources.CLUSTERS.kind).rows())
         step = decide_failback(binding, fleet, now=now)
         if isinstance(step, RecordGroup):
-            await self._note(key, binding, step)
+            await self._record_group(key, binding, step)
         elif isinstance(step, TriggerFailback):
             return await self._return(key, binding, step, now=now)
         return step.seconds if isinstance(step, NoAction) else None
 
-    async def _note(self, key: Key, binding: ResourceBinding, step: RecordGroup) -> None:
+    async def _record_group(self, key: Key, binding: ResourceBinding, step: RecordGroup) -> None:
         failback = None if step.failback is None else msgspec.to_builtins(step.failback)
         patch = {
             "metadata": {"resourceVersion": binding.metadata.resource_version},

@@ -43,7 +43,7 @@ class HandoversController:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        verdict = review_handover(self._look_closely(key, binding), now=self._hub.clock())
+        verdict = review_handover(self._with_newest_status(key, binding), now=self._hub.clock())
         if isinstance(verdict, Wait):
             return verdict.seconds
         if isinstance(verdict, Ready):
@@ -51,7 +51,7 @@ class HandoversController:
             self._record(binding, in_time=verdict.in_time)
         return None
 
-    def _look_closely(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
+    def _with_newest_status(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
         """Use the status of the Works: aggregatedStatus may still have a copy that is being deleted."""
         works = self._index.of(key)
         if not works:

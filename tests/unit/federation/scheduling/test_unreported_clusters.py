@@ -7,7 +7,7 @@ import pytest
 
 from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
 from federation.propagation.schedule_result import change_clusters
-from federation.scheduling.cause import Cause, Rest
+from federation.scheduling.cause import Cause, SkipReason
 from federation.scheduling.unreported_clusters import UNREPORTED_CLUSTERS
 from tests.support.federation.clusters import (
     DUPLICATED,
@@ -76,8 +76,8 @@ def test_what_is_moved_in_part_leaves_the_names_as_they_are() -> None:
 @pytest.mark.parametrize("placement", [HALVES, DYNAMIC], ids=["weights", "room"])
 def test_a_cluster_that_has_spoken_gets_its_share(placement: dict[str, Any]) -> None:
     waiting = left_out("m2", placement)
-    assert decided(waiting, M1, silent("m2")).message == Rest.UNCHANGED
-    assert decided(waiting, M1, cluster("m2", 20, taints=[LOST])).message == Rest.UNCHANGED
+    assert decided(waiting, M1, silent("m2")).message == SkipReason.UNCHANGED
+    assert decided(waiting, M1, cluster("m2", 20, taints=[LOST])).message == SkipReason.UNCHANGED
     decision = decided(waiting, M1, M2)
     assert (decision.cause, decision.unreported) == (Cause.CLUSTER_REPORTED, ())
     assert placed(waiting, M1, M2) == {"m1": 2, "m2": 2}
@@ -85,18 +85,18 @@ def test_a_cluster_that_has_spoken_gets_its_share(placement: dict[str, Any]) -> 
 
 def test_an_unlisted_cluster_that_reports_changes_nothing() -> None:
     waiting = left_out("m2, m4,")
-    assert decided(waiting, M1, silent("m2"), cluster("m3")).message == Rest.UNCHANGED
-    assert decided(left_out(""), M1, M2).message == Rest.UNCHANGED
+    assert decided(waiting, M1, silent("m2"), cluster("m3")).message == SkipReason.UNCHANGED
+    assert decided(left_out(""), M1, M2).message == SkipReason.UNCHANGED
 
 
 def test_what_does_not_fit_afresh_stays_where_it_is() -> None:
     full = [cluster("m1", taints=["shop=closed:NoSchedule"]), cluster("m2", 1)]
     decision = decided(left_out("m2", DYNAMIC), *full)
-    assert (decision.message, placed(left_out("m2", DYNAMIC), *full)) == (Rest.UNCHANGED, {"m1": 4})
+    assert (decision.message, placed(left_out("m2", DYNAMIC), *full)) == (SkipReason.UNCHANGED, {"m1": 4})
 
 
 def test_what_is_suspended_stays_where_it_is() -> None:
-    assert decided(left_out("m2", suspension={"scheduling": True}), M1, M2).message == Rest.SUSPENDED
+    assert decided(left_out("m2", suspension={"scheduling": True}), M1, M2).message == SkipReason.SUSPENDED
 
 
 def test_old_copies_stay_until_the_new_ones_are_ready() -> None:
