@@ -40,7 +40,7 @@ def test_there_is_something_to_compare() -> None:
 
 
 @pytest.mark.parametrize(("command", "output"), list(commands()))
-def test_a_documented_command_prints_what_is_documented(command: str, output: str, folder: Path) -> None:
+def test_a_documented_command_prints_the_documented_output(command: str, output: str, folder: Path) -> None:
     _python, *arguments = shlex.split(command)
     done = subprocess.run(
         [sys.executable, *arguments],

@@ -93,7 +93,7 @@ def test_the_schema_keeps_all_that_a_record_holds(kind: str) -> None:
         ("status.finishTime", "type", "integer", ".status.finishTime: no string"),
     ],
 )
-def test_what_is_lacking_would_be_seen(path: str, key: str, value: Any, said: str) -> None:
+def test_a_field_missing_in_a_schema_is_detected(path: str, key: str, value: Any, said: str) -> None:
     schema = msgspec.json.decode(msgspec.json.encode(schema_of("WorkloadRebalancer")))
     place = schema
     for step in path.split("."):
@@ -175,7 +175,7 @@ def test_every_field_is_described(kind: str) -> None:
 
 
 @every_kind
-def test_every_rule_says_what_it_wants(kind: str) -> None:
+def test_every_validation_rule_has_a_message(kind: str) -> None:
     rules = [rule for _, field in walk(schema_of(kind)) for rule in field.get("x-kubernetes-validations", ())]
     assert all(rule["message"] for rule in rules)
 
@@ -185,7 +185,7 @@ def spec_of(kind: str) -> Object:
     return found
 
 
-def test_what_several_kinds_share_is_the_same_in_all() -> None:
+def test_fields_shared_by_several_kinds_have_one_schema() -> None:
     policies = [spec_of("PropagationPolicy"), spec_of("ClusterPropagationPolicy")]
     bindings = [schema_of("ResourceBinding"), schema_of("ClusterResourceBinding")]
     assert policies[0] == policies[1]

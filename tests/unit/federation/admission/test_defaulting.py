@@ -115,13 +115,13 @@ def test_a_copy_is_waited_for_as_its_mode_says(kind: str, application: Object, m
 @pytest.mark.parametrize(
     ("said", "made"), [({}, True), ({"propagateDeps": None}, True), ({"propagateDeps": False}, False)]
 )
-def test_what_fails_over_takes_its_dependencies_along_unless_told_not_to(said: Object, made: bool) -> None:  # noqa: FBT001 - a table's column
+def test_a_policy_with_failover_propagates_dependencies_by_default(said: Object, made: bool) -> None:  # noqa: FBT001 - a table's column
     failover = {"failover": {"application": {"decisionConditions": {}, "purgeMode": "Never"}}}
     assert completed(POLICY, GOLDEN | failover | said)["propagateDeps"] is made
 
 
 @pytest.mark.parametrize("said", [{}, {"failover": {}}, {"failover": {"cluster": {}}}])
-def test_what_does_not_fail_over_leaves_them_alone(said: Object) -> None:
+def test_a_policy_without_failover_gets_no_default_for_dependencies(said: Object) -> None:
     assert "propagateDeps" not in completed(POLICY, GOLDEN | said)
 
 
@@ -251,7 +251,7 @@ json = st.recursive(
     st.sampled_from([POLICY, CLUSTER_POLICY, BINDING, "Cluster", "Work"]),
     st.dictionaries(st.just("spec"), json),
 )
-def test_whatever_stands_there_is_passed_over_or_completed_once(kind: str, wanted: Object) -> None:
+def test_defaulting_any_object_is_idempotent(kind: str, wanted: Object) -> None:
     before = copy.deepcopy(wanted)
     changes: Sequence[Any] = list(set_defaults(kind, wanted, namespace="shop", now=NOW))
     assert wanted == before

@@ -64,7 +64,7 @@ def test_the_service_leads_to_the_pods() -> None:
     assert (port["port"], port["targetPort"]) == (443, CONTAINER["ports"][0]["name"])
 
 
-def test_the_settings_are_read_and_name_what_is_mounted() -> None:
+def test_the_mounted_settings_name_only_mounted_paths_and_open_ports() -> None:
     (content,) = manifest("ConfigMap")["data"].values()
     server = parse(content.encode(), WebhookSettings).server
     assert server.port == CONTAINER["ports"][0]["containerPort"]
@@ -87,7 +87,7 @@ def test_the_pods_can_do_as_little_as_they_need() -> None:
     assert "egress" not in manifest("NetworkPolicy")["spec"]
 
 
-def test_stopping_leaves_time_for_what_is_asked() -> None:
+def test_the_pod_has_time_to_finish_open_requests_when_it_stops() -> None:
     waits = CONTAINER["lifecycle"]["preStop"]["sleep"]["seconds"]
     answers = WebhookSettings().server.stop_within
     assert POD["spec"]["terminationGracePeriodSeconds"] >= waits + answers

@@ -40,7 +40,7 @@ def test_a_policy_is_completed() -> None:
     assert made["metadata"]["labels"] == {"propagationpolicy.karmada.io/permanent-id": ID}
 
 
-def test_what_is_complete_is_let_through_without_a_patch() -> None:
+def test_a_complete_object_is_allowed_without_a_patch() -> None:
     assert complete(review(example("WorkloadRebalancer"))) == {"uid": UID, "allowed": True}
     assert complete(review(example("Cluster"))) == {"uid": UID, "allowed": True}
 
@@ -93,7 +93,7 @@ def test_a_documented_object_is_let_in_once_completed(one: Object) -> None:
         {"kind": {"group": "", "version": "v1", "kind": "Pod"}},
     ],
 )
-def test_what_does_not_concern_us_is_let_through_unchanged(request_: Object) -> None:
+def test_objects_of_no_concern_are_allowed_unchanged(request_: Object) -> None:
     asked = review(
         {"kind": "PropagationPolicy", "spec": {"failover": {"application": {"purgeMode": "Gracefully"}}}}
     )
@@ -185,9 +185,7 @@ kinds = st.sampled_from([*sorted({one["kind"] for one in EXAMPLES}), "Pod", ""])
 @given(
     kinds, objects | anything, objects | anything, st.sampled_from(["CREATE", "UPDATE", "DELETE", "", "x"])
 )
-def test_whatever_object_is_asked_about_gets_an_answer(
-    kind: str, wanted: Any, before: Any, operation: str
-) -> None:
+def test_any_object_gets_an_admission_response(kind: str, wanted: Any, before: Any, operation: str) -> None:
     asked = review(wanted, before=before, operation=operation)
     asked["request"]["kind"]["kind"] = kind
     completed, looked = complete(asked), look(asked)
@@ -214,12 +212,12 @@ def answer_or_reason(body: bytes) -> None:
 
 @given(st.binary())
 @given_too(b"\xef\xbb\xbf{}")
-def test_whatever_bytes_come_get_an_answer_or_a_reason(body: bytes) -> None:
+def test_any_bytes_get_a_response_or_a_reason(body: bytes) -> None:
     answer_or_reason(body)
 
 
 @given(anything | st.builds(lambda request: review({}) | {"request": request}, anything))
-def test_whatever_json_comes_gets_an_answer_or_a_reason(body: Any) -> None:
+def test_any_json_gets_a_response_or_a_reason(body: Any) -> None:
     answer_or_reason(json.dumps(body).encode())
 
 

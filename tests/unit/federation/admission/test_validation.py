@@ -80,7 +80,7 @@ STATIC_SPREAD = "spec.placement.spreadConstraints: ignored when replicas are div
         ),
     ],
 )
-def test_a_policy_is_told_what_it_says_in_vain(kind: str, placement: Object, said: list[str]) -> None:
+def test_ignored_placement_fields_are_warned_about(kind: str, placement: Object, said: list[str]) -> None:
     assert list(find_ignored_fields(kind, {"spec": {"placement": placement}})) == said
 
 
@@ -96,9 +96,7 @@ def test_a_policy_is_told_what_it_says_in_vain(kind: str, placement: Object, sai
         ({"dependentOverrides": [], "schedulePriority": None}, []),
     ],
 )
-def test_what_a_policy_wants_beyond_its_placement_is_told_alike(
-    kind: str, spec: Object, said: list[str]
-) -> None:
+def test_other_ignored_policy_fields_are_warned_about(kind: str, spec: Object, said: list[str]) -> None:
     assert list(find_ignored_fields(kind, {"spec": spec})) == [
         f"{each}: stored, but has no effect" for each in said
     ]

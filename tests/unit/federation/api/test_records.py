@@ -176,6 +176,8 @@ def test_a_rebalancer_is_read() -> None:
         ),
     ],
 )
-def test_what_is_read_is_written_in_the_same_words(record: type[Any], fields: dict[str, Any]) -> None:
+def test_records_are_written_with_the_wire_names_they_are_read_with(
+    record: type[Any], fields: dict[str, Any]
+) -> None:
     text = msgspec.json.encode(fields)
     assert msgspec.json.decode(msgspec.json.encode(msgspec.json.decode(text, type=record))) == fields

@@ -43,7 +43,7 @@ def test_there_is_no_cause_for_tolerated_taints_or_dependencies() -> None:
     assert causes.find(claimed_binding(), tainted(TAINT)) is None
 
 
-def test_a_cluster_that_is_deleted_drives_out_whatever_is_tolerated() -> None:
+def test_a_deleted_cluster_evicts_despite_tolerations() -> None:
     one = bare_cluster(metadata=meta("m1", deletionTimestamp="2026-11-18T12:00:00Z"))
     found = EvictionCauses(Clock()).find(claimed_binding(placement=tolerating()), one)
     assert found is not None

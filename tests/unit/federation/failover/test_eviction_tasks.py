@@ -76,7 +76,7 @@ def test_the_policy_says_how_the_copy_goes() -> None:
     assert found.purge_mode == "Directly"
 
 
-def test_what_has_no_replicas_leaves_without_any() -> None:
+def test_a_binding_without_replicas_gets_a_task_without_replicas() -> None:
     found = make_task(claimed_binding(clusters=[{"name": "m1"}]), "m1", reason="R", message="")
     assert found is not None
     assert found.replicas is None
@@ -172,7 +172,7 @@ def test_a_workload_stays_where_nothing_drives_it_out_any_more() -> None:
     assert [each.name for each in found.clusters] == ["m1"]
 
 
-def test_what_others_have_asked_for_is_not_taken_back() -> None:
+def test_eviction_tasks_of_other_producers_are_kept() -> None:
     asked = task(producer="somebody")
     assert names(assessed(evicted(asked, at=given(m1=3)), calm={"m1"}).kept) == ["m1"]
 
@@ -239,7 +239,7 @@ def test_copies_in_clusters_that_are_deleted_are_held() -> None:
         (claimed_binding(placement={}, gracefulEvictionTasks=[task(suppressDeletion=True)]), False),
     ],
 )
-def test_a_cluster_concerns_what_is_there_or_leaves_it(one: ResourceBinding, does: bool) -> None:  # noqa: FBT001 - of the table
+def test_a_cluster_concerns_bindings_placed_on_or_leaving_it(one: ResourceBinding, does: bool) -> None:  # noqa: FBT001 - of the table
     assert concerns(one, "m1") is does
 
 

@@ -69,7 +69,7 @@ def test_where_nothing_is_known_or_wanted_nothing_is_taken() -> None:
     assert read_state(bound(rules(a="{.replicas}")), "m2") == {}
 
 
-def test_the_task_says_what_is_taken_along_and_from_where() -> None:
+def test_a_task_records_the_preserved_state_and_the_clusters_before_failover() -> None:
     task = make_task(bound(rules(a="{.replicas}")), "m1", reason="R", message="")
     assert task is not None
     assert (task.preserved_label_state, task.clusters_before_failover) == ({"a": "2"}, ("m1",))

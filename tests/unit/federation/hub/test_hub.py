@@ -40,7 +40,7 @@ async def patch(hub: Hub) -> None:
     await hub.patch(BINDINGS, versioned(10), {"replicas": 5})
 
 
-async def test_what_was_written_is_found_until_the_mirror_is_as_new() -> None:
+async def test_a_written_object_is_served_until_the_cache_is_as_new() -> None:
     hub, cache, _ = make()
     cache.apply(BINDINGS.kind, "ADDED", versioned(10))
     await patch(hub)
@@ -51,7 +51,7 @@ async def test_what_was_written_is_found_until_the_mirror_is_as_new() -> None:
     assert found(hub) == 25
 
 
-async def test_what_is_gone_or_another_object_is_not_what_was_written() -> None:
+async def test_a_deleted_or_recreated_object_replaces_the_written_one() -> None:
     hub, cache, _ = make()
     await patch(hub)
     assert found(hub) is None

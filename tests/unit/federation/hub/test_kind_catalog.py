@@ -51,7 +51,7 @@ async def test_a_waiter_for_more_kinds_is_woken() -> None:
         ("v1", "", False),
     ],
 )
-async def test_what_is_of_the_federation_itself_is_no_workload(
+async def test_the_federations_own_kinds_are_not_propagated(
     api_version: str, kind: str, *, wanted: bool
 ) -> None:
     assert can_be_propagated(api_version, kind) is wanted

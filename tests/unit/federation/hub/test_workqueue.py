@@ -77,7 +77,7 @@ async def test_a_key_is_never_settled_twice_at_once_but_again_if_it_changed_mean
     assert work.done == [(0, "a"), (0, "b"), (1, "a")]
 
 
-async def test_what_is_to_be_looked_at_later_is_and_a_change_comes_first() -> None:
+async def test_a_delayed_key_is_handled_in_time_and_a_change_comes_first() -> None:
     answers = iter([10.0, 10.0, None])
     work = Work(lambda _: next(answers))
     queue = queue_of(work)
@@ -102,7 +102,7 @@ async def test_the_sooner_of_two_times_counts() -> None:
 
 
 @pytest.mark.parametrize("error", [Conflict("patch", "old"), RuntimeError("ours")])
-async def test_what_fails_is_tried_again_ever_more_rarely_and_the_others_go_on(error: Exception) -> None:
+async def test_a_failed_key_is_retried_with_backoff_and_other_keys_go_on(error: Exception) -> None:
     def answer(key: Key) -> None:
         if key is A:
             raise error

@@ -42,7 +42,7 @@ def pod(name: str, node: str | None = None, *, phase: str = "Running") -> Any:
     return make_pod_row(msgspec.convert(wire, Pod), Templates(version=(1, 36)))
 
 
-def test_room_is_what_ready_nodes_have_and_their_pods_take() -> None:
+def test_capacity_is_that_of_ready_nodes_and_usage_that_of_their_pods() -> None:
     nodes = [node("n1"), node("n2", ready="False"), node("n3", unschedulable=True)]
     pods = [pod("a", "n1"), pod("b", "n2"), pod("c"), pod("d", "n1", phase="Succeeded")]
     found = sum_resources(nodes, pods)
@@ -95,7 +95,7 @@ def test_another_reason_for_the_same_is_told_at_once() -> None:
     assert conditions[0]["message"] == "etcd failed"
 
 
-def test_only_what_is_new_is_written() -> None:
+def test_only_changed_status_fields_are_written() -> None:
     survey = ClusterReport(
         "v1.36.3", [{"groupVersion": "v1", "resources": []}], sum_resources([node("n1")], [pod("a", "n1")])
     )
@@ -107,7 +107,7 @@ def test_only_what_is_new_is_written() -> None:
     assert change_cluster_status(after, ClusterReport(), None) is None
 
 
-def test_what_a_member_offers_no_longer_is_taken_away() -> None:
+def test_resources_a_member_no_longer_has_are_removed_from_its_status() -> None:
     before = ClusterReport(room=sum_resources([node("n1")], [pod("a", "n1")]))
     change = change_cluster_status(bare_cluster(), before, None)
     assert change is not None
@@ -118,7 +118,7 @@ def test_what_a_member_offers_no_longer_is_taken_away() -> None:
     assert after["status"] == {"resourceSummary": {"allocated": None}}
 
 
-def test_what_belongs_to_single_objects_is_no_kind_of_its_own() -> None:
+def test_subresources_are_not_listed_as_kinds() -> None:
     resources = [{"name": "pods", "kind": "Pod"}, {"name": "pods/log", "kind": "Pod"}]
     listed = {"groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod"}]}
     assert list_resources("v1", {"resources": resources}) == listed

@@ -23,7 +23,7 @@ def written(one: Login, **spec: Any) -> Any:
     return content["clusters"][0]["cluster"], content["users"][0]["user"]
 
 
-def test_a_member_is_reached_by_what_its_cluster_and_its_secret_say() -> None:
+def test_a_kubeconfig_is_written_from_the_cluster_and_its_secret() -> None:
     way, user = written(login(token="t\n", caBundle="c"), proxyURL="http://proxy")
     authority = base64.b64encode(b"c").decode()
     assert way == {
@@ -48,7 +48,7 @@ def test_certificates_are_verified_unless_switched_off() -> None:
         ({"token": "dA=="}, "", "Cluster m1: spec.apiEndpoint: must be an https:// URL"),
     ],
 )
-def test_what_is_missing_is_named_and_no_secret_is_told(data: Any, endpoint: str, message: str) -> None:
+def test_a_missing_field_is_named_without_revealing_secrets(data: Any, endpoint: str, message: str) -> None:
     one = msgspec.convert({"metadata": {"name": "a", "namespace": "b"}, "data": data}, Login)
     with pytest.raises(ConfigurationError) as error:
         write_kubeconfig(bare_cluster(spec={"apiEndpoint": endpoint}), one)

@@ -39,7 +39,7 @@ def effects(one: Cluster, lost_after: float | None) -> list[str]:
         (member(reason="StatusCollectionFailed", ago=HOUR), 0.0, ["NoSchedule"]),
     ],
 )
-def test_only_a_member_that_is_not_reached_for_long_drives_out_what_it_has(
+def test_only_a_member_unreachable_for_long_gets_the_no_execute_taint(
     one: Cluster, lost_after: float | None, wanted: list[str]
 ) -> None:
     assert effects(one, lost_after) == wanted
@@ -78,7 +78,7 @@ READY = ("True", "ClusterReady")
         (member(*READY), 1, None),
     ],
 )
-def test_what_others_have_set_is_theirs(
+def test_taints_set_by_others_are_kept(
     one: Cluster, lost_after: float | None, wanted: list[dict[str, Any]] | None
 ) -> None:
     change = change_taints(one, lost_after=lost_after, now=NOW)

@@ -40,7 +40,7 @@ def test_each_change_is_told_and_nothing_twice() -> None:
     assert heard == [("a", "1"), ("a", "2"), ("a", "3")]
 
 
-def test_a_new_list_tells_what_differs() -> None:
+def test_a_new_list_notifies_only_about_differences() -> None:
     made, heard = cache()
     made.replace(KIND, [one("a", 1), one("b", 2), one("c", 3)], "3")
     assert sorted(heard) == [("a", "1"), ("b", "2"), ("c", "3")]
@@ -65,7 +65,7 @@ def test_nodes_are_counted_not_told() -> None:
     assert len(made.of(NODE)) == 1
 
 
-def test_the_works_of_a_binding_are_found_by_what_they_say() -> None:
+def test_works_of_a_binding_are_found_by_their_annotations() -> None:
     made = NotifyingCache(lambda _, record: index.on_change(WORKS, record), version=(1, 36))
     index = WorkIndex(Hub(cast("ObjectApi", None), made, cast("EventRecorder", None), lambda: NOW))
     held = work(write_work(WEB, claimed_binding(), template(), "m1", 1))

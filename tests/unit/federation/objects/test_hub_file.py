@@ -25,7 +25,7 @@ def test_lists_are_opened_and_may_name_the_kind_of_their_items() -> None:
     assert [each.metadata.name for each in typed.clusters] == ["m1"]
 
 
-def test_what_the_scheduler_does_not_need_is_passed_over() -> None:
+def test_kinds_that_the_scheduler_does_not_need_are_skipped() -> None:
     other = {"apiVersion": "cluster.example.com/v1", "kind": "Cluster", "metadata": {"name": "m1"}}
     hub = read(
         {"apiVersion": "v1", "kind": "Pod"}, {"apiVersion": "v1", "kind": "PodList", "items": []}, other
@@ -65,7 +65,7 @@ def test_a_cluster_scoped_binding_has_its_name_alone() -> None:
         ({"kind": "List", "items": {}}, "List (unnamed): all of it: Expected `array`, got `object`"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_field(wrong: dict[str, Any], text: str) -> None:
+def test_an_unreadable_object_is_named_with_its_field(wrong: dict[str, Any], text: str) -> None:
     hub = read(CLUSTER, wrong)
     assert [str(fault) for fault in hub.faults] == [text]
     assert len(hub.clusters) == 1

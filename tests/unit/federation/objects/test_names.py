@@ -10,7 +10,7 @@ def test_r_22_works_have_the_names_that_karmada_gives_them() -> None:
     assert name_work(E1A) == "e1a-7b7dc4f978"
 
 
-def test_a_work_may_be_named_after_whatever_an_object_is_called() -> None:
+def test_a_work_name_is_derived_from_any_object_name() -> None:
     assert name_work(ROLE) == "system.reader-95c867f78"
     assert len(name_work(E1A._replace(name="a" * 253))) == 253
 

@@ -49,7 +49,7 @@ def test_the_answer_is_let_go(kind: type[Record], wire: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [HeldWork, ResourceBinding])
-def test_what_says_nothing_is_kept_as_well(kind: type[Record]) -> None:
+def test_absent_fields_survive_retention(kind: type[Record]) -> None:
     wire = {"metadata": {"name": "a"}, "spec": {"resource": {}}}
     read = msgspec.json.decode(msgspec.json.encode(wire), type=kind)
     assert keep(read) == read

@@ -17,7 +17,7 @@ WIRE = {
 }
 
 
-def test_every_part_is_kept_whatever_the_kind() -> None:
+def test_a_template_keeps_all_its_parts_for_any_kind() -> None:
     template = read_template(json.dumps(WIRE).encode())
     assert (template.api_version, template.kind, template.metadata.name) == ("example.com/v1", "Berth", "a")
     assert read_parts(template) == {"spec": {"length": 40}, "tides": [1, 2]}
@@ -36,7 +36,7 @@ def test_objects_pages_and_lines_are_read_alike() -> None:
     assert line == WatchEvent("ADDED", read_template(whole))
 
 
-def test_what_cannot_be_read_is_named_and_spoils_nothing_else() -> None:
+def test_an_unreadable_template_is_named_and_others_are_still_read() -> None:
     reader = ResourceTemplateReader()
     line = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "odd", "labels": 3}}}).encode()
     assert isinstance(reader.read_line("watch", line), BadObject)

@@ -96,7 +96,7 @@ def test_a_copy_is_missing_while_its_cluster_has_not_told_of_it() -> None:
     assert change == {"status": {"replicas": 2, "observedGeneration": 5}}
 
 
-def test_what_a_dependent_needs_has_to_be_there_as_well() -> None:
+def test_clusters_of_dependents_must_be_applied_as_well() -> None:
     one = claimed_binding(requiredBy=[{"name": "web", "clusters": given(m1=1)}])
     change = change_binding_status(one, {"m1": copy(2)}, now=NOW)
     assert change is not None

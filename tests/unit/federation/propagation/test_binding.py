@@ -23,7 +23,7 @@ def made(**spec: Any) -> ResourceBinding:
     return msgspec.convert(wire | {"metadata": meta("web-deployment") | wire["metadata"]}, ResourceBinding)
 
 
-def test_a_binding_says_what_its_template_asks_for_and_its_policy_wants() -> None:
+def test_a_binding_takes_its_spec_from_template_and_policy() -> None:
     wire = write_binding(WEB, template(), policy("a", conflictResolution="Overwrite", propagateDeps=True))
     assert wire["metadata"]["labels"] == {CLAIM: "uid-a"}
     assert wire["metadata"]["annotations"] == {
@@ -45,7 +45,7 @@ def test_its_name_is_that_of_the_template_and_its_kind() -> None:
     assert template_of(made()) == WEB
 
 
-def test_what_is_right_is_not_written_again() -> None:
+def test_an_up_to_date_binding_is_not_written_again() -> None:
     assert change_binding(made(priority=2), WEB, template(), policy("a")) is None
 
 
@@ -61,7 +61,7 @@ def test_what_is_right_is_not_written_again() -> None:
         ),
     ],
 )
-def test_only_what_differs_is_patched(before: Any, after: Any, change: Any) -> None:
+def test_only_changed_binding_fields_are_patched(before: Any, after: Any, change: Any) -> None:
     patch = change_binding(made(**before), WEB, template(), policy("a", **after))
     sent = msgspec.json.decode(msgspec.json.encode(patch))
     assert sent == {"metadata": {"resourceVersion": "7"}, "spec": change}
@@ -73,7 +73,7 @@ def test_a_change_of_replicas_reaches_the_binding() -> None:
     assert patch["spec"] == {"replicas": 5}
 
 
-def test_a_halt_of_scheduling_outlives_what_the_policy_says() -> None:
+def test_a_scheduling_suspension_survives_policy_changes() -> None:
     has = msgspec.structs.replace(made().spec, suspension=Suspension(scheduling=True))
     halted = msgspec.structs.replace(made(), spec=has)
     assert change_binding(halted, WEB, template(), policy("a")) is None
@@ -126,7 +126,7 @@ def test_a_template_of_another_uid_is_named_in_the_binding() -> None:
     assert patch["spec"]["resource"]["uid"] == "another"
 
 
-def test_what_a_replica_asks_of_its_node_is_carried_along() -> None:
+def test_replica_requirements_contain_node_claims_and_priority() -> None:
     pod = {"nodeSelector": {"disk": "fast"}, "priorityClassName": "high", "containers": []}
     one = msgspec.structs.replace(
         template(),

@@ -65,7 +65,7 @@ def named(key: Key, spec: Any) -> set[tuple[str, str]]:
         ({"volumes": "odd", "containers": [3, {"env": 5}], "serviceAccountName": 7}, set()),
     ],
 )
-def test_what_pods_name_is_needed(pod: Any, wanted: set[tuple[str, str]]) -> None:
+def test_objects_named_in_a_pod_spec_are_dependencies(pod: Any, wanted: set[tuple[str, str]]) -> None:
     assert named(WEB, {"template": {"spec": pod}}) == wanted
     assert named(Key("v1", "Pod", "default", "web"), pod) == wanted
     job = {"jobTemplate": {"spec": {"template": {"spec": pod}}}}
@@ -81,7 +81,7 @@ def test_a_kind_without_pods_needs_nothing() -> None:
     assert find_dependencies(WEB, as_template({"metadata": {"name": "web"}})) == frozenset()
 
 
-def test_an_old_copy_keeps_what_it_needs_for_as_long_as_it_is_kept() -> None:
+def test_dependencies_follow_a_copy_for_as_long_as_it_is_kept() -> None:
     tasks = [
         {"fromCluster": "m2", "purgeMode": "Gracefully", "replicas": 2},
         {"fromCluster": "m3", "purgeMode": "Directly"},

@@ -83,7 +83,7 @@ def written(api_version: str, kind: str, parts: Any, **meta: Any) -> Any:
         ("example.com/v1", "Service", {"spec": {"clusterIP": "1"}}, {"spec": {"clusterIP": "1"}}),
     ],
 )
-def test_what_servers_and_controllers_have_given_is_not_sent(
+def test_fields_set_by_servers_and_controllers_are_not_sent(
     api_version: str, kind: str, parts: Any, sent: Any
 ) -> None:
     manifest = written(api_version, kind, parts, annotations={LAST_APPLIED: "x"})

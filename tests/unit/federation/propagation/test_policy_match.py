@@ -64,7 +64,7 @@ def test_a_claim_ends_with_the_selection() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "karmada-system", "karmada-cluster", "karmada-es-m1"])
-def test_what_belongs_to_the_system_is_not_propagated_by_policies_of_all(namespace: str) -> None:
+def test_system_namespaces_are_not_matched_by_cluster_policies(namespace: str) -> None:
     assert (
         chosen([policy("a", BY_NAME, namespace="")], Key("apps/v1", "Deployment", namespace, "web")) is None
     )
@@ -77,7 +77,7 @@ def test_a_policy_of_all_may_select_in_one_namespace() -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")])
-def test_what_every_cluster_makes_for_itself_is_meant_only_by_its_name(kind: str, name: str) -> None:
+def test_objects_that_each_cluster_creates_match_only_by_name(kind: str, name: str) -> None:
     key = Key("v1", kind, "default", name)
     of_kind = {"apiVersion": "v1", "kind": kind}
     assert chosen([policy("a", of_kind)], key) is None

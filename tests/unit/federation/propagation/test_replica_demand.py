@@ -39,6 +39,6 @@ def test_replicas_are_read_where_the_kind_has_them(
         ("v1", "ConfigMap", {"data": {}}),
     ],
 )
-def test_what_has_no_replicas_is_not_divided(api_version: str, kind: str, wire: Any) -> None:
+def test_a_kind_without_replicas_has_no_replica_demand(api_version: str, kind: str, wire: Any) -> None:
     template = as_template({"metadata": {"name": "a"}, **wire})
     assert read_replica_demand(Key(api_version, kind, "default", "a"), template) == (0, None)

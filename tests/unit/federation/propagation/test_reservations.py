@@ -19,13 +19,13 @@ def reserved() -> Reservations:
     return reservations
 
 
-def test_what_is_given_is_taken_off_the_room_until_its_time_is_up() -> None:
+def test_a_reservation_holds_capacity_until_it_expires() -> None:
     reservations = reserved()
     assert held(reservations, NOW + 99) == {"cpu": 1, "pods": 2}
     assert held(reservations, NOW + 100) == {}
 
 
-def test_only_what_is_new_is_held() -> None:
+def test_only_added_replicas_are_reserved() -> None:
     reservations = Reservations(lasting=100, reported_within=10)
     reservations.reserve(KEY, claimed_binding(clusters=given(m1=2), **NEEDS), {"m1": 3}, now=NOW)
     assert held(reservations) == {"cpu": 0.5, "pods": 1}
@@ -50,7 +50,7 @@ def test_a_binding_that_is_gone_holds_nothing() -> None:
     assert held(reservations) == {}
 
 
-def test_what_another_process_has_given_is_held_as_far_as_it_is_not_there() -> None:
+def test_reservations_of_another_process_are_restored_until_applied() -> None:
     left = claimed_binding(clusters=given(m1=3), **NEEDS)
     reservations = Reservations(lasting=100, reported_within=10)
     reservations.restore(KEY, left, now=NOW)

@@ -50,7 +50,7 @@ def half_written(**spec: Any) -> ResourceBinding:
     return merged(new, patch)
 
 
-def test_what_was_not_told_is_told_and_not_decided_anew() -> None:
+def test_an_unreported_decision_is_reported_and_not_made_again() -> None:
     left = half_written()
     known = apply_note(left)
     assert (known.status.observed_affinity, known.status.last_scheduled_time) == ("far", NEW)

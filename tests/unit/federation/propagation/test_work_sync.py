@@ -46,7 +46,7 @@ def found(one: HeldWork, *, generation: int = 4, **status: Any) -> ResourceTempl
     return as_template(wire)
 
 
-def test_what_is_sent_tells_whose_it_is() -> None:
+def test_a_sent_manifest_names_its_work() -> None:
     manifest = sent(made())
     assert key_of_manifest(manifest) == WEB
     assert work_of(found(made()).metadata) == ("karmada-es-m1", made().metadata.name)
@@ -71,7 +71,7 @@ def test_an_unmanaged_object_is_taken_over_only_with_overwrite(
     assert find_conflict(sent(made(conflict=policy)), None) is None
 
 
-def test_what_stands_as_it_was_written_is_not_sent_again() -> None:
+def test_an_unchanged_manifest_is_not_sent_again() -> None:
     manifest, there = sent(made()), found(made())
     written = AppliedManifest(digest(manifest), "there", mark_of(there.metadata))
     assert is_as_written(written, manifest, there)
@@ -83,7 +83,7 @@ def test_what_stands_as_it_was_written_is_not_sent_again() -> None:
     assert not is_as_written(written, manifest, bare)
 
 
-def test_what_has_no_generation_is_known_by_its_version() -> None:
+def test_an_object_without_generation_is_tracked_by_resource_version() -> None:
     assert mark_of(ObjectMeta("a", resource_version="8")) == "v8"
     assert mark_of(ObjectMeta("a", resource_version="8", generation=2)) == "g2"
 
@@ -116,7 +116,7 @@ def test_replicas_get_another_manager_before_they_are_omitted() -> None:
         (Forbidden("patch", "exceeded quota"), "exceeded quota"),
     ],
 )
-def test_what_a_member_refuses_is_told_with_its_cause(error: ApiError, wanted: str) -> None:
+def test_a_members_rejection_is_reported_with_its_cause(error: ApiError, wanted: str) -> None:
     assert explain_rejection(error, WEB) == wanted
 
 

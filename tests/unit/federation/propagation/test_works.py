@@ -36,7 +36,7 @@ def test_each_cluster_gets_its_share() -> None:
     assert found.create["m1"]["metadata"]["name"] == name_work(WEB)
 
 
-def test_what_stands_as_it_should_is_left_alone() -> None:
+def test_an_up_to_date_work_is_left_alone() -> None:
     one = claimed_binding(clusters=given(m1=2))
     assert steps(one, {"m1": made(one, "m1", 2)}) == (set(), set(), set())
     assert change_work(made(one, "m1", 2), write_work(WEB, one, template(), "m1", 2)) is None
@@ -116,7 +116,7 @@ def test_a_divided_job_has_its_completions_divided_too() -> None:
         assert [(each["parallelism"], each["completions"]) for each in specs] == wanted
 
 
-def test_what_others_need_is_where_they_are() -> None:
+def test_dependencies_get_works_in_the_clusters_of_their_dependents() -> None:
     one = claimed_binding(
         requiredBy=[{"name": "web", "clusters": given(m1=2, m2=1)}], clusters=given(m2=1, m3=2)
     )
@@ -129,7 +129,7 @@ def test_only_namespaces_of_works_have_a_cluster() -> None:
     assert cluster_of_works("default") is None
 
 
-def test_the_work_of_what_has_no_namespace_names_its_binding_alone() -> None:
+def test_the_work_of_a_cluster_scoped_binding_names_the_binding_alone() -> None:
     one = claimed_binding()
     alone = msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, namespace=""))
     found = write_work(WEB._replace(kind="ClusterRole", namespace=""), alone, template(), "m1", 0)

@@ -46,7 +46,7 @@ def chosen(**selector: object) -> list[tuple[str, str]]:
     return [(each.namespace, each.name) for each in select_workloads([one], lambda _: LISTED)]
 
 
-def test_a_selector_means_what_its_parts_say() -> None:
+def test_a_selector_requires_all_its_parts() -> None:
     assert len(chosen()) == 3
     assert chosen(namespace="other") == [("other", "web")]
     assert chosen(name="web") == [("default", "web"), ("other", "web")]

@@ -104,7 +104,7 @@ def test_without_an_end_they_go_at_once_and_one_that_cannot_be_read_is_named() -
         review_handover(handing_over({}, until="soon"), now=T)
 
 
-def test_what_is_let_go_leaves_how_long_the_next_may_take() -> None:
+def test_ending_a_handover_keeps_its_timeout_for_the_next() -> None:
     one = handing_over({})
     assert write_handover_end(replace(one, metadata=replace(one.metadata, resource_version="9"))) == {
         "metadata": {"resourceVersion": "9"},
@@ -130,14 +130,14 @@ def test_a_copy_is_ready_when_it_is_healthy_with_all_its_replicas(
     assert is_ready(bound({"m1": 2}, status={"aggregatedStatus": [{**copy, **change}]})) is ready
 
 
-def test_what_has_no_replicas_is_ready_when_it_is_healthy() -> None:
+def test_a_workload_without_replicas_is_ready_when_healthy() -> None:
     role = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}
     status = {"aggregatedStatus": [{"clusterName": "m1", "applied": True, "health": "Healthy"}]}
     assert is_ready(bound({"m1": 0}, resource=role, status=status))
     assert not is_ready(bound({}, status=status))
 
 
-def test_moved_is_what_is_where_it_was_not() -> None:
+def test_replicas_count_as_moved_where_they_were_not_before() -> None:
     origin, to = clusters({"m1": 1, "m2": 3}), clusters({"m1": 2, "m3": 2})
     assert count_moved(origin, to) == 3
     assert write_replicas(origin) == "{m1:1, m2:3}"

@@ -40,12 +40,12 @@ def test_a_copy_that_is_kept_stays_beside_the_new_ones() -> None:
     )
 
 
-def test_what_is_not_there_is_not_made_to_be_kept() -> None:
+def test_clusters_without_a_copy_are_not_kept() -> None:
     one = claimed_binding(clusters=given(m1=3), handover={"clusters": given(m2=3)})
     assert replicas(one) == ({"m1": 3}, set())
 
 
-def test_what_is_to_go_at_once_is_not_kept() -> None:
+def test_copies_to_be_purged_directly_are_not_kept() -> None:
     tasks = [{"fromCluster": "m2", "purgeMode": "Directly"}]
     one = claimed_binding(
         clusters=given(m1=3), handover={"clusters": given(m2=3)}, gracefulEvictionTasks=tasks
@@ -53,7 +53,7 @@ def test_what_is_to_go_at_once_is_not_kept() -> None:
     assert replicas(one, "m2") == ({}, {"m2"})
 
 
-def test_the_scheduler_writes_what_stays_with_the_new_clusters() -> None:
+def test_the_scheduler_writes_the_handover_with_the_new_clusters() -> None:
     one = triggered_binding(4, DYNAMIC, at={"m2": 4}, handover={"timeoutSeconds": 600})
     change = change_clusters(one, decided(one, *rooms(20, 16)))
     assert change is not None

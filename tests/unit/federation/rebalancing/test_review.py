@@ -146,7 +146,9 @@ def test_it_is_said_from_where_to_where_and_health_comes_when_it_comes() -> None
         ({}, WaitingFor.SCHEDULER, "scheduler"),
     ],
 )
-def test_it_is_said_what_is_waited_for(more: Mapping[str, object], reason: WaitingFor, said: str) -> None:
+def test_the_status_tells_the_reason_for_waiting(
+    more: Mapping[str, object], reason: WaitingFor, said: str
+) -> None:
     one = rebalancer("a", entries=(entry("a", triggeredAt=at(0)),))
     found = look(one, {"a": bound({"m1": 1}, trigger=0, last=-5, **more)})
     assert found.waiting == {reason: 1}

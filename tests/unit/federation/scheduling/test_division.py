@@ -115,7 +115,7 @@ def test_twelve_replicas_are_divided_by_room(
         pytest.param(AGGREGATED, (3, 2), (10, 1), 5, (3, 2), id="S-24 steady"),
     ],
 )
-def test_steadily_only_what_must_move_moves(
+def test_steady_division_moves_only_what_must_move(
     placement: dict[str, Any],
     at: tuple[int, ...],
     available: tuple[int, ...],
@@ -126,7 +126,7 @@ def test_steadily_only_what_must_move_moves(
     assert placed(asked, *rooms(*available)) == spread_over(*expected)
 
 
-def test_s_22_what_a_lost_cluster_had_is_added_where_there_is_room() -> None:
+def test_s_22_replicas_of_a_lost_cluster_are_added_where_there_is_capacity() -> None:
     asked = binding(24, AGGREGATED, at={"m1": 4, "m2": 8})
     clusters = [cluster("m1", 4), cluster("m3", 8), cluster("m4", 12)]
     assert placed(asked, *clusters) == {"m1": 7, "m3": 7, "m4": 10}
@@ -140,7 +140,7 @@ def test_aggregated_replicas_grow_where_they_are() -> None:
     assert placed(binding(4, AGGREGATED, at={"m1": 2}), *rooms(5, 50)) == {"m1": 4}
 
 
-def test_s_27_what_has_no_replicas_goes_to_all_selected_clusters() -> None:
+def test_s_27_a_workload_without_replicas_goes_to_all_selected_clusters() -> None:
     assert placed(binding(0, DUPLICATED), *rooms(0, 0)) == {"m1": 0, "m2": 0}
     assert placed(binding(0, DYNAMIC, at={"m1": 0}), *rooms(0, 0)) == {"m1": 0, "m2": 0}
 
@@ -173,7 +173,7 @@ SUMMARY = ResourceSummary(
 HALF = read_request({"cpu": "500m", "memory": "1Gi"})
 
 
-def test_s_29_room_is_what_the_scarcest_resource_allows() -> None:
+def test_s_29_capacity_is_limited_by_the_scarcest_resource() -> None:
     room = read_room(SUMMARY)
     assert estimate(room, HALF) == 6
     on_their_way = {name: 2 * amount for name, amount in HALF} | {PODS: 2 * UNIT}
@@ -210,7 +210,7 @@ def test_a_request_is_compared_in_thousandths_of_cpu_and_whole_bytes(
     assert estimate(read_room(SUMMARY), read_request(asked)) == expected
 
 
-def test_s_33_the_sums_count_whatever_the_models_say() -> None:
+def test_s_33_resource_sums_count_and_resource_models_do_not() -> None:
     models = {"allocatableModelings": [{"grade": 0, "count": 9}]}
     summary = {"allocatable": {"pods": 7}}
     plain = cluster("m1", status={"resourceSummary": summary})

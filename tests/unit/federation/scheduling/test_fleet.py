@@ -9,7 +9,7 @@ PODS: tuple[tuple[str, int], ...] = ()
 TAKEN = {"m1": {"pods": 3 * UNIT}}
 
 
-def test_what_is_on_its_way_takes_room_and_changes_no_other_answer() -> None:
+def test_replicas_under_way_take_capacity_and_change_no_other_column() -> None:
     asked: list[str] = []
 
     def ask(member: Member, _about: str) -> str:
@@ -35,7 +35,7 @@ def test_more_than_there_is_leaves_no_room() -> None:
     assert Fleet([cluster("m1", 2)]).less(TAKEN).estimate(PODS) == (0,)
 
 
-def test_only_what_has_changed_is_read_again() -> None:
+def test_only_changed_clusters_are_read_again() -> None:
     same, other = cluster("m1", 10), cluster("m2", 10)
     before = Fleet([same, other])
     after = Fleet([cluster("m2", 5), same, cluster("m3", 1)], before=before)

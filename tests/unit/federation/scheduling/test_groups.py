@@ -100,7 +100,7 @@ def test_a_07_without_a_known_group_in_use_the_walk_begins_at_the_first(observed
         pytest.param(None, {}, "", True, id="nothing was applied yet"),
     ],
 )
-def test_a_08_what_counts_as_another_placement(
+def test_a_08_a_changed_placement_is_recognised(
     applied: dict[str, Any] | None, placement: dict[str, Any], observed: str, *, changed: bool
 ) -> None:
     asked = binding(1, placement, applied=applied, status=observing(observed))
@@ -171,7 +171,7 @@ def overflowing(division: dict[str, Any] = DYNAMIC) -> dict[str, Any]:
         pytest.param((2, 10), 5, {"m1": 2, "m2": 3}, id="A-18"),
     ],
 )
-def test_a_17_an_overflow_tier_takes_what_the_first_has_no_room_for(
+def test_a_17_an_overflow_tier_takes_replicas_beyond_the_first_tier(
     available: tuple[int, ...], replicas: int, expected: dict[str, int], division: dict[str, Any]
 ) -> None:
     assert placed(binding(replicas, overflowing(division)), *rooms(*available)) == expected
@@ -232,6 +232,6 @@ def test_clusters_are_chosen_by_their_fields(
     assert set(placed(binding(1, placement), *clusters)) == expected
 
 
-def test_what_is_excluded_is_out_whatever_else_speaks_for_it() -> None:
+def test_an_excluded_cluster_is_never_selected() -> None:
     affinity = {"clusterNames": ["m1", "m2"], "exclude": ["m1"]}
     assert placed(binding(1, {**DUPLICATED, "clusterAffinity": affinity}), *rooms(1, 1)) == {"m2": 1}

@@ -99,7 +99,7 @@ def test_an_eviction_from_a_cluster_that_it_still_has_looks_for_a_substitute() -
         pytest.param(DUPLICATED, {"m1": 3}, rooms(9, 9), True, id="not divided"),
     ],
 )
-def test_what_has_not_changed_stays_as_it_is(
+def test_an_unchanged_binding_keeps_its_clusters(
     placement: dict[str, Any], at: dict[str, int], clusters: list[Any], *, scheduled: bool
 ) -> None:
     decision = decided(binding(3, placement, at=at, applied=placement), *clusters)

@@ -61,7 +61,7 @@ def test_a_group_that_failed_for_want_of_words_is_waited_for_too() -> None:
     assert (decision.affinity_name, decision.unreported) == ("far", ("m2",))
 
 
-def test_what_is_moved_in_part_leaves_the_names_as_they_are() -> None:
+def test_scaling_leaves_unreported_clusters_as_they_are() -> None:
     grown = left_out("m2", DYNAMIC)
     assert (
         decided(
@@ -89,13 +89,13 @@ def test_an_unlisted_cluster_that_reports_changes_nothing() -> None:
     assert decided(left_out(""), M1, M2).message == SkipReason.UNCHANGED
 
 
-def test_what_does_not_fit_afresh_stays_where_it_is() -> None:
+def test_a_binding_without_a_fresh_placement_stays_where_it_is() -> None:
     full = [cluster("m1", taints=["shop=closed:NoSchedule"]), cluster("m2", 1)]
     decision = decided(left_out("m2", DYNAMIC), *full)
     assert (decision.message, placed(left_out("m2", DYNAMIC), *full)) == (SkipReason.UNCHANGED, {"m1": 4})
 
 
-def test_what_is_suspended_stays_where_it_is() -> None:
+def test_a_suspended_binding_stays_where_it_is() -> None:
     assert decided(left_out("m2", suspension={"scheduling": True}), M1, M2).message == SkipReason.SUSPENDED
 
 

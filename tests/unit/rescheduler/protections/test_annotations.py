@@ -105,7 +105,7 @@ def test_a_yes_lifts_the_protections_of_kinds(key: str, value: str, kind: str) -
 
 
 @pytest.mark.parametrize(("key", "value"), NOT_YES)
-def test_a_value_other_than_yes_lifts_no_protection(key: str, value: str) -> None:
+def test_annotations_that_do_not_allow_eviction_lift_no_protection(key: str, value: str) -> None:
     assert ask(**LOCAL, annotations={key: value}) == "LocalStorage"
 
 

@@ -75,7 +75,7 @@ async def test_a_dependency_gets_a_binding_with_its_dependents() -> None:
     assert await hub.reconcile() == [("create default/settings-configmap", [SNAPSHOT])]
 
 
-async def test_what_comes_later_is_carried_along_then() -> None:
+async def test_a_dependency_created_later_is_propagated_then() -> None:
     hub = standing(CARRYING, deployments=[needy()])
     assert await hub.reconcile() == []
     hub.hold(CONFIGURATIONS, template("settings"))

@@ -47,7 +47,7 @@ def bound() -> Any:
     return msgspec.convert(whole, resources.BINDINGS.record)
 
 
-async def test_what_a_policy_selects_is_claimed_and_bound() -> None:
+async def test_a_selected_template_is_claimed_and_gets_a_binding() -> None:
     hub = WritingHub()
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("a"))
@@ -57,7 +57,7 @@ async def test_what_a_policy_selects_is_claimed_and_bound() -> None:
     ]
 
 
-async def test_what_no_policy_selects_is_left_alone() -> None:
+async def test_a_template_that_no_policy_selects_is_left_alone() -> None:
     hub = WritingHub()
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("a", {"name": "other"}))
@@ -71,7 +71,7 @@ async def test_a_binding_goes_with_its_template() -> None:
     assert await hub.reconcile() == [("delete", "resourcebindings default/web-deployment uid-web-deployment")]
 
 
-async def test_what_cannot_be_read_is_not_taken_for_gone() -> None:
+async def test_a_template_of_an_unlisted_kind_is_not_treated_as_deleted() -> None:
     hub = WritingHub()
     hub.hold(resources.BINDINGS, bound())
     assert await hub.reconcile() == []

@@ -81,7 +81,9 @@ async def test_a_binding_gets_its_clusters_and_then_its_status() -> None:
         ),
     ],
 )
-async def test_what_could_not_be_scheduled_is_woken_by_what_may_help(before: Cluster, after: Cluster) -> None:
+async def test_an_unschedulable_binding_is_retried_after_a_helpful_cluster_change(
+    before: Cluster, after: Cluster
+) -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, before)
     hub.put(resources.BINDINGS, claimed_binding(**NEEDS))
@@ -194,7 +196,7 @@ async def test_a_trigger_is_written_with_its_new_clusters() -> None:
     assert (hub.find().status.last_scheduled_time or "") >= "2026-11-18T12:00:02Z"
 
 
-async def test_a_divided_binding_is_decided_anew_when_a_new_member_says_what_it_serves() -> None:
+async def test_a_divided_binding_is_rescheduled_when_a_new_member_reports_its_apis() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member("m1", cpu="9"))
     hub.put(resources.CLUSTERS, msgspec.structs.replace(member("m2"), status=bare_cluster().status))

@@ -37,7 +37,7 @@ class CallPriorityHub(FakeHub):
         return body
 
 
-async def test_what_is_decided_while_others_are_more_urgent_is_what_is_carried_out() -> None:
+async def test_works_follow_the_schedule_decided_while_they_waited_for_their_turn() -> None:
     hub = CallPriorityHub()
     for name in ("m1", "m2"):
         made = bare_cluster(name)

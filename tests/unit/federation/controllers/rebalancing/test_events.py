@@ -77,7 +77,7 @@ def test_a_trigger_is_recorded_and_counted() -> None:
     assert count(f"{_OF}triggered_total", by="rebalancer") == before + 1
 
 
-def test_what_is_waited_for_is_summed_over_rebalancers_until_they_are_gone() -> None:
+def test_waiting_workloads_are_summed_over_existing_rebalancers() -> None:
     reports, _ = make()
     reports.count_waiting("one", Counter({WaitingFor.BINDING: 2, WaitingFor.HEALTH: 1}))
     reports.count_waiting("two", Counter({WaitingFor.BINDING: 1}))

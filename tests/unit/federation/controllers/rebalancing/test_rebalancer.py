@@ -81,7 +81,7 @@ async def test_the_last_of_all_ends_it_at_once_and_others_are_gathered() -> None
     await stop(task)
 
 
-async def test_what_is_under_way_is_told_after_a_while() -> None:
+async def test_progress_of_a_rebalancer_is_reported_in_batches() -> None:
     hub = RebalancerHub("a", "b")
     task = await running(hub)
     before = hub.statuses()
