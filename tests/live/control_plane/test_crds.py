@@ -85,7 +85,7 @@ async def test_they_have_short_names_and_a_common_one(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", RESOURCES)
-async def test_what_a_record_writes_is_kept_and_read_back(client: Client, kind: str) -> None:
+async def test_records_written_to_the_api_server_are_kept_and_read_back(client: Client, kind: str) -> None:
     resource, wanted = RESOURCES[kind], SOUND[kind]
     kept = await keep(client, resource, wanted)
     assert fields(kept) == fields(wanted)
@@ -214,7 +214,7 @@ async def table(shared: Cluster, resource: Resource[Any]) -> list[dict[str, Any]
         ),
     ],
 )
-async def test_a_table_tells_what_matters(
+async def test_kubectl_columns_show_the_status(
     shared: Cluster, client: Client, kind: str, told: Object, told_when_empty: Object
 ) -> None:
     resource, wanted = RESOURCES[kind], SOUND[kind]

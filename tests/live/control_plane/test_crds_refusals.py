@@ -196,7 +196,7 @@ async def test_the_owner_of_an_object_never_changes(client: Client, kind: str, p
         ),
     ],
 )
-async def test_what_has_happened_is_not_taken_back(
+async def test_recorded_history_cannot_be_taken_back(
     client: Client, kind: str, changes: Mapping[str, Any], said: str
 ) -> None:
     found = await keep(client, RESOURCES[kind], SOUND[kind])

@@ -130,7 +130,9 @@ def node_of(item: Object) -> str:
         ("/avoid/bind", "bind", 404),
     ],
 )
-async def test_what_was_captured_is_answered(extender: Extending, path: str, name: str, status: int) -> None:
+async def test_recorded_scheduler_requests_get_their_status(
+    extender: Extending, path: str, name: str, status: int
+) -> None:
     body = captured(name)
     found, text = await extender.ask(path, method="POST", data=body)
     assert found == status

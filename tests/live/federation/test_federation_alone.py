@@ -70,7 +70,7 @@ async def test_nothing_is_written_while_the_webhook_is_away(away: Client, kind: 
     assert 'failed calling webhook "complete.federation.reberth.dev"' in str(refused)
 
 
-async def test_but_for_rebalancers_and_what_is_deleted(away: Client) -> None:
+async def test_rebalancers_and_deletions_are_admitted_while_the_webhook_is_away(away: Client) -> None:
     one = example("WorkloadRebalancer")
     assert await keep(away, one)
     assert await away.delete(f"{collection_of(one)}/{one['metadata']['name']}")

@@ -53,7 +53,7 @@ async def test_a_documented_object_is_taken_as_it_stands(client: Client, one: Ob
 
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=name_of)
-async def test_what_is_kept_can_be_read_and_written_again(client: Client, one: Object) -> None:
+async def test_stored_objects_can_be_read_and_written_again(client: Client, one: Object) -> None:
     kept = await keep(client, one)
     record = RECORDS[one["kind"]]
     read = msgspec.json.decode(msgspec.json.encode(kept), type=record)
@@ -189,7 +189,7 @@ RARE: list[Object] = [
         ("Work", RARE[3]),
     ],
 )
-async def test_what_is_said_more_rarely_is_kept_as_well(client: Client, kind: str, spec: Object) -> None:
+async def test_rarely_used_fields_are_stored_as_well(client: Client, kind: str, spec: Object) -> None:
     one = example(kind)
     one["spec"] |= spec
     assert values(one).items() <= values(await keep(client, one)).items()
@@ -276,7 +276,7 @@ async def test_an_id_outlives_every_change(client: Client) -> None:
     assert refused.value.status == 403
 
 
-async def test_what_is_on_its_way_out_is_not_asked_about(client: Client) -> None:
+async def test_objects_being_deleted_are_not_validated(client: Client) -> None:
     held = policy()
     held["metadata"]["finalizers"] = ["example.com/held"]
     label = "propagationpolicy.karmada.io/permanent-id"
@@ -322,7 +322,7 @@ async def table(client: Client, path: str) -> list[Object]:
         ("WorkloadRebalancer", {"Observed": 1}),
     ],
 )
-async def test_a_table_tells_what_matters(client: Client, kind: str, told: Object) -> None:
+async def test_kubectl_columns_show_the_status(client: Client, kind: str, told: Object) -> None:
     one = example(kind)
     await keep(client, one)
     (row,) = await table(client, collection_of(one))

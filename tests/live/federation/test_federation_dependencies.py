@@ -70,7 +70,7 @@ def needed_by(*names: str) -> Any:
     )
 
 
-async def test_what_the_pods_name_goes_with_them(place: Place) -> None:
+async def test_objects_named_in_pods_are_propagated_with_their_workload(place: Place) -> None:
     hub, (one, two) = place.hub, place.members.values()
     await hub.create(DEPLOYMENTS, needy("shop"))
     await hub.create(POLICIES, carrying("shop", "member1"))
@@ -83,7 +83,7 @@ async def test_what_the_pods_name_goes_with_them(place: Place) -> None:
         assert gone(await eventually(two, f"{path}/shared", lambda _: True))
 
 
-async def test_what_changes_on_the_hub_changes_where_it_is_needed(place: Place) -> None:
+async def test_a_change_on_the_hub_reaches_members_that_need_the_object(place: Place) -> None:
     path = f"{NEEDED['ConfigMap'][0]}/shared"
     await place.hub.patch(path, {"data": {"tide": "high"}})
     await eventually(place.members["member1"], path, lambda found: found["data"]["tide"] == "high")
@@ -99,7 +99,7 @@ async def test_it_follows_the_workload_to_another_cluster(place: Place) -> None:
             await eventually(one, f"{path}/shared", gone)
 
 
-async def test_what_two_need_stays_until_both_have_gone(place: Place, tmp_path: Path) -> None:
+async def test_a_dependency_of_two_workloads_stays_until_both_are_gone(place: Place, tmp_path: Path) -> None:
     hub, (one, two) = place.hub, place.members.values()
     path = f"{NEEDED['Secret'][0]}/shared"
     await hub.create(DEPLOYMENTS, needy("store"))

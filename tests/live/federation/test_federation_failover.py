@@ -126,7 +126,7 @@ def observes(group: str, *clusters: str) -> Any:
     )
 
 
-async def test_members_tell_what_they_are(place: Partitioned) -> None:
+async def test_members_report_version_apis_nodes_and_resources(place: Partitioned) -> None:
     await place.run()
     found = await place.hub.get(f"{CLUSTERS}/member1")
     assert found["status"]["kubernetesVersion"].startswith("v1.")
@@ -144,7 +144,7 @@ async def test_members_tell_what_they_are(place: Partitioned) -> None:
     )
 
 
-async def test_f_31_a_lost_member_is_given_nothing_new_and_keeps_what_it_has(place: Partitioned) -> None:
+async def test_f_31_an_unreachable_member_gets_no_new_replicas_and_keeps_its_own(place: Partitioned) -> None:
     await place.run()
     await apply(place, "kept", clusterAffinity={"clusterNames": ["member1"]})
     await eventually(place.members["member1"], f"{DEPLOYMENTS}/kept", lambda one: one is not None)
@@ -289,7 +289,7 @@ async def test_directly_means_that_the_old_copy_is_gone_before_the_new_one_comes
     await remove(place, "once")
 
 
-async def test_a_copy_takes_along_what_the_one_before_it_said(place: Partitioned) -> None:
+async def test_a_failed_over_copy_gets_the_preserved_state_of_the_one_before(place: Partitioned) -> None:
     hub, label = place.hub, "shop.example/available"
     await place.run()
     await hub.create(DEPLOYMENTS, deployment("state", 2))
@@ -325,7 +325,7 @@ async def test_a_copy_takes_along_what_the_one_before_it_said(place: Partitioned
     await remove(place, "state")
 
 
-async def test_what_is_wrong_with_a_member_or_a_name_is_said_and_the_rest_goes_on(place: Partitioned) -> None:
+async def test_a_misconfigured_member_or_name_is_reported_and_the_rest_goes_on(place: Partitioned) -> None:
     hub = place.hub
     endpoint = place.place.cluster.design.url
     authority = (await hub.get(f"{SECRETS}/member1"))["data"]["caBundle"]

@@ -198,7 +198,7 @@ async def test_replicas_that_are_the_members_business_stay_as_they_are_there(pla
     await eventually(member, path, holds({"spec": {"replicas": 3}}))
 
 
-async def test_what_is_deleted_on_the_hub_is_gone_from_the_members(place: Place) -> None:
+async def test_objects_deleted_on_the_hub_are_removed_from_members(place: Place) -> None:
     for _, api_version, plural, _, _, namespaced in ALL:
         path = path_of(api_version, plural, namespaced=namespaced)
         await place.hub.delete(f"{path}/all", {"propagationPolicy": "Background"})
@@ -244,7 +244,7 @@ def claimed_by(kind: str, name: str) -> Any:
     )
 
 
-async def test_policies_take_and_leave_what_they_select(place: Place) -> None:
+async def test_policies_claim_and_release_templates(place: Place) -> None:
     hub = place.hub
     maps = path_of("v1", "configmaps")
     await hub.create(maps, {"metadata": {"name": "shore", "labels": {"app": "shore"}}, "data": {"a": "b"}})
@@ -398,7 +398,7 @@ REFUSAL_BOUND: Object = {
 }
 
 
-async def test_the_api_server_takes_the_manifests_of_what_runs_on_the_hub(place: Place) -> None:
+async def test_the_api_server_accepts_the_manifests_of_the_hub(place: Place) -> None:
     paths = await manifests.apply(place.hub, MANIFESTS)
     configurations = [path for path in paths if "webhookconfigurations" in path]
     for path in configurations:  # no controller completes them here

@@ -28,7 +28,9 @@ async def place() -> AsyncIterator[Place]:
         yield place
 
 
-async def test_it_serves_pages_and_runs_what_is_switched_on(place: Place, tmp_path: Path) -> None:
+async def test_the_process_serves_its_pages_and_runs_the_enabled_controllers(
+    place: Place, tmp_path: Path
+) -> None:
     hub = place.hub
     await place.start(tmp_path, controllers={"scheduler": False})
     await wait_for_page(place.cluster, "/readyz")

@@ -118,7 +118,7 @@ def tells(kind: str, *reasons: str) -> Any:
     )
 
 
-async def test_its_list_may_be_changed_and_what_was_not_found_may_come(federation: Place) -> None:
+async def test_the_workload_list_may_change_and_a_missing_workload_may_appear(federation: Place) -> None:
     hub, path = federation.hub, f"{REBALANCERS}/demo"
     await propagate(federation, "demo-deploy-3", 2, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
     binding = binding_of("demo-deploy-3")
@@ -153,7 +153,7 @@ async def test_its_list_may_be_changed_and_what_was_not_found_may_come(federatio
     await eventually(hub, path, lambda one: one is None)
 
 
-async def test_what_cannot_be_meant_is_refused(federation: Place) -> None:
+async def test_an_invalid_rebalancer_is_refused(federation: Place) -> None:
     for spec, said in (
         ({"workloads": []}, "should have at least 1 items"),
         ({}, "workloads or workloadSelectors must be given"),
@@ -182,7 +182,7 @@ async def test_story_1_a_cluster_that_has_recovered_is_used_again(federation: Pl
     assert entry["to"] == [{"name": "member1", "replicas": 2}, {"name": "member2", "replicas": 2}]
 
 
-async def test_story_2_what_had_to_shrink_to_one_cluster_spreads_again(federation: Place) -> None:
+async def test_story_2_a_workload_reduced_to_one_cluster_spreads_again(federation: Place) -> None:
     """Its own failure drove it out of member1; now there is room again."""
     hub = federation.hub
     await propagate(federation, "two", 4, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
@@ -355,7 +355,7 @@ async def test_old_copies_go_in_the_end_though_the_new_ones_are_not_ready(federa
         await eventually(hub, EVENTS, tells(kind, "HandoverTimedOut"))
 
 
-async def test_what_was_done_is_told_and_counted(federation: Place) -> None:
+async def test_rebalancing_is_reported_by_events_and_metrics(federation: Place) -> None:
     hub = federation.hub
     await hub.create(REBALANCERS, rebalancer("waiting", "nobody"))
     await finished(federation, "waiting")

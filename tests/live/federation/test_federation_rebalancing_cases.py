@@ -129,7 +129,7 @@ async def test_r_01_a_workload_succeeds_and_fails_without_a_binding(place: Place
     assert (await place.hub.get(binding_of("r01")))["spec"]["rescheduleTriggeredAt"] == created
 
 
-async def test_r_02_what_lives_in_no_namespace_is_asked_for_in_its_own_kind_of_binding(place: Place) -> None:
+async def test_r_02_a_cluster_scoped_workload_is_triggered_in_its_cluster_binding(place: Place) -> None:
     role, binding = await grant(place, "r02")
     await let_a_second_pass(place, binding)
     created = (await ask(place, "r-02", role))["metadata"]["creationTimestamp"]
@@ -213,7 +213,9 @@ async def test_r_10_without_any_time_to_live_it_goes_when_it_is_done(place: Plac
         pytest.param({"workloads": []}, "should have at least 1 items", id="R-13: nothing"),
     ],
 )
-async def test_r_11_b_and_r_13_what_cannot_be_meant_is_refused(place: Place, spec: Object, said: str) -> None:
+async def test_r_11_b_and_r_13_an_invalid_rebalancer_is_refused(
+    place: Place, spec: Object, said: str
+) -> None:
     with pytest.raises(Refused, match=said) as refused:
         await place.hub.create(REBALANCERS, rebalancer("refused", **spec))
     assert refused.value.status == 422
@@ -299,7 +301,7 @@ ELSEWHERE = {
         pytest.param("r20", {"member1": 2}, id="R-20 better: one for all, chosen anew"),
     ],
 )
-async def test_r_17_to_r_20_what_had_to_go_comes_back_when_it_is_asked_for(
+async def test_r_17_to_r_20_evicted_replicas_come_back_on_request(
     returned: Place, name: str, wanted: dict[str, int]
 ) -> None:
     before = await settled(returned, name, ELSEWHERE[name])

@@ -124,7 +124,7 @@ async def test_one_that_is_changed_as_it_is_deleted_lives_on(hub: tuple[Cluster,
         await eventually(client, path, lambda one: one is None)
 
 
-async def test_what_is_changed_or_deleted_in_the_middle_goes_no_further(hub: tuple[Cluster, Client]) -> None:
+async def test_a_rebalancer_changed_or_deleted_midway_goes_no_further(hub: tuple[Cluster, Client]) -> None:
     """Two workloads wait for their turn, while the copies of the first do not get ready."""
     cluster, client = hub
     names, path = ["mid-a", "mid-b", "mid-c"], f"{REBALANCERS}/middle"

@@ -87,7 +87,7 @@ async def test_a_manifest_that_the_members_refuse_is_told_and_does_no_harm(feder
     assert "exceeded quota" in found["status"]["aggregatedStatus"][0]["appliedMessage"]
 
 
-async def test_a_member_that_comes_later_gets_what_is_for_it(federation: Place) -> None:
+async def test_a_member_that_recovers_gets_the_copies_meant_for_it(federation: Place) -> None:
     hub = federation.hub
     token = (await hub.get(f"{SECRETS}/member1"))["data"]["token"]
     await hub.patch(f"{SECRETS}/wrong-token", {"data": {"token": token}})

@@ -32,7 +32,7 @@ async def oracle() -> AsyncIterator[RecallingOracle]:
         yield oracle
 
 
-async def test_the_forecast_is_what_the_scheduler_does_with_the_extender(oracle: RecallingOracle) -> None:
+async def test_the_forecast_with_the_extender_matches_the_scheduler(oracle: RecallingOracle) -> None:
     await oracle.ask_extender(weight_of_scores=1)
     judgement = await judge(oracle, SAMPLE)
     assert not judgement.wrong, judgement.report
@@ -61,7 +61,7 @@ async def test_the_command_gives_the_same_answer(oracle: RecallingOracle, tmp_pa
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("kubernetes", "cases"), [*zip(KUBERNETES_VERSIONS, (300, 60), strict=True)])
-async def test_the_forecast_is_what_the_scheduler_does_with_the_extender_in_many_clusters(
+async def test_the_forecast_with_the_extender_matches_the_scheduler_in_many_clusters(
     kubernetes: str, cases: int
 ) -> None:
     proof, judgement = Proof(f"landing-extended-{kubernetes}"), Judgement()

@@ -31,7 +31,7 @@ async def oracle() -> AsyncIterator[Oracle]:
         yield oracle
 
 
-async def test_the_forecast_is_what_the_scheduler_does(oracle: Oracle) -> None:
+async def test_the_forecast_matches_the_scheduler(oracle: Oracle) -> None:
     judgement = await judge(oracle, SAMPLE)
     assert not judgement.wrong, judgement.report
     assert judgement.choices["several"] > judgement.pods / 3, "the cases say little"
@@ -57,7 +57,7 @@ async def test_the_forecast_holds_for_a_scheduler_with(name: str, oracle: Oracle
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("kubernetes", "cases"), [*zip(KUBERNETES_VERSIONS, (500, 60), strict=True)])
-async def test_the_forecast_is_what_the_scheduler_does_in_many_clusters(kubernetes: str, cases: int) -> None:
+async def test_the_forecast_matches_the_scheduler_in_many_clusters(kubernetes: str, cases: int) -> None:
     await prove(f"landing-{kubernetes}", range(1000, 1000 + cases), kubernetes=kubernetes)
 
 

@@ -56,7 +56,7 @@ async def test_a_query_of_the_dashboard_is_answered(prometheus: Prometheus, titl
     assert await prometheus.query(fill_in(query)), title
 
 
-async def test_the_dashboard_says_what_was_done(prometheus: Prometheus) -> None:
+async def test_the_dashboard_shows_the_rebalancing_that_was_done(prometheus: Prometheus) -> None:
     """An increase is extrapolated to the whole range, hence the rounding down."""
     said = {}
     for title, query in QUERIES:

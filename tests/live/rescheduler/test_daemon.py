@@ -238,7 +238,7 @@ async def see_the_brake(one: Daemon) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-async def test_who_takes_over_in_the_middle_of_moves_ends_them_and_repeats_none(
+async def test_a_new_leader_finishes_moves_of_the_old_one_and_repeats_none(
     extender: Extending, tmp_path: Path, how: signal.Signals
 ) -> None:
     cluster = extender.cluster

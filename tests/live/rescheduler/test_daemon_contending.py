@@ -57,7 +57,7 @@ async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Grou
         yield Ground(cluster, audit)
 
 
-async def test_whatever_strikes_the_leader_another_one_leads_and_nothing_is_done_twice(
+async def test_another_daemon_leads_after_any_fault_and_no_move_is_made_twice(
     ground: Ground, tmp_path: Path
 ) -> None:
     """Killed, frozen, cut off, leaving by itself; and the API server killed in the middle of moves."""

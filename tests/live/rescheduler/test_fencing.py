@@ -31,7 +31,7 @@ def test_a_lease_is_handed_over_from_the_last_word_to_the_next_claim() -> None:
     assert (left.seconds, left.is_released) == (0.25, True)
 
 
-def test_what_one_writes_after_the_next_has_taken_the_lease_is_late() -> None:
+def test_writes_after_the_next_leader_took_the_lease_are_late() -> None:
     seen = fence(
         take("a", 1),
         evict("a", 2, "in-time"),
@@ -52,7 +52,7 @@ def test_a_pod_that_is_evicted_twice_and_a_window_that_is_too_full_are_seen() ->
     assert (seen.count_fullest(5), seen.count_fullest(4), seen.count_fullest(0.2)) == (3, 2, 1)
 
 
-def test_who_only_asks_whether_it_might_evicts_nothing_and_who_gets_no_answer_may_have() -> None:
+def test_dry_run_evictions_do_not_count_and_unanswered_ones_do() -> None:
     dry = evict("a", 1, "dry")
     dry = Call(**{**vars(dry), "body": {"deleteOptions": {"dryRun": ["All"]}}})
     refused = Call(**{**vars(evict("a", 2, "refused")), "code": 429})

@@ -153,7 +153,7 @@ async def test_a_pod_on_its_way_out_is_left_alone(shared: Cluster) -> None:
         assert await leaver.history() == {}
 
 
-async def test_whoever_leads_is_named(shared: Cluster) -> None:
+async def test_the_refusal_names_the_leader(shared: Cluster) -> None:
     lease = settings().lease
     async with workload(shared, "quiet") as quiet, direct(shared) as api:
         victim = await quiet.pick()

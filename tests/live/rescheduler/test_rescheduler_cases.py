@@ -4,10 +4,10 @@ Between evictions and landings stand a real kube-scheduler, the extender and the
 What the cases are, and what the planner says of them, stands in tests/cases, but for those that are about
 no objects. Where each is shown:
 
-    A1  the first plan is right at once        test_the_first_plan_is_the_same_each_time_and_whoever_asks
+    A1  the first plan is right at once        test_the_first_plan_is_the_same_for_every_run_and_caller
     A2 to A8, A10                              test_each_pod_that_has_to_go_goes_once_and_no_other, and others
     A9  a dry run promises what a budget bars  test_a_budget_that_allows_nothing_is_named_and_not_asked
-    A11 a dry run is counted as done           test_what_is_only_recommended_counts_as_no_move
+    A11 a dry run is counted as done           test_recommended_moves_are_not_counted_as_moves
     A12 a signal waits for the cycle's end     test_asked_to_stop_it_stops_at_once; also test_daemon_storm.py,
                                                and bench/daemon for a plan of 5,000 nodes
 """
@@ -152,7 +152,7 @@ async def test_no_pod_is_gone_but_those_that_were_moved(played: Played, name: st
 
 
 @pytest.mark.parametrize(("name", "rule"), STAYED.items(), ids=STAYED)
-async def test_who_stays_is_told_why(played: Played, name: str, rule: str) -> None:
+async def test_a_pod_that_stays_is_refused_with_its_rule(played: Played, name: str, rule: str) -> None:
     plan = await played.one.plan()
     assert plan is not None
     namespaces = played.cases[name].namespaces
@@ -172,7 +172,7 @@ async def test_a_budget_that_allows_nothing_is_named_and_not_asked(played: Playe
     assert await played.one.said("reberth_rescheduler_evictions_total", answer="PDB") == 0
 
 
-async def test_the_first_plan_is_the_same_each_time_and_whoever_asks(played: Played) -> None:
+async def test_the_first_plan_is_the_same_for_every_run_and_caller(played: Played) -> None:
     plans: list[Any] = [yaml.safe_load(text) for text in played.asked]
     first, *others = plans
     assert all(other == first for other in others)
@@ -181,7 +181,7 @@ async def test_the_first_plan_is_the_same_each_time_and_whoever_asks(played: Pla
     assert len(recommended) >= sum(map(len, MOVED.values())) - 1
 
 
-async def test_what_is_only_recommended_counts_as_no_move(played: Played) -> None:
+async def test_recommended_moves_are_not_counted_as_moves(played: Played) -> None:
     assert {move["mode"] for move in played.recommended["moves"]} == {"recommend"}
     assert played.counted == 0
     moves = sum(map(len, MOVED.values()))

@@ -69,7 +69,7 @@ async def admin(bare: Cluster) -> AsyncIterator[Client]:
         ("reberth-system", "reberth-rescheduler", {**AT_HOME, **OF_ITS_LEASE}),
     ],
 )
-async def test_it_may_do_what_it_must_and_nothing_else(
+async def test_the_service_account_has_exactly_the_rights_it_needs(
     admin: Client, namespace: str, name: str, more: dict[str, str]
 ) -> None:
     known = [*await list_served(admin), (UNSERVED, (*VERBS, *MORE_VERBS))]
