@@ -27,13 +27,13 @@ class ResourceTemplate(Record, frozen=True):
         return None if raw is None else msgspec.json.decode(raw)
 
 
-class _Head(Record, frozen=True):
+class _TemplateHead(Record, frozen=True):
     metadata: ObjectMeta
     api_version: str = ""
     kind: str = ""
 
 
-_head = msgspec.json.Decoder(_Head)
+_head = msgspec.json.Decoder(_TemplateHead)
 _parts = msgspec.json.Decoder(dict[str, Raw])
 
 
