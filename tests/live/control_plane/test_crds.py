@@ -72,7 +72,7 @@ async def test_the_definitions_are_established_and_structural(client: Client, de
         assert truths == {"NamesAccepted": "True", "Established": "True"}
 
 
-async def test_they_have_short_names_and_a_common_one(client: Client) -> None:
+async def test_kinds_have_short_names_and_a_common_category(client: Client) -> None:
     found = (await client.get(f"/apis/{HISTORIES.api_version}"))["resources"]
     names = {
         each["kind"]: (each["shortNames"], each["categories"]) for each in found if "/" not in each["name"]

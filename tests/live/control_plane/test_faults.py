@@ -55,7 +55,7 @@ async def test_a_lost_answer_is_a_write_that_happened(bare: Cluster, proxy: Faul
         await client.delete(f"{PODS}/lost")
 
 
-async def test_one_client_is_cut_off_and_the_others_are_not(bare: Cluster, proxy: FaultProxy) -> None:
+async def test_cutting_one_client_off_leaves_others_connected(bare: Cluster, proxy: FaultProxy) -> None:
     async with await through(proxy, bare, "cut") as cut, await through(proxy, bare, "whole") as whole:
         await proxy.cut("cut")
         with pytest.raises(errors.Unreachable):

@@ -194,7 +194,7 @@ BERTHS = {
 }
 
 
-async def test_a_right_that_is_missing_stops_one_kind_alone(bare: Cluster) -> None:
+async def test_a_missing_permission_stops_only_its_kind(bare: Cluster) -> None:
     async with bare.client() as client:
         await client.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", NODE_READER)
         await client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", NODE_READER_BINDING)

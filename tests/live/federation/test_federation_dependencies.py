@@ -89,7 +89,7 @@ async def test_a_change_on_the_hub_reaches_members_that_need_the_object(place: P
     await eventually(place.members["member1"], path, lambda found: found["data"]["tide"] == "high")
 
 
-async def test_it_follows_the_workload_to_another_cluster(place: Place) -> None:
+async def test_a_dependency_follows_its_workload_to_another_cluster(place: Place) -> None:
     hub, (one, two) = place.hub, place.members.values()
     placement = {"placement": {"clusterAffinity": {"clusterNames": ["member2"]}}}
     await hub.patch(f"{POLICIES}/shop", {"spec": placement})

@@ -261,7 +261,9 @@ async def play_healthy(place: Partitioned, name: str, count: int) -> None:
     await client.patch(f"{DEPLOYMENTS}/{name}/status", {"status": status})
 
 
-async def test_directly_means_that_the_old_copy_is_gone_before_the_new_one_comes(place: Partitioned) -> None:
+async def test_purge_mode_directly_removes_the_old_copy_before_creating_the_new_one(
+    place: Partitioned,
+) -> None:
     hub = place.hub
     await place.run()
     await hub.create(DEPLOYMENTS, deployment("once", 1))

@@ -258,5 +258,5 @@ async def test_a_wrong_placement_is_refused_by_its_field(
 
 @pytest.mark.parametrize("placement", ALLOWED)
 @pytest.mark.parametrize("kind", PLACED)
-async def test_a_right_one_is_not(client: Client, kind: str, placement: Object) -> None:
+async def test_a_valid_placement_is_accepted(client: Client, kind: str, placement: Object) -> None:
     assert await keep(client, with_placement(kind, placement))

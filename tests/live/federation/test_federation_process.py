@@ -63,7 +63,7 @@ async def test_the_process_serves_its_pages_and_runs_the_enabled_controllers(
     assert await place.stop() == 0
 
 
-async def test_of_two_one_works_and_the_other_takes_over(place: Place, tmp_path: Path) -> None:
+async def test_a_second_process_takes_over_when_the_leader_stops(place: Place, tmp_path: Path) -> None:
     second = Place(place.cluster, place.hub, place.members, place.clusters)
     await place.start(tmp_path)
     first_holder = (await eventually(place.hub, LEASE, is_held, within=WITHIN))["spec"]["holderIdentity"]

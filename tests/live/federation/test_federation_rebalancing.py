@@ -318,7 +318,7 @@ def under_way(found: Any) -> set[str]:
     return {name for name, each in entries(found).items() if "triggeredAt" in each} - healthy(found)
 
 
-async def test_another_workload_makes_another_end_and_another_lifetime_counts_from_it(
+async def test_an_added_workload_restarts_the_ttl_and_a_new_ttl_counts_from_finish_time(
     federation: Place,
 ) -> None:
     """The proposal's first and second corner case; the third one is in the kill tests."""

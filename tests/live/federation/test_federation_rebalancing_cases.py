@@ -188,7 +188,7 @@ async def test_r_08_b_a_missing_workload_is_triggered_when_it_is_created(place: 
     assert results(found) == {"r08": "Successful"}
 
 
-async def test_r_09_one_that_was_done_an_hour_ago_is_deleted(place: Place) -> None:
+async def test_r_09_a_rebalancer_finished_an_hour_ago_is_deleted(place: Place) -> None:
     await ask(place, "r-09", "r09")
     await finished(place, "r-09")
     finish = write_time(time.time() - HOUR)
@@ -197,7 +197,7 @@ async def test_r_09_one_that_was_done_an_hour_ago_is_deleted(place: Place) -> No
     await gone(place, "r-09", within=5)
 
 
-async def test_r_10_without_any_time_to_live_it_goes_when_it_is_done(place: Place) -> None:
+async def test_r_10_a_rebalancer_with_ttl_zero_is_deleted_when_finished(place: Place) -> None:
     await ask(place, "r-10", "r10", ttlSecondsAfterFinished=0)
     await gone(place, "r-10")
 

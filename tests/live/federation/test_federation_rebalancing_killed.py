@@ -103,7 +103,7 @@ async def test_a_federation_killed_at_every_write_twenty_times(
         proof.note([number])
 
 
-async def test_one_that_is_changed_as_it_is_deleted_lives_on(hub: tuple[Cluster, Client]) -> None:
+async def test_a_rebalancer_changed_during_its_deletion_stays(hub: tuple[Cluster, Client]) -> None:
     """The proposal's third corner case: what was read is not what is there any more."""
     cluster, client = hub
     path, changed = f"{REBALANCERS}/changed", asyncio.Event()

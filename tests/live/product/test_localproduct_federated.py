@@ -59,7 +59,7 @@ async def test_the_federation_comes_up_once_and_has_a_deployment_come_home(clust
         assert (await member.get("/api/v1/namespaces/default/configmaps/shop"))["data"] == {"COLOUR": "blue"}
 
 
-async def test_nothing_is_left_of_it(cluster: Cluster) -> None:
+async def test_down_deletes_every_part_and_no_other_cluster(cluster: Cluster) -> None:
     name = cluster.folder.name
     code, said = await run("down", "--name", name)
     assert (code, said.splitlines()) == (0, [f"{name}: {part} deleted" for part in PARTS])

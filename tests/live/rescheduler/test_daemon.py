@@ -122,7 +122,7 @@ async def see_refused_settings(crowd: Crowd) -> None:
     assert "level" in said["note"]
 
 
-async def test_a_word_on_the_lease_pauses_all_moves_and_lets_them_go(
+async def test_the_pause_annotation_of_the_lease_pauses_and_resumes_moves(
     extender: Extending, tmp_path: Path
 ) -> None:
     cluster, settings = extender.cluster, settings_of(extender, extender.cluster)

@@ -29,7 +29,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def test_in_a_storm_it_leads_and_plans_and_does_not_grow_and_at_once_ends(
+async def test_in_an_update_storm_the_daemon_leads_plans_stays_small_and_stops(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     await storm(cluster, tmp_path, seconds=SAMPLE)

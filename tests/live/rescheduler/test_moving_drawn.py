@@ -50,7 +50,7 @@ async def test_moves_land_on_the_destination_that_was_asked_for(extender: Extend
             assert "all extenders have acknowledged the move" in said
 
 
-async def test_a_frozen_extender_has_not_seen_it_and_the_move_is_dropped(extender: Extending) -> None:
+async def test_a_frozen_extender_makes_the_move_be_refused_as_not_seen(extender: Extending) -> None:
     cluster, frozen = extender.cluster, extender.replicas[1].process
     async with workload(cluster, "waiting", replicas=1) as waiting:
         victim = await waiting.pick()

@@ -79,7 +79,7 @@ def account(bare: Cluster, admin: Client) -> Access:
     return Access(str(bare.design.kubeconfig(ACCOUNT)))
 
 
-async def test_it_may_write_change_and_remove_the_note(account: Access) -> None:
+async def test_the_rescheduler_may_write_change_and_remove_the_note(account: Access) -> None:
     async with Api(account) as api:
         for value in ('{"preferAvoidPods":[]}', "{}", None):
             patched = await api.merge(NODES, NAME, {"metadata": {"annotations": {ANNOTATION: value}}})
@@ -87,7 +87,9 @@ async def test_it_may_write_change_and_remove_the_note(account: Access) -> None:
 
 
 @pytest.mark.parametrize("change", OTHER_CHANGES.values(), ids=list(OTHER_CHANGES))
-async def test_it_may_change_nothing_else(account: Access, admin: Client, change: Any) -> None:
+async def test_the_rescheduler_may_change_no_other_field_of_a_node(
+    account: Access, admin: Client, change: Any
+) -> None:
     async with Api(account) as api:
         with pytest.raises(errors.ApiError, match="reberth-rescheduler-notes.*the rescheduler may change"):
             await api.merge(NODES, NAME, change)
@@ -126,7 +128,7 @@ async def test_others_are_not_concerned(bare: Cluster, admin: Client) -> None:
         await api.merge(NODES, NAME, status, subresource="status")
 
 
-async def test_it_may_watch_its_own_lease_and_no_other(account: Access) -> None:
+async def test_the_rescheduler_may_watch_only_its_own_lease(account: Access) -> None:
     async with Api(account) as api:
         await anext(
             api.list_pages(LEASES, namespace="reberth-system", fieldSelector=f"metadata.name={LEASE}")

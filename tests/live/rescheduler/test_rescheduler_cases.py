@@ -8,8 +8,9 @@ no objects. Where each is shown:
     A2 to A8, A10                              test_each_pod_that_has_to_go_goes_once_and_no_other, and others
     A9  a dry run promises what a budget bars  test_a_budget_that_allows_nothing_is_named_and_not_asked
     A11 a dry run is counted as done           test_recommended_moves_are_not_counted_as_moves
-    A12 a signal waits for the cycle's end     test_asked_to_stop_it_stops_at_once; also test_daemon_storm.py,
-                                               and bench/daemon for a plan of 5,000 nodes
+    A12 a signal waits for the cycle's end     test_the_daemon_stops_at_once_on_sigterm;
+                                               also test_daemon_storm.py, and bench/daemon
+                                               for a plan of 5,000 nodes
 """
 
 import signal
@@ -190,7 +191,7 @@ async def test_recommended_moves_are_not_counted_as_moves(played: Played) -> Non
     assert await played.one.said("reberth_rescheduler_landings_total", forecast="hit") == moves
 
 
-async def test_asked_to_stop_it_stops_at_once(played: Played) -> None:
+async def test_the_daemon_stops_at_once_on_sigterm(played: Played) -> None:
     await played.one.quiet()
     played.one.send(signal.SIGTERM)
     assert await ended(played.one.running) < 2  # a second, and one for a machine that is busy

@@ -82,7 +82,7 @@ def test_figures_of_several_calls_are_reported_together(tmp_path: Path) -> None:
     assert keeping.join(file, Found({}, {}, {}, {})) == found
 
 
-def test_each_conditions_say_which_sizes_they_are_of() -> None:
+def test_conditions_are_described_with_their_sizes() -> None:
     told = reporting.describe_conditions({1_000: "late", 2_000: "early", 5_000: "late"}, {2_000: "early"})
     assert (
         told == "**1,000, 5,000 nodes**: late\n\n**2,000 nodes, and the descheduler on 2,000 nodes**: early"
@@ -90,7 +90,7 @@ def test_each_conditions_say_which_sizes_they_are_of() -> None:
     assert reporting.describe_conditions({1_000: "once", 5_000: "once"}, {1_000: "once"}) == "once"
 
 
-def test_both_stand_in_one_line() -> None:
+def test_rescheduler_and_descheduler_share_a_line() -> None:
     told = reporting.describe_beside({1_000: {"utilisation": DryRun(0.5, 4e8, 100)}}, MEASURED)
     assert "500 ms" in told
     assert "| 10 |" in told

@@ -42,7 +42,7 @@ def test_the_settings_are_read_and_name_the_lease_that_may_be_held() -> None:
     assert str(Path(CONTAINER["args"][-1]).parent) in mounted
 
 
-def test_everything_leads_to_the_pods() -> None:
+def test_services_budgets_and_network_policies_select_the_pods() -> None:
     labels = POD["metadata"]["labels"]
     assert one(DEPLOYED, "Service")["spec"]["selector"] == labels
     for kind in ("PodDisruptionBudget", "NetworkPolicy"):

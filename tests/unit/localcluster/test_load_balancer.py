@@ -165,7 +165,7 @@ async def test_closing_ends_open_connections_and_refuses_new_ones() -> None:
         await service.aclose()
 
 
-async def test_it_listens_on_the_asked_port() -> None:
+async def test_the_load_balancer_listens_on_the_given_port() -> None:
     async with deaf() as (host, port):
         pass
     async with backend("a") as a, LoadBalancer([a], host=host, port=port) as service:

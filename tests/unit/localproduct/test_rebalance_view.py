@@ -23,7 +23,7 @@ def clusters(**counts: int) -> list[dict[str, Any]]:
     return [{"name": name, "replicas": count} for name, count in counts.items()]
 
 
-def test_before_it_is_asked_for_everything_is_where_it_was() -> None:
+def test_before_the_rebalancing_all_replicas_are_where_they_were() -> None:
     sight = seen({"clusters": clusters(member2=9)}, {}, {"member2": 9})
     assert sight == BEFORE
     assert not sight.is_home
@@ -59,7 +59,7 @@ def test_the_reason_for_waiting_is_shown() -> None:
         ({"handover": {"clusters": clusters(member2=9)}}, "Healthy", HOME, False),
     ],
 )
-def test_it_is_home_when_nothing_is_missing_and_nothing_is_left_behind(
+def test_a_workload_is_home_when_no_copy_is_missing_or_left_behind(
     binding: dict[str, Any], health: str, ready: dict[str, int], *, is_home: bool
 ) -> None:
     status = {"observedWorkloads": [{"result": "Successful", "health": health}]}

@@ -86,7 +86,7 @@ def test_labels_ports_and_accounts_fit() -> None:
     )
 
 
-def test_it_may_only_read_and_write_events() -> None:
+def test_the_service_account_may_only_read_and_write_events() -> None:
     (role,) = objects("ClusterRole")
     writing = [rule for rule in role["rules"] if set(rule["verbs"]) - {"get", "list", "watch"}]
     assert writing == [

@@ -91,7 +91,7 @@ def test_labels_ports_and_accounts_fit() -> None:
     assert {template["spec"]["serviceAccountName"], *bound} == {account["metadata"]["name"]}
 
 
-def test_it_may_speak_to_the_extenders_where_they_listen() -> None:
+def test_the_network_policy_allows_calls_to_the_extenders() -> None:
     (policy,) = objects("NetworkPolicy")
     _, to_extenders = policy["spec"]["egress"]
     (deployment,) = yaml.safe_load_all((MANIFESTS / "extender" / "30-deployment.yaml").read_text())

@@ -21,5 +21,7 @@ TRUE = MirrorState(is_complete=True, trouble=None, age=59.0)
         ([MirrorState(True, "refused", 500.0)], 9.0, "stale"),
     ],
 )
-def test_doubt_has_one_cause(mirror_states: list[MirrorState], spent: float, cause: str | None) -> None:
+def test_a_neutral_answer_has_one_cause(
+    mirror_states: list[MirrorState], spent: float, cause: str | None
+) -> None:
     assert find_neutral_cause(mirror_states, stale_after=120, spent=spent, deadline=0.1) == cause

@@ -59,7 +59,7 @@ def breaks(victims: list[PodRow], *budgets: Any) -> bool:
         ({}, {"selector": {"matchExpressions": [{"key": "app", "operator": "Wrong"}]}}, False),
     ],
 )
-def test_one_victim_and_one_budget(pod: Any, limits: Any, broken: bool) -> None:  # noqa: FBT001 - a table
+def test_a_victim_breaks_a_matching_budget_without_room(pod: Any, limits: Any, broken: bool) -> None:  # noqa: FBT001 - a table
     assert breaks([victim(**pod)], budget(**limits)) is broken
 
 

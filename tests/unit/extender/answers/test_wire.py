@@ -31,12 +31,12 @@ def test_the_candidates_of_a_real_scheduler_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["filter-nocache", "prioritize-nocache"])
-def test_whole_nodes_are_not_taken(name: str) -> None:
+def test_requests_with_whole_nodes_are_refused(name: str) -> None:
     with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is needed"):
         read_args(captured(name))
 
 
-def test_whole_victims_are_not_taken() -> None:
+def test_requests_with_whole_victims_are_refused() -> None:
     with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is needed"):
         read_preemption_args(captured("preempt-nocache"))
 

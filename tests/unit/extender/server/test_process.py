@@ -68,7 +68,7 @@ def test_startup_errors_are_one_line(
     assert done.returncode == 2
 
 
-async def test_it_answers_neutrally_without_a_cluster_and_stops_when_told(tmp_path: Path) -> None:
+async def test_the_process_answers_neutrally_without_a_cluster_and_stops_on_request(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     process = await asyncio.create_subprocess_exec(

@@ -186,7 +186,7 @@ def test_a_taint_that_evicts_gets_its_time(taint: Object, added: Object) -> None
         ({}, {}),
     ],
 )
-def test_the_one_zone_of_old_is_one_of_several(said: Object, made: Object) -> None:
+def test_the_deprecated_zone_field_is_copied_to_zones(said: Object, made: Object) -> None:
     assert completed("Cluster", said) == made
 
 

@@ -44,7 +44,7 @@ def test_the_api_server_asks_about_all_kinds_but_rebalancers(configuration: Obje
     assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in hook["rules"])
 
 
-def test_each_of_both_is_asked_where_it_answers() -> None:
+def test_each_webhook_configuration_names_its_path() -> None:
     paths = {one["kind"]: one["webhooks"][0]["clientConfig"]["service"]["path"] for one in CONFIGURATIONS}
     assert paths == {
         "MutatingWebhookConfiguration": webhook.COMPLETE,

@@ -31,7 +31,7 @@ def test_a_graceful_purge_has_an_end(kind: str, application: Object, said: list[
     assert list(find_refusals(kind, wanted, None)) == said
 
 
-def test_a_binding_is_not_looked_at_for_it() -> None:
+def test_a_binding_is_not_validated_for_policy_rules() -> None:
     wanted = {"spec": {"failover": {"application": {"purgeMode": "Gracefully"}}}}
     assert not list(find_refusals("ResourceBinding", wanted, None))
 

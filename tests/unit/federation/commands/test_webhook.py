@@ -107,7 +107,7 @@ async def test_nothing_else_is_served_but_health_and_metrics(base: str) -> None:
                 assert (path, answer.status) == (path, status)
 
 
-async def test_it_stops_when_it_is_told_to() -> None:
+async def test_the_webhook_stops_on_request() -> None:
     stopping = asyncio.Event()
     settings = WebhookSettings(server=webhook.WebhookServer(port=0))
     running = asyncio.create_task(webhook.run(settings, stopping))

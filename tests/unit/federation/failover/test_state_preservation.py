@@ -87,7 +87,7 @@ def left(**more: Any) -> ResourceBinding:
     )
 
 
-def test_the_substitute_has_it_as_labels_and_keeps_them() -> None:
+def test_the_substitute_gets_the_preserved_state_as_labels_and_keeps_it() -> None:
     made = plan_works(WEB, left(), template(), {}).create["m2"]
     labels = made["spec"]["workload"]["manifests"][0]["metadata"]["labels"]
     assert labels["a"] == "2"

@@ -34,7 +34,7 @@ class Crowd:
             yield [group.create_task(self.call(name, urgency)) for name, urgency in calls]
 
 
-async def test_so_many_calls_are_made_a_second_after_a_burst() -> None:
+async def test_calls_after_a_burst_are_made_at_the_configured_rate() -> None:
     crowd = Crowd(turns(rate=2, burst=2))
     async with crowd.calling(*((name, Urgency.PLACING) for name in "abcd")):
         pass

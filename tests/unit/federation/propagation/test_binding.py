@@ -37,7 +37,7 @@ def test_a_binding_takes_its_spec_from_template_and_policy() -> None:
     assert wire["spec"]["propagateDeps"] is True
 
 
-def test_its_name_is_that_of_the_template_and_its_kind() -> None:
+def test_a_binding_is_named_after_its_template_and_kind() -> None:
     assert key_of_binding(WEB).name == "web-deployment"
     role = Key("rbac.authorization.k8s.io/v1", "ClusterRole", "", "system:reader")
     assert key_of_binding(role)[1:] == ("ClusterResourceBinding", "", "system.reader-clusterrole")

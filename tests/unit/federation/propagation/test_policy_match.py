@@ -51,7 +51,7 @@ def test_the_closest_of_the_highest_priority_comes_first(
         (CLUSTER_CLAIM, policy("new", BY_NAME, preemption="Always"), "new"),
     ],
 )
-def test_the_claiming_policy_keeps_it_unless_another_preempts(
+def test_the_claiming_policy_keeps_its_template_unless_preempted(
     claim: str, challenger: PropagationPolicy, wanted: str
 ) -> None:
     holder = policy("old", BY_KIND, namespace="default" if claim == CLAIM else "")

@@ -42,7 +42,7 @@ def test_an_up_to_date_work_is_left_alone() -> None:
     assert change_work(made(one, "m1", 2), write_work(WEB, one, template(), "m1", 2)) is None
 
 
-def test_a_new_share_changes_the_work_and_a_lost_cluster_deletes_it() -> None:
+def test_changed_replicas_update_the_work_and_a_removed_cluster_deletes_it() -> None:
     one = claimed_binding(clusters=given(m1=3))
     existing = {"m1": made(one, "m1", 2), "m2": made(one, "m2", 1)}
     assert steps(one, existing) == (set(), {"m1"}, {"m2"})
@@ -82,7 +82,7 @@ def test_a_direct_eviction_that_is_over_lets_the_new_copy_come() -> None:
         ({"dispatchingOnClusters": {"clusterNames": ["m2"]}}, False),
     ],
 )
-def test_dispatching_is_halted_everywhere_or_in_one_cluster(suspension: Any, *, wanted: bool) -> None:
+def test_dispatching_is_suspended_everywhere_or_in_one_cluster(suspension: Any, *, wanted: bool) -> None:
     one = claimed_binding(suspension=suspension)
     assert write_work(WEB, one, template(), "m1", 1)["spec"]["suspendDispatching"] is wanted
 

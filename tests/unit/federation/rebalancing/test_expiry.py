@@ -20,7 +20,9 @@ DONE, FAILED = entry("a", result="Successful"), entry("b", result="Failed")
         pytest.param((DONE, entry("b", result="Successful")), at(5), id="a result has changed"),
     ],
 )
-def test_it_is_finished_anew_when_results_change(entries: tuple[object, ...], wanted: str | None) -> None:
+def test_the_finish_time_is_renewed_when_results_change(
+    entries: tuple[object, ...], wanted: str | None
+) -> None:
     before = RebalancerStatus((DONE, FAILED), finish_time=at(-HOUR))
     assert find_finish(before, entries, now=T + 5) == wanted  # type: ignore[arg-type] # they are entries
 
@@ -36,7 +38,7 @@ def test_it_is_finished_anew_when_results_change(entries: tuple[object, ...], wa
         pytest.param(0, -HOUR, 2, None, id="somebody has changed it, and nobody has looked"),
     ],
 )
-def test_it_is_deleted_when_its_time_is_over(
+def test_a_rebalancer_is_deleted_when_its_ttl_is_over(
     lifetime: int | None, finished: float | None, generation: int, wanted: float | None
 ) -> None:
     one = rebalancer("a", ttlSecondsAfterFinished=lifetime)

@@ -81,7 +81,7 @@ def test_failback_needs_an_earlier_group_with_room_for_all(
         ),
     ],
 )
-def test_it_returns_when_the_group_had_room_for_a_while(
+def test_a_workload_fails_back_when_its_group_had_capacity_for_a_while(
     one: ResourceBinding, fleet: list[Any], step: object
 ) -> None:
     assert decide_failback(one, Fleet(fleet), now=T) == step

@@ -93,11 +93,13 @@ def handing_over(status: Mapping[str, Any], *, until: str = at(600), **more: Any
         (bound({"m1": 4}, status=well(m1=4)), None),
     ],
 )
-def test_they_go_when_the_new_are_ready_or_the_time_is_over(one: ResourceBinding, wanted: object) -> None:
+def test_old_copies_go_when_new_ones_are_ready_or_the_handover_times_out(
+    one: ResourceBinding, wanted: object
+) -> None:
     assert review_handover(one, now=T) == wanted
 
 
-def test_without_an_end_they_go_at_once_and_one_that_cannot_be_read_is_named() -> None:
+def test_without_a_deadline_old_copies_go_at_once_and_an_unreadable_one_is_named() -> None:
     one = bound({"m1": 4}, handover={"clusters": [{"name": "m2", "replicas": 4}]})
     assert review_handover(one, now=T) == Ready(in_time=False)
     with pytest.raises(ObjectError, match=r"spec\.handover\.until"):

@@ -49,7 +49,7 @@ def test_r_01_a_workload_is_triggered_at_the_creation_time_and_fails_without_a_b
     assert done.status.observed_generation == 1
 
 
-def test_it_has_not_succeeded_before_the_scheduler_has_been_there() -> None:
+def test_a_workload_has_not_succeeded_before_it_was_rescheduled() -> None:
     one = rebalancer("a")
     first = look(one, {"a": bound({"m1": 3}, last=-HOUR)})
     waiting = look(seen(one, first), {"a": bound({"m1": 3}, trigger=0, last=-HOUR)})
@@ -114,7 +114,7 @@ def test_a_later_trigger_of_another_rebalancer_is_enough() -> None:
     assert results(look(seen(one, asked), {"a": bound({"m1": 1}, trigger=4, last=5)})) == {"a": "Successful"}
 
 
-def test_it_is_said_from_where_to_where_and_health_comes_when_it_comes() -> None:
+def test_the_status_tells_origin_destination_and_current_health() -> None:
     one = rebalancer("a")
     asked = seen(one, look(one, {"a": bound({"m2": 4}, last=-5)}))
     moved = bound({"m1": 2, "m2": 2}, trigger=0, last=1, status=well(m1=1, m2=4))

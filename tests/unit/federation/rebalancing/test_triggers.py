@@ -41,7 +41,7 @@ def test_the_trigger_is_later_than_the_last_scheduling(last: float | None, now: 
 
 
 @pytest.mark.parametrize("last", [-3600.0, 0.0, 6.0, 60.0, 900.0])
-def test_the_scheduler_hears_it_once(last: float) -> None:
+def test_the_scheduler_handles_a_trigger_once(last: float) -> None:
     found = binding(4, DYNAMIC, at={"m2": 4}, applied=DYNAMIC, status={"lastScheduledTime": after(last)})
     now = CREATED + 60
     trigger = choose_trigger(found, created=CREATED, now=now)

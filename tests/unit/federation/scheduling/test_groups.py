@@ -128,12 +128,12 @@ def test_a_10_a_cluster_that_leaves_the_group_by_its_label_is_left_for_the_next_
     assert ([target.name for target in decision.clusters], decision.affinity_name) == (["m2"], "group2")
 
 
-def test_a_11_it_stays_there_when_the_label_comes_back() -> None:
+def test_a_11_a_binding_stays_in_its_group_when_the_label_comes_back() -> None:
     asked = binding(1, BY_LABEL, at={"m2": 1}, applied=BY_LABEL, status=observing("group2"))
     assert placed(asked, M1, M2) == {"m2": 1}
 
 
-def test_a_12_and_a_fresh_scheduling_returns_it() -> None:
+def test_a_12_a_fresh_scheduling_returns_a_binding_to_its_first_group() -> None:
     asked = triggered_binding(1, BY_LABEL, at={"m2": 1}, applied=BY_LABEL, status=observing("group2"))
     decision = decided(asked, M1, M2)
     assert ([target.name for target in decision.clusters], decision.affinity_name) == (["m1"], "group1")
@@ -142,7 +142,7 @@ def test_a_12_and_a_fresh_scheduling_returns_it() -> None:
 HOME = {**DYNAMIC, **groups(primary=["m1"], backup=["m2"])}
 
 
-def test_a_14_evicted_from_the_primary_it_goes_to_the_backup() -> None:
+def test_a_14_a_binding_evicted_from_the_primary_goes_to_the_backup() -> None:
     asked = binding(3, HOME, applied=HOME, status=observing("primary"), evicting=["m1"])
     decision = decided(asked, cluster("m1", taints=[BROKEN]), cluster("m2"))
     assert {target.name: target.replicas for target in decision.clusters} == {"m2": 3}
@@ -150,7 +150,7 @@ def test_a_14_evicted_from_the_primary_it_goes_to_the_backup() -> None:
 
 
 @pytest.mark.parametrize("at", [{}, {"m2": 3}])
-def test_a_15_b_evicted_from_the_backup_it_goes_back_to_the_primary(at: dict[str, int]) -> None:
+def test_a_15_b_a_binding_evicted_from_the_backup_returns_to_the_primary(at: dict[str, int]) -> None:
     asked = binding(3, HOME, at=at, status=observing("backup"), evicting=["m2"])
     decision = decided(asked, cluster("m1"), cluster("m2", taints=[BROKEN]))
     assert {target.name: target.replicas for target in decision.clusters} == {"m1": 3}

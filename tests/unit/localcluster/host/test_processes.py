@@ -86,7 +86,7 @@ async def test_a_signal_never_reaches_a_stranger_with_the_same_pid(folder: Path)
     assert processes.is_alive(running)
 
 
-async def test_it_dies_with_its_parent_if_told_so(folder: Path) -> None:
+async def test_a_process_dies_with_its_parent_if_asked_to(folder: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from localcluster.host import processes;"
         f"processes.start({SLEEP!r}, folder=Path({str(folder)!r}), name='child', dies_with_parent=True);"

@@ -346,7 +346,7 @@ def test_an_annotation_registered_up_front_is_kept() -> None:
     assert not cache.keep_annotations(PINNED)
 
 
-def test_one_that_is_asked_for_later_is_kept_of_all_pods_after_the_next_list() -> None:
+def test_an_annotation_registered_later_is_kept_after_the_next_list() -> None:
     """A list that had begun before does not count: it took over what was known."""
     cache = Cache(version=KUBERNETES)
     cache.replace(POD, [pinned("a", 1)], "1")

@@ -166,7 +166,7 @@ def test_wrong_objects_within_a_list_are_reported_in_order() -> None:
     )
 
 
-def test_two_objects_with_one_uid_are_no_two_objects() -> None:
+def test_two_objects_with_the_same_uid_are_a_fault() -> None:
     (fault,) = faults_of([pod("a", uid="same"), pod("b", uid="same"), pod("a", uid="same")])
     assert fault == "Pod default/b: metadata.uid: is also the uid of default/a"
 

@@ -67,7 +67,7 @@ async def stop(task: "asyncio.Task[None]") -> None:
     await asyncio.wait([task])
 
 
-async def test_the_last_of_all_ends_it_at_once_and_others_are_gathered() -> None:
+async def test_the_last_result_is_reported_at_once_and_others_are_batched() -> None:
     hub = RebalancerHub("a", "b")
     task = await running(hub)
     before = hub.statuses()
