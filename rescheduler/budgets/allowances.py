@@ -1,7 +1,7 @@
-"""What a move uses up: of disruption budgets, of rates, of quotas, and of what may be under way at once.
+"""Charges: what a move uses up of disruption budgets, rates, quotas, and limits on moves in flight.
 
-Each of these is a number that is left, under a key. Whoever adds up what moves take under each key sees when
-one more would be too many.
+Each limit has a key and a number that is left. Charges are added up under their keys, so it is known when one
+more move would exceed a limit.
 """
 
 import math
@@ -21,9 +21,9 @@ from rescheduler.protections.workloads import QuotaNeed, list_needs
 
 _SPARING = "AlwaysAllow"
 _BUDGET_POLICIES = (None, "IfHealthyBudget", _SPARING)
-# Evictions of pods in these phases ask no budget.
+# The Eviction API checks no PodDisruptionBudget for pods in these phases.
 _UNBUDGETED = ("Pending", "Succeeded", "Failed")
-# The rules of the rates, and where the rates of each stand.
+# The rules of the rates, and the settings field of each.
 _RATES = {"ClusterRate": "cluster", "NamespaceRate": "namespace", "WorkloadRate": "workload"}
 
 
@@ -31,7 +31,7 @@ _NODE, _ONTO = "NodeInFlight", "onto"
 
 
 class InFlightMove(NamedTuple):
-    """A move that may be under way: whose it is, off which node, and onto which if that is chosen."""
+    """A move in flight: its workload, its source node, and its destination if one is chosen."""
 
     namespace: str
     workload: WorkloadIdentity
@@ -40,7 +40,7 @@ class InFlightMove(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What a move takes under a key, and how much there was before anybody took of it."""
+    """What one move takes under a key, and how much was left there before any move."""
 
     rule: str
     key: Hashable
@@ -51,7 +51,7 @@ class Charge(NamedTuple):
 
 
 def charge_budget(place: int, context: RuleContext) -> Refused | Charge | None:
-    """Tell what an eviction takes of the pod's PodDisruptionBudget, or why it would be refused."""
+    """Charge an eviction to the pod's PodDisruptionBudget, or refuse it as the Eviction API would."""
     row = context.row(place)
     budgets = () if row.phase in _UNBUDGETED else context.budgets_of(row)
     if len(budgets) > 1:
@@ -61,7 +61,7 @@ def charge_budget(place: int, context: RuleContext) -> Refused | Charge | None:
 
 
 def charge_in_flight(in_flight: InFlightMove, context: RuleContext) -> Iterator[Charge]:
-    """Give what a move takes for as long as it is under way."""
+    """Charge a move to the limits on moves in flight."""
     limits, workload = context.limits, in_flight.workload
     whose = (in_flight.namespace, workload.kind, workload.name)
     yield from _count("WorkloadInFlight", "perWorkload", limits.per_workload, whose)
@@ -73,7 +73,7 @@ def charge_in_flight(in_flight: InFlightMove, context: RuleContext) -> Iterator[
 
 
 def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
-    """List the nodes that as many moves go to as may at once."""
+    """List the nodes that have as many moves onto them as allowed."""
     found = (
         key[1] for key, count in taken.items() if count >= most and isinstance(key, tuple) and key[0] == _NODE
     )
@@ -81,12 +81,12 @@ def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
 
 
 def charge_cycle(context: RuleContext) -> Iterator[Charge]:
-    """Give what each move of a plan takes, whatever it is."""
+    """Charge a move to the limit of its cycle."""
     yield from _count("Limit", "perCycle", context.limits.per_cycle, "cycle")
 
 
 def charge_ready(place: int, context: RuleContext) -> Iterator[Charge]:
-    """Give what a move takes of its workload's Ready replicas: one of them is to stay."""
+    """Charge a move to the Ready replicas of its workload: the last one stays."""
     if context.protections.last_ready and context.row(place).is_ready:
         workload = int(context.workload_of[context.template_of(place)])
         left = int(context.ready_replicas[workload]) - 1
@@ -94,14 +94,14 @@ def charge_ready(place: int, context: RuleContext) -> Iterator[Charge]:
 
 
 def charge_rates(place: int, context: RuleContext) -> Iterator[Charge]:
-    """Give what a disruption takes of the rates of the cluster, of its namespace and of its workload."""
+    """Charge a disruption to the rates of the cluster, its namespace and its workload."""
     scopes = ("", context.row(place).namespace, context.identify(place).uid)
     for rule, scope in zip(_RATES, scopes, strict=True):
         yield from context.once((rule, scope), partial(_find_rates, rule, scope, context))
 
 
 def charge_quotas(place: int, context: RuleContext) -> Iterator[Charge]:
-    """Give what a replacement takes of quotas."""
+    """Charge a replacement to the ResourceQuotas of its namespace."""
     template = context.template_of(place)
     namespace = context.template(template).namespace
     for need in context.once(("needs", template), partial(_find_needs, template, context)):
@@ -114,11 +114,11 @@ def _ask_budget(row: PodRow, budget: Budget, context: RuleContext) -> Refused | 
     meta, spec, status = budget.record.metadata, budget.record.spec, budget.record.status
     policy = spec.unhealthy_pod_eviction_policy
     if policy not in _BUDGET_POLICIES:
-        return Refused("PDB", f"PDB {meta.name}: unhealthyPodEvictionPolicy {policy:.60} is not known")
+        return Refused("PDB", f"PDB {meta.name} has an unknown unhealthyPodEvictionPolicy {policy:.60}")
     if not row.is_ready and _spares_unready(budget):
         return None
     if status.observed_generation < meta.generation:
-        return Refused("BudgetUnobserved", f"PDB {meta.name} has not been looked at by its controller yet")
+        return Refused("BudgetUnobserved", f"the disruption controller has not processed PDB {meta.name} yet")
     reserved = math.floor(max(0, status.disruptions_allowed) * context.limits.budget_reserve)
     kept = f", of which {reserved} are left to others" if reserved else ""
     need = f"needs {status.desired_healthy} healthy pods and has {status.current_healthy}"
@@ -128,7 +128,7 @@ def _ask_budget(row: PodRow, budget: Budget, context: RuleContext) -> Refused | 
 
 
 def _spares_unready(budget: Budget) -> bool:
-    """Tell whether a pod that is not Ready goes without using the budget up."""
+    """Tell whether evicting a pod that is not Ready uses no budget."""
     status = budget.record.status
     is_sparing = budget.record.spec.unhealthy_pod_eviction_policy == _SPARING
     return is_sparing or status.current_healthy >= status.desired_healthy > 0
@@ -148,7 +148,7 @@ def _find_rates(rule: str, scope: str, context: RuleContext) -> tuple[Charge, ..
 
 
 def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:
-    """Leave the rates of one scope alone, if it has any; then the ledger is read for nothing else."""
+    """Keep the rates of one scope only, if it has any: so the ledger is not read for the others."""
     kept = getattr(rates, _RATES[rule])
     others = {name: () for name in _RATES.values() if name != _RATES[rule]}
     return replace(rates, **others) if kept else None
@@ -156,14 +156,14 @@ def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:
 
 def _as_charge(window: RateWindow, key: Hashable, context: RuleContext) -> Charge:
     reserved = math.floor(window.rate.limit * context.limits.rate_reserve)
-    kept = f", of which {reserved} are left in reserve" if reserved else ""
+    kept = f", of which {reserved} are kept in reserve" if reserved else ""
     closed_for = window.rate.period + context.limits.rates.clock_skew
     until = context.now + closed_for if window.left else window.opens_at
     return Charge(window.rule, key, window.left - reserved, f"no more than {window.rate}{kept}", until)
 
 
 def _find_needs(template: int, context: RuleContext) -> tuple[QuotaNeed, ...]:
-    """What cannot be read is refused by the protection that asks it first."""
+    """An unreadable quota is refused before by the protection Quota."""
     try:
         return tuple(list_needs(template, context)) if context.protections.quotas else ()
     except QuantityError:

@@ -1,7 +1,7 @@
-"""When nothing is moved at all, and when nothing is moved for the sake of balance.
+"""Brakes stop all moves; pauses stop the moves that no broken rule demands.
 
-A brake says that what we see, or what we have done, is not as it should be. It stops every policy; a pause
-stops those that only balance, while repairs go on.
+A brake is on when the cluster, its cache or the results of earlier moves are not as they should be. Pods that
+break rules are still moved during a pause.
 """
 
 import math
@@ -20,7 +20,7 @@ from reberth.values.timestamp import TimeError, parse_time
 from rescheduler.observe.rule_context import RuleContext
 
 _DRAINING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
-# Landings as forecast, and others; any other outcome tells nothing of the forecast.
+# Whether an outcome confirms the forecast; the other outcomes say nothing about it.
 _AS_FORECAST = {
     Outcome.BETTER: True,
     Outcome.SAME: True,
@@ -48,7 +48,7 @@ NOT_WATCHED: Final = ClusterHealth()
 
 
 def find_brakes(context: RuleContext, health: ClusterHealth = NOT_WATCHED) -> tuple[Refused, ...]:
-    """Give all brakes that are on."""
+    """List all brakes that are on."""
     known = _read_landings(context) if health.landings is None else health.landings
     found = (
         *health.brakes,
@@ -61,7 +61,7 @@ def find_brakes(context: RuleContext, health: ClusterHealth = NOT_WATCHED) -> tu
 
 
 def find_pauses(context: RuleContext) -> tuple[Refused, ...]:
-    """Give all reasons to balance nothing for now."""
+    """List all pauses that are on."""
     found = _find_draining(context), _find_scale_up(context)
     return tuple(refused for refused in found if refused)
 
@@ -80,18 +80,18 @@ def _find_stale(ages: Mapping[str, float], context: RuleContext) -> Refused | No
     if not old:
         return None
     kind = max(sorted(old), key=old.__getitem__)
-    return Refused("StaleMirror", f"the mirror of {kind} is {old[kind]:.0f} s old, more than {most:g} s")
+    return Refused("StaleMirror", f"the cache of {kind} is {old[kind]:.0f} s old, more than {most:g} s")
 
 
 def _find_pending(context: RuleContext) -> Refused | None:
-    """Look for a replacement of ours that has been waiting for too long, until it is bound or gone."""
+    """Find the replacement of a moved pod that has been pending for too long."""
     pods, most = context.snapshot.pods, context.brakes.pending_replacement
     waiting = (pods.node < 0) & ~pods.terminating & ~context.finished & (pods.created < context.now - most)
     for place in np.flatnonzero(waiting).tolist():
         row, history = context.row(place), context.history(context.template_of(place))
         if history and row.node is None and _is_replacement(place, history, context):
             waited = context.now - row.created
-            said = f"{row.namespace}/{row.name} has been waiting for a node for {waited:.0f} s"
+            said = f"{row.namespace}/{row.name} has been pending for {waited:.0f} s"
             return Refused("PendingReplacement", f"{said}, more than {most:g} s")
     return None
 
@@ -111,11 +111,11 @@ def _find_draining(context: RuleContext) -> Refused | None:
     if not names or not context.brakes.pause_while_draining:
         return None
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return Refused("AutoscalerDrains", f"an autoscaler takes node {names[0]}{more} away")
+    return Refused("AutoscalerDrains", f"an autoscaler is removing node {names[0]}{more}")
 
 
 def _find_scale_up(context: RuleContext) -> Refused | None:
-    """Look for young nodes among old ones: where all are young, the cluster is."""
+    """Find young nodes among older ones; if all are young, the cluster is new, and nothing pauses."""
     settling = context.brakes.settling
     births = [_read_birth(node) for node in context.snapshot.nodes.records]
     young = [birth for birth in births if birth > context.now - settling]
@@ -142,7 +142,7 @@ def _read_birth(node: Node) -> float:
 
 
 def _is_replacement(place: int, history: EvictionHistory, context: RuleContext) -> bool:
-    """Tell whether a pod waits in the place of one that we have thrown out."""
+    """Tell whether a pending pod is the replacement of a pod that we evicted."""
     created = context.row(place).created
     controller = context.row(place).template.controller
     left_waiting = (move for move in history.status.past or () if move.outcome == Outcome.PENDING)
@@ -156,7 +156,7 @@ def _is_replacement(place: int, history: EvictionHistory, context: RuleContext) 
 
 
 def _list_replicas(place: int, context: RuleContext) -> list[Replica]:
-    """Give all pods of a pod's controller."""
+    """List all pods of the pod's controller."""
     pods = context.snapshot.pods
     workloads = context.workload_of[pods.template]
     alike = np.flatnonzero(workloads == workloads[place]).tolist()
@@ -164,7 +164,7 @@ def _list_replicas(place: int, context: RuleContext) -> list[Replica]:
 
 
 def _read_landings(context: RuleContext) -> list[bool]:
-    """Tell of all landings that are not too old whether they were as forecast, oldest first."""
+    """Tell whether each recent landing was as forecast, oldest first."""
     since = context.now - context.brakes.landings_within
     past = (move for history in context.snapshot.of(HISTORY) for move in history.status.past or ())
     judged = [move for move in past if move.outcome in _AS_FORECAST and closing_time(move) > since]

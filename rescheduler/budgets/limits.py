@@ -1,9 +1,9 @@
-"""How much may be moved: what a plan may still spend, as a value that each accepted move makes smaller.
+"""How much may be moved: the limits of a plan, and what its moves have used of them.
 
     limits = begin_limits(context)
     limits = limits.spend(move)  # or why not
 
-It begins with what is under way already: our own open moves, and pods that somebody else is evicting.
+They begin with what is already in flight: our own open moves, and pods that other tools are evicting.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ _Taken = Mapping[Hashable, int]
 
 
 class CandidateMove(NamedTuple):
-    """A move that a plan would make. Pods and nodes are their places; None: no destination is chosen yet."""
+    """A move that a plan considers. Pods and nodes are given by their places; the destination may be open."""
 
     place: int
     source: int
@@ -48,23 +48,23 @@ class CandidateMove(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What was taken so far, under the key of each limit."""
+    """What moves have used so far, under the key of each limit."""
 
     context: RuleContext
     taken: _Taken
 
     def refuse(self, move: CandidateMove) -> Refused | None:
-        """Tell which limit forbids a move."""
+        """Refuse a move that would exceed a limit."""
         asked = self._charge(move)
         return asked if isinstance(asked, Refused) else None
 
     def spend(self, move: CandidateMove) -> "Limits | Refused":
-        """Give what is left after a move."""
+        """Give the limits after a move, or refuse it."""
         asked = self._charge(move)
         return asked if isinstance(asked, Refused) else Limits(self.context, _take(self.taken, asked))
 
     def list_full(self) -> list[int]:
-        """List the nodes that nothing more may be moved onto."""
+        """List the nodes onto which no more moves are allowed."""
         most = self.context.limits.per_node
         return [] if most is None else list_full_nodes(self.taken, most)
 
@@ -80,7 +80,7 @@ class Limits:
         return self._find_exhausted(charges) or tuple(charges)
 
     def _find_exhausted(self, charges: Iterable[Charge]) -> Refused | None:
-        """Find the first limit of which not enough is left."""
+        """Refuse by the first limit of which not enough is left."""
         for charge in charges:
             if self.taken.get(charge.key, 0) + charge.amount > charge.left:
                 return Refused(charge.rule, charge.reason, charge.until)
@@ -88,7 +88,7 @@ class Limits:
 
 
 def begin_limits(context: RuleContext) -> Limits:
-    """Give what a plan may spend, before its first move."""
+    """Give the limits before the first move of a plan."""
     return Limits(context, _take({}, _list_under_way(context)))
 
 
@@ -108,7 +108,7 @@ def _refuse_nodes(move: CandidateMove, context: RuleContext) -> Refused | None:
 
 
 def _refuse_now(move: CandidateMove, context: RuleContext) -> Refused | None:
-    """Tell what time alone forbids: the policy rests, or the workload is left alone."""
+    """Refuse by time: quiet hours of the policy, or back-off of the workload."""
     limits, now = context.limits, context.now
     quiet = find_quiet(limits.quiet_hours, move.policy, zone=find_zone(limits.time_zone), now=now)
     history = context.history(context.template_of(move.place))
@@ -141,7 +141,7 @@ def _list_under_way(context: RuleContext) -> Iterator[Charge]:
 
 
 def _list_of_open(history: EvictionHistory, move: OpenMove, context: RuleContext) -> Iterator[Charge]:
-    """Give what one of our own moves takes; its debit stands in the ledger."""
+    """Charge one of our open moves; its debit is already in the ledger."""
     namespace, index = history.metadata.namespace, context.snapshot.nodes.index
     destination = index.get(move.destinations[0]) if move.destinations else None
     in_flight = InFlightMove(namespace, history.spec.workload, index.get(move.from_), destination)
@@ -152,7 +152,7 @@ def _list_of_open(history: EvictionHistory, move: OpenMove, context: RuleContext
 
 
 def _list_of_living(place: int, context: RuleContext) -> Iterator[Charge]:
-    """Give what the eviction of a pod that is to go will take; it has not gone yet."""
+    """Charge the eviction of a pod that is about to be evicted, but still exists."""
     if context.row(place).is_terminating:
         return
     budget = charge_budget(place, context)
@@ -163,7 +163,7 @@ def _list_of_living(place: int, context: RuleContext) -> Iterator[Charge]:
 
 
 def _find_evacuated(context: RuleContext) -> list[int]:
-    """Find the pods that somebody else is evicting, step by step."""
+    """Find the pods that another tool is evicting in steps."""
     marked = context.snapshot.templates_where(_is_evacuated)
     places: list[int] = np.flatnonzero(context.spread(marked) & ~context.finished).tolist()
     return places

@@ -1,6 +1,6 @@
-"""What an operator may set of all that keeps moves safe: protections, limits and brakes.
+"""The settings that keep moves safe: protections, limits and brakes.
 
-The defaults are the safe choice. What is None is not limited.
+The defaults are the safe choice. A limit of None does not limit anything.
 """
 
 from typing import Annotated, Literal
@@ -19,24 +19,24 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class ProtectionSettings(Section, frozen=True):
-    """Which pods no policy moves. What concerns mirror, DaemonSet and leaving pods cannot be switched off."""
+    """Which pods no policy moves. Mirror pods, DaemonSet pods and terminating pods are always protected."""
 
     critical: bool = True
-    """Protect pods that are critical to the system, by their priority."""
+    """Protect pods with a system-critical priority."""
     job_pods: bool = True
-    """Protect the pods of Jobs: an eviction counts as a failure towards the backoffLimit."""
+    """Protect the pods of Jobs: a Job counts an eviction as a failure towards its backoffLimit."""
     local_storage: bool = True
     """Protect pods whose data would be lost or left behind: emptyDir, hostPath, ephemeral volumes."""
     movable_access_modes: tuple[AccessMode, ...] = ("ReadOnlyMany", "ReadWriteMany")
-    """A pod with claims is moved only if each of them has one of these access modes."""
+    """Move a pod with PersistentVolumeClaims only if each claim has one of these access modes."""
     resource_claims: bool = True
-    """Protect pods with claims for devices."""
+    """Protect pods with resource claims (devices)."""
     gangs: bool = True
     """Protect the pods of groups that are scheduled together (gangs)."""
     eviction_responders: bool = True
     """Protect pods with eviction responders: another component prepares their eviction."""
     rollouts: bool = True
-    """Protect the pods of a workload that is paused, or in the middle of a rollout."""
+    """Protect the pods of a workload whose rollout is paused or in progress."""
     quotas: bool = True
     """Protect pods whose replacement would exceed a ResourceQuota."""
     last_ready: bool = True
@@ -56,13 +56,13 @@ class ProtectionSettings(Section, frozen=True):
     pod_selector: str = ""
     """Protect pods whose labels do not match this selector, as in `kubectl -l`."""
     protected_pod_annotations: tuple[str, ...] = ()
-    """Protect the pods with one of these annotations: KEY, or KEY=VALUE."""
+    """Protect the pods that have one of these annotations: KEY, or KEY=VALUE."""
     prefer_no_eviction: Literal["no", "price"] = "no"
     """The effect of the descheduler's annotation prefer-no-eviction."""
 
     @property
     def annotation_keys(self) -> frozenset[str]:
-        """The keys of protectedPodAnnotations: the mirror keeps them for these settings alone."""
+        """The keys of protectedPodAnnotations: the cache keeps these annotations for this setting alone."""
         return frozenset(each.partition("=")[0] for each in self.protected_pod_annotations)
 
     def __post_init__(self) -> None:
@@ -70,11 +70,11 @@ class ProtectionSettings(Section, frozen=True):
             parse_selector(selector)
         for annotation in self.protected_pod_annotations:
             if not is_qualified_name(annotation.partition("=")[0]):
-                raise ValueError(f"protectedPodAnnotations: {annotation!r:.60} has no key of an annotation")
+                raise ValueError(f"protectedPodAnnotations: {annotation!r:.60} has no valid annotation key")
 
 
 class LimitSettings(Section, frozen=True):
-    """How much may be moved: in one cycle, at once, and over time."""
+    """How many moves are allowed: in one cycle, at the same time, and over time."""
 
     per_cycle: Count | None = 100
     """The most moves in one plan."""
@@ -85,7 +85,7 @@ class LimitSettings(Section, frozen=True):
     per_workload: Count | None = 1
     """The most moves at the same time of one workload."""
     rates: DisruptionLimits = DisruptionLimits()
-    """Disruptions over time."""
+    """Maximum number of disruptions over time."""
     budget_reserve: Percentage = Percentage(0)
     """The share of a PodDisruptionBudget that is left to others, rounded down."""
     rate_reserve: Percentage = Percentage(0)
@@ -102,7 +102,7 @@ class LimitSettings(Section, frozen=True):
 
 
 class BrakeSettings(Section, frozen=True):
-    """When nothing is moved at all, and when nothing is moved for the sake of balance."""
+    """When all moves stop, and when the moves stop that no broken rule demands."""
 
     not_ready_nodes: Percentage = Percentage(0.1)
     """Stop if more than this share of the nodes is not Ready."""

@@ -1,4 +1,4 @@
-"""A plan: which pods move where and why, which do not and why not, and what that makes of the cluster."""
+"""A plan: which pods move where, which rule refuses the others, and the score before and after."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,16 +12,16 @@ from reberth.cluster.rows import PodRow
 from reberth.values.refusal import Refused
 
 Mode = Literal["apply", "recommend"]
-"""What becomes of a planned move."""
+"""What happens to a planned move."""
 WantedMode = Literal["apply", "recommend", "off"]
-"""What an operator may ask of a policy."""
+"""The modes that an operator can set."""
 APPLY: Final = "apply"
 RECOMMEND: Final = "recommend"
 OFF: Final = "off"
 
 
 PolicyName = Literal["brokenRules", "betterPreferences", "underUtilisedNodes"]
-"""The policies, by the name that they have in the policy file, in plans and on metrics."""
+"""The names of the policies in the policy file, in plans and in metrics."""
 BROKEN_RULES: Final = "brokenRules"
 BETTER_PREFERENCES: Final = "betterPreferences"
 UNDER_UTILISED_NODES: Final = "underUtilisedNodes"
@@ -33,10 +33,7 @@ class Destination(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlannedMove(msgspec.Struct, frozen=True, rename={"from_": "from"}):
-    """One move; its figures are points of kube-scheduler's total. The first destination is reserved.
-
-    Its mode tells whether it is to be made, or only recommended.
-    """
+    """One move; its figures are points of kube-scheduler's score. Its first destination is reserved."""
 
     pod: str
     uid: str
@@ -54,14 +51,14 @@ class PlannedMove(msgspec.Struct, frozen=True, rename={"from_": "from"}):
 
 
 class BeforeAndAfter(msgspec.Struct, frozen=True):
-    """What is requested on a node, in hundredths of what it offers, by resource."""
+    """The requests on a node in percent of its allocatable amount, by resource."""
 
     before: dict[str, float]
     after: dict[str, float]
 
 
 class ClusterScore(NamedTuple):
-    """How a cluster stands, the worst first; less is better in each."""
+    """The score of a cluster, the most important part first; less is better in each."""
 
     broken_rules: int
     on_leaving_nodes: int
@@ -119,7 +116,7 @@ class Refusals:
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The moves stand in the order in which they are to be made; those only recommended come last."""
+    """The moves are in the order in which they are made; recommended ones come last."""
 
     kind: Literal["Plan"]
     now: str
@@ -131,9 +128,9 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class LandingScores(NamedTuple):
-    """kube-scheduler's points for the node that the pod left and for the one where it landed.
+    """kube-scheduler's points for the source node and for the node where the replacement landed.
 
-    There are none for a node that a rule wanted it away from, and that it may not go to any more.
+    The source node has none if the move ended a broken rule, and the replacement may no longer go there.
     """
 
     before: int | None
@@ -153,7 +150,7 @@ def _find_latest(refused: Sequence[RefusedPods]) -> tuple[Indices, Indices]:
 
 
 def _rank(names: Iterable[str]) -> Indices:
-    """Rank names as they are sorted."""
+    """Give each name its rank in alphabetical order."""
     found = list(names)
     ranks = {name: rank for rank, name in enumerate(sorted(set(found)))}
     return np.array([ranks[name] for name in found], np.int32)

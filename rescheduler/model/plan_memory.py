@@ -1,7 +1,7 @@
-"""What a plan must know of earlier ones, and what the next plan must know of it.
+"""Plan memory: what one plan passes on to the next.
 
-It may be lost: then nodes count as over-utilised from now on, and moves of before are known from the
-histories of their workloads alone.
+It may be lost. Then nodes count as over-utilised from the next cycle on, and earlier moves are known from the
+eviction histories alone.
 """
 
 from collections import defaultdict
@@ -14,10 +14,10 @@ from reberth.cluster.rows import PodRow
 
 
 class RememberedMove(msgspec.Struct, frozen=True, rename="camel"):
-    """A move that was planned.
+    """A move of an earlier plan.
 
-    The controller's next pod stays on its destination until the move is paid back. None of its pods is sent
-    back to the node that it left until that is forgotten.
+    The replacement stays on its destination until `paid_back`. No pod of the controller is moved to the
+    source node until `forgotten`.
     """
 
     controller: str
@@ -29,7 +29,7 @@ class RememberedMove(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
-    """Plain values: how long nodes have been over-utilised, what was moved where, what was looked at."""
+    """How long nodes have been over-utilised, what was moved where, and which pods were forecast in vain."""
 
     hot: dict[str, int] = {}
     moved: tuple[RememberedMove, ...] = ()

@@ -1,7 +1,7 @@
-"""Quiet hours: when which policies leave all pods where they are.
+"""Quiet hours: times of day at which policies make no moves.
 
-They are hours of the wall clock in a time zone of the operator's choice. An end that is not after the start
-lies on the next day, and the days named are those on which the hours begin.
+They are times of the wall clock in a time zone of the operator's choice. If the end is not after the start,
+it is on the next day. The days are those on which the hours begin.
 """
 
 import re
@@ -49,17 +49,17 @@ class QuietHours(Section, frozen=True):
 
 
 def find_zone(name: str) -> tzinfo:
-    """Give a time zone by its name, such as Europe/Berlin. Raises ValueError for one that nobody knows."""
-    if name == "UTC":  # known everywhere, even where no time zones are installed
+    """Give a time zone by its name, such as Europe/Berlin. Raises ValueError if it is not installed."""
+    if name == "UTC":  # also without installed time zones
         return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"timeZone {name!r:.60} is not known on this machine") from None
+        raise ValueError(f"timeZone {name!r:.60} is not installed on this machine") from None
 
 
 def find_quiet(hours: Iterable[QuietHours], policy: str, *, zone: tzinfo, now: float) -> Refused | None:
-    """Tell until when a policy rests, if it does now."""
+    """Refuse the moves of a policy in its quiet hours."""
     ends = [
         end
         for each in hours
@@ -70,11 +70,12 @@ def find_quiet(hours: Iterable[QuietHours], policy: str, *, zone: tzinfo, now: f
     if not ends:
         return None
     last = max(ends)
-    return Refused("QuietHours", f"policy {policy} rests until {last:%H:%M} ({zone})", last.timestamp())
+    reason = f"policy {policy} has quiet hours until {last:%H:%M} ({zone})"
+    return Refused("QuietHours", reason, last.timestamp())
 
 
 def _spans(hours: QuietHours, zone: tzinfo, now: float) -> Iterator[tuple[float, datetime]]:
-    """Give what may hold now: the hours that begin today, and those that began yesterday."""
+    """List the quiet hours that may hold now: those that begin today, and those that began yesterday."""
     today = datetime.fromtimestamp(now, zone).date()
     for day in (today, today - timedelta(days=1)):
         if not hours.days or DAYS[day.weekday()] in hours.days:

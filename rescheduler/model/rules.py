@@ -34,7 +34,7 @@ PROTECTIONS: Final[_Rules] = {
     "CannotForecast": "The forecast does not cover the pod: its scheduler or something that it asks for.",
     "Surge": "The workload runs additional replicas because of another eviction.",
     "RolloutPaused": "The rollout of the workload is paused.",
-    "Rollout": "The workload is in the middle of a rollout.",
+    "Rollout": "The workload has a rollout in progress.",
     "Quota": "A ResourceQuota has no room for the replacement.",
     "MinReplicas": "The workload has fewer replicas than `minReplicas`.",
     "MinAge": "The pod is younger than `minAge`.",

@@ -1,4 +1,4 @@
-"""A mirror that tells of what it takes in: nodes that change, pods that wait, pods that get their node."""
+"""A cache that notifies a listener of nodes that change, pods that are pending, and pods that are bound."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -12,20 +12,20 @@ from reberth.records import Node, Pod, Record
 
 
 class CacheListener(Protocol):
-    """Whom it concerns."""
+    """The receiver of the notifications."""
 
     def node_changed(self) -> None:
-        """Hear that a node has come, gone, or become another in what a plan sees of it."""
+        """A node was added, deleted, or changed in a field that a plan reads."""
 
     def pod_waits(self, pod: PodRow) -> None:
-        """Hear of a new pod that has no node."""
+        """A new pod is pending."""
 
     def pod_binds(self, pod: PodRow, node: str) -> None:
-        """Hear that a pod that waited gets its node; the mirror still shows the moment before."""
+        """A pending pod is being bound; the cache still has the state before it."""
 
 
 class _Look(NamedTuple):
-    """What a plan sees of a node; notes and heartbeats are not in it."""
+    """The fields of a node that a plan reads; notes and heartbeats are not among them."""
 
     labels: object
     spec: object
@@ -34,7 +34,7 @@ class _Look(NamedTuple):
 
 
 class NotifyingCache(Cache):
-    """A cache with somebody who listens, to single events; after a new list nobody is told."""
+    """A cache with a listener for watch events; after a new list it is not notified."""
 
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
         super().__init__(version=version, annotations=annotations)

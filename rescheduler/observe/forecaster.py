@@ -1,4 +1,4 @@
-"""What the executor asks of the forecast: where a pod may be moved to, and what a landing was worth."""
+"""The forecast for the executor: where a pod may be moved to, and what a landing was worth."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Forecaster:
         return self.model.scheduler_names
 
     def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
-        """Give the nodes that the pod may go to, but for its own, the best first."""
+        """List the nodes that the pod may be moved to, best first."""
         prospect = self._look_ahead(snapshot, pod)
         if isinstance(prospect, Refused):
             return prospect
@@ -42,13 +42,13 @@ class Forecaster:
         good = [judge_node(records[node]) is None and names[node] not in noted for node in prospect.nodes]
         chosen = prospect.feasible & np.array(good) & (prospect.nodes != prospect.source)
         if not chosen.any():
-            return Refused(NO_FEASIBLE_DESTINATION, "the pod fits on no node that it may be drawn to")
+            return Refused(NO_FEASIBLE_DESTINATION, "the pod fits on no node that may be a destination")
         return tuple(names[node] for node in list_destinations(prospect, chosen))
 
     def refuse_destinations(
         self, snapshot: Snapshot, pod: Pod, destinations: tuple[str, ...]
     ) -> Refused | None:
-        """Tell why the pod fits on none of these nodes."""
+        """Refuse a move if the pod fits on none of these nodes."""
         prospect = self._look_ahead(snapshot, pod)
         if isinstance(prospect, Refused):
             return prospect
@@ -57,10 +57,10 @@ class Forecaster:
         if np.isin(places, prospect.forecast.feasible).any():
             return None
         reasons = {reason for place in places for reason in prospect.forecast.reasons(place)}
-        return Refused(NO_FEASIBLE_DESTINATION, "; ".join(sorted(reasons)) or "none of the nodes is known")
+        return Refused(NO_FEASIBLE_DESTINATION, "; ".join(sorted(reasons)) or "no such nodes")
 
     def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
-        """Score the node that was left and the one where the pod is now, in one list without the pod."""
+        """Score the source node and the node of the replacement, in one list and without the replacement."""
         view = self.model.look_at(snapshot)
         place, nodes = _find_replacement(snapshot, move, landed_on), snapshot.nodes.index
         if place is None or move.from_ not in nodes or landed_on not in nodes:
@@ -82,7 +82,7 @@ class Forecaster:
     def _look_ahead(self, snapshot: Snapshot, pod: Pod) -> Prospect | Refused:
         place = snapshot.pods.by_uid(pod.metadata.uid)
         if place is None:
-            return Refused(NO_FEASIBLE_DESTINATION, "the pod has not been seen yet")
+            return Refused(NO_FEASIBLE_DESTINATION, "the pod is not in the cache yet")
         view = self.model.look_at(snapshot)
         found = forecast_move(place, view, self._advise(view))
         return Refused(NO_FEASIBLE_DESTINATION, found.reason) if isinstance(found, Refused) else found

@@ -1,7 +1,7 @@
-"""Which nodes pods may leave, which they may enter, and which may be emptied.
+"""Which nodes may be the source or the destination of a move, and which may be emptied.
 
-A node that is going, or that somebody suspects of going soon, is neither a source nor a destination: its pods
-go anyway, and room on it is no room. The same holds for one that its maker has not finished.
+A node that is leaving, or that another tool may soon remove, is neither: its pods leave it anyway, and room
+on it does not last. A young node, which is not initialized yet, is neither.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from reberth.cluster.node_lifecycle import LeavingNode, judge_node
 from reberth.records import Labels, Node
 from reberth.values.refusal import Refused
 
-# Whoever sets them wants the node to stay as full as it is.
+# These ask autoscalers to keep the node; it must not be emptied.
 _KEEP_NODE = (
     "karpenter.sh/do-not-disrupt",
     "karpenter.sh/do-not-consolidate",
@@ -18,39 +18,37 @@ _KEEP_NODE = (
 )
 _KEEP_PODS = "autoscaling.cast.ai/removal-disabled"
 _BUSY_PREFIX = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-ONLY_LEAVING = Refused(
-    "DestinationLeaving", "destination is leaving: the only nodes that fit are leaving or not finished"
-)
+ONLY_LEAVING = Refused("DestinationLeaving", "the only nodes that fit are leaving or not initialized")
 _RIVALS = tuple(
     f"nodeutilization.descheduler.openshift.io/{sign}" for sign in ("overutilized", "appropriate")
 )
 
 
 def refuse_source(node: Node) -> Refused | None:
-    """Tell why no policy moves a pod off a node."""
+    """Refuse to move pods off a node."""
     standing = judge_node(node)
     if isinstance(standing, LeavingNode):
-        return Refused("SourceLeaving", f"source is leaving ({standing.sign}): its pods go anyway")
+        return Refused("SourceLeaving", f"the source node is leaving ({standing.sign}), and its pods with it")
     if standing:
-        return Refused("SourceYoung", f"source is not finished ({standing.sign})")
+        return Refused("SourceYoung", f"the source node is not initialized ({standing.sign})")
     for where, pairs in (("label", node.metadata.labels), ("annotation", node.metadata.annotations)):
         if _is_set(pairs, _KEEP_PODS):
-            return Refused("NodeMarked", f"the source's {where} {_KEEP_PODS}")
+            return Refused("NodeMarked", f"the source node has the {where} {_KEEP_PODS}")
     return None
 
 
 def refuse_destination(node: Node) -> Refused | None:
-    """Tell why no pod is moved onto a node."""
+    """Refuse to move pods onto a node."""
     standing = judge_node(node)
     if isinstance(standing, LeavingNode):
-        return Refused("DestinationLeaving", f"destination is leaving ({standing.sign})")
+        return Refused("DestinationLeaving", f"the destination is leaving ({standing.sign})")
     if standing:
-        return Refused("DestinationYoung", f"destination is not finished ({standing.sign})")
+        return Refused("DestinationYoung", f"the destination is not initialized ({standing.sign})")
     return None
 
 
 def refuse_emptying(node: Node) -> Refused | None:
-    """Tell why a node is not emptied, though single pods may be moved off it."""
+    """Refuse to empty a node, though single pods may be moved off it."""
     refused = refuse_source(node)
     if refused:
         return refused
@@ -63,7 +61,7 @@ def refuse_emptying(node: Node) -> Refused | None:
 
 
 def find_rivals(nodes: Iterable[Node]) -> str | None:
-    """Name the taint by which another load-aware rescheduler shows itself."""
+    """Name the taint that another load-aware rescheduler has set, if there is one."""
     keys = (taint.key for node in nodes for taint in node.spec.taints or ())
     return next((key for key in keys if key in _RIVALS), None)
 

@@ -1,7 +1,7 @@
-"""Pods that wait for a node come first: the room that they are about to take is no room for moves.
+"""Pending pods come first: moves must not take the room that they are about to use.
 
-Who waits and fits somewhere is seen where kube-scheduler would put it next, so a plan begins with the cluster
-as it will be in a moment. Who fits nowhere takes nothing and stops nothing: it may wait for good.
+A pending pod that fits somewhere is counted where kube-scheduler would bind it, so a plan begins with the
+cluster as it will be in a moment. A pod that fits nowhere takes no room and stops nothing.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from reberth.forecast.state.verdict import Unforeseeable
 from reberth.forecast.state.view import View
 from rescheduler.observe.scheduler_model import AdvisedScheduler
 
-# More are rarely about to land at once, and each costs a forecast.
+# A bound on the time of a plan: each costs a forecast, and more are rarely about to be bound at once.
 _MOST = 100
 
 
 def place_pending_pods(view: View, advised: AdvisedScheduler) -> View:
-    """See the pods that wait where they will land, in the order in which kube-scheduler takes them."""
+    """Place pending pods on the nodes where they will land, in the order of kube-scheduler's queue."""
     rows, hopeless, forecasts = view.facts.snapshot.pods.rows, set(), 0
     for place in _list_waiting(view.facts).tolist():
         alike = (rows[place].template, rows[place].own)
@@ -37,7 +37,7 @@ def place_pending_pods(view: View, advised: AdvisedScheduler) -> View:
 
 
 def _list_waiting(facts: SnapshotFacts) -> Indices:
-    """List the pods that kube-scheduler may bind at any moment: the most important first, then the oldest."""
+    """List the pods in kube-scheduler's queue: by priority, then the oldest first."""
     pods = facts.snapshot.pods
     nowhere = np.flatnonzero((pods.node < 0) & ~pods.terminating)
     waiting = nowhere[[_is_queued(facts, place) for place in nowhere.tolist()]] if len(nowhere) else nowhere
@@ -51,7 +51,7 @@ def _is_queued(facts: SnapshotFacts, place: int) -> bool:
 
 
 def _find_landing(place: int, view: View, advised: AdvisedScheduler) -> int | None:
-    """Tell where a pod lands; a node that it is nominated for stands already in all forecasts."""
+    """Forecast where a pending pod lands; forecasts already respect nominated nodes."""
     found = forecast(
         read_pending_pod(view.facts, place), view, advised.scheduler, extenders=advised.extenders
     )

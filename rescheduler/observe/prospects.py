@@ -1,8 +1,8 @@
-"""What would follow if a pod were moved: what each node is worth to it, and where it would land.
+"""The forecast of one move: what each node would gain for the pod, and where the replacement would land.
 
-The gain of a node are the points of kube-scheduler's weighted total that it has more than the pod's own node,
-both scored in one list with the pod taken off. The chances are those of kube-scheduler as it will find the
-cluster: the old pod leaving or gone, our extender drawing the new one to the destinations.
+The gain of a node is how many points of kube-scheduler's weighted total it has more than the source node.
+Both are scored in one list and without the pod. The chances hold for the cluster as kube-scheduler will find
+it: the old pod is terminating or deleted, and our extender draws the replacement to the destinations.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,15 @@ from rescheduler.observe.scheduler_model import AdvisedScheduler
 NO_FEASIBLE_NODE = "NoFeasibleNode"
 CANNOT_FORECAST = "CannotForecast"
 
-# One of the destinations is among the nodes that kube-scheduler finds with this chance, if there are so many.
+# With this chance kube-scheduler finds at least one of the destinations, if there are enough of them. It may
+# miss any single one, since it stops searching after enough feasible nodes (percentageOfNodesToScore).
 _SURE = 0.999
 _FEWEST, _MOST = 3, 64
 
 
 @dataclass(frozen=True, eq=False)
 class Prospect:
-    """A pod's own node and the feasible ones: what each scores, and what each is worth more than its own."""
+    """The source node and the feasible nodes: the score of each, and its gain over the source node."""
 
     view: View
     place: int
@@ -41,7 +42,7 @@ class Prospect:
     scores: NodeScores
     gains: Ints
     forecast: Forecast
-    wanted: int  # so many feasible nodes are enough for kube-scheduler
+    wanted: int  # kube-scheduler stops its search after so many feasible nodes
     drawn: Chances | None = None  # of each feasible node, if our extender draws the pod
 
     @cached_property
@@ -51,13 +52,13 @@ class Prospect:
 
     @cached_property
     def feasible(self) -> Bools:
-        """Tell which of the nodes are feasible: all, but the pod's own may be not."""
+        """Tell which of the nodes are feasible: all but possibly the source node."""
         if self.nodes is self.forecast.feasible:
             return np.ones(len(self.nodes), np.bool_)
         return _find(self.nodes, self.forecast.feasible)
 
     def are_among(self, places: Sequence[int]) -> Bools:
-        """Tell which of the nodes are among these."""
+        """Tell which of the nodes are at these places."""
         if not places:
             return np.zeros(len(self.nodes), np.bool_)
         return _find(self.nodes, np.array(places, np.int32))
@@ -70,12 +71,12 @@ class Prospect:
         return float(self.chances[self.forecast.feasible == node].sum())
 
     def expect(self, gains: Ints) -> float:
-        """Give the mean of what the nodes are worth, each as likely as the pod lands there."""
+        """Give the mean gain, weighted by the chance of each node."""
         return float((gains[self.feasible] * self.chances).sum())
 
 
 def forecast_move(place: int, view: View, advised: AdvisedScheduler) -> Prospect | Refused:
-    """See what would follow if a pod were moved, while nobody draws its replacement."""
+    """Forecast a move without our extender drawing the replacement."""
     found = forecast_replacement(place, view, advised.scheduler, extenders=advised.extenders)
     if isinstance(found, Unforeseeable):
         return Refused(CANNOT_FORECAST, found.reason)
@@ -104,10 +105,11 @@ def forecast_move(place: int, view: View, advised: AdvisedScheduler) -> Prospect
 
 
 def draw(prospect: Prospect, destinations: Indices, extenders: Sequence[ReberthExtender]) -> Prospect:
-    """See where the pod would land if its move were open: our extender draws it, if it is asked at all.
+    """Forecast where the replacement would land while our extender draws it, if kube-scheduler asks it.
 
-    It is asked about the nodes that kube-scheduler has found, and draws to the best destination among these.
-    So the destinations stand above all other nodes, in their order, unless the extender weighs too little.
+    kube-scheduler asks the extender about the nodes that it has found, and the extender draws to the best
+    destination among these. So the destinations score above all other nodes, in their order, unless the
+    extender's weight is too small.
     """
     found, totals = prospect.forecast, prospect.forecast.totals.copy()
     for extender in extenders:
@@ -122,7 +124,7 @@ def draw(prospect: Prospect, destinations: Indices, extenders: Sequence[ReberthE
 
 
 def find_avoided(prospect: Prospect, extenders: Sequence[ReberthExtender]) -> Bools:
-    """Tell which of the nodes our extender keeps the pod away from: it draws nobody there."""
+    """Tell which of the nodes our extender makes the pod avoid."""
     avoided = np.zeros(len(prospect.nodes), np.bool_)
     for extender in extenders:
         if extender.path == AVOID:
@@ -139,7 +141,7 @@ def _weigh(prospect: Prospect, nodes: Indices, extender: ReberthExtender) -> Int
 
 
 def _raise(totals: Ints, places: Indices, points: int) -> Ints:
-    """Raise some totals by these points; if that lifts them above all others, let their own order decide."""
+    """Raise some totals by these points; if that lifts them above all others, keep the given order."""
     raised, is_other = totals[places] + points, np.ones(len(totals), np.bool_)
     is_other[places] = False
     highest = totals.max(initial=0, where=is_other)
@@ -153,10 +155,9 @@ def _raise(totals: Ints, places: Indices, points: int) -> Ints:
 def list_destinations(
     prospect: Prospect, chosen: Bools, *, preferred: NDArray[np.float64] | None = None
 ) -> Indices:
-    """Give the chosen nodes, the best first: as many as make sure that kube-scheduler finds one of them.
+    """Give the chosen nodes, best first: as many as make sure that kube-scheduler finds one of them.
 
-    Those that are preferred most come first, then those that score most. Nodes stand in the order of their
-    names, which decides where nothing else does.
+    They are ordered by preference, then by score, then by name.
     """
     nodes = prospect.nodes[chosen]
     first = np.zeros(len(nodes)) if preferred is None else preferred[chosen]
@@ -166,21 +167,21 @@ def list_destinations(
 
 
 def _insert(nodes: Indices, node: int) -> Indices:
-    """Put a node in its place among others, if it is not there."""
+    """Insert a node into others, which stay in order."""
     place = int(np.searchsorted(nodes, node))
     is_there = place < len(nodes) and nodes[place] == node
     return nodes if is_there else np.concatenate((nodes[:place], np.array([node], np.int32), nodes[place:]))
 
 
 def _find(nodes: Indices, wanted: Indices) -> Bools:
-    """Tell which of some nodes are wanted ones."""
+    """Tell which of some nodes are among others."""
     found = np.zeros(int(max(nodes.max(initial=0), wanted.max(initial=0))) + 1, np.bool_)
     found[wanted] = True
     return found.take(nodes)
 
 
 def _count_enough(feasible: int, found: int) -> int:
-    """Count the nodes of which surely one is found, if so many of the feasible ones are, whichever."""
+    """Count how many destinations make sure that one is found, if so many feasible nodes are found."""
     missed, count = 1.0, 0
     while missed > 1 - _SURE and count < min(_MOST, feasible):
         missed *= (feasible - found - count) / (feasible - count)
@@ -190,4 +191,4 @@ def _count_enough(feasible: int, found: int) -> int:
 
 def _describe_refusals(found: Forecast) -> str:
     counts = [f"{int(each.nodes.sum())} {each.reason}" for each in found.refusals]
-    return f"no node would take it: {', '.join(counts)}"
+    return f"no node is feasible for the replacement: {', '.join(counts)}"

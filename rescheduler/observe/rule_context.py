@@ -1,7 +1,7 @@
-"""What the rules are asked about: a snapshot, the settings, and what was found out about both only once.
+"""What the rules read: a snapshot, the settings, and answers that are found once and kept.
 
-Nothing is looked up before somebody asks. What pods have in common is asked of their template; so 137,500
-pods cost as much as their few thousand templates.
+Nothing is looked up before a rule needs it. What pods have in common is looked up for their template, so
+137,500 pods cost as much as their few thousand templates.
 """
 
 from collections import defaultdict
@@ -58,7 +58,7 @@ _FINISHED = [PHASES.index(phase) for phase in FINISHED_PHASES]
 
 
 class Budget(NamedTuple):
-    """A PodDisruptionBudget, and whom it selects."""
+    """A PodDisruptionBudget and its compiled selector."""
 
     record: PodDisruptionBudget
     selector: Selector
@@ -66,7 +66,7 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RuleContext:
-    """A cluster as the rules see it. `schedulers` are the names that the forecast has a profile for."""
+    """The cluster as the rules see it. `schedulers` are the scheduler names with a known profile."""
 
     snapshot: Snapshot
     protections: ProtectionSettings = field(default_factory=ProtectionSettings)
@@ -80,7 +80,7 @@ class RuleContext:
         return self.snapshot.now
 
     def once(self, key: Hashable, find: Callable[[], T]) -> T:
-        """Give what was found under this key, or find it. The key names all that the answer depends on."""
+        """Give the answer under this key, or find it. The key must name all that the answer depends on."""
         if key not in self._known:
             self._known[key] = find()
         found: T = self._known[key]
@@ -96,11 +96,11 @@ class RuleContext:
         return self.snapshot.templates.all[number]
 
     def sign(self, template: int) -> Signature | Refused:
-        """Tell who the pods of a template are."""
+        """Give the signature of a template's pods."""
         return self.once(("signature", template), lambda: self._sign(self.template(template)))
 
     def identify(self, place: int) -> WorkloadIdentity:
-        """Name the root owner of a pod; a pod that nobody owns is its own workload."""
+        """Identify the root owner of a pod; a pod without an owner is its own workload."""
         signature = self.sign(self.template_of(place))
         if isinstance(signature, Signature):
             return signature.root
@@ -108,7 +108,7 @@ class RuleContext:
         return WorkloadIdentity("v1", "Pod", row.name, row.uid)
 
     def find_owner(self, namespace: str, owner: WorkloadIdentity) -> Workload | None:
-        """Give the mirrored object of an owner; None of a kind that is not mirrored."""
+        """Give an owner from the cache; None if its kind is not cached."""
         kind = _KINDS.get((group_of(owner.api_version), owner.kind))
         if kind is None:
             return None
@@ -119,14 +119,14 @@ class RuleContext:
         return found
 
     def root(self, template: int) -> Workload | None:
-        """Give the mirrored root owner of a template's pods."""
+        """Give the root owner of a template's pods from the cache."""
         return self.once(("root", template), lambda: self._find_root(self.sign(template)))
 
     def namespace(self, name: str) -> Namespace | None:
         return self.snapshot.of(NAMESPACE).named("", name)
 
     def history(self, template: int) -> EvictionHistory | None:
-        """Give what the workload of a template has been through."""
+        """Give the eviction history of a template's workload."""
         return self.once(("history", template), lambda: self._find_history(self.sign(template)))
 
     def budgets_of(self, row: PodRow) -> tuple[Budget, ...]:
@@ -140,7 +140,7 @@ class RuleContext:
         return self.snapshot.of(LEDGER).named("", LEDGER_NAME) or start_ledger()
 
     def spread(self, templates: Iterable[int]) -> Bools:
-        """Tell of all pods whether they are made from one of these templates."""
+        """Tell for all pods whether they have one of these templates."""
         chosen = np.zeros(len(self.snapshot.templates.all), np.bool_)
         chosen[list(templates)] = True
         return chosen[self.snapshot.pods.template]
@@ -151,7 +151,7 @@ class RuleContext:
 
     @cached_property
     def workload_of(self) -> Indices:
-        """Number the controllers: one number for each template."""
+        """Give each template the number of its controller."""
         numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
         parts = self.snapshot.of(POD).parts
         named = chain.from_iterable(part.once("controllers", partial(_name_all, part)) for part in parts)
@@ -160,12 +160,12 @@ class RuleContext:
 
     @cached_property
     def replicas(self) -> Ints:
-        """Count the pods of each controller that are there to stay."""
+        """Count the pods of each controller that are neither terminating nor finished."""
         return self._count(~self.snapshot.pods.terminating & ~self.finished)
 
     @cached_property
     def ready_replicas(self) -> Ints:
-        """Count those of them that are Ready."""
+        """Count the Ready ones among them."""
         pods = self.snapshot.pods
         return self._count(pods.ready & ~pods.terminating & ~self.finished)
 
@@ -192,7 +192,7 @@ class RuleContext:
 
 
 def _name_all(part: NamespaceRows[PodRow]) -> list[Hashable]:
-    """Give for each template of a namespace what tells its controller from others."""
+    """Give for each template of a namespace what identifies its controller."""
     templates = part.read(read_pods).templates
     return [each.controller.uid if each.controller else each for each in templates]
 
@@ -202,7 +202,7 @@ def _compile_all(budgets: tuple[PodDisruptionBudget, ...]) -> tuple[Budget, ...]
 
 
 def _compile(budget: PodDisruptionBudget) -> Selector:
-    """What the API server cannot compile selects nothing there either."""
+    """A selector that does not compile selects nothing in the API server either."""
     try:
         return compile_selector(budget.spec.selector)
     except SelectorError:

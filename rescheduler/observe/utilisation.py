@@ -1,7 +1,7 @@
-"""How far nodes are used by what their pods request, and where too much of that begins.
+"""Utilisation of nodes by the requests of their pods, and the thresholds.
 
-Only nodes that are here to stay are looked at: one that is leaving or not finished is neither full nor empty.
-Likewise only pods that stay: what a terminating one holds is on its way.
+Only usable nodes count: a leaving or young node is neither over- nor under-utilised. Requests of terminating
+pods do not count either, since they are about to be freed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,62 +21,62 @@ from rescheduler.observe.view_cache import ViewCache
 
 Shares = NDArray[np.float64]
 
-# A node that offers nothing of a resource has no bound of it either.
+# A node without a resource has no threshold for it: no amount reaches this one.
 _ENDLESS = 2**53
 
 
 class UsableNodes(NamedTuple):
-    """Which nodes are here to stay, and which are known to go."""
+    """Which nodes are usable as source or destination, and which are leaving."""
 
     usable: Bools
     leaving: Bools
-    nodes: Indices  # those that are usable
+    nodes: Indices  # the places of the usable ones
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Up to which amounts, as [resource, node], nodes are under-utilised and not over-utilised."""
+    """The thresholds as amounts, as [resource, node]."""
 
     resources: tuple[str, ...]
     low: Ints
     high: Ints
-    part: Shares  # of a node that one unit is; 0 where nobody counts
-    endless: Shares  # what nodes offer; what one does not offer it has without end
+    part: Shares  # what share of a node one unit is; 0 if the node does not count
+    endless: Shares  # allocatable amounts; infinite for a resource that a node does not have
     _known: ViewCache[Ints] = field(default_factory=ViewCache, repr=False)
 
     def uses(self, view: View) -> Ints:
-        """Give what is requested of the resources, as [resource, node]."""
+        """Give the requests of the resources, as [resource, node]."""
         return self._known.once(view, "uses", lambda: _rows(view, self.resources, offered=False))
 
     def find_hot(self, view: View) -> Bools:
-        """Tell which nodes are over-utilised in any resource."""
+        """Find the usable nodes that are over-utilised in any resource."""
         hot: Bools = np.any(self.uses(view) > self.high, axis=0)
         return np.logical_and(hot, find_usable_nodes(view.facts).usable)
 
     def find_cold(self, view: View) -> Bools:
-        """Tell which nodes are under-utilised in all resources."""
+        """Find the usable nodes that are under-utilised in all resources."""
         return self.find_little_used(view) & find_usable_nodes(view.facts).usable
 
     def find_little_used(self, view: View) -> Bools:
-        """Tell of which nodes that is true, whether they stay or go."""
+        """Find the same among all nodes, also leaving ones."""
         little: Bools = np.all(self.uses(view) <= self.low, axis=0)
         return little
 
 
 def find_usable_nodes(facts: SnapshotFacts) -> UsableNodes:
-    """Tell which nodes are here to stay, and which are going."""
+    """Find the usable nodes and the leaving ones."""
     return facts.once("standing", lambda: _judge(facts))
 
 
 def shares(view: View, resource: str) -> Shares:
-    """Give what is requested of a resource as a share of what each node offers; 0 where it offers nothing."""
+    """Give the requests of a resource as a share of each node; 0 if the node does not have it."""
     return _divide(view, resource, slice(None))
 
 
 def set_bounds(
     view: View, low: Mapping[str, float], high: Mapping[str, float], *, around_mean: bool
 ) -> Bounds:
-    """Make amounts of shares; around the mean they are distances from what nodes have in use on average."""
+    """Convert shares into amounts; around the mean, they are distances from the mean share of all nodes."""
     resources = tuple(sorted(high))
     lows, highs = [], []
     for name in resources:
@@ -94,7 +94,7 @@ def set_bounds(
 
 
 def list_shares(view: View, nodes: Indices, resources: Iterable[str]) -> list[dict[str, float]]:
-    """Give what is requested on these nodes, in hundredths of what each offers of cpu, memory and these."""
+    """Give the requests on these nodes in percent, of cpu, memory and these resources."""
     names = sorted({CPU, MEMORY, *resources})
     columns = [(100 * _divide(view, name, nodes)).tolist() for name in names]
     return [
@@ -104,13 +104,13 @@ def list_shares(view: View, nodes: Indices, resources: Iterable[str]) -> list[di
 
 
 def measure_excess(view: View, bounds: Bounds) -> float:
-    """Add up, as shares of a node, what is used beyond the bounds."""
+    """Add up the requests beyond the thresholds, as shares of a node."""
     over = np.maximum(bounds.uses(view) - bounds.high, 0)
     return float((over * bounds.part).sum())
 
 
 def measure_spread(view: View) -> float:
-    """Give the standard deviation of the larger share, cpu's or memory's, over the nodes."""
+    """Give the standard deviation over the nodes of the larger share, of cpu or memory."""
     larger = view.by_node("larger share", _find_larger, find_usable_nodes(view.facts).nodes)
     return float(larger.std()) if len(larger) else 0.0
 
@@ -120,7 +120,7 @@ def _find_larger(view: View, nodes: Indices) -> Shares:
 
 
 def count_on_leaving(view: View) -> int:
-    """Count the pods on nodes that are going."""
+    """Count the pods on leaving nodes."""
     leaving = find_usable_nodes(view.facts).leaving
     return int(leaving[view.node[view.counted]].sum())
 
@@ -132,7 +132,7 @@ def _judge(facts: SnapshotFacts) -> UsableNodes:
 
 
 def _divide(view: View, resource: str, nodes: Indices | slice) -> Shares:
-    """Give what is requested of a resource as a share of what these nodes offer."""
+    """Give the requests of a resource as a share of these nodes."""
     offered = _column(view, resource, offered=True)[nodes]
     used = _column(view, resource, offered=False)[nodes]
     return np.divide(used, offered, out=np.zeros(len(used)), where=offered > 0)
@@ -146,7 +146,7 @@ def _column(view: View, resource: str, *, offered: bool) -> Ints:
 
 
 def _find_leaving(facts: SnapshotFacts, resource: str) -> Ints:
-    """Give what terminating pods still hold: it must not drive more pods off their node."""
+    """Give what terminating pods still request: it must not cause more moves off their node."""
     return facts.once(("leaving", resource), lambda: _add_up_leaving(facts, resource))
 
 
@@ -171,7 +171,7 @@ def _rows(view: View, resources: tuple[str, ...], *, offered: bool) -> Ints:
 
 
 def _mean(view: View, resource: str, offered: Ints) -> float:
-    """Give the mean of the nodes that offer the resource, whatever their sizes."""
+    """Give the mean share of the nodes that have the resource, regardless of their sizes."""
     counted = find_usable_nodes(view.facts).usable & (offered > 0)
     return float(shares(view, resource)[counted].mean()) if counted.any() else 0.0
 

@@ -1,4 +1,4 @@
-"""What was found out about the last views of a plan; older ones are let go, with all that they hold."""
+"""A cache of answers about the last views of a plan; those about older views are dropped."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ from reberth.forecast.state.view import View
 
 T = TypeVar("T")
 
-# A move is judged by the view before it and the one after it.
+# The view before a move and the one after it: the two are compared.
 _VIEWS = 2
 
 
@@ -18,7 +18,7 @@ class ViewCache(Generic[T]):
         self._by_view: dict[View, dict[Hashable, T]] = {}
 
     def once(self, view: View, key: Hashable, find: Callable[[], T]) -> T:
-        """Give what was found under this key for this view, or find it."""
+        """Give the answer under this key for this view, or find it."""
         known = self._by_view.get(view)
         if known is None:
             while len(self._by_view) >= _VIEWS:

@@ -1,4 +1,4 @@
-"""Everything that is proposed, in its order: what rules demand comes first, then what promises most."""
+"""The agenda: all proposals in their order. Broken rules come first, then the highest promises."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,18 +13,19 @@ from reberth.forecast.state.view import View
 from rescheduler.policies.proposal import Policy, Promises, Proposal, Proposals
 
 _DIGITS = 6
-# What moves leave of promises is found anew for so many proposals, and again once these were all looked at.
+# After each move the promises of this many next proposals are estimated again: estimating all of them after
+# every move would cost too much.
 _NEAR, _FIRST = 256, 16
 
 Batch = tuple[Proposals, Policy]
-# What a proposal promises, and who comes first of those that promise alike: complex numbers sort by both.
+# The promise of a proposal and its rank among equal promises: complex numbers sort by both.
 SortKeys = NDArray[np.complex128]
 
 
 class ProposalColumns(NamedTuple):
-    """Of each proposal whose batch it is of, which of it, its pod, and its rank beside others.
+    """For each proposal: its batch, its number in the batch, its pod, and its rank.
 
-    Those of a lower class come first, whatever the others promise; the ties decide where nothing else does.
+    A lower class comes first whatever the promises are; ties decide among equal promises.
     """
 
     batch: Indices
@@ -36,7 +37,7 @@ class ProposalColumns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Agenda:
-    """Proposals in their order. The columns stand as all were proposed, the turns as they come."""
+    """Proposals in their order: the sort keys have it, the columns keep the order of proposing."""
 
     batches: Sequence[Batch]
     columns: ProposalColumns
@@ -63,22 +64,22 @@ class Agenda:
         return Agenda(self.batches, self.columns, self.order[chosen], self.turns[chosen])
 
     def since(self, place: int) -> "Agenda":
-        """Give what comes from this place on."""
+        """Give the proposals from this place on."""
         return self.only(slice(place, None))
 
     def near(self) -> "Agenda":
-        """Give those that are next."""
+        """Give the next proposals."""
         return self.only(slice(None, _NEAR))
 
     def weigh_again(self, view: View) -> "Agenda":
-        """Sort those that are next by what they promise on another view, and who takes their place too."""
+        """Sort the next proposals by their promises on a newer view, until no other takes their place."""
         agenda, is_settled = self, False
         while not is_settled:
             agenda, is_settled = agenda._sort_next(view)
         return agenda
 
     def _sort_next(self, view: View) -> tuple["Agenda", bool]:
-        """Sort those that are next; tells whether none comes to the front by an old promise."""
+        """Sort the next proposals; tell whether none moved to the front by an outdated promise."""
         promises = self.near().weigh(view)
         if promises is None:
             return self, True
@@ -93,13 +94,13 @@ class Agenda:
         return Agenda(self.batches, self.columns, order, after), not places[:_FIRST].any()
 
     def find_places(self, classes: Indices, turns: SortKeys) -> Ints:
-        """Tell before which of these others come that are of the first one's class, or of one before it."""
+        """Find the places of other proposals among these, within the class of the first one."""
         first = self.columns.classes[self.order[0]] if len(self) else 0
         alike = bisect_right(self.order, first, key=self.columns.classes.__getitem__)
         return np.where(classes < first, 0, np.searchsorted(self.turns[:alike], turns))
 
     def weigh(self, view: View) -> Promises | None:
-        """Find anew what is promised; None if that is as it was."""
+        """Estimate the promises again; None if they are unchanged."""
         batch, pods, promises = self.batch, self.pods, -self.turns.real
         is_new = False
         for place in range(len(self.batches)):
@@ -110,7 +111,7 @@ class Agenda:
         return promises if is_new else None
 
     def find_due(self, view: View) -> Bools:
-        """Tell which of them still matter on a view."""
+        """Tell which of the proposals still hold on a view."""
         due, batch, pods = np.zeros(len(self), np.bool_), self.batch, self.pods
         for place, (proposals, policy) in enumerate(self.batches):
             theirs = np.flatnonzero(batch == place)
@@ -126,7 +127,7 @@ class Agenda:
 
 
 def set_agenda(policies: Iterable[Policy], view: View, looked_at: frozenset[str]) -> Agenda:
-    """Put in order what the policies propose on a view; who was looked at in vain comes after the others."""
+    """Order what the policies propose on a view; pods that were forecast in vain come after the others."""
     batches = [(each, policy) for policy in policies for each in policy.propose(view)]
     sizes = [len(each.pods) for each, _ in batches]
     batch = np.repeat(np.arange(len(batches), dtype=np.int32), sizes)
@@ -142,7 +143,7 @@ def set_agenda(policies: Iterable[Policy], view: View, looked_at: frozenset[str]
 
 
 def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, view: View) -> Ints:
-    """Rank by priority and name: pods stand by their names; of one pod, by policy and cause."""
+    """Rank by priority, then by name of the pod, then by policy and cause."""
     names = sorted({(each.policy, each.cause) for each, _ in batches})
     rank = np.array([names.index((each.policy, each.cause)) for each, _ in batches], np.int32)
     ties = np.empty(len(pods), np.int64)
@@ -151,12 +152,12 @@ def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, view: V
 
 
 def _take_turns(promises: Promises, ties: Ints) -> SortKeys:
-    """The highest promise comes first."""
+    """Make sort keys: the highest promise comes first."""
     return -np.round(promises, _DIGITS) + 1j * ties
 
 
 def _merge(near: NDArray[Any], rest: NDArray[Any], is_near: Bools) -> NDArray[Any]:
-    """Put some among the first of the others, so that it is true where one of them stands."""
+    """Merge some into the first of the others: they go where `is_near` is true."""
     passed = len(is_near) - len(near)
     first = np.empty(len(is_near), near.dtype)
     first[is_near], first[~is_near] = near, rest[:passed]

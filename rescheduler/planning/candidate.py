@@ -1,7 +1,7 @@
-"""One proposal: made a move, or refused by the first rule that is against it.
+"""One proposal: accepted as a move, or refused by the first rule that forbids it.
 
-The cheap rules come first: what forbids to move the pod at all, then what the columns say, and only then the
-forecast of where it would land.
+The cheap rules are checked first: those about the pod, then those that need only columns. The forecast of the
+landing, which takes longest, comes last.
 """
 
 from collections.abc import Iterator
@@ -24,15 +24,16 @@ from rescheduler.planning.worth import SAME, Worth, appraise, collect_move_facts
 from rescheduler.policies.proposal import Policy, Promises, Proposal
 from rescheduler.protections import refuse_protected
 
+# A landing counts as expected if it is more likely than all others together.
 _MOST_LIKELY = 0.5
 
 _NO_BETTER = "NoBetterNode"
 _OVER_LIMIT = "Limit"
-_ARRIVED = Refused("Undoes", "the plan has brought a pod of the same owner to this node")
+_ARRIVED = Refused("Undoes", "the plan has moved a pod of the same controller to this node")
 
 
 class _AppraisedMove(NamedTuple):
-    """A proposal for which everything but limits and the cluster speaks."""
+    """A proposal that only limits or the cluster's score may still refuse."""
 
     proposal: Proposal
     drawn: Prospect
@@ -41,12 +42,12 @@ class _AppraisedMove(NamedTuple):
 
 
 def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused:
-    """Make a move of a proposal, or tell what is against it."""
+    """Accept a proposal as a move, or refuse it."""
     refused = next(_list_objections(proposal, cycle, draft), None) or policy.refuse(proposal, draft.view)
     if refused:
         return refused
     if draft.has_looked_enough(cycle):
-        return Refused(_OVER_LIMIT, f"no more than {cycle.settings.forecasts} forecasts in a cycle")
+        return Refused(_OVER_LIMIT, f"no more than {cycle.settings.forecasts} forecasts in one plan")
     draft.forecast.append(cycle.context.row(proposal.pod).uid)
     prospect = forecast_move(proposal.pod, draft.view, cycle.advised)
     if isinstance(prospect, Refused):
@@ -59,18 +60,18 @@ def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: PlanDraft)
 
 
 def refuse_over_limit(cycle: Cycle) -> Refused:
-    """Refuse what comes after the last move of a cycle, whatever it is."""
-    return Refused(_OVER_LIMIT, f"no more than perCycle {cycle.settings.limits.per_cycle} moves in a cycle")
+    """Refuse all proposals after the last move that a plan may have."""
+    return Refused(_OVER_LIMIT, f"no more than perCycle {cycle.settings.limits.per_cycle} moves in one plan")
 
 
 def _list_objections(proposal: Proposal, cycle: Cycle, draft: PlanDraft) -> Iterator[Refused]:
-    """Give what forbids to move the pod, wherever it would go."""
+    """List the rules that forbid the move for any destination."""
     pod, context = proposal.pod, cycle.context
     yield from cycle.brakes
     if proposal.demand is None:
         yield from cycle.pauses
         if find_threshold(cycle.settings.level, cycle.settings.worth) is None:
-            yield Refused("Level", f"level {cycle.settings.level} moves only what a rule demands")
+            yield Refused("Level", f"level {cycle.settings.level} moves only pods that break a rule")
     found = (
         refuse_protected(pod, context)
         or refuse_resting(
@@ -88,7 +89,7 @@ def _list_objections(proposal: Proposal, cycle: Cycle, draft: PlanDraft) -> Iter
 
 
 def _refuse_undoing(pod: int, cycle: Cycle, draft: PlanDraft) -> Refused | None:
-    """Nothing leaves a node that the plan sends a pod of the same owner to."""
+    """Refuse a move off a node to which the plan moves a pod of the same controller."""
     controller, node = cycle.context.row(pod).template.controller, cycle.context.row(pod).node
     planned = draft.planned.get(controller.uid, ()) if controller else ()
     return _ARRIVED if any(each.destinations[0] == node for each in planned) else None
@@ -97,10 +98,10 @@ def _refuse_undoing(pod: int, cycle: Cycle, draft: PlanDraft) -> Refused | None:
 def _choose(
     proposal: Proposal, policy: Policy, prospect: Prospect, cycle: Cycle, draft: PlanDraft
 ) -> Bools | Refused:
-    """Choose among the prospect's nodes: feasible and to the purpose, no rule is against it, and better."""
+    """Choose the destinations: feasible, of use to the policy, forbidden by no rule, and better."""
     fit = prospect.feasible & (prospect.nodes != prospect.source) & policy.choose(proposal, prospect)
     if not fit.any():
-        return Refused(_NO_BETTER, "no better node fits")
+        return Refused(_NO_BETTER, "no better node has room")
     for allowed, refused in _list_rules(prospect, cycle, draft):
         fit &= allowed
         if not fit.any():
@@ -108,24 +109,26 @@ def _choose(
     better: Bools = fit if proposal.demand is not None else fit & (prospect.gains > SAME)
     if not better.any():
         most = int(prospect.gains[fit].max())
-        return Refused(_NO_BETTER, f"the best node gains {most} points, and up to {SAME} count as the same")
+        return Refused(
+            _NO_BETTER, f"the best node gains {most} points, and a gain up to {SAME} does not count"
+        )
     return better
 
 
 def _list_rules(prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Iterator[tuple[Bools, Refused]]:
-    """Tell which nodes may be moved onto, rule by rule, and what is said where a rule leaves none."""
+    """List the rules about destinations: the nodes that each allows, and its refusal if none is left."""
     yield cycle.may_enter[prospect.nodes], ONLY_LEAVING
     avoided = find_avoided(prospect, cycle.advised.extenders)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
     left = _find_left(prospect, cycle, draft)
-    yield ~left, Refused("Undoes", "a pod of the same owner was moved off every node that fits")
+    yield ~left, Refused("Undoes", "a pod of the same controller was moved off every node that fits")
     full = prospect.are_among(draft.limits.list_full())
     most = cycle.settings.limits.per_node
     yield ~full, Refused("NodeInFlight", f"no more than perNode {most} onto every node that fits")
 
 
 def _find_left(prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Bools:
-    """Tell which nodes pods of the same controller were moved off."""
+    """Find the nodes that pods of the same controller were moved off."""
     controller = prospect.forecast.incoming.controller
     uid = controller.uid if controller else ""
     index = prospect.view.nodes.index
@@ -158,10 +161,10 @@ def _appraise(
 def _refuse_landing(drawn: Prospect, chance: float) -> Refused | None:
     back = drawn.chance_of(drawn.source)
     if back >= _MOST_LIKELY:
-        return Refused("LandsOnItsNode", f"it would come back to its own node with a chance of {back:.0%}")
+        return Refused("LandsOnItsNode", f"the chance that the replacement returns to its node is {back:.0%}")
     if chance < _MOST_LIKELY:
         return Refused(
-            "UncertainLanding", f"it would land on a better node only with a chance of {chance:.0%}"
+            "UncertainLanding", f"the chance that the replacement lands on a better node is only {chance:.0%}"
         )
     return None
 
@@ -171,11 +174,12 @@ def _refuse_cheap(proposal: Proposal, worth: Worth, cycle: Cycle) -> Refused | N
     least = find_threshold(level, cycle.settings.worth) if proposal.demand is None else 0.0
     if least is not None and worth.total >= least:
         return None
-    return Refused("NotWorthIt", f"worth {worth.total:.1f} points, less than {least:g} of level {level}")
+    reason = f"the move is worth {worth.total:.1f} points, less than {least:g} of level {level}"
+    return Refused("NotWorthIt", reason)
 
 
 def _accept(candidate: _AppraisedMove, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused:
-    """Reserve the first destination, unless limits or the cluster are against it."""
+    """Reserve the first destination, unless a limit or the cluster's score refuses the move."""
     proposal, drawn, destinations, _ = candidate
     first = int(destinations[0])
     limits = draft.limits.spend(CandidateMove(proposal.pod, drawn.source, proposal.policy, first))

@@ -1,8 +1,8 @@
-"""How a cluster stands, from its columns alone; no plan may make it worse.
+"""The score of a cluster, calculated from columns alone; no plan may make it worse.
 
-Broken rules weigh most, then pods on nodes that are going, then what nodes use beyond their thresholds, and
-least how unevenly nodes are used. A move for the sake of a pod's preferences may use nodes less evenly, which
-is what they ask for; it may not make any of the other three worse.
+Broken rules count most, then pods on leaving nodes, then requests beyond the thresholds, and then the
+spread of utilisation. A move for preferences may increase the spread, since this may be what the pod
+prefers. It must not make any of the other three worse.
 """
 
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.proposal import Proposal
 from rescheduler.policies.rules import SchedulingRules
 
-# What numbers of this size differ by is noise.
+# Smaller differences are rounding errors of floating point.
 _DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterScorer:
-    """Measures one snapshot, and its views while pods are moved."""
+    """Scores one snapshot, and the views of it while a plan moves pods."""
 
     rules: SchedulingRules
     bounds: Bounds
@@ -31,7 +31,7 @@ class ClusterScorer:
         return self.measure_uses(view, broken=self.rules.count_broken(view))
 
     def measure_uses(self, view: View, *, broken: int) -> ClusterScore:
-        """Measure a view of which it is known how many pods break a rule."""
+        """Score a view whose number of broken rules is known."""
         return ClusterScore(
             broken,
             count_on_leaving(view),
@@ -40,12 +40,12 @@ class ClusterScorer:
         )
 
     def count_mended(self, pod: int, before: View, after: View) -> int:
-        """Count by how many fewer pods break a rule after a move."""
+        """Count how many fewer rules are broken after a move."""
         touched = self.rules.list_touched(pod, before)
         return self.rules.count_among(touched, before) - self.rules.count_among(touched, after)
 
     def refuse_worse(self, proposal: Proposal, before: View, after: View, *, mended: int) -> Refused | None:
-        """Tell what a move would make worse; one that mends a rule may use the nodes less evenly."""
+        """Refuse a move that makes the score worse; one that ends a broken rule may increase the spread."""
         if mended < 0:
             return Refused("WorsensCluster", "other pods would break more rules")
         if mended > 0:
@@ -55,12 +55,12 @@ class ClusterScorer:
     def _refuse_uneven(self, proposal: Proposal, before: View, after: View) -> Refused | None:
         excess, more = self._measure_excess(before), self._measure_excess(after)
         if more > excess:
-            return Refused("WorsensCluster", "more would be used beyond the thresholds")
+            return Refused("WorsensCluster", "more would be requested beyond the thresholds")
         if more < excess or proposal.policy == BETTER_PREFERENCES:
             return None
         if self._measure_spread(after) <= self._measure_spread(before):
             return None
-        return Refused("WorsensCluster", "nodes would be used less evenly")
+        return Refused("WorsensCluster", "the utilisation of nodes would be less even")
 
     def _measure_excess(self, view: View) -> float:
         return self._known.once(view, "excess", lambda: round(measure_excess(view, self.bounds), _DIGITS))

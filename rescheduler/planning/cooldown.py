@@ -1,4 +1,4 @@
-"""How long a pod stays where it was moved to, and how long nobody sends another one back."""
+"""How long a moved pod stays on its new node, and how long none of its controller's pods goes back."""
 
 from reberth.cluster.rows import PodRow
 from reberth.config.settings import Section
@@ -14,7 +14,7 @@ _RULE = "NotPaidBack"
 
 
 class RestSettings(Section, frozen=True):
-    """How long moves are left to pay back."""
+    """How long a moved pod is not moved again."""
 
     least: Duration = Duration(3600)
     """The least time that a moved pod stays; longer if its gain pays for the move later."""
@@ -27,23 +27,23 @@ class RestSettings(Section, frozen=True):
 def refuse_resting(
     row: PodRow, history: EvictionHistory | None, memory: PlanMemory, settings: RestSettings, *, now: float
 ) -> Refused | None:
-    """Tell why a pod stays: its last move has not paid back yet."""
+    """Refuse to move a pod again before its last move has paid for its cost."""
     until = max([memory.find_rest(row) or now, *_end_rests(row, history, settings)])
     if until <= now:
         return None
     return Refused(
-        _RULE, f"its last move has not paid back yet: the pod stays until {write_time(until)}", until
+        _RULE, f"its last move has not paid for its cost yet: the pod stays until {write_time(until)}", until
     )
 
 
 def find_rest(worth: Worth, settings: RestSettings) -> float:
-    """Tell how long a move takes to pay back, in seconds: a gain pays for as much cost in the least time."""
+    """Tell in how many seconds a move has paid for its cost: a gain pays an equal cost in `least`."""
     gain = max(worth.gain * worth.lasting, 1e-9)
     return min(settings.least * max((worth.cost + worth.risk) / gain, 1.0), settings.longest)
 
 
 def _end_rests(row: PodRow, history: EvictionHistory | None, settings: RestSettings) -> list[float]:
-    """Tell until when moves that may have brought the pod here keep it."""
+    """Tell until when past moves keep the pod on the node that they may have brought it to."""
     past = (history.status.past or ()) if history else ()
     return [
         closing_time(move) + settings.least

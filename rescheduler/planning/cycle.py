@@ -1,4 +1,4 @@
-"""What one plan is made from: the snapshot and all that is known of it, the settings, what is remembered."""
+"""A planning cycle: the snapshot, the settings, the memory, and all that is derived from them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ from rescheduler.protections import Automation, list_marked
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    """Everything that stays as it is while a plan is made; `memory` is what the next one begins with.
+    """All that does not change while a plan is made; `memory` is passed on to the next plan.
 
-    What is `seen` is the snapshot, and pods that wait for a node where they are about to land.
+    `view` is the snapshot with pending pods on the nodes where they are about to land.
     """
 
     settings: ReschedulerPolicy
@@ -43,7 +43,7 @@ class Cycle:
     advised: AdvisedScheduler
     scorer: ClusterScorer
     policies: tuple[Policy, ...]
-    made: Mapping[str, Bools]  # by policy: the moves of which templates' pods are made
+    made: Mapping[str, Bools]  # by policy: for which templates the mode is apply
     memory: PlanMemory
     may_enter: Bools
     looked_at: frozenset[str]
@@ -55,18 +55,18 @@ class Cycle:
         return self.context.now
 
     def find_mode(self, pod: int, policy: str) -> Mode:
-        """Tell whether a policy's moves of a pod are made: the pod's own mark says it, else the settings."""
+        """Give the mode of a policy's moves of a pod: of its annotation, else of the settings."""
         return APPLY if self.made[policy][self.context.template_of(pod)] else RECOMMEND
 
     def list_modes(self) -> Iterator[Mode]:
-        """List the modes that moves may have: first what is made, then what is only recommended."""
+        """List the modes that moves may have: apply comes before recommend."""
         if any(made.any() for made in self.made.values()):
             yield APPLY
         if not all(made.all() for made in self.made.values()):
             yield RECOMMEND
 
     def find_those_of(self, mode: Mode, agenda: Agenda) -> Bools:
-        """Tell which proposals are of a mode; a pod that waits for a node is nobody's to move."""
+        """Tell which proposals have a mode; pending pods are not moved."""
         pods, made = self.context.snapshot.pods, np.zeros(len(agenda), np.bool_)
         templates = pods.template[agenda.pods]
         for policy, places in agenda.list_by_policy():
@@ -74,12 +74,12 @@ class Cycle:
         return (made if mode == APPLY else ~made) & (pods.node[agenda.pods] >= 0)
 
     def list_stops(self) -> tuple[Refused, ...]:
-        """Give all that stops every policy, or those that only balance."""
+        """List all brakes and pauses that are on, and the mode off."""
         stop = self.settings.find_stop()
         return (*((stop,) if stop else ()), *self.brakes, *self.pauses)
 
     def list_warnings(self) -> list[str]:
-        """Say what people should know who read the plan."""
+        """List what a reader of the plan should know."""
         stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
         rival = find_rivals(self.view.nodes.records)
         scheduler = self.model.scheduler
@@ -88,7 +88,7 @@ class Cycle:
             stopped.append(f"another rescheduler is active: taint {rival}")
         if not self.advised.extenders:
             stopped.append(
-                "the scheduler does not ask Reberth's extender: nothing draws pods to their destinations"
+                "the scheduler does not call Reberth's extender: replacements are not drawn to destinations"
             )
         return [*stopped, *foreign]
 
@@ -100,7 +100,7 @@ def begin_cycle(
     model: SchedulerModel,
     health: ClusterHealth = NOT_WATCHED,
 ) -> Cycle:
-    """Set everything up for one plan."""
+    """Derive all that one plan needs."""
     as_read = model.look_at(snapshot)
     advised = model.advise(CachedAdvice(as_read.facts, model.extender))
     view, policies = place_pending_pods(as_read, advised), settings.policies
@@ -140,7 +140,7 @@ def begin_cycle(
 
 
 def _find_made(mode: WantedMode, context: RuleContext) -> Bools:
-    """Tell of which templates' pods the moves are made: their own mark says it, else the mode."""
+    """Tell for which templates moves are made: by their annotation, else by the mode."""
     made = np.full(len(context.snapshot.templates.all), mode == APPLY)
     for template, said in list_marked(context).items():
         made[template] = said.automation is Automation.APPLY

@@ -1,4 +1,4 @@
-"""A plan in the making: what was accepted so far, what was refused, and the cluster as it would be by now."""
+"""A draft of a plan: moves accepted so far, refusals, and the cluster as it would be after these moves."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -18,13 +18,13 @@ from rescheduler.policies.proposal import Proposal
 
 
 class AcceptedMove(NamedTuple):
-    """A move, and what is left after it."""
+    """An accepted move, and the view and limits after it."""
 
     move: PlannedMove
     view: View
     limits: Limits
     remembered: RememberedMove
-    mended: int  # so many fewer pods break a rule
+    mended: int  # how many fewer rules are broken
 
 
 class PlanDraft:
@@ -37,14 +37,14 @@ class PlanDraft:
         self.moves: list[PlannedMove] = []
         self.moved: set[int] = set()
         self.mended = 0
-        self.forecast: list[str] = []  # the uids of the pods that were forecast, once for each time
+        self.forecast: list[str] = []  # the uid of the pod of each forecast
         self._made: list[RememberedMove] = []
         self._refused: dict[Mode, list[RefusedPods]] = {APPLY: [], RECOMMEND: []}
         self._mode: Mode = APPLY
         self._proposed: tuple[View, Agenda] | None = None
 
     def begin_round(self, cycle: Cycle, mode: Mode) -> Agenda:
-        """Give all proposals of a mode; what was refused is asked anew, now that others have moved."""
+        """Give all proposals of a mode; refused ones are proposed again, since other pods have moved."""
         self._mode = mode
         self._refused[mode].clear()
         if self._proposed is None or self._proposed[0] is not self.view:
@@ -60,32 +60,32 @@ class PlanDraft:
         return most is not None and len(self.forecast) >= most
 
     def enter(self, proposal: Proposal, verdict: AcceptedMove | Refused) -> None:
-        """Enter what became of a proposal."""
+        """Enter the result of a proposal."""
         if isinstance(verdict, AcceptedMove):
             self._accept(proposal.pod, verdict)
         else:
             self._refuse(np.array([proposal.pod], np.int32), proposal.policy, verdict)
 
     def refuse_all(self, left: Agenda, refused: Refused) -> None:
-        """Refuse all proposals that still matter."""
+        """Refuse all proposals that still hold."""
         staying = left.only(self._find_staying()[left.pods])
         due = staying.only(staying.find_due(self.view))
         for policy, places in due.list_by_policy():
             self._refuse(due.pods[places], policy, refused)
 
     def remember(self, cycle: Cycle) -> PlanMemory:
-        """Give what the next plan should know; what is only recommended has moved nobody."""
+        """Give the memory for the next plan; recommended moves are not remembered, since no pod moves."""
         return replace(cycle.memory.remember(self._made), looked_at=self._list_looked_at(cycle))
 
     def _list_looked_at(self, cycle: Cycle) -> frozenset[str]:
-        """List whom the next plan looks at last; who was looked at a second time begins a new turn."""
+        """List the pods that the next plan takes last; when one is forecast again, a new round begins."""
         if not self.has_looked_enough(cycle):
             return frozenset()
         forecast = frozenset(self.forecast)
         return forecast if forecast & cycle.looked_at else forecast | cycle.looked_at
 
     def list_refused(self, cycle: Cycle) -> Refusals:
-        """Give the refused proposals by pod and policy; nothing more is said of a pod that is moved."""
+        """Give the refused proposals by pod and policy, without those of moved pods."""
         refused = [*self._refused[APPLY], *self._refused[RECOMMEND]]
         return Refusals(refused, cycle.context.snapshot.pods.rows, stays=self._find_staying())
 

@@ -1,7 +1,8 @@
-"""Does the running scheduler do what the forecast says? Told from the pods that it binds, one by one.
+"""Scheduler drift: the running scheduler does not place pods as the forecast says.
 
-Each is forecast on the cluster as it was just before its binding. A scheduler that is configured otherwise
-than we were told puts many of them where the forecast gives them no chance at all.
+Each newly bound pod is forecast on the cluster as it was just before its binding. If the scheduler is
+configured differently from the configuration file that we read, it binds many pods to nodes to which the
+forecast gives no chance at all.
 """
 
 from collections import deque
@@ -24,29 +25,29 @@ RULE = "SchedulerDrift"
 
 
 class DriftSettings(Section, frozen=True):
-    """How the running scheduler is compared with the forecast, pod by pod."""
+    """How the bindings of the running scheduler are compared with the forecast."""
 
     per_minute: Annotated[int, Meta(ge=0)] = 60
-    """Compare no more newly bound pods; 0 compares none."""
+    """Maximum number of newly bound pods that are compared per minute; 0 compares none."""
     last: Annotated[int, Meta(ge=1)] = 100
-    """Judge by so many of the last ones."""
+    """How many of the last compared pods count."""
     fewest: Annotated[int, Meta(ge=1)] = 20
-    """Judge by no fewer."""
+    """Drift is not reported before this many pods were compared."""
     least: Percentage = Percentage(0.6)
-    """A smaller share that landed as forecast says that the scheduler is configured otherwise."""
+    """If a smaller share landed as forecast, the scheduler is configured differently: drift is reported."""
 
 
 class Binding(NamedTuple):
-    """A pod of this uid, which waits in the snapshot, gets this node."""
+    """A pod that is pending in the snapshot is bound to this node."""
 
     uid: str
     node: str
 
 
 def judge_binding(binding: Binding, snapshot: Snapshot, model: SchedulerModel) -> bool | None:
-    """Tell whether the pod lands where the forecast sees it; None: that tells nothing.
+    """Tell whether the pod landed as forecast.
 
-    It tells nothing if there is no forecast, or one that gives every node a chance.
+    None: it says nothing about the forecast, because there is none, or because every node has a chance.
     """
     place, node = snapshot.pods.by_uid(binding.uid), snapshot.nodes.index.get(binding.node)
     if place is None or node is None:
@@ -64,7 +65,7 @@ def judge_binding(binding: Binding, snapshot: Snapshot, model: SchedulerModel) -
 
 
 class HitRate:
-    """How many of the last bindings were as forecast."""
+    """The share of the last bindings that were as forecast."""
 
     def __init__(self) -> None:
         self._last: deque[bool] = deque()
@@ -79,7 +80,7 @@ class HitRate:
         return sum(self._last) / len(self._last) if self._last else None
 
     def find_drift(self, settings: DriftSettings) -> Refused | None:
-        """Tell that too few were, once there are enough to tell."""
+        """Report drift if too few were, once enough were compared."""
         share, count = self.share, len(self._last)
         if share is None or count < settings.fewest or share >= settings.least:
             return None
@@ -91,7 +92,7 @@ class HitRate:
 
 
 class Sampler:
-    """Admits so many a minute, evenly, with a few at once."""
+    """Chooses which bindings are compared: evenly over time, with a few at once."""
 
     def __init__(self, *, burst: int = 10) -> None:
         self._bucket = TokenBucket(burst)

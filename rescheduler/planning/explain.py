@@ -1,4 +1,4 @@
-"""Everybody's word on one pod: what policies see in it, what rules have against it, what the plan does."""
+"""Why one pod is or is not moved: what each policy proposes, what each rule says, and what the plan does."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _MOVED = {APPLY: "is moved to", RECOMMEND: "is recommended to be moved to"}
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """What one policy or rule says; nothing is against the pod where `against` is not set."""
+    """What one policy or rule says about a pod; `against` is set if it refuses the move."""
 
     who: str
     says: str
@@ -30,7 +30,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class PodExplanation(msgspec.Struct, frozen=True):
-    """All that is said of a pod."""
+    """Why a pod is or is not moved."""
 
     pod: str
     node: str | None
@@ -49,7 +49,7 @@ def explain_pod(
     model: SchedulerModel,
     health: ClusterHealth = NOT_WATCHED,
 ) -> PodExplanation:
-    """Ask everybody about a pod, and look up what becomes of it in the plan of all pods."""
+    """Check a pod against every policy and rule, and find it in the plan of all pods."""
     cycle = begin_cycle(snapshot, settings, memory, model, health)
     made, _ = write_plan(cycle)
     row = snapshot.pods.rows[place]
@@ -58,7 +58,7 @@ def explain_pod(
     return PodExplanation(
         pod=name,
         node=row.node,
-        verdict=outcomes[0].says if outcomes else "no policy wants it moved",
+        verdict=outcomes[0].says if outcomes else "no policy proposes to move it",
         policies=tuple(_explain_policy(policy, place, cycle) for policy in cycle.policies),
         rules=tuple(_explain_rules(place, cycle)),
         plan=outcomes,
@@ -72,7 +72,7 @@ def _explain_policy(policy: Policy, place: int, cycle: Cycle) -> Statement:
         for number in np.flatnonzero(each.pods == place).tolist()
     ]
     return Statement(
-        policy.name, "; ".join(map(_describe, found)) if found else "sees no need, or no better place"
+        policy.name, "; ".join(map(_describe, found)) if found else "does not propose to move it"
     )
 
 

@@ -1,4 +1,4 @@
-"""A plan as people and machines read it: JSON, YAML, or tables no wider than the terminal."""
+"""A plan as JSON, as YAML, or as tables no wider than the terminal."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from reberth.values.table import BELOW, GAP, wrap_table, wrap_text
 from rescheduler.model.plan import ClusterScore, Plan, PlannedMove
 
 _NARROWEST = 60
-# So many refused proposals are shown one by one; --why tells of any of them.
+# More refused proposals are only counted by rule; --why shows any of them.
 _MOST_REFUSED = 20
 
 
@@ -23,7 +23,7 @@ def write_yaml(plan: Plan) -> str:
 
 
 def write_table(plan: Plan, *, width: int) -> str:
-    """Write the moves, the refusals and the score; what is too long for the width goes on below."""
+    """Write the moves, the refusals and the score; a long text continues on the next line."""
     return "\n".join(_list_lines(plan, max(width, _NARROWEST)))
 
 
@@ -66,7 +66,7 @@ def _show_move(move: PlannedMove) -> tuple[str, ...]:
 
 
 def _list_refused(plan: Plan, width: int) -> Iterator[str]:
-    """Show the refusals one by one, or where they are many, how many each rule has made."""
+    """Show the refusals one by one, or if there are many, their number by rule."""
     if len(plan.refused) <= _MOST_REFUSED:
         rows = [(each.pod, each.policy, each.rule, each.reason) for each in plan.refused]
         yield from wrap_table([("NOT MOVED", "POLICY", "RULE", "REASON"), *rows], width=width)
@@ -87,7 +87,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def write_words(title: str, rows: Iterable[tuple[str, str]], *, width: int) -> Iterator[str]:
-    """Write what each of several has said, one a line."""
+    """Write a title and one line for each row."""
     said = list(rows)
     yield title
     yield from wrap_table(said, width=width, indent=GAP) if said else [f"{GAP}nothing"]

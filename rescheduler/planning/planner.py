@@ -1,12 +1,12 @@
-"""The plan: what all policies propose, the most promising first, each made a move or refused with a reason.
+"""The planner: takes the proposals of all policies in their order, and accepts or refuses each one.
 
-A move that is accepted is made at once in the view that the next proposal is looked at in: its destination is
-reserved, its source has room, its budgets are spent. So every move is feasible in the order of the plan, and
-no two of them count on the same room. Proposals are made again on what the moves have left, until nothing is
-gained any more.
+The next proposal is checked on a view that already contains the accepted move: its destination is reserved,
+its source node has more room, and its budgets are charged. So every move is feasible in the order of the
+plan, and no two moves use the same room. Then the policies propose again on the new view, until no move is
+added.
 
-What is to be made goes first, and only then what is recommended: that takes from room and budgets what is
-left, and nothing of what is made is other than it would be without.
+Moves in mode apply are planned first. Recommended moves come after them and get what is left of room and
+budgets, so they never change what is made.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from rescheduler.planning.draft import AcceptedMove, PlanDraft
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies.proposal import Policy, Proposal
 
-# What was refused may be possible after others have moved; more rounds than this have never brought anything.
+# A refused move may become possible after others. More rounds than this have never added one.
 _MOST_ROUNDS = 3
 
 
@@ -49,7 +49,7 @@ def plan(
 
 
 def write_plan(cycle: Cycle) -> tuple[Plan, PlanMemory]:
-    """Make the plan of a cycle that was set up."""
+    """Make the plan of a cycle."""
     before = cycle.scorer.measure(cycle.view)
     draft = PlanDraft(cycle.view, begin_limits(cycle.context))
     for mode in cycle.list_modes():
@@ -64,7 +64,7 @@ def _plan_moves(cycle: Cycle, draft: PlanDraft, mode: Mode) -> None:
 
 
 def _run_round(cycle: Cycle, draft: PlanDraft, mode: Mode) -> bool:
-    """Look at every proposal of a mode once; tells whether another round may bring more."""
+    """Take every proposal of a mode once; tell whether another round may add moves."""
     before = len(draft.moves)
     agenda = draft.begin_round(cycle, mode)
     while len(agenda) and not draft.is_full(cycle):
@@ -75,7 +75,7 @@ def _run_round(cycle: Cycle, draft: PlanDraft, mode: Mode) -> bool:
 
 
 def _make_next_move(agenda: Agenda, cycle: Cycle, draft: PlanDraft) -> Agenda:
-    """Look at those that are next until one is moved; gives those after them, as things stand then."""
+    """Take the next proposals until one is accepted; give the rest, ordered for the new view."""
     for place, (proposal, policy) in enumerate(agenda.near(), 1):
         if proposal.pod in draft.moved or not _is_due(proposal, policy, draft.view):
             continue
@@ -104,7 +104,7 @@ def _write(cycle: Cycle, draft: PlanDraft, before: ClusterScore) -> Plan:
 
 
 def _compare_nodes(cycle: Cycle, draft: PlanDraft) -> Iterator[tuple[str, BeforeAndAfter]]:
-    """Give what the moves change on the nodes that they touch."""
+    """Compare the utilisation of the touched nodes before and after the moves."""
     resources, names = cycle.scorer.bounds.resources, cycle.view.nodes.names
     touched = {name for move in draft.moves for name in (move.from_, move.destinations[0].node)}
     nodes = np.array(sorted(cycle.view.nodes.index[name] for name in touched), np.int32)

@@ -1,10 +1,10 @@
-"""The settings of planning: one file of kind ReschedulerPolicy.
+"""The policy file: one document of kind ReschedulerPolicy.
 
     apiVersion: reberth.dev/v1alpha1
     kind: ReschedulerPolicy
     level: 2
 
-Every field has a default, and the defaults are the cautious choice.
+Every field has a default. The defaults are the cautious choice.
 """
 
 from typing import Annotated
@@ -30,7 +30,7 @@ from rescheduler.policies.broken_rules import RuleSettings
 from rescheduler.policies.proposal import PolicySection
 from rescheduler.policies.under_utilised_nodes import UtilisationSettings
 
-SWITCHED_OFF = Refused("Off", "the policy's mode is off: nothing is planned, and no move is begun")
+SWITCHED_OFF = Refused("Off", "the mode of the policy file is off: nothing is planned and no move is begun")
 
 
 class PolicySettings(Section, frozen=True):
@@ -52,7 +52,7 @@ class PolicySettings(Section, frozen=True):
 
 
 class ReschedulerPolicy(Section, frozen=True):
-    """What moves are planned, and which of them are made."""
+    """Which moves are planned, and which of them are made."""
 
     mode: WantedMode = RECOMMEND
     """off: plan nothing; recommend: only show moves; apply: make them.
@@ -72,7 +72,7 @@ class ReschedulerPolicy(Section, frozen=True):
     prices: PriceSettings = PriceSettings()
     """The cost and the risk of moves."""
     rest: RestSettings = RestSettings()
-    """How long pods stay where they were moved to."""
+    """How long moved pods stay on their new node."""
     protections: ProtectionSettings = ProtectionSettings()
     """Which pods no policy moves."""
     limits: LimitSettings = LimitSettings()
@@ -88,11 +88,11 @@ class ReschedulerPolicy(Section, frozen=True):
         }
 
     def find_stop(self) -> Refused | None:
-        """Tell that nothing is planned and no move is begun."""
+        """Tell why no move may be begun: the mode of the file is off."""
         return SWITCHED_OFF if self.mode == OFF else None
 
     def limits_with_buffer(self) -> LimitSettings:
-        """Give the limits with what the level leaves to others, unless they themselves leave more."""
+        """Give the limits with the reserve of the level, or with their own reserve if that is larger."""
         part = find_buffer(self.level, self.buffer)
         return msgspec.structs.replace(
             self.limits,

@@ -1,8 +1,9 @@
-"""What a move is worth: gain x the part of it that will last - cost - risk, all in kube-scheduler's points.
+"""What a move is worth: gain x lasting - cost - risk, all in points of kube-scheduler's score.
 
-How long a gain lasts is guessed from how long the pod has lived: what is young may be gone tomorrow. The cost
-is what the workload has shown to need until it is Ready, and the size and the importance of the pod. The risk
-is what may go wrong: few replicas, a budget that is nearly used up, a landing elsewhere.
+`lasting` is the share of the gain that is expected to last. It grows with the age of the pod, since a young
+pod may soon be deleted anyway. The cost consists of the time that the workload needs until it is Ready, and
+of the size and the importance of the pod. The risk is that few replicas are left, that a disruption budget
+is nearly used up, or that the replacement lands elsewhere.
 """
 
 from typing import Annotated, NamedTuple
@@ -19,23 +20,24 @@ from reberth.values.duration import Duration, Percentage
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections import read_prices
 
-# What verification will call the same: a gain that is not above it would not be seen.
+# Verification reports a landing that differs by up to this many points as `Same`.
 SAME = 20
 DEMANDED_LEVEL = 1
 
 Points = Annotated[float, msgspec.Meta(ge=0, le=10_000)]
 LevelNumber = Annotated[int, msgspec.Meta(ge=1, le=5)]
 
+# A deletion cost or a priority of this size raises the cost of a move by its basic amount, up to tenfold.
 _DELETION_COSTS, _PRIORITIES = 2.0**27, 2.0**25
 _MOST_IMPORTANT = 10.0
-# Of a pod that others would rather not see evicted: as dear as moves get.
+# The deletion cost of a pod that asks not to be evicted: the largest one, so its move is the most expensive.
 _UNWELCOME = 2**31 - 1
 
 
 class Level(NamedTuple):
-    """How much a move must be worth, and what part of every budget and rate is left for others."""
+    """How many points a move must be worth, and which share of every budget and rate is left to others."""
 
-    worth: float | None  # none: nothing but what a rule demands
+    worth: float | None  # None: only pods that break a rule are moved
     buffer: float
 
 
@@ -49,7 +51,7 @@ LEVELS = {
 
 
 class PriceSettings(Section, frozen=True):
-    """What moves cost and risk, in points of kube-scheduler's total (a plugin of weight 1 gives 0 to 100)."""
+    """Cost and risk of moves, in points of kube-scheduler's score (a plugin of weight 1 gives 0 to 100)."""
 
     lasting: Duration = Duration(3600)
     """A gain counts in full for a pod much older than this, and half for a new pod."""
@@ -64,13 +66,13 @@ class PriceSettings(Section, frozen=True):
     replicas: Points = 20
     """The risk of evicting the only replica; with more replicas it is shared."""
     budget: Points = 10
-    """The risk of using up what a PodDisruptionBudget allows."""
+    """Risk of using the last disruption that a PodDisruptionBudget allows; divided by what it allows."""
     landing: Points = 20
     """The risk of a landing outside the destinations, if it were certain."""
 
 
 class MoveFacts(NamedTuple):
-    """What is known of a pod that the price of its move depends on."""
+    """The facts about a pod from which the cost and the risk of its move are calculated."""
 
     age: float
     priority: int
@@ -78,8 +80,8 @@ class MoveFacts(NamedTuple):
     share: float  # of its node
     time_to_ready: float | None
     replicas: int
-    allowed: int | None  # disruptions that its tightest budget allows
-    chance: float  # that it lands where it should
+    allowed: int | None  # disruptions that its strictest budget allows
+    chance: float  # that it lands on a destination
 
 
 class Worth(NamedTuple):
@@ -94,13 +96,13 @@ class Worth(NamedTuple):
 
 
 def appraise(gain: float, facts: MoveFacts, prices: PriceSettings, *, demanded: bool) -> Worth:
-    """Tell what a move is worth; what a rule demands lasts as long as the rule."""
+    """Calculate what a move is worth; the gain of a broken rule lasts as long as the rule."""
     lasting = 1.0 if demanded else 1 - 0.5 * 2.0 ** (-max(facts.age, 0.0) / max(prices.lasting, 1e-9))
     return Worth(gain, lasting, _find_cost(facts, prices), _find_risk(facts, prices))
 
 
 def grade(worth: Worth, *, demanded: bool) -> int | None:
-    """Give the most cautious level that makes the move; none if no level does."""
+    """Give the lowest level that makes the move; None if no level does."""
     if demanded:
         return DEMANDED_LEVEL if worth.total >= 0 else None
     reached = [
@@ -125,7 +127,7 @@ def _find_risk(facts: MoveFacts, prices: PriceSettings) -> float:
 
 
 def find_buffer(level: int, given: Percentage | None) -> float:
-    """Give the part of every budget and rate that is left for others."""
+    """Give the share of every budget and rate that is left to others."""
     return LEVELS[level].buffer if given is None else given
 
 
@@ -135,7 +137,7 @@ def find_threshold(level: int, given: float | None) -> float | None:
 
 
 def collect_move_facts(place: int, view: View, context: RuleContext, *, chance: float) -> MoveFacts:
-    """Look up what is known of a pod; `chance` is that of a good landing."""
+    """Collect the facts about a pod; `chance` is that of landing on a destination."""
     row, template = context.row(place), context.template_of(place)
     history, prices = context.history(template), read_prices(place, context)
     budgets = [each.record.status.disruptions_allowed for each in context.budgets_of(row)]
@@ -152,7 +154,7 @@ def collect_move_facts(place: int, view: View, context: RuleContext, *, chance: 
 
 
 def _find_share(place: int, view: View) -> float:
-    """Give the part of its node that the pod takes, of cpu or of memory, whichever is larger."""
+    """Give the share of its node that the pod requests, of cpu or of memory, whichever is larger."""
     template = view.facts.snapshot.pods.template[place]
     rows = [RESOURCES.index(CPU), RESOURCES.index(MEMORY)]
     asked = view.facts.snapshot.templates.requests.main[rows, template]

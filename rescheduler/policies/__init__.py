@@ -1,1 +1,1 @@
-"""What may speak for a move: one file a policy, each a pure look at the columns that ends in proposals."""
+"""PROPOSE: one file per policy; each reads the columns of the cluster and proposes moves."""

@@ -1,7 +1,7 @@
-"""How far nodes are from being used alike, and what one pod more or less on them changes.
+"""The balance of nodes, and how one pod more or less changes it.
 
-A node counts by the resource of which most is in use on it. Its distance from the mean of all nodes is
-squared, as in the standard deviation: what a move changes is the sum of what it changes on two nodes.
+A node counts by its most used resource. Its distance from the mean of all nodes is squared, as in the
+standard deviation. So the effect of a move is the sum of its effects on two nodes.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rescheduler.observe.utilisation import Bounds, Shares, find_usable_nodes
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """The nodes of one view. What a node does not offer it has without end."""
+    """The nodes of one view. A resource that a node does not have counts as infinite."""
 
     used: Ints  # as [resource, node]
     offered: Shares
@@ -21,7 +21,7 @@ class Balance:
     mean: float
 
     def measure_burdens(self, ask: Ints) -> Shares:
-        """Tell how much farther from the mean each node would be with a pod."""
+        """Tell how much farther from the mean each node would be with the pod."""
         return self.compare(self.largest, find_largest(self.used + ask[:, None], self.offered))
 
     def measure_relief(self, asks: Ints, nodes: Indices) -> Shares:
@@ -35,13 +35,13 @@ class Balance:
 
 
 def find_balance(bounds: Bounds, view: View) -> Balance:
-    """Measure the nodes by the resources that have bounds."""
+    """Measure the nodes by the resources that have thresholds."""
     used, endless = bounds.uses(view), bounds.endless
     largest, usable = find_largest(used, endless), find_usable_nodes(view.facts).usable
     return Balance(used, endless, largest, float(largest[usable].mean()) if usable.any() else 0.0)
 
 
 def find_largest(used: Ints, offered: Shares) -> Shares:
-    """Find the largest share of each node, which stand last in both."""
+    """Find the largest share of each node; nodes are the last axis of both arrays."""
     largest: Shares = (used / offered).max(axis=0, initial=0.0)
     return largest

@@ -1,12 +1,11 @@
-"""To a node that meets more of the pod's preferences.
+"""Policy betterPreferences: moves pods to nodes that meet more of their preferences.
 
-* Preferences are those that the pod itself states: preferred node affinity, preferred pod affinity and
-  anti-affinity, and spread constraints with ScheduleAnyway. They count as kube-scheduler's own plugins score
-  and weigh them.
-* A destination must be feasible, have room, and meet the preferences better than the pod's own node. A node
-  that is leaving is none, and a pod that would do better only there is told so.
-* The whole of kube-scheduler's total must be better there, too: a preference that its other points outweigh
-  moves nobody, for the pod would not stay.
+* Preferences are those in the pod's spec: preferred node affinity, preferred pod affinity and anti-affinity,
+  and topology spread constraints with ScheduleAnyway. They count as kube-scheduler's plugins score them.
+* A destination must be feasible, have room, and meet the preferences better than the source node. It must
+  not be leaving; if only leaving nodes would be better, the refusal says so.
+* kube-scheduler's total must be higher there, too. If its other points outweigh the preference,
+  kube-scheduler would not choose the destination.
 """
 
 from collections.abc import Hashable, Iterator
@@ -42,11 +41,11 @@ _PREFERENCES = {
 }
 _UNCHANGING = ("NodeUnschedulable", "TaintToleration", "NodeAffinity")
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_FULL = Refused("NoBetterNode", "no better node fits")
+_FULL = Refused("NoBetterNode", "no better node has room")
 
 
 class PreferenceSettings(PolicySection, frozen=True):
-    """Which pods are looked at."""
+    """Which preferences of pods are considered."""
 
     node_affinity: bool = True
     """Consider preferred node affinity."""
@@ -57,7 +56,7 @@ class PreferenceSettings(PolicySection, frozen=True):
 
 
 class _Preferences(NamedTuple):
-    """What a template prefers, in points by node; which nodes allow it, and the most that these offer."""
+    """The points of a template's preferences for each node, which nodes it may use, and their best points."""
 
     points: Ints
     allowed: Bools
@@ -66,7 +65,7 @@ class _Preferences(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BetterPreferences:
-    """The policy, at work on one snapshot."""
+    """The policy on one snapshot."""
 
     settings: PreferenceSettings
     scheduler: KubeScheduler
@@ -91,10 +90,10 @@ class BetterPreferences:
         return self._find_promises(pods, view) > 0
 
     def weigh(self, _pods: Indices, _seen: View) -> None:
-        """What it promises stays."""
+        """The promise of a preference does not change within a plan."""
 
     def prefer(self, _proposal: Proposal, _prospect: Prospect) -> None:
-        """kube-scheduler's points say it."""
+        """kube-scheduler's points decide."""
 
     def refuse(self, proposal: Proposal, view: View) -> Refused | None:
         template = int(view.facts.snapshot.pods.template[proposal.pod])
@@ -117,7 +116,7 @@ class BetterPreferences:
         return chosen
 
     def _find_promises(self, pods: Indices, view: View) -> Promises:
-        """Tell by how many points the best node meets more wishes of each pod than its own."""
+        """Tell how many points the best node has more than the pod's own, for its preferences."""
         templates, promises = view.facts.snapshot.pods.template[pods], np.zeros(len(pods))
         for number, theirs in group_codes(self._number(view.facts)[templates]):
             preferences = self._look_up(number, int(templates[theirs[0]]), view)
@@ -126,7 +125,7 @@ class BetterPreferences:
         return promises
 
     def _number(self, facts: SnapshotFacts) -> Indices:
-        """Number the wishes: those that nodes alone can meet are the same for all who ask for the same."""
+        """Number the preferences: templates with equal preferences about nodes alone share a number."""
         return facts.once(("wishes by number", self.settings), lambda: self._number_all(facts))
 
     def _number_all(self, facts: SnapshotFacts) -> Indices:
@@ -138,7 +137,7 @@ class BetterPreferences:
         return seal(found)
 
     def _describe(self, template: Template) -> bytes | None:
-        """Write down all that wishes depend on, if they depend on nothing but nodes."""
+        """Write down all that the preferences depend on, if they depend on nodes alone."""
         spec, controller = template.spec, template.controller
         is_pinned = controller is not None and controller.kind == "DaemonSet"
         if is_pinned or self._list_plugins(spec) != (NODE_AFFINITY,):
@@ -147,7 +146,7 @@ class BetterPreferences:
         return _encode((spec.scheduler_name, spec.tolerations, spec.node_selector, affinity))
 
     def _look_up(self, number: int, template: int, view: View) -> _Preferences | None:
-        """Give wishes by their number, of which the template has some, found once for all that share them."""
+        """Give the preferences with a number, found once for all templates that share it."""
         spec = view.facts.snapshot.templates.all[template].spec
         if self._list_plugins(spec) == (NODE_AFFINITY,):
             key = ("wishes met", number, self.settings)
@@ -178,13 +177,13 @@ class BetterPreferences:
         )
 
     def _list_templates(self, facts: SnapshotFacts) -> list[int]:
-        """List the templates that prefer anything that is looked at."""
+        """List the templates with a preference that is considered."""
         templates = facts.snapshot.templates.all
         found = facts.templates_where(_prefers_anything)
         return [place for place in found if self._list_plugins(templates[place].spec)]
 
     def _list_plugins(self, spec: PodSpec) -> tuple[str, ...]:
-        """Name the plugins that know of a preference of the pod's own."""
+        """Name the plugins that score a preference of the pod."""
         return tuple(name for name in _prefers(spec) if _is_on(self.settings, name))
 
     def _describe_move(self, template: Template) -> str:
@@ -218,7 +217,7 @@ def _is_on(settings: PreferenceSettings, plugin: str) -> bool:
 
 
 def _ask(template: int, view: View) -> IncomingPod:
-    """Ask for the next pod of a template, in the place of the first."""
+    """Give the next pod of a template, as if it replaced the first one."""
     return predict_replacement(view.facts, int(view.counted_among(view.facts.pods_of([template]))[0]))
 
 

@@ -1,16 +1,17 @@
-"""Off nodes where pods break rules today that they could not break when they were placed.
+"""Policy brokenRules: moves pods off nodes where they break a rule that kube-scheduler enforces.
 
 * `taints`: the node has a taint, NoSchedule or NoExecute, that the pod does not tolerate.
 * `nodeAffinity`: the node no longer matches the pod's nodeSelector or required node affinity.
-* `antiAffinity`: another pod in the domain is one that it keeps away, or that keeps it away. Names do not
-  matter: two pods of one name in two namespaces are two. Once one of them moves the other stays.
-* `topologySpread`: its domain has more than `maxSkew` pods more than the emptiest one, as kube-scheduler
-  counts them: pods that may not be moved count like all others, leaving ones do not.
-* `duplicates` (off by default): its node has more pods of its owner than if they stood on all nodes alike.
+* `antiAffinity`: the required anti-affinity of the pod, or of another pod in its domain, keeps the two apart.
+  After one of them has moved, the other stays.
+* `topologySpread`: the domain has more than `maxSkew` pods more than the smallest one, as kube-scheduler
+  counts them: protected pods count like all others, terminating pods do not.
+* `duplicates` (off by default): the node has more pods of the controller than an even distribution over all
+  nodes would give it.
 
-A rule states the gain, since kube-scheduler cannot score a node that it would refuse. A pod leaves only if
-some node is feasible for it, so that no rule is broken there. Who breaks a rule most goes first, so that
-of three pods the one moves that cannot be with the other two.
+The policy states the gain, since kube-scheduler has no score for a node that it would not choose. A pod moves
+only if a node is feasible for it, so it breaks no rule there. The pod that breaks a rule most moves first: of
+three pods, the one that conflicts with both others.
 """
 
 from collections.abc import Iterator
@@ -43,14 +44,14 @@ from rescheduler.policies.rules import (
 _REASONS = {
     TAINTS: "its node has a taint that it does not tolerate",
     NODE_AFFINITY: "its node no longer matches its node affinity or nodeSelector",
-    ANTI_AFFINITY: "a pod in its domain is to be kept apart from it",
-    SPREAD: "its domain has too many more pods than the emptiest one",
-    DUPLICATES: "its node has more than its share of the owner's pods",
+    ANTI_AFFINITY: "required anti-affinity forbids another pod in its domain",
+    SPREAD: "its domain exceeds maxSkew of a topology spread constraint",
+    DUPLICATES: "its node has more than its share of the controller's pods",
 }
 
 
 class RuleSettings(PolicySection, frozen=True):
-    """Which rules are enforced, and how much that is worth."""
+    """Which rules are enforced, and the gain of a move that does it."""
 
     taints: bool = True
     """Move pods off nodes whose taints they do not tolerate."""
@@ -61,14 +62,14 @@ class RuleSettings(PolicySection, frozen=True):
     topology_spread: bool = True
     """Move pods that violate a topology spread constraint with DoNotSchedule."""
     duplicates: bool = False
-    """Move pods off nodes that have more than their share of one owner's pods."""
+    """Move pods off nodes that have more than their share of the pods of one controller."""
     gain: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 200
     """The gain of fixing a violated rule, in points of kube-scheduler's total score."""
 
 
 @dataclass(frozen=True, eq=False)
 class BrokenRules:
-    """The policy, at work on one snapshot."""
+    """The policy on one snapshot."""
 
     settings: RuleSettings
     rules: SchedulingRules
@@ -86,17 +87,17 @@ class BrokenRules:
         return self.rules.find_breaking(cause, pods, view)
 
     def weigh(self, _pods: Indices, _seen: View) -> None:
-        """What it promises stays."""
+        """The promise of a broken rule does not change."""
 
     def prefer(self, _proposal: Proposal, _prospect: Prospect) -> None:
-        """kube-scheduler's points say it."""
+        """kube-scheduler's points decide."""
 
     def refuse(self, _proposal: Proposal, _seen: View) -> Refused | None:
-        """Leave it to the forecast: nobody else knows where the rules are kept."""
+        """Only the forecast knows which nodes keep the rules."""
         return None
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
-        """Any feasible node breaks no rule; of duplicates fewer must be there than where the pod is."""
+        """Any feasible node keeps the rules; for duplicates it must also have fewer of the pods."""
         everywhere = np.ones(len(prospect.nodes), np.bool_)
         controller = prospect.forecast.incoming.controller
         if proposal.cause != DUPLICATES or controller is None:
@@ -111,7 +112,7 @@ def _describe(rule: str, _pod: int) -> str:
 
 
 def set_rules(settings: RuleSettings, scheduler: KubeScheduler) -> SchedulingRules:
-    """Give the rules that are enforced."""
+    """Give the rules that the settings enable."""
     switches = {
         TAINTS: settings.taints,
         NODE_AFFINITY: settings.node_affinity,

@@ -1,7 +1,7 @@
-"""How full the under-utilised nodes would be with a pod of some size, kept for a whole plan.
+"""How full the under-utilised nodes would be with a pod of a given size, kept for a whole plan.
 
-Most pods of a fleet are of few sizes, and a move changes few nodes: so the answer for a size is found once
-for all nodes, and from then on found anew only where pods have come or gone.
+Most pods of a cluster have few distinct sizes, and a move changes two nodes. So the answer for a size is
+found once for all nodes, and again only for nodes that moves have changed.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _AT_ONCE = 32
 
 @dataclass(frozen=True, eq=False)
 class Headroom:
-    """Some nodes of the view that a plan begins with, and pods of some sizes."""
+    """Some nodes of the view that a plan begins with, and the distinct sizes of pods."""
 
     bounds: Bounds
     begun: View
@@ -27,7 +27,7 @@ class Headroom:
     _known: dict[int, Shares] = field(default_factory=dict, repr=False)
 
     def fill(self, sizes: Ints, view: View) -> Shares:
-        """Give the largest share of each node with a pod of each size; endless where there is no room."""
+        """Give the largest share of each node with a pod of each size; infinite if there is no room."""
         self._fill_begun([size for size in sizes.tolist() if size not in self._known])
         filled = np.array([self._known[size] for size in sizes.tolist()])
         changed = self._list_changed(view)
@@ -36,13 +36,13 @@ class Headroom:
         return filled
 
     def _list_changed(self, view: View) -> Indices:
-        """Give the places of the nodes that are not as they were."""
+        """Give the places of the nodes that have changed."""
         changed = np.zeros(view.facts.size, np.bool_)
         changed[list(view.changed)] = True
         return np.flatnonzero(changed[self.nodes]).astype(np.int32)
 
     def _fill_begun(self, sizes: list[int]) -> None:
-        """Find the answers for some sizes, a few at a time: they may be many, and each is long."""
+        """Find the answers for some sizes, a few at a time to bound the memory."""
         for first in range(0, len(sizes), _AT_ONCE):
             few = sizes[first : first + _AT_ONCE]
             filled = self._fill(np.array(few), self.nodes, self.begun)

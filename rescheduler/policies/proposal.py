@@ -1,9 +1,9 @@
-"""What a policy proposes, and what the planner asks of every policy.
+"""What a policy proposes, and the interface between the planner and every policy.
 
-A policy looks at columns and templates and names pods that it would rather see elsewhere, the most promising
-first to be looked at. Only then is a pod forecast: the policy says which of the nodes that kube-scheduler
-would allow serve its purpose. In a large fleet tens of thousands are proposed and a hundred moved; so they
-are proposed as columns, and only one that is looked at is put into words.
+A policy reads columns and templates and proposes pods. The planner takes the most promising ones first. Only
+these are forecast, and the policy chooses among the nodes that kube-scheduler would allow. In a large
+cluster tens of thousands of pods are proposed and about a hundred are moved. So proposals are kept as
+columns, and the reason is written only for those that the planner looks at.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ Promises = NDArray[np.float64]
 
 
 class PolicySection(Section, frozen=True):
-    """What can be set of every policy."""
+    """The settings that every policy has."""
 
     enabled: bool = True
     """Whether this policy proposes anything."""
@@ -38,9 +38,10 @@ class PolicySection(Section, frozen=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, gc=False):
-    """A pod that a policy would rather see elsewhere.
+    """A pod that a policy wants to move.
 
-    A `demand` is the gain that is stated, where a rule wants the pod away and no points can say it.
+    If the pod breaks a rule, `demand` is the gain that the policy states: kube-scheduler has no score for a
+    node that it would not choose.
     """
 
     pod: int
@@ -54,7 +55,7 @@ class Proposal(msgspec.Struct, frozen=True, gc=False):
 class Proposals:
     """All pods that a policy proposes for one cause.
 
-    The promises are what the columns let hope for, in points: they give the order and decide nothing else.
+    The promises are estimated gains in points. They decide the order and nothing else.
     """
 
     policy: str
@@ -70,25 +71,25 @@ class Proposals:
 
 
 class Policy(Protocol):
-    """One way to look for better places."""
+    """A reason to move pods."""
 
     @property
     def name(self) -> str: ...
 
     def propose(self, view: View) -> Iterable[Proposals]:
-        """Name the pods that would do better elsewhere, in any order."""
+        """Propose the pods that should move, in any order."""
 
     def find_due(self, cause: str, pods: Indices, view: View) -> Bools:
-        """Tell which of the pods are still to be moved: an earlier move may have seen to it."""
+        """Tell which of the pods should still move: an earlier move may have solved the problem."""
 
     def weigh(self, pods: Indices, view: View) -> Promises | None:
-        """Tell what is promised of pods that were proposed, once others have moved; None: the same."""
+        """Estimate again what moves of proposed pods promise, after others have moved; None: the same."""
 
     def refuse(self, proposal: Proposal, view: View) -> Refused | None:
-        """Tell from the columns why the pod has nowhere to go."""
+        """Refuse a pod that has no destination, before it is forecast."""
 
     def choose(self, proposal: Proposal, prospect: Prospect) -> Bools:
-        """Tell which of the prospect's nodes serve the purpose."""
+        """Tell which of the prospect's nodes serve the purpose of the policy."""
 
     def prefer(self, proposal: Proposal, prospect: Prospect) -> Promises | None:
-        """Tell which of the nodes serve it most, by the highest number; None: kube-scheduler's points do."""
+        """Rate the nodes, the highest number first; None: by kube-scheduler's points."""

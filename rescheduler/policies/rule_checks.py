@@ -1,8 +1,8 @@
-"""Each rule as a question about a template: on which nodes one of its standing pods would break it.
+"""One check per rule: on which nodes the bound pods of a template break it.
 
-Kube-scheduler's own functions answer, so a rule means here what it means there. What they say is about a pod
-that is still to come; the pods that are asked about stand already. So a pod's own presence is taken out
-again: from the count of its domain, and from those that keep its likes away.
+The checks use the simulation of kube-scheduler's filters, so a rule has the same meaning there. A filter is
+made for a pod that is not bound yet, but these pods are. So the pod itself is subtracted: from the count of
+its domain, and from the pods that its own anti-affinity matches.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ from reberth.records import Labels
 from reberth.selectors import SelectorError, compile_node_rule
 from rescheduler.observe.utilisation import find_usable_nodes
 
-# Gives for each node how badly a pod of the template breaks the rule there; 0: not at all.
+# Gives for each node how often a pod of the template breaks the rule there; 0: it keeps the rule.
 Question = Callable[[IncomingPod, View, KubeScheduler], Ints]
 
 _SPREAD_PLUGIN = "PodTopologySpread"
@@ -44,7 +44,7 @@ def break_node_affinity(incoming: IncomingPod, view: View, _scheduler: KubeSched
 
 
 def break_anti_affinity(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
-    """Count the others in its domain that the pod keeps away, or that keep it away."""
+    """Count the other pods in the domain that must be kept apart from the pod."""
     others = np.zeros(view.facts.size, np.int64)
     template = view.facts.snapshot.pods.template
     for each in list_apart(incoming, view.facts):
@@ -58,7 +58,7 @@ def break_anti_affinity(incoming: IncomingPod, view: View, _scheduler: KubeSched
 
 
 def break_spread(incoming: IncomingPod, view: View, scheduler: KubeScheduler) -> Ints:
-    """Ask with one more of skew: the domain counts the pod already that kube-scheduler would add."""
+    """Check with maxSkew + 1: kube-scheduler would add the pod, but the domain already counts it."""
     arguments = _spread_arguments(incoming, scheduler)
     if arguments is None:
         return np.zeros(view.facts.size, np.int64)
@@ -67,7 +67,7 @@ def break_spread(incoming: IncomingPod, view: View, scheduler: KubeScheduler) ->
 
 
 def break_duplicates(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
-    """Count by how many more of an owner's pods a node has than if they stood on all nodes alike."""
+    """Count how many more pods of the controller a node has than an even distribution would give it."""
     if incoming.controller is None:
         return np.zeros(view.facts.size, np.int64)
     counts = count_replicas(view, incoming.controller.uid)
@@ -82,7 +82,7 @@ def count_replicas(view: View, controller: str) -> Ints:
 
 
 def list_apart(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPods, ...]:
-    """Give whom the pod keeps away, and who keeps it away, by topology."""
+    """List the pods that must be kept apart from the pod, by either's required anti-affinity."""
     try:
         own = own_terms(incoming, facts)[REQUIRED_ANTI_AFFINITY]
     except TermsError:
@@ -98,7 +98,7 @@ def list_apart(incoming: IncomingPod, facts: SnapshotFacts) -> tuple[WeightedPod
 def counts_in_spread(
     incoming: IncomingPod, facts: SnapshotFacts, labels: Labels, scheduler: KubeScheduler
 ) -> bool:
-    """Tell whether a pod with these labels, of the same namespace, counts for the template's hard spread."""
+    """Tell whether a pod with these labels counts for a DoNotSchedule constraint of the template."""
     arguments = _spread_arguments(incoming, scheduler)
     try:
         found = constraints_of(incoming, facts, arguments, action=HARD) if arguments else ()

@@ -1,7 +1,7 @@
-"""The rules that a placed pod may come to break, asked of templates: which of their pods break which of them.
+"""Scheduling rules that a bound pod may come to break, checked template by template.
 
-A rule looks only at the templates that it may concern. What it says of one holds for a view, and is found
-once for it; a move is judged by the templates that it touches.
+A rule is checked only for templates to which it may apply. The answer is found once per view. The effect of a
+move is counted on the templates that it touches.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,14 +34,14 @@ SPREAD, DUPLICATES = "topologySpread", "duplicates"
 
 @dataclass(frozen=True, eq=False)
 class SchedulingRules:
-    """Some of the rules, at work on one snapshot."""
+    """The enabled rules on one snapshot."""
 
     names: tuple[str, ...]
     scheduler: KubeScheduler
     _known: ViewCache[Ints] = field(default_factory=ViewCache, repr=False)
 
     def find_broken(self, view: View) -> Iterator[tuple[str, Indices, Ints]]:
-        """Give the pods that break each rule and how badly, template by template."""
+        """Give the pods that break each rule and how often, template by template."""
         for rule in self.names:
             for template in sorted(_list_concerned(rule, view.facts)):
                 pods = self._list_breaking(rule, template, view)
@@ -49,11 +49,11 @@ class SchedulingRules:
                     yield rule, pods, self._find_nodes(rule, template, view)[view.node[pods]]
 
     def count_broken(self, view: View) -> int:
-        """Count the pods that break a rule and are there to stay, each as often as it breaks one."""
+        """Count the broken rules of all pods that are not terminating."""
         return sum(_count_staying(pods, view) for _, pods, _ in self.find_broken(view))
 
     def count_among(self, templates: Iterable[int], view: View) -> int:
-        """Count the same among the pods of some templates."""
+        """Count the broken rules of some templates' pods."""
         pairs = [
             (rule, template)
             for rule in self.names
@@ -64,14 +64,14 @@ class SchedulingRules:
         )
 
     def find_breaking(self, rule: str, pods: Indices, view: View) -> Bools:
-        """Tell which of the pods break a rule where they stand."""
+        """Tell which of the pods break a rule on their node."""
         found = np.zeros(len(pods), np.bool_)
         for template, theirs in group_codes(view.facts.snapshot.pods.template[pods]):
             found[theirs] = self._find_nodes(rule, template, view)[view.node[pods[theirs]]] > 0
         return found
 
     def list_touched(self, pod: int, view: View) -> tuple[int, ...]:
-        """List the templates of whose rules some may have to do with where this pod is."""
+        """List the templates whose rules may depend on the node of this pod."""
         facts = view.facts
         template = int(facts.snapshot.pods.template[pod])
         return facts.once(("touched", template), lambda: tuple(sorted(self._find_touched(pod, facts))))
@@ -81,7 +81,7 @@ class SchedulingRules:
         return pods[self._find_nodes(rule, template, view)[view.node[pods]] > 0] if len(pods) else pods
 
     def _find_nodes(self, rule: str, template: int, view: View) -> Ints:
-        """Tell for each node how badly a pod of the template breaks the rule there."""
+        """Tell for each node how often a pod of the template breaks the rule there."""
         return self._known.once(
             view,
             (rule, template),
@@ -101,7 +101,7 @@ class SchedulingRules:
 
 
 def _list_concerned(rule: str, facts: SnapshotFacts) -> frozenset[int]:
-    """List the templates that a rule has anything to do with."""
+    """List the templates to which a rule may apply."""
     return facts.once(("concerned", rule), lambda: frozenset(_LISTINGS[rule](facts)))
 
 
@@ -110,7 +110,7 @@ def _count_staying(pods: Indices, view: View) -> int:
 
 
 def _ask(facts: SnapshotFacts, template: int) -> IncomingPod:
-    """Ask for the next pod of a template: of all that it may have, the first."""
+    """Give the next pod of a template, as if it replaced the first one."""
     return predict_replacement(facts, int(facts.pods_of([template]).min()))
 
 
@@ -141,7 +141,7 @@ def _demands_nodes(template: Template) -> bool:
 
 
 def _list_apart(facts: SnapshotFacts) -> tuple[int, ...]:
-    """List who keeps others away, and whom they keep away."""
+    """List the templates with required anti-affinity, and those that it matches."""
     return facts.once("all apart", lambda: tuple(sorted(_find_apart(facts))))
 
 

@@ -1,19 +1,18 @@
-"""From over-utilised nodes to under-utilised ones.
+"""Policy underUtilisedNodes: moves pods from over-utilised nodes to under-utilised ones.
 
-* What counts is what pods request of each resource that has a threshold, extended resources too, as a share
-  of what their node offers.
+* Utilisation is what pods request of a resource as a share of the node's allocatable amount. Every resource
+  with a threshold counts, extended resources too.
 * A node is over-utilised if any of these is above `high`, and under-utilised if all are at or below `low`.
   With `aroundMean` both are distances from the mean of all nodes.
-* A node must have been over-utilised for `hotAfter` cycles in a row before a pod leaves it. Pods leave until
-  it is over-utilised no longer.
-* A destination must be under-utilised and must not become over-utilised by the pod. So a pod that is too
-  large for every under-utilised node stays, and so does every pod where no node is under-utilised.
-* Nodes that are leaving or not finished are neither source nor destination. A pod that would fit only there
-  is told so.
+* Pods are moved off a node only after it has been over-utilised for `hotAfter` cycles in a row, and only
+  until it is no longer over-utilised.
+* A destination must be under-utilised, and the pod must not make it over-utilised. So a pod that is too
+  large for every under-utilised node stays, and if no node is under-utilised every pod stays.
+* Leaving and young nodes are neither source nor destination. If a pod fits only there, the refusal says so.
 
-The pods that even out most go first: the sum counts of how far the nodes are from their mean, squared. What a
-move leaves to even out is weighed anew before the next. Among a pod's destinations those stand first where it
-evens out most and prefers most to be: in kube-scheduler's points, but for its own of resources.
+The pod whose move evens out most goes first. The measure is the sum of squared distances from the mean; it is
+calculated again after every move. Destinations are ordered by how much the move evens out, together with
+kube-scheduler's points except those for resources.
 """
 
 from collections.abc import Iterator
@@ -40,20 +39,20 @@ from rescheduler.policies.balance import Balance, find_balance
 from rescheduler.policies.headroom import Headroom
 from rescheduler.policies.proposal import PolicySection, Promises, Proposal, Proposals
 
-_TOO_LARGE = Refused("NoBetterNode", "no under-utilised node has room for it and stays below its threshold")
-# Half of what a full node has in use, moved onto an empty one, promises 100 points.
+_TOO_LARGE = Refused("NoBetterNode", "no under-utilised node has room for the pod below its `high` threshold")
+# Chosen so that moving half of the load of a full node onto an empty one promises 100 points.
 _POINTS = 200.0
-# More than any burden that a node with room for the pod bears.
+# More than a pod can add on any node that has room for it.
 _NO_ROOM = 4.0
 
-# Nodes that differ by less are alike.
+# Differences of fewer digits do not count, so that equal nodes keep the order of their names.
 _DIGITS = 2
 _OF_RESOURCES = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 _NONE_COLD = Refused("NoBetterNode", "no node is under-utilised")
 
 
 class UtilisationSettings(PolicySection, frozen=True):
-    """When a node has too much to do, and when so little that it takes more."""
+    """When a node is over-utilised, and when it is under-utilised."""
 
     low: dict[str, Percentage] = msgspec.field(
         default_factory=lambda: {CPU: Percentage(0.3), MEMORY: Percentage(0.3)}
@@ -76,7 +75,7 @@ class UtilisationSettings(PolicySection, frozen=True):
 
 
 class _Sizes(NamedTuple):
-    """What pods request of the resources, as [resource, size]; and of which size each template's pods are."""
+    """The distinct requests, as [resource, size], and the size of each template's pods."""
 
     requests: Ints
     of_template: Ints
@@ -84,7 +83,7 @@ class _Sizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UnderUtilisedNodes:
-    """The policy, at work on one snapshot: its bounds stay while pods are moved."""
+    """The policy on one snapshot: the thresholds stay the same while the plan moves pods."""
 
     bounds: Bounds
     hot: Bools  # for long enough when the plan began
@@ -105,7 +104,7 @@ class UnderUtilisedNodes:
         yield Proposals(UNDER_UTILISED_NODES, UNDER_UTILISED_NODES, pods, self.weigh(pods, view), describe)
 
     def weigh(self, pods: Indices, view: View) -> Promises:
-        """Tell how much each pod would even out, if it went to the node that it burdens least."""
+        """Tell how much each move would even out, to the node where it adds least imbalance."""
         asks = _requests(view, self.bounds.resources, pods)
         relief = self._measure(view).measure_relief(asks, view.node[pods])
         promises: Promises = _POINTS * (relief - self._find_least_burdens(view, pods))
@@ -127,7 +126,7 @@ class UnderUtilisedNodes:
         return self._has_room(prospect.place, prospect.view)[prospect.nodes]
 
     def prefer(self, proposal: Proposal, prospect: Prospect) -> Promises:
-        """Take kube-scheduler's points, but for resources: there it counts what is evened out."""
+        """Rate by kube-scheduler's points, but replace those for resources by how much the move evens out."""
         ask = _requests(prospect.view, self.bounds.resources, np.array([proposal.pod]))[:, 0]
         burdens = self._measure(prospect.view).measure_burdens(ask)[prospect.nodes]
         scores = prospect.scores
@@ -136,7 +135,7 @@ class UnderUtilisedNodes:
         return preferred
 
     def _has_room(self, pod: int, view: View) -> Bools:
-        """Tell which under-utilised nodes would not be over-utilised with the pod."""
+        """Tell which under-utilised nodes would stay below `high` with the pod."""
         return self._rooms.once(view, pod, lambda: self._find_room(self._fitting.nodes, pod, view))
 
     def _find_room(self, nodes: Indices, pod: int, view: View) -> Bools:
@@ -149,7 +148,7 @@ class UnderUtilisedNodes:
         return self._known.once(view, "hot", lambda: self.hot & self.bounds.find_hot(view))
 
     def _ask_too_much(self, view: View, pods: Indices) -> Bools:
-        """Tell which pods request what their node has too much of."""
+        """Tell which pods request a resource of which their node is over-utilised."""
         over = self.bounds.uses(view) > self.bounds.high
         asked: Bools = np.any(
             (_requests(view, self.bounds.resources, pods) > 0) & over[:, view.node[pods]], axis=0
@@ -157,7 +156,7 @@ class UnderUtilisedNodes:
         return asked
 
     def _find_least_burdens(self, view: View, pods: Indices) -> Shares:
-        """Tell how much each pod would be a burden on the under-utilised node that it burdens least."""
+        """Tell how much imbalance each pod adds to the under-utilised node where it adds least."""
         templates = view.facts.snapshot.pods.template[pods]
         sizes, which = _find_used(self._sizes.of_template[templates], self._sizes.requests.shape[1])
         fitting, balance = self._fitting, self._measure(view)
@@ -167,7 +166,7 @@ class UnderUtilisedNodes:
 
     @cached_property
     def _cold_but_leaving(self) -> Indices:
-        """List the nodes that would be under-utilised if they were here to stay."""
+        """List leaving and young nodes that would otherwise be under-utilised."""
         going = self.bounds.find_little_used(self.begun) & ~find_usable_nodes(self.begun.facts).usable
         return np.flatnonzero(going).astype(np.int32)
 
@@ -178,7 +177,7 @@ class UnderUtilisedNodes:
 
     @cached_property
     def _sizes(self) -> "_Sizes":
-        """Find the sizes that pods have."""
+        """Find the distinct requests of all pods."""
         templates = np.arange(len(self.begun.facts.snapshot.templates.all))
         asked = _requests_of(self.begun, self.bounds.resources, templates)
         of_template = np.zeros(len(templates), np.int64)
@@ -206,7 +205,7 @@ class UnderUtilisedNodes:
 def begin(
     view: View, settings: UtilisationSettings, memory: PlanMemory | None
 ) -> tuple[UnderUtilisedNodes, dict[str, int]]:
-    """Begin a cycle; gives the policy, and how long each over-utilised node has been so."""
+    """Begin a cycle: give the policy, and for how many cycles each over-utilised node has been so."""
     low, high = (settings.low, settings.high) if settings.is_on else ({}, {})
     bounds = set_bounds(view, low, high, around_mean=settings.around_mean)
     names = view.nodes.names
@@ -221,7 +220,7 @@ def begin(
 
 
 def _find_used(numbers: Ints, most: int) -> tuple[Ints, Ints]:
-    """Give the numbers that occur, smallest first, and for each where its number stands there."""
+    """Give the distinct numbers in order, and for each number its place among them."""
     occurs = np.zeros(most, np.bool_)
     occurs[numbers] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]

@@ -1,7 +1,7 @@
-"""Which pods no policy moves: a table of rules, each with a name, asked in its order.
+"""Which pods no policy moves: a table of rules, checked in its order.
 
-What a rule says of a template holds for all its pods, and is asked once. What differs from pod to pod is
-asked of all of them at once, as a column. `docs/protections.md` tells what each rule looks at.
+A rule about a template holds for all its pods, so it is checked once. A rule about single pods is checked for
+all pods at once, as a column. docs/protections.md says what each rule looks at.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class TemplateRule(NamedTuple):
 
 
 class PodRule(NamedTuple):
-    """A rule about each pod: it finds all whom it concerns, and says of one of them why."""
+    """A rule about single pods: it finds all that it protects, and gives the reason for one of them."""
 
     name: str
     find: Callable[[RuleContext], Bools]
@@ -86,7 +86,7 @@ _Flags = NDArray[np.uint64]
 
 
 def refuse_protected(place: int, context: RuleContext) -> Refused | None:
-    """Tell which rule protects a pod: the first in the table."""
+    """Refuse a pod by the first rule in the table that protects it."""
     rank, refused = _ask_template(context.template_of(place), context)
     flags = int(_flag(context)[place])
     first = (flags & -flags).bit_length() - 1
@@ -97,7 +97,7 @@ def refuse_protected(place: int, context: RuleContext) -> Refused | None:
 
 
 def explain(place: int, context: RuleContext) -> tuple[tuple[str, Refused | None], ...]:
-    """Give every rule's word on a pod."""
+    """Give the result of every rule for a pod."""
     return tuple((rule.name, _ask(rank, rule, place, context)) for rank, rule in enumerate(RULES))
 
 
@@ -116,7 +116,7 @@ def _ask(rank: int, rule: TemplateRule | PodRule, place: int, context: RuleConte
 
 
 def _ask_template(template: int, context: RuleContext) -> tuple[int, Refused | None]:
-    """Give the first rule's "no" and its rank in the table."""
+    """Give the first refusal and its rank in the table."""
     return context.once(("protected", template), partial(_find_first, template, context))
 
 

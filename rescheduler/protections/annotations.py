@@ -1,8 +1,9 @@
-"""The marks by which other tools, and their users, speak of a pod: all are honoured.
+"""Marks: labels and annotations by which other tools allow, forbid or delay the eviction of a pod.
 
-A mark says *no*, *wait* (somebody is at it already), or *yes*: then a pod without an owner, in a system
-namespace or with local storage may be moved all the same. Any "no" wins. A mark that can only mean "no"
-counts whatever its value is, unless that is `false`; words that a tool has not defined say nothing.
+A mark means *no*, *wait* (another tool is already evicting the pod), or *yes*: a pod without a controller,
+in a system namespace or with local storage may be moved nevertheless. Any *no* takes precedence. A mark
+that can only mean *no* counts with any value but `false`; a value that its tool does not define means
+nothing.
 """
 
 import re
@@ -30,7 +31,7 @@ _GO_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 
 
 
 class MarkMeaning(Enum):
-    """What a mark says."""
+    """What a mark means."""
 
     NO = "no"
     WAIT = "wait"
@@ -38,7 +39,7 @@ class MarkMeaning(Enum):
 
 
 class Mark(NamedTuple):
-    """A label or an annotation, and how its value is read."""
+    """A label or an annotation, and the meaning of its values."""
 
     where: Literal["label", "annotation"]
     key: str
@@ -46,7 +47,7 @@ class Mark(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """What makes the move of a pod dearer, by the marks that other tools price it with."""
+    """What raises the cost of a move, by the marks of other tools."""
 
     deletion_cost: int = 0
     eviction_cost: int = 0
@@ -103,16 +104,16 @@ def refuse_marked(template: int, context: RuleContext) -> Refused | None:
 
 def refuse_busy(template: int, context: RuleContext) -> Refused | None:
     said = _read_marks(template, context).get(MarkMeaning.WAIT)
-    return Refused("MarkedWait", f"{said}: somebody is at it already") if said else None
+    return Refused("MarkedWait", f"{said}: another tool is evicting the pod") if said else None
 
 
 def is_lifted(template: int, context: RuleContext) -> bool:
-    """Tell whether a mark lifts the protections of bare pods, of the system, and of local data."""
+    """Tell whether a mark lifts BarePod, SystemNamespace and LocalStorage."""
     return MarkMeaning.YES in _read_marks(template, context)
 
 
 def read_prices(place: int, context: RuleContext) -> Prices:
-    """Tell what the marks of a pod add to the cost of its move."""
+    """Read the marks that add to the cost of a pod's move."""
     annotations = context.row(place).annotations
     is_price = context.protections.prefer_no_eviction == "price"
     return Prices(
@@ -124,7 +125,7 @@ def read_prices(place: int, context: RuleContext) -> Prices:
 
 @lru_cache(maxsize=1024)
 def read_go_duration(text: str) -> float | None:
-    """Read a duration as Go writes it, in seconds; None if it is none."""
+    """Read a duration in Go's syntax, in seconds; None if it is invalid."""
     found = _GO_DURATION.fullmatch(text)
     if found is None:
         return None
@@ -133,7 +134,7 @@ def read_go_duration(text: str) -> float | None:
 
 
 def _read_marks(template: int, context: RuleContext) -> dict[MarkMeaning, str]:
-    """Give the first mark of the template's pods that says no, wait and yes."""
+    """Give for each meaning the first mark of the template's pods."""
     pod, own = context.template(template).pod.metadata, context.protections.protected_pod_annotations
     if _KEYS.isdisjoint(pod.labels or ()) and not (
         pod.annotations and (own or _KEYS & pod.annotations.keys())
@@ -170,6 +171,6 @@ def _has(annotations: Labels, wanted: str) -> bool:
 
 
 def _read_int(text: str) -> int:
-    """Read an int32; anything else prices nothing."""
+    """Read an int32; anything else counts as 0."""
     number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,10}", text) else 0
     return number if -(2**31) <= number < 2**31 else 0

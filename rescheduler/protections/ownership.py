@@ -1,4 +1,4 @@
-"""Pods that are not moved for what they are: who owns them, what they do, and with whom they belong."""
+"""Protections by what a pod is: its controller, its priority, its claims, its group."""
 
 from reberth.cluster.pods.identity import BARE_POD, DAEMON_SET_POD
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
@@ -6,11 +6,11 @@ from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.annotations import is_lifted
 
-# From here on priorities are those of the system.
+# The priority of Kubernetes' class system-cluster-critical; system-node-critical is above it.
 _SYSTEM_PRIORITY = 2_000_000_000
 _CRITICAL_CLASSES = ("system-cluster-critical", "system-node-critical")
 _AS_DAEMON_SET = "cluster-autoscaler.kubernetes.io/daemonset-pod"
-# It answers for every pod that nobody else answers for.
+# Kubernetes' own responder answers for every pod that has no other one, so it protects none.
 _DEFAULT_RESPONDER = "imperative-eviction.k8s.io/evictor"
 GANG_KEYS = (
     "gang.scheduling.koordinator.sh/name",
@@ -56,7 +56,7 @@ def refuse_job(template: int, context: RuleContext) -> Refused | None:
     controller = context.template(template).controller
     if not context.protections.job_pods or controller is None or controller.kind != "Job":
         return None
-    return Refused("JobPod", f"Job {controller.name} counts an eviction as a failure")
+    return Refused("JobPod", f"Job {controller.name} counts the eviction as a failure")
 
 
 def refuse_resource_claims(template: int, context: RuleContext) -> Refused | None:
@@ -68,7 +68,7 @@ def refuse_resource_claims(template: int, context: RuleContext) -> Refused | Non
 
 def refuse_gang(template: int, context: RuleContext) -> Refused | None:
     sign = _find_gang(template, context) if context.protections.gangs else None
-    return Refused("Gang", f"{sign}: scheduled together with others") if sign else None
+    return Refused("Gang", f"{sign}: the pod is scheduled together with others") if sign else None
 
 
 def refuse_responders(template: int, context: RuleContext) -> Refused | None:
@@ -83,7 +83,7 @@ def refuse_unforeseeable(template: int, context: RuleContext) -> Refused | None:
     name = context.template(template).spec.scheduler_name or DEFAULT_SCHEDULER
     if name in context.schedulers:
         return None
-    return Refused("CannotForecast", f"schedulerName {name} has no known profile")
+    return Refused("CannotForecast", f"schedulerName {name} has no profile in the scheduler configuration")
 
 
 def _refuse_signature(template: int, context: RuleContext, rule: str) -> Refused | None:

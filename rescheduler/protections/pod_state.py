@@ -1,4 +1,4 @@
-"""Pods that are not moved for the state that they themselves are in; asked of all pods at once."""
+"""Protections by the state of the pod itself, checked for all pods at once."""
 
 import math
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ UNSCHEDULED = Refused("NotBound", "the pod is not bound to a node")
 
 
 def refuse_pod(pod: Pod) -> Refused | None:
-    """Tell why a pod that was just read is not moved, whoever asks for it."""
+    """Refuse a pod that was just read if it is terminating, finished or not bound."""
     if pod.metadata.deletion_timestamp:
         return TERMINATING
     if pod.status.phase in FINISHED_PHASES:
@@ -51,7 +51,7 @@ def find_unbound(context: RuleContext) -> Bools:
 
 def refuse_unbound(place: int, context: RuleContext) -> Refused:
     node = context.row(place).node
-    return Refused(UNSCHEDULED.rule, f"node {node} is not known") if node else UNSCHEDULED
+    return Refused(UNSCHEDULED.rule, f"node {node} is not in the cache") if node else UNSCHEDULED
 
 
 def find_young(context: RuleContext) -> Bools:
@@ -60,11 +60,11 @@ def find_young(context: RuleContext) -> Bools:
 
 def refuse_young(place: int, context: RuleContext) -> Refused:
     least = context.protections.min_age
-    return Refused("MinAge", f"younger than minAge {least:g}s", context.row(place).created + least)
+    return Refused("MinAge", f"the pod is younger than minAge {least:g}s", context.row(place).created + least)
 
 
 def find_last_ready(context: RuleContext) -> Bools:
-    """Tell which pods are the only Ready ones of their controller."""
+    """Find the pods that are the only Ready ones of their controller."""
     pods = context.snapshot.pods
     if not context.protections.last_ready:
         return np.zeros(len(pods.rows), np.bool_)
@@ -77,7 +77,7 @@ def refuse_last_ready(_place: int, _context: RuleContext) -> Refused:
 
 
 def find_kept_for_a_while(context: RuleContext) -> Bools:
-    """Tell which pods are kept for a time from their start on; without a start, it has not begun to run."""
+    """Find the pods that an annotation protects for a time after their start; without a start, it goes on."""
     found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
     marked = context.snapshot.templates_where(_is_marked)
     for place in np.flatnonzero(context.spread(marked)).tolist():

@@ -1,4 +1,4 @@
-"""Pods that are not moved because somebody has said so: by namespace, by labels, or by our own mark."""
+"""Protections by choice: by namespace, by labels, or by the annotation reberth.dev/automation."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -21,7 +21,7 @@ AUTOMATION = "reberth.dev/automation"
 
 
 class Automation(StrEnum):
-    """How far we may go with a pod."""
+    """What may be done with the move of a pod."""
 
     OFF = "off"
     RECOMMEND = "recommend"
@@ -29,14 +29,14 @@ class Automation(StrEnum):
 
 
 class AutomationMark(NamedTuple):
-    """What our own mark says, and on what it was found."""
+    """The value of the annotation reberth.dev/automation, and the object that has it."""
 
     value: str
     where: str
 
     @property
     def automation(self) -> Automation | None:
-        """None: the mark is none of the words that it may be."""
+        """None: the value is invalid."""
         return next((each for each in Automation if each == self.value), None)
 
 
@@ -44,11 +44,11 @@ def refuse_system(template: int, context: RuleContext) -> Refused | None:
     namespace = context.template(template).namespace
     if namespace not in context.protections.system_namespaces or is_lifted(template, context):
         return None
-    return Refused("SystemNamespace", f"namespace {namespace} is one of systemNamespaces")
+    return Refused("SystemNamespace", f"namespace {namespace} is in systemNamespaces")
 
 
 def refuse_namespace(template: int, context: RuleContext) -> Refused | None:
-    """Tell what speaks against a namespace, whatever pods it holds."""
+    """Refuse all pods of a namespace."""
     name = context.template(template).namespace
     return context.once(("namespace", name), lambda: _judge_namespace(name, context))
 
@@ -57,12 +57,12 @@ def refuse_off(template: int, context: RuleContext) -> Refused | None:
     said = list_marked(context).get(template)
     if said is None or said.automation in (Automation.RECOMMEND, Automation.APPLY):
         return None
-    known = "" if said.automation else ", which is none of off, recommend and apply"
+    known = "" if said.automation else ", which is not off, recommend or apply"
     return Refused("AutomationOff", f"the {said.where}'s annotation {AUTOMATION}={said.value:.60}{known}")
 
 
 def find_automation(template: int, context: RuleContext) -> AutomationMark | None:
-    """Give our own mark: that of the pods, else that of their workload, else that of their namespace."""
+    """Give the annotation of the pods, else that of their workload, else that of their namespace."""
     pod, root = context.template(template), context.root(template)
     namespace = context.namespace(pod.namespace)
     carriers = (("pod", pod.pod), ("workload", root), ("namespace", namespace))
@@ -71,12 +71,12 @@ def find_automation(template: int, context: RuleContext) -> AutomationMark | Non
 
 
 def list_marked(context: RuleContext) -> Mapping[int, AutomationMark]:
-    """Give our own mark for each template whose pods, workload or namespace bear one."""
-    return context.once("marked by us", lambda: dict(_list_marked(context)))
+    """Give the annotation for each template whose pods, workload or namespace have it."""
+    return context.once("automation", lambda: dict(_list_marked(context)))
 
 
 def find_unselected(context: RuleContext) -> Bools:
-    """Tell which pods the setting podSelector does not name."""
+    """Find the pods that podSelector does not select."""
     snapshot, selected = context.snapshot, context.protections.pod_selector
     found = np.zeros(len(snapshot.pods.rows), np.bool_)
     return ~_mark_selected(snapshot, selected) if selected else found
@@ -97,18 +97,18 @@ def _mark_selected(snapshot: Snapshot, text: str) -> Bools:
 def _judge_namespace(name: str, context: RuleContext) -> Refused | None:
     settings, namespace = context.protections, context.namespace(name)
     if name in settings.excluded_namespaces:
-        return Refused("Namespace", f"namespace {name} is one of excludedNamespaces")
+        return Refused("Namespace", f"namespace {name} is in excludedNamespaces")
     if settings.namespaces and name not in settings.namespaces:
-        return Refused("Namespace", f"namespace {name} is none of namespaces")
+        return Refused("Namespace", f"namespace {name} is not in namespaces")
     if not parse_selector(settings.namespace_selector).matches(context.snapshot.namespace_labels(name)):
-        return Refused("Namespace", f"namespaceSelector {settings.namespace_selector}")
+        return Refused("Namespace", f"namespaceSelector {settings.namespace_selector} does not match {name}")
     if namespace and namespace.status.phase == "Terminating":
         return Refused("Namespace", f"namespace {name} is being deleted")
     return None
 
 
 def _list_marked(context: RuleContext) -> Iterator[tuple[int, AutomationMark]]:
-    """Only where a workload or a namespace bears a mark it is asked who belongs to it."""
+    """Look up the templates only in namespaces where a workload or the namespace has the annotation."""
     kinds: tuple[Kind[Any, Any], ...] = (NAMESPACE, *WORKLOAD_KINDS)
     snapshot = context.snapshot
     parts = (part for kind in kinds for part in snapshot.of(kind).parts)
@@ -123,7 +123,7 @@ def _list_marked(context: RuleContext) -> Iterator[tuple[int, AutomationMark]]:
 
 
 def _list_marking(rows: Iterable[Any]) -> frozenset[str]:
-    """List the namespaces in which one of these, or which itself, bears a mark."""
+    """List the namespaces of the objects that have the annotation, or that have it themselves."""
     marked = (each.metadata for each in rows if _read_mark(each.metadata.annotations) is not None)
     return frozenset(each.namespace or each.name for each in marked)
 

@@ -1,4 +1,4 @@
-"""Pods that are not moved for their data: it stays behind, goes with them, or cannot be in two places."""
+"""Protections by volumes: data that would be lost, left behind, or needed on two nodes."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def refuse_local_storage(template: int, context: RuleContext) -> Refused | None:
 
 
 def find_bound_to_claims(context: RuleContext) -> Bools:
-    """Tell which pods have a claim that cannot follow them."""
+    """Find the pods with a claim that cannot follow them."""
     found = np.zeros(len(context.snapshot.pods.rows), np.bool_)
     claiming = context.spread(context.snapshot.templates_where(_claims))
     for place in np.flatnonzero(claiming).tolist():
@@ -37,7 +37,7 @@ def refuse_claim(place: int, context: RuleContext) -> Refused:
 
 
 def _find_claim(place: int, context: RuleContext) -> str | None:
-    """Name the first claim that cannot follow the pod, and why."""
+    """Name the first claim that cannot follow the pod, with the reason."""
     row = context.row(place)
     for name in row.own.claims:
         said = _judge(row.namespace, name, context)
@@ -49,11 +49,11 @@ def _find_claim(place: int, context: RuleContext) -> str | None:
 def _judge(namespace: str, name: str, context: RuleContext) -> str | None:
     claim = context.snapshot.of(CLAIM).named(namespace, name)
     if claim is None:
-        return "is not known"
+        return "is not in the cache"
     modes = claim.spec.access_modes or ()
     if not set(modes).isdisjoint(context.protections.movable_access_modes):
         return None
-    return f"is {', '.join(modes) or 'without accessModes'}"
+    return f"has the access modes {', '.join(modes)}" if modes else "has no access modes"
 
 
 def _claims(template: Template) -> bool:

@@ -1,4 +1,4 @@
-"""Pods that are not moved for the state their workload is in."""
+"""Protections by the state of the workload: surges, rollouts, replicas, quotas."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _Named = tuple[str, str, str]
 
 
 class QuotaNeed(NamedTuple):
-    """What a replacement takes of a ResourceQuota, and what is left there; in nanos."""
+    """What a replacement needs of a ResourceQuota, and what is left of it; in nanos."""
 
     quota: str
     resource: str
@@ -35,7 +35,7 @@ def refuse_surge(template: int, context: RuleContext) -> Refused | None:
     root = context.root(template)
     key = _find_surge(root.metadata) if root else None
     if key:
-        return Refused("Surge", f"the workload's annotation {key}: a surge runs")
+        return Refused("Surge", f"the workload's annotation {key}: a surge is running")
     return _refuse_surge_of_scaler(template, context)
 
 
@@ -51,7 +51,7 @@ def refuse_rollout(template: int, context: RuleContext) -> Refused | None:
     kind = _kind_of_root(template, context)
     if root is None or not _is_rolling(root, kind):
         return None
-    return Refused("Rollout", f"{kind} {root.metadata.name} is in the middle of a rollout")
+    return Refused("Rollout", f"{kind} {root.metadata.name} has a rollout in progress")
 
 
 def refuse_few(template: int, context: RuleContext) -> Refused | None:
@@ -79,9 +79,9 @@ def refuse_quota(template: int, context: RuleContext) -> Refused | None:
 
 
 def list_needs(template: int, context: RuleContext) -> Iterator[QuotaNeed]:
-    """Give what a replacement would take of each quota, while the pod that leaves still counts.
+    """List what a replacement would need of each quota while the evicted pod still counts.
 
-    A StatefulSet makes the replacement when the pod has gone, out of what the pod gave back.
+    A StatefulSet creates the replacement after the pod is deleted, so it needs no additional quota.
     """
     quotas = tuple(context.snapshot.of(QUOTA).within(context.template(template).namespace))
     signature = context.sign(template) if quotas else None
@@ -110,12 +110,12 @@ def _refuse_surge_of_scaler(template: int, context: RuleContext) -> Refused | No
         found = surging.get((group_of(root.api_version), root.kind, root.name))
         if found:
             name, key = found
-            return Refused("Surge", f"annotation {key} of {kind.name} {name}: a surge runs")
+            return Refused("Surge", f"annotation {key} of {kind.name} {name}: a surge is running")
     return None
 
 
 def _list_surging(scalers: Iterable[Autoscaler]) -> Mapping[_Named, tuple[str, str]]:
-    """Give the workloads that surge, each with its scaler's name and the key that says so."""
+    """Give the workloads with a running surge, each with the name of its scaler and the annotation."""
     found = ((scaler, _find_surge(scaler.metadata)) for scaler in scalers)
     return {
         _name_target(scaler.spec.scale_target_ref): (scaler.metadata.name, key)
@@ -134,7 +134,7 @@ def _find_surge(meta: ObjectMeta) -> str | None:
 
 
 def _amount(resource: str, template: int, context: RuleContext) -> int:
-    """Tell what a replacement takes. Its limits are not known: they are something, and cover its requests."""
+    """Tell what a replacement needs; limits are not cached, so they count as the requests, or 1."""
     if resource in (PODS, "count/pods"):
         return UNIT
     is_limit = resource.startswith("limits.")
@@ -152,14 +152,14 @@ def _requested(resource: str, template: int, context: RuleContext) -> int:
 
 
 def _count_replicas(template: int, context: RuleContext) -> int:
-    """Count what the owner wishes for; where nobody says it, what is there."""
+    """Count the replicas in the owner's spec; without one, those that exist."""
     root = context.root(template)
     wished = root.spec.replicas if root else None
     return int(context.replicas[context.workload_of[template]]) if wished is None else wished
 
 
 def _find_rolled(template: int, context: RuleContext) -> Owner | None:
-    """Give the root owner if it is of a kind that is rolled out."""
+    """Give the root owner if it is of a kind that has rollouts."""
     if not context.protections.rollouts:
         return None
     root = context.root(template)
@@ -172,7 +172,7 @@ def _kind_of_root(template: int, context: RuleContext) -> str:
 
 
 def _is_rolling(owner: Owner, kind: str) -> bool:
-    """An object without a generation was written by hand, and says nothing of its state."""
+    """An object without a generation was written by hand, so its status says nothing."""
     status, wished = owner.status, owner.spec.replicas or 0
     if not owner.metadata.generation:
         return False

@@ -55,4 +55,4 @@ async def test_a_surge_that_an_autoscaler_tells_of_is_named(shared: Cluster) -> 
         await client.delete(f"{AUTOSCALERS}/busy")
         await client.delete(f"{DEPLOYMENTS}/surging", {"propagationPolicy": "Foreground"})
         await client.wait(pods, lambda f: not f["items"])
-    assert "annotation evictionSurgeReplicas of HorizontalPodAutoscaler busy: a surge runs" in told
+    assert "annotation evictionSurgeReplicas of HorizontalPodAutoscaler busy: a surge is running" in told

@@ -56,7 +56,7 @@ def test_more_than_a_tenth_of_the_nodes_not_ready_is_a_brake() -> None:
 
 def test_a_mirror_older_than_half_a_minute_is_a_brake() -> None:
     ages = {"Node": 31.0, "Pod": 45.2, "Service": 3.0}
-    expected = Refused("StaleMirror", "the mirror of Pod is 45 s old, more than 30 s")
+    expected = Refused("StaleMirror", "the cache of Pod is 45 s old, more than 30 s")
     assert find_brakes(context_of(), ClusterHealth(cache_ages=ages)) == (expected,)
 
 
@@ -91,7 +91,7 @@ def test_a_replacement_that_waits_for_too_long_is_a_brake(found: bool, objects: 
 
 def test_the_brake_names_the_pod_that_waits() -> None:
     (refused,) = find_brakes(context_of(waiting("2027-01-15T07:57:59Z"), history(open=[EVICTED])))
-    assert refused.reason == "default/web-new has been waiting for a node for 121 s, more than 120 s"
+    assert refused.reason == "default/web-new has been pending for 121 s, more than 120 s"
     assert WEB["uid"] == EVICTED["controllerUID"]
 
 
@@ -122,7 +122,7 @@ def test_an_autoscaler_at_work_pauses_balance() -> None:
     drained = node("n2")
     drained["spec"] = {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
     more = {**drained, "metadata": {**drained["metadata"], "name": "n3", "uid": "u3"}}
-    expected = Refused("AutoscalerDrains", "an autoscaler takes node n2 and 1 more away")
+    expected = Refused("AutoscalerDrains", "an autoscaler is removing node n2 and 1 more")
     assert find_pauses(context_of(drained, more)) == (expected,)
     assert find_pauses(context_of(drained, brakes=BrakeSettings(pause_while_draining=False))) == ()
 

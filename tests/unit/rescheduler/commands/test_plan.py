@@ -99,13 +99,13 @@ def test_many_refusals_are_counted_by_rule(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["json", "yaml", "table"])
 def test_why_explains_one_pod(form: str) -> None:
     told = run_command("--cluster", FULL, *NOW, "--why", "shop/web-1", "-o", form)
-    assert "no better node fits" in told
+    assert "no better node has room" in told
     assert "LastReady" in told
 
 
 def test_why_of_a_pod_that_no_policy_proposes() -> None:
     told = run_command("--cluster", ROOMY, *NOW, "--why", "shop/db-2")
-    assert told.startswith("shop/db-2 on hdd-1: no policy wants it moved")
+    assert told.startswith("shop/db-2 on hdd-1: no policy proposes to move it")
 
 
 def test_a_memory_passes_from_plan_to_plan(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_only_the_policies_that_are_named_rest() -> None:
     now = at("2027-01-15T12:00:00")
     refused = find_quiet([entry], "underUtilisedNodes", zone=UTC, now=now)
     assert refused is not None
-    assert refused.reason == "policy underUtilisedNodes rests until 23:59 (UTC)"
+    assert refused.reason == "policy underUtilisedNodes has quiet hours until 23:59 (UTC)"
     assert find_quiet([entry], "repair", zone=UTC, now=now) is None
 
 
@@ -103,8 +103,8 @@ quietHours:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("timeZone: Mars/Olympus", "'Mars/Olympus' is not known"),
-        ("timeZone: /etc/passwd", "is not known"),
+        ("timeZone: Mars/Olympus", "'Mars/Olympus' is not installed"),
+        ("timeZone: /etc/passwd", "is not installed"),
         ('quietHours: [{start: "24:00", end: "06:00"}]', "a time of day"),
         ('quietHours: [{start: "6:00", end: "07:00"}]', "a time of day"),
         ('quietHours: [{start: "06:00", end: "07:00", days: [Sunday]}]', "days"),

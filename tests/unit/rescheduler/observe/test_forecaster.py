@@ -65,7 +65,7 @@ def test_destinations_are_the_other_feasible_nodes_the_best_first() -> None:
 def test_nodes_leaving_or_noted_are_no_destinations() -> None:
     leaving = node("b", taints=[{"key": "ToBeDeletedByClusterAutoscaler", "effect": "PreferNoSchedule"}])
     view = world(node("a"), leaving, noted("c"), OLD)
-    assert find(view) == Refused("NoFeasibleDestination", "the pod fits on no node that it may be drawn to")
+    assert find(view) == Refused("NoFeasibleDestination", "the pod fits on no node that may be a destination")
 
 
 def test_a_pod_that_fits_nowhere_has_no_destination() -> None:
@@ -77,14 +77,14 @@ def test_a_pod_that_fits_nowhere_has_no_destination() -> None:
 def test_a_pod_that_was_not_seen_has_none_either() -> None:
     found = find(world(node("a")))
     assert isinstance(found, Refused)
-    assert found.reason == "the pod has not been seen yet"
+    assert found.reason == "the pod is not in the cache yet"
 
 
 def test_named_nodes_are_refused_if_none_of_them_is_feasible() -> None:
     view = world(node("a"), node("b"), node("c", cpu="1"), node("d", pods=0), OLD)
     assert refuse(view, "c", "b") is None
     assert refuse(view, "c", "d") == Refused("NoFeasibleDestination", "Insufficient cpu; Too many pods")
-    assert refuse(view, "x") == Refused("NoFeasibleDestination", "none of the nodes is known")
+    assert refuse(view, "x") == Refused("NoFeasibleDestination", "no such nodes")
 
 
 def test_a_landing_is_scored_in_one_list_without_the_pod() -> None:
@@ -122,7 +122,8 @@ def test_the_names_of_the_schedulers_are_those_of_the_profiles() -> None:
 
 
 def test_a_pod_that_was_not_seen_is_refused_wherever_it_is_to_go() -> None:
-    assert refuse(world(node("a")), "a") == Refused("NoFeasibleDestination", "the pod has not been seen yet")
+    refused = Refused("NoFeasibleDestination", "the pod is not in the cache yet")
+    assert refuse(world(node("a")), "a") == refused
 
 
 def test_a_landing_of_a_scheduler_that_is_not_known_is_not_scored() -> None:

@@ -56,15 +56,17 @@ FULL = [
 
 @pytest.mark.parametrize(("sign", "node"), LEAVING)
 def test_a_leaving_node_is_neither_source_nor_destination(sign: str, node: Node) -> None:
-    expected = Refused("SourceLeaving", f"source is leaving ({sign}): its pods go anyway")
+    expected = Refused("SourceLeaving", f"the source node is leaving ({sign}), and its pods with it")
     assert refuse_source(node) == refuse_emptying(node) == expected
-    assert refuse_destination(node) == Refused("DestinationLeaving", f"destination is leaving ({sign})")
+    assert refuse_destination(node) == Refused("DestinationLeaving", f"the destination is leaving ({sign})")
 
 
 @pytest.mark.parametrize(("sign", "node"), YOUNG)
 def test_a_young_node_is_neither_source_nor_destination(sign: str, node: Node) -> None:
-    assert refuse_source(node) == Refused("SourceYoung", f"source is not finished ({sign})")
-    assert refuse_destination(node) == Refused("DestinationYoung", f"destination is not finished ({sign})")
+    assert refuse_source(node) == Refused("SourceYoung", f"the source node is not initialized ({sign})")
+    assert refuse_destination(node) == Refused(
+        "DestinationYoung", f"the destination is not initialized ({sign})"
+    )
 
 
 @pytest.mark.parametrize("annotations", FULL)
@@ -86,7 +88,8 @@ def test_a_node_with_removal_disabled_is_no_source_and_is_not_emptied(where: str
     refused = refuse_source(node)
     assert refused == refuse_emptying(node)
     assert refused == Refused(
-        "NodeMarked", f"the source's {where.removesuffix('s')} autoscaling.cast.ai/removal-disabled"
+        "NodeMarked",
+        f"the source node has the {where.removesuffix('s')} autoscaling.cast.ai/removal-disabled",
     )
     assert refuse_destination(node) is None
 

@@ -232,7 +232,7 @@ def test_another_rescheduler_is_warned_of() -> None:
 
 def test_a_scheduler_without_our_extender_is_warned_of() -> None:
     made, _ = make_plan([builders.node("a")], model=PLAIN_MODEL)
-    assert made.warnings[0].startswith("the scheduler does not ask Reberth's extender")
+    assert made.warnings[0].startswith("the scheduler does not call Reberth's extender")
 
 
 def test_a_node_must_have_been_hot_for_some_cycles() -> None:
@@ -261,7 +261,7 @@ def test_a_pod_rests_until_its_move_has_paid_back() -> None:
     )
     assert refusals_of(again)["default/web-1.1"] == "NotPaidBack"
     assert [each.reason for each in again.refused] == [
-        "its last move has not paid back yet: the pod stays until 2026-11-18T13:00:00Z"
+        "its last move has not paid for its cost yet: the pod stays until 2026-11-18T13:00:00Z"
     ]
     later, _ = make_plan([*after, builders.node("third")], policy(), memory, now=NOW + 90_000)
     assert "default/web-1.1" in moves_of(later)

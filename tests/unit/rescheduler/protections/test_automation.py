@@ -64,6 +64,6 @@ def test_without_annotations_no_automation_is_set() -> None:
 
 def test_a_word_that_is_none_counts_as_off_and_is_said_to_be_none() -> None:
     context = marked("yes", None, None)
-    known = "which is none of off, recommend and apply"
+    known = "which is not off, recommend or apply"
     expected = Refused("AutomationOff", f"the pod's annotation {KEY}=yes, {known}")
     assert refuse_protected(place_of(context), context) == expected

@@ -57,7 +57,7 @@ ROWS: list[tuple[str, str, list[Object], dict[str, Any]]] = [
     ("Terminating", "is being deleted", [replica(deleted="2027-01-15T08:10:00Z")], {}),
     ("Finished", "has failed", [replica(phase="Failed")], {}),
     ("NotBound", "is not bound to a node", [replica(node=None)], {}),
-    ("NotBound", "node n9 is not known", [replica(node="n9")], {}),
+    ("NotBound", "node n9 is not in the cache", [replica(node="n9")], {}),
     ("MirrorPod", "managed by the kubelet", [replica(annotations={"kubernetes.io/config.mirror": "x"})], {}),
     ("MirrorPod", "managed by the kubelet", [replica(owned_by=owner("Node", "n1", api_version="v1"))], {}),
     ("DaemonSetPod", "bound to its node", [replica(owned_by=owner("DaemonSet", "log"))], {}),
@@ -71,17 +71,22 @@ ROWS: list[tuple[str, str, list[Object], dict[str, Any]]] = [
     ("CriticalPod", "system-node-critical", [replica(priorityClassName="system-node-critical")], {}),
     ("CriticalPod", "priority 2000000000", [replica(priority=2_000_000_000)], {}),
     ("JobPod", "Job sum", [replica(owned_by=owner("Job", "sum", api_version="batch/v1"))], {}),
-    ("Namespace", "default is one of excludedNamespaces", [replica()], {"excluded_namespaces": ("default",)}),
-    ("Namespace", "default is none of namespaces", [replica()], {"namespaces": ("shop",)}),
+    ("Namespace", "default is in excludedNamespaces", [replica()], {"excluded_namespaces": ("default",)}),
+    ("Namespace", "default is not in namespaces", [replica()], {"namespaces": ("shop",)}),
     ("Namespace", "namespaceSelector team=a", [replica(), namespace()], {"namespace_selector": "team=a"}),
     ("Namespace", "is being deleted", [replica(), namespace(phase="Terminating")], {}),
     ("Labels", "podSelector app=web", [replica(labels={"app": "db"})], {"pod_selector": "app=web"}),
     ("LocalStorage", "volume cache is an emptyDir", [replica(volumes=[empty()])], {}),
     ("LocalStorage", "is a hostPath", [replica(volumes=[{"name": "h", "hostPath": {"path": "/"}}])], {}),
     ("LocalStorage", "is ephemeral", [replica(volumes=[{"name": "e", "ephemeral": {}}])], {}),
-    ("Claims", "data-0 is ReadWriteOnce", [replica(volumes=CLAIMED), claim("data-0", "ReadWriteOnce")], {}),
-    ("Claims", "data-0 is not known", [replica(volumes=CLAIMED)], {}),
-    ("Claims", "data-0 is without", [replica(volumes=CLAIMED), claim("data-0")], {}),
+    (
+        "Claims",
+        "data-0 has the access modes ReadWriteOnce",
+        [replica(volumes=CLAIMED), claim("data-0", "ReadWriteOnce")],
+        {},
+    ),
+    ("Claims", "data-0 is not in the cache", [replica(volumes=CLAIMED)], {}),
+    ("Claims", "data-0 has no access modes", [replica(volumes=CLAIMED), claim("data-0")], {}),
     ("ResourceClaims", "resourceClaims: gpu", [replica(resourceClaims=[{"name": "gpu"}])], {}),
     ("Gang", "schedulingGroup train", [replica(schedulingGroup={"podGroupName": "train"})], {}),
     ("Gang", "workloadRef train", [replica(workloadRef={"name": "train", "podGroup": "a"})], {}),
@@ -166,7 +171,7 @@ def test_a_protected_pod_is_refused_by_its_rule(
 def test_a_system_namespace_is_protected() -> None:
     mine = [replica(name, namespace="kube-system") for name in ("web-1", "web-2")]
     refused = ask(*mine, namespace="kube-system")
-    assert refused == Refused("SystemNamespace", "namespace kube-system is one of systemNamespaces")
+    assert refused == Refused("SystemNamespace", "namespace kube-system is in systemNamespaces")
 
 
 FREE: list[tuple[str, list[Object], dict[str, Any]]] = [
@@ -255,7 +260,7 @@ def test_a_deployment_written_without_a_state_is_not_in_the_middle_of_a_rollout(
 @pytest.mark.parametrize("key", ownership.GANG_KEYS)
 def test_every_key_of_a_group_is_known_wherever_it_stands(key: str, where: str) -> None:
     refused = ask(replica(**{where: {key: "g"}}))
-    said = f"{where.removesuffix('s')} {key}: scheduled together with others"
+    said = f"{where.removesuffix('s')} {key}: the pod is scheduled together with others"
     assert refused == Refused("Gang", said)
 
 

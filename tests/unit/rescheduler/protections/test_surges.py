@@ -35,7 +35,7 @@ def ask(*objects: Object) -> Refused | None:
 @by_kind
 @pytest.mark.parametrize("key", KEYS)
 def test_a_scaler_of_the_workload_says_by_either_key_that_a_surge_runs(kind: str, key: str) -> None:
-    expected = Refused("Surge", f"annotation {key} of {kind} busy: a surge runs")
+    expected = Refused("Surge", f"annotation {key} of {kind} busy: a surge is running")
     assert ask(scaler(kind, WEB, key)) == expected
     assert ask(scaler(kind, WEB, name="calm"), scaler(kind, WEB, key)) == expected
 
@@ -68,5 +68,5 @@ def test_a_keda_target_without_a_kind_is_a_deployment(target: Object) -> None:
 def test_the_word_on_the_workload_itself_goes_first() -> None:
     marked = workload("Deployment", annotations={KEYS[0]: "2"})
     context = context_of(peer(), replica(), AMONG, marked, scaler("ScaledObject", WEB, KEYS[1]))
-    expected = Refused("Surge", f"the workload's annotation {KEYS[0]}: a surge runs")
+    expected = Refused("Surge", f"the workload's annotation {KEYS[0]}: a surge is running")
     assert refuse_protected(place_of(context), context) == expected
