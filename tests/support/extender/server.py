@@ -17,10 +17,10 @@ from extender.server.request_body import BodyLimits
 from extender.server.seen import ChangeSignal, SeenRoutes
 from reberth.records import ObjectMeta
 from reberth.runtime.http_server import Server, ServerSettings
-from reberth.runtime.metrics import REGISTRY
 from reberth.values.refusal import Refused
 from tests.support.extender.calls import Known
 from tests.support.memory.advice import LOAD, NODES, node
+from tests.support.metrics import read_metric
 
 TRUE = MirrorState(is_complete=True, trouble=None, age=1.0)
 
@@ -70,4 +70,4 @@ async def served(*, most_bytes: int = 2**20, seconds: float = 5.0) -> AsyncItera
 
 
 def counted(name: str, **labels: str) -> float:
-    return REGISTRY.get_sample_value(f"reberth_extender_{name}", labels) or 0.0
+    return read_metric(f"reberth_extender_{name}", **labels)

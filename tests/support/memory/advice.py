@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from reberth.cluster.pods.identity import Signature
 from reberth.memory.addon_scores import ScoreSettings, WeightedScore
 from reberth.memory.advice import AdviceSettings, PodAdvice, advise_pod, grade_avoiding, grade_scores
 from reberth.memory.draw import Replica
@@ -46,8 +47,8 @@ def make_index(
     return index
 
 
-def history(**status: Any) -> EvictionHistory:
-    return msgspec.structs.replace(start_history(WEB), status=HistoryStatus(**status))
+def history(who: Signature = WEB, **status: Any) -> EvictionHistory:
+    return msgspec.structs.replace(start_history(who), status=HistoryStatus(**status))
 
 
 def advise(

@@ -25,8 +25,10 @@ from localcluster.credentials import Authority
 from reberth.config.settings import parse
 from reberth.runtime import metrics
 from reberth.runtime.http_server import Server, ServerSettings
-from tests.support.federation.crds import ROOT, apply_json_patch, example, failing_over
+from tests.support.federation.crds import apply_json_patch, example, failing_over
 from tests.support.federation.reviews import UID, response, review
+from tests.support.metrics import read_metric
+from tests.support.repository import ROOT
 
 ID = "11111111-1111-4111-8111-111111111111"
 
@@ -45,8 +47,7 @@ async def post(address: str, body: bytes) -> tuple[int, bytes]:
 
 
 def counted(route: str, kind: str, answer: str) -> float:
-    labels = {"route": route, "kind": kind, "answer": answer}
-    return metrics.REGISTRY.get_sample_value("reberth_admission_reviews_total", labels) or 0.0
+    return read_metric("reberth_admission_reviews_total", route=route, kind=kind, answer=answer)
 
 
 async def test_an_object_is_completed_and_counted(base: str) -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from reberth.cluster.node_lifecycle import LeavingNode, judge_node
 from reberth.cluster.pods.identity import Signature
 from reberth.memory.addon_scores import ScoreSettings, WeightedScore
-from reberth.memory.history import start_history
 from reberth.memory.index import UNSEEN, MemoryIndex
 from reberth.memory.notes import ANNOTATION, compose_note, read_notes, render_notes
-from reberth.records import EvictionHistory, HistoryStatus, Node, Outcome, WorkloadIdentity
+from reberth.records import Node, Outcome, WorkloadIdentity
 from tests.support import builders
+from tests.support.memory.advice import history
 from tests.support.memory.objects import DEPLOYMENT, NOW, REPLICA_SET, WEB, move, past, score
 
 API = Signature("shop", REPLICA_SET, WorkloadIdentity("apps/v1", "Deployment", "api", "uid-api"))
@@ -34,10 +34,6 @@ def node(name: str, *, noted: bool = False, annotation: str | None = None, **fie
 
 def empty_notes() -> Any:
     return read_notes(None)
-
-
-def history(who: Signature = WEB, **status: Any) -> EvictionHistory:
-    return msgspec.structs.replace(start_history(who), status=HistoryStatus(**status))
 
 
 def make_index(*nodes: Node) -> MemoryIndex:

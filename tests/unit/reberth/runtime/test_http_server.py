@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from reberth.config.settings import Section, parse
-from reberth.runtime import metrics
 from reberth.runtime.http_server import Server, ServerSettings
 from reberth.values.errors import ServingError, SettingsError
+from tests.support.metrics import read_metric
 
 LOOPBACK = ServerSettings(port=0)
 
@@ -39,8 +39,7 @@ async def asked(session: aiohttp.ClientSession, path: str, method: str = "GET") 
 
 
 def counted(route: str, code: str) -> float:
-    labels = {"route": route, "code": code}
-    return metrics.REGISTRY.get_sample_value("reberth_http_requests_total", labels) or 0.0
+    return read_metric("reberth_http_requests_total", route=route, code=code)
 
 
 async def until(true: Callable[[], bool]) -> None:

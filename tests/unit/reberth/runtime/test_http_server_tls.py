@@ -13,10 +13,10 @@ import pytest
 from cryptography import x509
 
 from localcluster.credentials import Authority, KeyPair
-from reberth.runtime import metrics
 from reberth.runtime.certificates import CertificateFiles
 from reberth.runtime.http_fast_path import PlainCall, Reply
 from reberth.runtime.http_server import Server, ServerSettings
+from tests.support.metrics import read_metric
 
 LOOK = 0.01
 REFUSED = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
@@ -48,8 +48,7 @@ class Mount:
         return ServerSettings(port=0, tls=files)
 
     def measured(self, name: str) -> float:
-        labels = {"certificate": str(self._folder / "tls.crt")}
-        return metrics.REGISTRY.get_sample_value(f"reberth_certificate_{name}", labels) or 0.0
+        return read_metric(f"reberth_certificate_{name}", certificate=str(self._folder / "tls.crt"))
 
 
 @pytest.fixture
@@ -104,8 +103,7 @@ def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def answered() -> float:
-    labels = {"route": "/healthz", "code": "200"}
-    return metrics.REGISTRY.get_sample_value("reberth_http_requests_total", labels) or 0.0
+    return read_metric("reberth_http_requests_total", route="/healthz", code="200")
 
 
 async def until(true: Callable[[], bool]) -> None:

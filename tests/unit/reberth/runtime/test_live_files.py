@@ -11,6 +11,7 @@ from reberth.config.settings import Section
 from reberth.runtime import metrics
 from reberth.runtime.live_files import LiveSettings, follow, look
 from reberth.values.errors import SettingsError
+from tests.support.metrics import read_metric
 
 HEADER = "apiVersion: reberth.dev/v1alpha1\nkind: DemoSettings\n"
 FAILURES = "reberth_settings_reload_failures_total"
@@ -26,7 +27,7 @@ def settings(number: int | str) -> str:
 
 
 def measured(name: str, kind: str = "DemoSettings") -> float:
-    return metrics.REGISTRY.get_sample_value(name, {"kind": kind}) or 0.0
+    return read_metric(name, kind=kind)
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from reberth.runtime import metrics
 from reberth.runtime.log_writer import LineWriter
+from tests.support.metrics import read_metric
 
 
 def lost(cause: str) -> float:
-    return metrics.REGISTRY.get_sample_value("reberth_logs_dropped_total", {"cause": cause}) or 0.0
+    return read_metric("reberth_logs_dropped_total", cause=cause)
 
 
 def say(writer: LineWriter, text: str) -> None:

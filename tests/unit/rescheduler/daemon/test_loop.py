@@ -7,7 +7,6 @@ import pytest
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.object_files import load_objects
-from reberth.runtime.metrics import REGISTRY
 from reberth.values import errors
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
@@ -16,6 +15,7 @@ from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
 from tests.support.builders import node
+from tests.support.metrics import read_metric
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
 
 EAGER = {
@@ -132,8 +132,7 @@ async def test_a_move_that_did_not_take_place_is_forgotten() -> None:
 
 
 def failed() -> float:
-    labels = {"trigger": "start", "result": "failed"}
-    return REGISTRY.get_sample_value("reberth_rescheduler_cycles_total", labels) or 0
+    return read_metric("reberth_rescheduler_cycles_total", trigger="start", result="failed")
 
 
 @pytest.mark.parametrize("error", [errors.Unreachable("list", "down"), ValueError("a fault of ours")])

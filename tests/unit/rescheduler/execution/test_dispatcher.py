@@ -10,12 +10,12 @@ import pytest
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY
-from reberth.runtime import metrics
 from reberth.values import errors
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.model.plan import Destination, PlannedMove
+from tests.support.metrics import rescheduler_metric
 from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
@@ -68,19 +68,15 @@ async def carrying(api: FakeApi, **changes: object) -> AsyncIterator[Hand]:
         yield hand
 
 
-def said(metric: str, **labels: str) -> float:
-    return metrics.REGISTRY.get_sample_value(f"reberth_rescheduler_{metric}", labels) or 0
-
-
 async def test_a_move_is_executed_to_its_end_and_counted() -> None:
-    before = said("moves_total", policy="underUtilisedNodes", result="evicted")
+    before = rescheduler_metric("moves_total", policy="underUtilisedNodes", result="evicted")
     async with carrying(FakeApi(World())) as hand:
         assert hand.dispatcher.begin(planned())
         assert len(hand.dispatcher) == 1
     assert hand.ends == [("shop/web-1", True)]
     assert len(hand.api.world.evictions) == 1
     assert len(hand.dispatcher) == 0
-    assert said("moves_total", policy="underUtilisedNodes", result="evicted") == before + 1
+    assert rescheduler_metric("moves_total", policy="underUtilisedNodes", result="evicted") == before + 1
     assert list(hand.dispatcher.landings) == [True]
 
 
@@ -103,13 +99,13 @@ async def test_no_pod_and_no_workload_is_moved_twice_at_once() -> None:
 async def test_a_planned_move_that_is_no_longer_possible_is_refused(
     move: PlannedMove, stopped_by: Refused | None, rule: str
 ) -> None:
-    before = said("moves_refused_total", rule=rule)
+    before = rescheduler_metric("moves_refused_total", rule=rule)
     async with carrying(FakeApi(World()), stop_reason=lambda _policy: stopped_by) as hand:
         hand.dispatcher.begin(move)
     assert hand.ends == [(move.pod, False)]
     assert hand.api.world.evictions == []
     assert hand.api.writes == 0
-    assert said("moves_refused_total", rule=rule) == before + 1
+    assert rescheduler_metric("moves_refused_total", rule=rule) == before + 1
 
 
 async def test_an_interrupted_move_is_resumed_by_the_next_cycle() -> None:
@@ -154,9 +150,9 @@ async def test_the_moves_of_one_node_follow_each_other() -> None:
 
 
 async def test_a_move_that_waits_too_long_for_earlier_moves_is_refused() -> None:
-    before = said("moves_refused_total", rule="PlanOld")
+    before = rescheduler_metric("moves_refused_total", rule="PlanOld")
     async with carrying(FakeApi(World())) as hand:
         hand.dispatcher._turns.take(("n1",))
         hand.dispatcher.begin(planned())
     assert hand.ends == [("shop/web-1", False)]
-    assert said("moves_refused_total", rule="PlanOld") == before + 1
+    assert rescheduler_metric("moves_refused_total", rule="PlanOld") == before + 1

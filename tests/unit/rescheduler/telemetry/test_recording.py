@@ -14,14 +14,11 @@ from rescheduler.planning.planner import write_plan
 from rescheduler.telemetry.recording import count_end, count_plan, forget_state, show_state
 from tests.support.builders import node
 from tests.support.memory.objects import move
+from tests.support.metrics import rescheduler_metric
 from tests.support.rescheduler.guardrails import history
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
 
 POLICY = "underUtilisedNodes"
-
-
-def said(metric: str, **labels: str) -> float:
-    return REGISTRY.get_sample_value(f"reberth_rescheduler_{metric}", labels) or 0
 
 
 @pytest.mark.parametrize(
@@ -68,9 +65,9 @@ def said(metric: str, **labels: str) -> float:
 def test_the_end_of_a_move_is_counted(
     report: MoveReport, landing: Landing | None, metric: str, labels: dict[str, str]
 ) -> None:
-    before = said(metric, **labels)
+    before = rescheduler_metric(metric, **labels)
     count_end(report, landing)
-    assert said(metric, **labels) == before + 1
+    assert rescheduler_metric(metric, **labels) == before + 1
 
 
 def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
@@ -84,40 +81,48 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     reading = load_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
     cycle = begin_cycle(reading.snapshot, settings, None, MODEL)
     plan, _ = write_plan(cycle)
-    before = said("proposals_total", policy=POLICY, result="refused")
+    before = rescheduler_metric("proposals_total", policy=POLICY, result="refused")
     count_plan(plan)
     show_state(cycle, ["one", "two"])
     refused = len(plan.refused)
     assert refused > 0
-    assert said("proposals_total", policy=POLICY, result="refused") == before + refused
-    assert said("plan_moves", mode="recommend") == len(plan.moves)
-    assert said("plan_refused_proposals", rule=next(iter(plan.refused)).rule) > 0
-    assert said("cluster_score", part="excess", when="now") == plan.score.before.excess > 0
-    assert said("utilisation_nodes", resource="cpu", le="0.1") == 1
-    assert said("utilisation_nodes", resource="cpu", le="0.9") == 2
-    assert said("utilisation_nodes", resource="memory", le="+Inf") == 2
-    assert said("rate_remaining_disruptions", rate="7 per 600s") == 7
-    assert said("given_up_workloads") == 1
-    assert said("plan_warnings") == 2
+    assert rescheduler_metric("proposals_total", policy=POLICY, result="refused") == before + refused
+    assert rescheduler_metric("plan_moves", mode="recommend") == len(plan.moves)
+    assert rescheduler_metric("plan_refused_proposals", rule=next(iter(plan.refused)).rule) > 0
+    assert rescheduler_metric("cluster_score", part="excess", when="now") == plan.score.before.excess > 0
+    assert rescheduler_metric("utilisation_nodes", resource="cpu", le="0.1") == 1
+    assert rescheduler_metric("utilisation_nodes", resource="cpu", le="0.9") == 2
+    assert rescheduler_metric("utilisation_nodes", resource="memory", le="+Inf") == 2
+    assert rescheduler_metric("rate_remaining_disruptions", rate="7 per 600s") == 7
+    assert rescheduler_metric("given_up_workloads") == 1
+    assert rescheduler_metric("plan_warnings") == 2
 
 
 def test_the_mode_of_every_policy_is_shown() -> None:
     snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
     asked = policy(mode="recommend", policies={POLICY: {"mode": "apply"}, "brokenRules": {"mode": "off"}})
     show_state(begin_cycle(snapshot, asked, None, MODEL), [])
-    assert said("mode", policy=POLICY, mode="apply") == 1
-    assert said("mode", policy="brokenRules", mode="off") == 1
-    assert said("mode", policy="betterPreferences", mode="recommend") == 1
+    assert rescheduler_metric("mode", policy=POLICY, mode="apply") == 1
+    assert rescheduler_metric("mode", policy="brokenRules", mode="off") == 1
+    assert rescheduler_metric("mode", policy="betterPreferences", mode="recommend") == 1
     show_state(begin_cycle(snapshot, policy(mode="off"), None, MODEL), [])
-    assert said("mode", policy=POLICY, mode="apply") == 0
-    assert said("mode", policy=POLICY, mode="off") == 1
+    assert rescheduler_metric("mode", policy=POLICY, mode="apply") == 0
+    assert rescheduler_metric("mode", policy=POLICY, mode="off") == 1
 
 
 def test_a_process_that_lost_the_lease_shows_no_brake() -> None:
     snapshot = load_objects([node("n1")], now=NOW, version=VERSION).snapshot
     health = ClusterHealth(brakes=(Refused("ExtendersUnreachable", "no answer"),))
     show_state(begin_cycle(snapshot, policy(), None, MODEL, health), ["one"])
-    assert said("brake_on", rule="ExtendersUnreachable") == said("plan_warnings") == 1
+    assert (
+        rescheduler_metric("brake_on", rule="ExtendersUnreachable")
+        == rescheduler_metric("plan_warnings")
+        == 1
+    )
     forget_state()
-    assert said("brake_on", rule="ExtendersUnreachable") == said("plan_warnings") == 0
+    assert (
+        rescheduler_metric("brake_on", rule="ExtendersUnreachable")
+        == rescheduler_metric("plan_warnings")
+        == 0
+    )
     assert REGISTRY.get_sample_value("reberth_rescheduler_mode", {"policy": POLICY, "mode": "off"}) is None

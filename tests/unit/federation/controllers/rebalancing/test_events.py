@@ -12,8 +12,8 @@ from federation.controllers.rebalancing.events import RebalanceEvents
 from federation.hub import rebalance_metrics as metrics
 from federation.hub.hub import Hub
 from federation.rebalancing.progress import WaitingFor
-from reberth.runtime.metrics import REGISTRY
 from tests.support.federation.rebalancers import T, at, bound, entry, rebalancer
+from tests.support.metrics import read_metric
 
 DONE = entry(
     "web",
@@ -36,10 +36,6 @@ def make() -> tuple[RebalanceEvents, list[tuple[str, str, str]]]:
     return RebalanceEvents(cast("Hub", hub)), told
 
 
-def count(name: str, **labels: str) -> float:
-    return REGISTRY.get_sample_value(name, labels) or 0.0
-
-
 def test_all_counters_stand_there_before_anything_has_happened() -> None:
     """increase() does not see the first event of a series that appears with it."""
     for metric, known in (
@@ -55,35 +51,35 @@ def test_a_success_is_told_once_of_the_binding_and_of_its_object() -> None:
     reports, told = make()
     before = rebalancer("web")
     after = replace(before, status=RebalancerStatus((DONE,)))
-    moved, done = count(f"{_OF}moved_replicas_total"), count(f"{_OF}rescheduled_total")
-    seconds = count(f"{_OF}duration_seconds_sum")
+    moved, done = read_metric(f"{_OF}moved_replicas_total"), read_metric(f"{_OF}rescheduled_total")
+    seconds = read_metric(f"{_OF}duration_seconds_sum")
     reports.tell(before, after, lambda _: bound({"m1": 2}))
     reports.tell(after, after, lambda _: bound({"m1": 2}))
     note = "Rescheduled by WorkloadRebalancer demo from {m2:2} to {m1:2}."
     assert told == [(kind, "WorkloadRebalanced", note) for kind in ("ResourceBinding", "Deployment")]
-    assert count(f"{_OF}moved_replicas_total") == moved + 2
-    assert count(f"{_OF}rescheduled_total") == done + 1
-    assert count(f"{_OF}duration_seconds_sum") == seconds + 3
+    assert read_metric(f"{_OF}moved_replicas_total") == moved + 2
+    assert read_metric(f"{_OF}rescheduled_total") == done + 1
+    assert read_metric(f"{_OF}duration_seconds_sum") == seconds + 3
 
 
 def test_a_trigger_is_recorded_and_counted() -> None:
     reports, told = make()
-    before = count(f"{_OF}triggered_total", by="rebalancer")
+    before = read_metric(f"{_OF}triggered_total", by="rebalancer")
     reports.tell_trigger(rebalancer("web"), bound({"m1": 2}), at(0))
     assert [(kind, reason) for kind, reason, _ in told] == [
         ("ResourceBinding", "RescheduleTriggered"),
         ("Deployment", "RescheduleTriggered"),
     ]
-    assert count(f"{_OF}triggered_total", by="rebalancer") == before + 1
+    assert read_metric(f"{_OF}triggered_total", by="rebalancer") == before + 1
 
 
 def test_waiting_workloads_are_summed_over_existing_rebalancers() -> None:
     reports, _ = make()
     reports.count_waiting("one", Counter({WaitingFor.BINDING: 2, WaitingFor.HEALTH: 1}))
     reports.count_waiting("two", Counter({WaitingFor.BINDING: 1}))
-    assert count(f"{_OF}waiting_workloads", reason="BindingNotFound") == 3
-    assert count(f"{_OF}waiting_workloads", reason="Health") == 1
+    assert read_metric(f"{_OF}waiting_workloads", reason="BindingNotFound") == 3
+    assert read_metric(f"{_OF}waiting_workloads", reason="Health") == 1
     reports.count_waiting("one", Counter())
     reports.forget("two")
-    assert count(f"{_OF}waiting_workloads", reason="BindingNotFound") == 0
-    assert count(f"{_OF}waiting_workloads", reason="Health") == 0
+    assert read_metric(f"{_OF}waiting_workloads", reason="BindingNotFound") == 0
+    assert read_metric(f"{_OF}waiting_workloads", reason="Health") == 0
