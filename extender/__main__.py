@@ -1,4 +1,4 @@
-"""The extender: kube-scheduler asks it, it answers from what Reberth remembers."""
+"""The scheduler extender: answers kube-scheduler's calls from Reberth's memory."""
 
 import argparse
 import asyncio
@@ -50,17 +50,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m extender", description=__doc__)
     doing = parser.add_mutually_exclusive_group(required=True)
     doing.add_argument(
-        "--settings", metavar="FILE", help="serve, with these settings of kind ExtenderSettings"
+        "--settings", metavar="FILE", help="serve, with the settings in this file (kind: ExtenderSettings)"
     )
     doing.add_argument(
-        "--check-scheduler", metavar="FILE", help="look whether a KubeSchedulerConfiguration fits, and end"
+        "--check-scheduler", metavar="FILE", help="check a KubeSchedulerConfiguration and exit"
     )
     parser.add_argument(
         "--kubernetes",
         default="1.36",
         type=read_version,
         metavar="VERSION",
-        help="of the scheduler (default 1.36)",
+        help="version of kube-scheduler (default: 1.36)",
     )
     add_access_arguments(parser)
     return parser

@@ -1,1 +1,1 @@
-"""From a question of kube-scheduler and what is known, to the bytes of the answer."""
+"""From a call of kube-scheduler and the cached cluster to the bytes of the answer."""

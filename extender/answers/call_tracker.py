@@ -1,8 +1,8 @@
-"""Does the scheduler ask at all? A prioritizer that fails is skipped in silence, so nobody else would say.
+"""Whether kube-scheduler calls at all: it skips an extender whose prioritize call fails without a word.
 
-Pods that get a node while no call comes are counted from the last call on. Of several replicas one may get
-all the calls, since the scheduler keeps its connection: the others then see pods placed and are not asked. So
-it is a warning and never a reason not to be ready.
+Counted are the pods that got a node since the last call. With several replicas one may get all the calls,
+since the scheduler keeps its connection: the others then see pods placed without a call. So this is a warning
+and never a reason not to be ready.
 """
 
 from collections.abc import Iterable
@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from extender.answers.settings import CallTrackerSettings
 from reberth.cluster.rows import PodRow
 
+# Bounds what is kept of pods that were asked about and never got a node.
 _MOST_EXPECTED = 10_000
 
 
 class CallTracker:
-    """When each part was asked last, and how many pods have been placed since that it was not asked about."""
+    """When each part was called last, and how many pods were placed since then without a call."""
 
     def __init__(self, parts: tuple[str, ...]) -> None:
         self.last_asked: dict[str, float] = dict.fromkeys(parts, 0.0)
@@ -27,7 +28,7 @@ class CallTracker:
         self.placed_since[part] = 0
 
     def expect(self, part: str, uid: str) -> None:
-        """The call is about this pod, of which the mirror will tell that it is placed."""
+        """Note the pod of a call, so that it is not counted when the cache sees it placed."""
         expected = self._expected[part]
         expected[uid] = None
         if len(expected) > _MOST_EXPECTED:
@@ -42,10 +43,10 @@ class CallTracker:
                 self.placed_since[part] += 1
 
     def warnings(self, settings: CallTrackerSettings, *, parts: Iterable[str]) -> list[str]:
-        """Say of which of the parts that should be asked too many pods have seen nothing."""
+        """Warn of the parts that should be called and were not, for too many pods."""
         counts = {part: self.placed_since[part] for part in parts}
         return [
-            f"{pods} pods were placed since /{part} was asked last; of several replicas one is enough"
+            f"{pods} pods were placed since the last call of /{part}; one of several replicas is enough"
             for part, pods in counts.items()
             if pods >= settings.pods
         ]

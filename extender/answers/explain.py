@@ -1,4 +1,4 @@
-"""Why: for one pod, what every signal says of every node, in words. The same functions that answer."""
+"""Explain in words what every signal says of every node for one pod, by the functions that answer calls."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from reberth.records import ObjectMeta
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 
-# So many nodes are put into words at a time: longer would keep the scheduler waiting.
+# So many nodes are explained at a time: calls of the scheduler wait meanwhile.
 _AT_ONCE = 50
 
 
 def metadata_of(pod: PodRow) -> ObjectMeta:
-    """Give the metadata of a mirrored pod, as the scheduler sends it."""
+    """Give the metadata of a cached pod, as the scheduler sends it."""
     return ObjectMeta(
         name=pod.name,
         namespace=pod.namespace,
@@ -31,7 +31,7 @@ def metadata_of(pod: PodRow) -> ObjectMeta:
 
 
 def describe(pod: ObjectMeta, advice: PodAdvice) -> Mapping[str, Any]:
-    """Tell who the pod is, and what is said of it as a whole."""
+    """Describe the pod's owners, the move that draws it, and its weights."""
     signature, move, choice = advice.signature, advice.drawn_by, advice.choice
     return {
         "pod": f"{pod.namespace}/{pod.name}",
@@ -45,7 +45,7 @@ def describe(pod: ObjectMeta, advice: PodAdvice) -> Mapping[str, Any]:
 
 
 def explain_nodes(index: MemoryIndex, advice: PodAdvice, nodes: Sequence[str]) -> Iterator[list[NodeAdvice]]:
-    """Give the verdicts of these nodes when all of them are asked about, some at a time."""
+    """Explain these nodes as if all of them were in one call, some at a time."""
     rows = index.locate(nodes)
     avoid = grade_avoiding(index, advice, rows).tolist()
     scores = grade_scores(index, advice, rows).tolist()

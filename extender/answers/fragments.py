@@ -1,7 +1,7 @@
-"""The answer of prioritize, put together from entries that were made once for each node and grade.
+"""The answer of prioritize, joined from entries that are made once for each node and grade.
 
-They are equally long, filled up with spaces, which mean nothing between the parts of JSON. So an answer about
-thousands of nodes is a copy of some bytes for each, without an object of Python's.
+All entries have the same length, padded with spaces, which have no meaning between the parts of JSON. So an
+answer about thousands of nodes copies some bytes for each, without a Python object.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _Entries = npt.NDArray[np.void]
 
 
 class LocatedNodes(NamedTuple):
-    """Nodes, each once, and the rows at which they are remembered."""
+    """Nodes, each once, and their rows in the memory index."""
 
     names: list[str]
     rows: Rows
@@ -28,7 +28,7 @@ class LocatedNodes(NamedTuple):
 
 
 class Fragments:
-    """The entries of each node by its row; -1 is the row of the nodes that nobody has seen."""
+    """The entries of each node by its row; -1 is the row of the nodes that are not cached yet."""
 
     def __init__(self) -> None:
         self._entries = _make_entries(rows=1, width=1)

@@ -1,7 +1,7 @@
-"""When an answer must be neutral: what it needs to know is not known yet, or not any more, or time is short.
+"""When an answer must be neutral: what it needs is not cached yet, or is stale, or time is short.
 
-A mirror of which nothing was heard for a minute may be as true as ever: on a quiet cluster the server says no
-more than that it is there, once a minute. So age alone is no doubt; age and a trouble are.
+A cache that was not confirmed for a minute may be fully up to date: in a quiet cluster the API server sends
+only a bookmark, once a minute. So age alone does not make a cache stale; age and trouble with the watch do.
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ CAUSES = (COLD, STALE, DEADLINE, FAULT)
 
 
 class MirrorState(NamedTuple):
-    """How true the mirror of one kind is."""
+    """How fresh the cache of one kind is."""
 
     is_complete: bool
     trouble: str | None
-    age: float  # seconds since the server last spoke of it
+    age: float  # seconds since the server last confirmed it
 
 
 def find_neutral_cause(
@@ -27,7 +27,7 @@ def find_neutral_cause(
 ) -> str | None:
     """Give the cause for which the answer must be neutral, or None; `spent` is the time since the call.
 
-    A mirror without a trouble is beyond doubt, so it need not be among those that are needed.
+    A cache whose watch works is never stale, so it need not be among those that are needed.
     """
     causes = {_doubt(state, stale_after) for state in needed}
     if spent > deadline:

@@ -1,7 +1,7 @@
-"""The mirror of a cluster, and what is remembered of it, kept in step: what the extender answers from.
+"""The cache of a cluster and the memory index over it, kept in step: what the extender answers from.
 
-Every object that changes is handed on at once, one at a time, to what is kept for quick answers; after a new
-list only those that differ. So an answer never waits for anything, and sees all that the mirror has seen.
+Every object that changes is passed on at once to the index; after a new list only those that differ. So an
+answer never waits for anything, and sees all that the cache has seen.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class ExpiryCounts:
 
 
 class ClusterMemory(Cache):
-    """A cache that hands on what it takes in."""
+    """A cache that passes its changes on to the memory index."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class ClusterMemory(Cache):
         return _HandedOn(self._mirror(kind), partial(self._hand_on, kind))
 
     def retune(self, settings: ScoreSettings) -> None:
-        """Remember everything anew, for other scores that count."""
+        """Build the index again, after the settings have changed which scores count."""
         self.index, self.fragments, self._located = MemoryIndex(settings), Fragments(), None
         for kind in _REMEMBERED:
             for row in self.of(kind).rows():
@@ -121,13 +121,13 @@ class ClusterMemory(Cache):
         self.index.gather_names()
 
     def version_of(self, kind: _ANY, namespace: str, name: str) -> int:
-        """Give the version of an object that is known; 0 for one that is not."""
+        """Give the version of a cached object; 0 for one that is not cached."""
         mirror = self._mirror(kind)
         row = mirror.table.named(namespace, name)
         return 0 if row is None else mirror.identify(row).version
 
     def locate(self, nodes: list[str]) -> LocatedNodes:
-        """Find the rows of the nodes; quickly if it is the list that was asked about last."""
+        """Find the rows of the nodes; quickly if it is the same list as in the last call."""
         if self._located is None or self._located[0] is not nodes:
             self._located = nodes, self._locate(nodes)
         return self._located[1]
@@ -140,19 +140,19 @@ class ClusterMemory(Cache):
         return LocatedNodes(nodes, rows, are_seen=bool(rows.min(initial=0) >= 0))
 
     def advise(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> PodAdvice:
-        """Gather what is known of a pod that waits for a node."""
+        """Gather what the memory says of a pod that waits for a node."""
         replicas = self._find_replicas(pod) if settings.draw else {}
         return advise_pod(self.index, pod, owners=self.owners, replicas=replicas, now=now, settings=settings)
 
     def _find_replicas(self, pod: ObjectMeta) -> dict[str, list[Replica]]:
-        """Give the replicas beside the pod where there is anything to draw them to."""
+        """Give the pod's siblings, if their controller has an open move that could draw them."""
         controller = find_controller(pod)
         if controller is None or not self.index.moves_of(controller.uid):
             return {}
         return {controller.uid: list(map(replica_of, self._replicas.get(controller.uid, {}).values()))}
 
     def _hand_on(self, kind: _ANY, before: Rows[Any]) -> None:
-        """Hand on what a new list has changed."""
+        """Pass on what a new list has changed."""
         after, identify = self.of(kind).rows(), self._mirror(kind).identify
         for row in before:
             if after.by_uid(identify(row).uid) is None:
@@ -221,7 +221,7 @@ class ClusterMemory(Cache):
 
 
 class _HandedOn(Listing[Any, Any]):
-    """A list that is handed on when it is complete."""
+    """A list whose changes are passed on when it is complete."""
 
     def __init__(self, mirror: Any, hand_on: Callable[[Rows[Any]], None]) -> None:  # noqa: ANN401 - of any kind
         super().__init__(mirror)
@@ -237,7 +237,7 @@ class _HandedOn(Listing[Any, Any]):
 
 
 def _lighten(subject: Record) -> Record:
-    """Leave out what a node has to offer and what a pod needs: nobody reads that here."""
+    """Leave out the resources of nodes and pods: the extender does not read them."""
     if isinstance(subject, Node):
         return replace(subject, status=NodeStatus(conditions=subject.status.conditions))
     if isinstance(subject, Pod):

@@ -1,11 +1,11 @@
-"""Which candidate nodes of a preemption are left: those on which nothing is broken that the victims are owed.
+"""Which candidate nodes of a preemption are left: those whose victims no PodDisruptionBudget protects.
 
-kube-scheduler deletes victims without asking a PodDisruptionBudget. Here their node is taken off its list,
-by the rules of the Eviction API: what the budget does not count (a pod that does not run, or is going
-already) is free, a pod that is not Ready may be. A node that would refuse the pod afterwards is no candidate
-at all: its victims would die for nothing. A victim that the mirror does not know is no reason to refuse.
+kube-scheduler may delete victims that a PodDisruptionBudget protects. Here the nodes of such victims are
+removed from its list, by the rules of the Eviction API: a pod that the budget does not count (not running, or
+terminating) is free, a pod that is not Ready may be. A node that would refuse the pod afterwards is no
+candidate either: its victims would die for nothing. A victim that is not cached is no reason to refuse.
 
-What is left stays as it came: the scheduler goes by order and numbers.
+The candidates that are left stay as they came: the scheduler goes by their order and numbers.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from reberth.values.refusal import Refused
 
 BUDGET_WOULD_BREAK = Refused("BudgetWouldBreak", "a PodDisruptionBudget protects pods that would be evicted")
 
-# Why victims must not be evicted together, or None. Other limits than budgets may stand beside them.
+# Why victims must not be evicted together, or None.
 Limit = Callable[[Sequence[PodRow]], Refused | None]
 
 
@@ -43,7 +43,7 @@ def filter_candidates(
     limits: Sequence[Limit],
     strict: bool,
 ) -> FilteredCandidates:
-    """Take off the nodes that refuse the pod, and those where a limit would be broken."""
+    """Remove the nodes that refuse the pod, and those where a limit would be broken."""
     dropped = {node: STRICTLY_NOTED for node in question.entries if node in refusing}
     broken: dict[str, Refused] = {}
     for node, uids in question.victims.items():
@@ -103,7 +103,7 @@ def _allowed(budget: PodDisruptionBudget) -> int:
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector:
-    """Compile it; the API server lets no broken one in, so such a one is from nowhere and selects nothing."""
+    """Compile the selector; the API server admits no broken one, so one that is broken selects nothing."""
     try:
         return compile_selector(budget.spec.selector)
     except SelectorError:

@@ -1,4 +1,4 @@
-"""Whether kube-scheduler's configuration fits: the extender is asked as it must be, and its word is strong.
+"""Whether kube-scheduler's configuration fits the extender: how it is called, and that its weight suffices.
 
 A plugin gives a node up to 100 points times its weight, an extender up to 100 times its own. A destination
 wins over all of them together if the weight of /avoid is larger than all other weights of the profile in sum.
@@ -30,7 +30,7 @@ def _faults_of(avoid: ExtenderConfig) -> Iterator[str]:
     if not avoid.node_cache_capable:
         yield f"{AVOID} needs nodeCacheCapable: true, without it every call is refused"
     if not avoid.ignorable:
-        yield f"{AVOID} needs ignorable: true, without it nothing is scheduled while the extender is away"
+        yield f"{AVOID} needs ignorable: true, without it nothing is scheduled while it is unreachable"
     if not avoid.prioritize_verb:
         yield f"{AVOID} needs a prioritizeVerb, without it no pod is drawn anywhere"
 

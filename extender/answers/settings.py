@@ -11,16 +11,17 @@ from reberth.values.duration import Duration, PositiveDuration
 
 
 class PreemptSettings(Section, frozen=True):
-    """What a PodDisruptionBudget means to a preemption.
+    """How a preemption treats PodDisruptionBudgets.
 
-    `strict`: no node is left on which one would break. `prefer`: such a node only if there is no other.
+    `strict`: no candidate is left that would break one. `prefer`: such a candidate only if there is no other.
+    `off`: budgets are ignored.
     """
 
     budgets: Literal["strict", "prefer", "off"] = "prefer"
 
 
 class CallTrackerSettings(Section, frozen=True):
-    """When it is worth a warning that nobody asks: after so many pods that these schedulers have placed."""
+    """Warn that kube-scheduler does not call, after so many pods that these schedulers have placed."""
 
     pods: Annotated[int, Meta(ge=1)] = 20
     schedulers: tuple[str, ...] = ("default-scheduler",)

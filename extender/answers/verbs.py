@@ -1,4 +1,4 @@
-"""What kube-scheduler is answered: a question and what is known, to bytes.
+"""The answers to kube-scheduler's calls, from the arguments and the memory to bytes.
 
 Every answer has a neutral form, which changes nothing of what the scheduler would do by itself: all nodes
 pass, all get the same score, all candidates stay.
@@ -29,7 +29,7 @@ from reberth.records import ObjectMeta, OpenMove
 from reberth.values.refusal import Refused
 
 _OWNERS = {REPLICA_SET, JOB}
-# Signals that an answer does not depend on are not gathered for it.
+# Signals that an answer does not depend on are not gathered: each costs time in every call.
 _REFUSES_WITHOUT = {"draw": False, "history": False}
 _AVOIDS_WITHOUT = {"history": False}
 _SCORES_WITHOUT = {"draw": False, "notes": False}
@@ -40,7 +40,7 @@ Kinds = set[Kind[Any, Any]]
 
 
 class Answer(NamedTuple):
-    """The bytes, and what is worth counting of them."""
+    """The bytes, and the numbers that are counted as metrics."""
 
     body: bytes
     asked: int
@@ -48,12 +48,12 @@ class Answer(NamedTuple):
     drawn: int = 0
     refused: int = 0
     exhausted: Refused | None = None
-    """Why no candidate is left, though some were given."""
+    """Why no candidate is left, although there were some."""
     overruled: bool = False
 
 
 class Verb(NamedTuple):
-    """One of the things that are asked: how it is read, what it needs to know, how it is answered."""
+    """One call of the extender API: how it is read, which kinds it needs, how it is answered."""
 
     name: str
     path: str
@@ -64,7 +64,7 @@ class Verb(NamedTuple):
     part: str
     """The extender that it belongs to, as kube-scheduler's configuration has them."""
     prepare_next: Callable[[ClusterMemory, Any], object] = lambda *_: None
-    """What need not wait for the next question about the same pod."""
+    """Work that can be done before the next call for the same pod comes."""
 
 
 def _filter(memory: ClusterMemory, asked: ExtenderArgs, settings: AnswerSettings, now: float) -> Answer:

@@ -1,7 +1,7 @@
-"""kube-scheduler's extender protocol, version 1: what it asks, read from bytes.
+"""kube-scheduler's extender API, version 1: the arguments of its calls, read from bytes.
 
-Only what the answer depends on is decoded. Of the pod that is the metadata; what the scheduler may add one
-day is ignored. Whatever cannot be read is refused with the field that is at fault.
+Only what the answer depends on is decoded: of the pod, its metadata. Unknown fields are ignored, so a later
+scheduler may add some. A call that cannot be read is refused with the field that is at fault.
 """
 
 from functools import lru_cache
@@ -15,30 +15,30 @@ T = TypeVar("T")
 _NULL_TEXT = b"null"
 _NULL = msgspec.Raw(_NULL_TEXT)
 
-NOT_CAPABLE = "nodeCacheCapable: true is needed: this extender takes names of nodes, not nodes"
+NOT_CAPABLE = "nodeCacheCapable: true is required: this extender reads node names, not whole nodes"
 
 
 class UnreadableCall(ValueError):
-    """The request cannot be answered; the message says why."""
+    """The call cannot be read; the message says why."""
 
 
 class AskedPod(Record, frozen=True):
-    """A pod of which the metadata is enough."""
+    """A pod of which only the metadata is needed."""
 
     metadata: ObjectMeta
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True):
-    """One pod and the nodes that are asked about, in the scheduler's order. The list must not change."""
+    """A pod and nodes, in the scheduler's order (`ExtenderArgs`). The list must not be changed."""
 
     pod: ObjectMeta
     nodes: list[str]
     text: bytes
-    """The list as it came."""
+    """The list of nodes as it came."""
 
 
 class ExtenderPreemptionArgs(msgspec.Struct, frozen=True):
-    """A pod, and on each candidate node the uids of its victims; the entries as they came."""
+    """A pod, and the uids of its victims on each candidate node; the entries are kept as they came."""
 
     pod: ObjectMeta
     victims: dict[str, tuple[str, ...]]
@@ -75,9 +75,9 @@ _pod = msgspec.json.Decoder(AskedPod)
 
 @lru_cache(maxsize=2)
 def read_args(body: bytes) -> ExtenderArgs:
-    """Read what filter and prioritize are asked with. Raises Unreadable.
+    """Read the arguments of filter and prioritize. Raises Unreadable.
 
-    Where nothing is refused filter and both prioritizes of one cycle are asked with the very same bytes.
+    If nothing is refused, filter and both prioritize calls of one scheduling cycle carry the same bytes.
     """
     asked = _read(_arguments, body)
     names = bytes(asked.node_names)
@@ -94,7 +94,7 @@ def _read_names(text: bytes) -> list[str]:
 
 
 def read_preemption_args(body: bytes) -> ExtenderPreemptionArgs:
-    """Read what preempt is asked with. Raises Unreadable."""
+    """Read the arguments of preempt. Raises Unreadable."""
     asked = _read(_preempt_arguments, body)
     entries = asked.node_name_to_meta_victims
     if entries is None:
@@ -132,7 +132,7 @@ def _read(decoder: "msgspec.json.Decoder[T]", body: bytes | msgspec.Raw) -> T:
     except RecursionError:
         raise UnreadableCall("the JSON is nested too deeply") from None
     except ValueError as error:
-        raise UnreadableCall(str(error) or "no JSON") from None
+        raise UnreadableCall(str(error) or "not JSON") from None
 
 
 def _read_victims(entry: msgspec.Raw) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the extender says in Events: why a preemption has no node left, and that its settings are refused."""
+"""The extender's Events: why a preemption has no candidate left, and that changed settings are refused."""
 
 import socket
 from pathlib import Path
@@ -12,11 +12,11 @@ _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def announce_exhaustion(recorder: EventRecorder, pod: ObjectMeta, refused: Refused) -> None:
-    """Say of the pod why no node is left for its preemption."""
+    """Record on the pod why no candidate is left for its preemption."""
     recorder.record(
         ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid),
         reason=refused.rule,
-        note=f"no node is left for a preemption: {refused.reason}",
+        note=f"no candidate node is left for the preemption: {refused.reason}",
         action="Preempting",
         kind=WARNING,
     )
@@ -25,7 +25,7 @@ def announce_exhaustion(recorder: EventRecorder, pod: ObjectMeta, refused: Refus
 def announce_refusal(
     recorder: EventRecorder, refusal: SettingsError, *, namespace: Path = _NAMESPACE
 ) -> None:
-    """Say of the own pod that its changed settings are not taken. Who runs in no pod has the log alone."""
+    """Record on our own pod that its changed settings are refused. Outside of a pod only the log says so."""
     try:
         own = ObjectReference("v1", "Pod", namespace.read_text().strip(), socket.gethostname())
     except OSError:

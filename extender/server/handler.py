@@ -1,7 +1,7 @@
-"""kube-scheduler calls: read, answered, counted. Whatever happens, no worse than without us.
+"""kube-scheduler's calls: read, answered, counted. Scheduling must never be worse than without the extender.
 
-A call that cannot be read gets an honest error. One that can be read is answered; where there is doubt, or a
-fault of ours, the answer is neutral and counted by its cause.
+A call that cannot be read gets an error, which the scheduler ignores (`ignorable: true`). One that can be
+read is answered; in doubt, and after a bug of ours, the answer is neutral and counted by its cause.
 """
 
 import time
@@ -32,7 +32,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class _Answered(NamedTuple):
-    """A call that could be read, and what became of it."""
+    """A call that could be read, and its answer."""
 
     verb: Verb
     question: Any
@@ -44,7 +44,7 @@ class _Answered(NamedTuple):
 
 
 class CallHandler:
-    """Answers from the memory, as the settings say at that moment."""
+    """Answers calls from the memory, by the settings that are current at that moment."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class CallHandler:
         self._needed: tuple[AnswerSettings | None, dict[str, Kinds]] = None, {}
 
     def calls(self) -> dict[str, PlainCall]:
-        """Give what answers calls that are written as kube-scheduler writes them, by path."""
+        """Give the handlers of calls in the form that kube-scheduler uses, by path."""
         return {verb.path: self._make_call(verb) for verb in VERBS}
 
     def routes(self) -> list[web.RouteDef]:
-        """Give what answers calls that are written in any other way."""
+        """Give the handlers of calls in any other form."""
         return [web.post(verb.path, self._make_handler(verb)) for verb in VERBS]
 
     def _make_call(self, verb: Verb) -> PlainCall:
@@ -93,7 +93,7 @@ class CallHandler:
         return handle
 
     def _reply(self, verb: Verb, body: bytes, started: float) -> Reply:
-        """Answer; what need not be done before is done when the answer is on its way."""
+        """Answer; what can wait is done after the answer was written, since the scheduler waits for it."""
         try:
             question = verb.read(body)
             answer, cause = self._answer(verb, question, started)
@@ -107,7 +107,7 @@ class CallHandler:
         return Reply(HTTPStatus.OK, answer.body, "application/json", then=partial(self._finish, answered))
 
     def _finish(self, answered: _Answered) -> None:
-        """Count a call, and be ready for the next one about the same pod."""
+        """Count a call, and prepare for the next one for the same pod."""
         verb, question, size, answer, cause, seconds = answered
         self._count_call(verb, "neutral" if cause else "answered", seconds)
         self._call_tracker.expect(verb.part, question.pod.uid)
@@ -120,7 +120,7 @@ class CallHandler:
         verb.prepare_next(self._memory, question)
 
     def _answer(self, verb: Verb, question: object, started: float) -> tuple[Answer, str | None]:
-        """Answer, neutrally where there is doubt; then also give the cause."""
+        """Answer, neutrally in doubt; then also give the cause."""
         settings = self._settings()
         cause = find_neutral_cause(
             self._mirror_states(self._list_needed(verb, settings)),
@@ -132,7 +132,7 @@ class CallHandler:
             try:
                 return verb.decide(self._memory, question, settings, time.time()), None
             except Exception:
-                log.exception("no answer", verb=verb.name)
+                log.exception("answer failed, giving a neutral one", verb=verb.name)
                 cause = freshness.FAULT
         return verb.stay_neutral(self._memory, question), cause
 
@@ -143,12 +143,12 @@ class CallHandler:
         return self._needed[1][verb.path]
 
     def _refuse(self, verb: Verb, refused: BodyRefused, started: float) -> Reply:
-        """Refuse a body; what is left of it is nobody's."""
+        """Refuse a body and close the connection: the rest of the body would be read as the next call."""
         self._count_call(verb, refused.result, _since(started))
         return self._make_refusal(verb, refused.status, refused)._replace(is_last=True)
 
     def _make_refusal(self, verb: Verb, status: HTTPStatus, why: Exception) -> Reply:
-        """Give the reason, which is logged once until it changes."""
+        """Answer with the reason, and log it once until it changes."""
         text = f"{verb.name}: {why}"
         if text != self._last_refusal:
             log.warning("call refused", verb=verb.name, status=status, reason=str(why))

@@ -13,7 +13,7 @@ _BYTES = tuple(2.0**power for power in range(10, 25, 2))
 
 REQUESTS = CounterVec(
     "reberth_extender_requests_total",
-    "Calls of kube-scheduler by what became of them.",
+    "Calls of kube-scheduler by result.",
     ["verb", "result"],
     registry=REGISTRY,
 )
@@ -39,19 +39,19 @@ NODES = CounterVec(
 )
 NEUTRAL = CounterVec(
     "reberth_extender_neutral_answers_total",
-    "Answers that leave everything to the scheduler, by why: cold, stale, deadline, fault.",
+    "Neutral answers, which leave everything to the scheduler, by cause: cold, stale, deadline, fault.",
     ["verb", "cause"],
     registry=REGISTRY,
 )
 EXHAUSTED = Counter(
     "reberth_extender_preemptions_exhausted_total",
-    "Preemptions for which no candidate was left, by the rule that took it.",
+    "Preemptions for which no candidate was left, by the rule that removed them.",
     ["rule"],
     registry=REGISTRY,
 )
 OVERRULED = Counter(
     "reberth_extender_preemptions_overruled_total",
-    "Preemptions that break a PodDisruptionBudget on every candidate and were let through.",
+    "Preemptions that break a PodDisruptionBudget on every candidate and were allowed.",
     registry=REGISTRY,
 )
 LAST_ASKED = Gauge(
@@ -68,13 +68,13 @@ PLACED_UNASKED = Gauge(
 )
 NOTES = Gauge(
     "reberth_extender_notes",
-    "Notes on nodes that can be read, by whether they still hold.",
+    "Notes on nodes, valid and expired.",
     ["state"],
     registry=REGISTRY,
 )
 SCORES = Gauge(
     "reberth_extender_scores",
-    "Scores of add-ons that can be read, by whether they are still valid.",
+    "Scores of add-ons, valid and expired.",
     ["state"],
     registry=REGISTRY,
 )

@@ -1,7 +1,7 @@
-"""The extender as a process: a mirror, what is remembered, and a server in front of them.
+"""The extender as a process: a cache, the memory over it, and a server in front of them.
 
-It serves from the first moment on, neutrally while it knows nothing. At SIGTERM the calls under way are
-answered, each with the word that its connection ends, while the mirrors still run.
+It serves from the first moment on, with neutral answers until its caches are synced. At SIGTERM the calls in
+flight are answered, each with `Connection: close`, while the watches still run.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ log = Log(__name__)
 
 _KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
 MIRRORED = tuple(resource for resource in ALL_RESOURCES if resource.kind in _KINDS)
-# Versions of Kubernetes differ in what a pod requests, and nobody asks for that here.
+# Versions of Kubernetes differ in how they count what a pod requests, which the extender does not use.
 VERSION = (1, 36)
 _LARGEST_PIECE = 2**23
 
 
 class ExtenderProcess:
-    """Everything of one process, wired together. Raises a SettingsError if the file is bad."""
+    """The parts of the process, wired together. Raises a SettingsError if the file is bad."""
 
     def __init__(self, path: Path, access: Access) -> None:
         self.live = LiveSettings(path, ExtenderSettings, on_change=self._take, on_refusal=self._refuse)
@@ -63,7 +63,7 @@ class ExtenderProcess:
         )
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT. Raises a ConfigurationError if it cannot even begin."""
+        """Serve until SIGTERM or SIGINT. Raises a ConfigurationError if it cannot start."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         self._measure()
@@ -90,7 +90,7 @@ class ExtenderProcess:
         return self.live.current
 
     def _take(self, fresh: ExtenderSettings) -> None:
-        """Take settings that have changed, as far as that can be done without a restart."""
+        """Apply changed settings, as far as that is possible without a restart."""
         if fresh.scores != self._memory.index.settings:
             self._memory.retune(fresh.scores)
         late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
@@ -102,7 +102,7 @@ class ExtenderProcess:
             announce_refusal(self._recorder, refusal)
 
     def _servers(self, mirror: Mirror, recorder: EventRecorder) -> list[Server]:
-        """The one for probes begins first and ends last: it tells of the stop until all is answered."""
+        """Make the servers. The one for probes starts first and stops last, to report the stop to the end."""
         readiness = Readiness(
             mirror,
             self._call_tracker,
@@ -133,7 +133,7 @@ class ExtenderProcess:
         ]
 
     def _measure(self) -> None:
-        """Gauges that are read when somebody asks."""
+        """Register gauges that are read when Prometheus scrapes."""
         for part in PARTS:
             metrics.LAST_ASKED.labels(part).set_function(
                 partial(self._call_tracker.last_asked.__getitem__, part)
@@ -160,7 +160,7 @@ def _keep_memory_for_calls() -> None:
 
 
 async def _settle(mirror: Mirror) -> None:
-    """What has been listed stays: the collector need not look through it again and again."""
+    """Exempt the listed objects from garbage collection: they stay, and scanning them would delay calls."""
     await mirror.synced()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Whether the extender is ready, and how true is what it knows."""
+"""Whether the extender is ready, and how fresh its caches are."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ from reberth.values.errors import SettingsError
 
 
 class Readiness:
-    """Ready once all is known that the signals need, and from then on: stale answers are neutral."""
+    """Ready once all kinds that the signals need are listed, and from then on: stale answers are neutral."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Readiness:
         self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
 
     def mirror_states(self, kinds: Kinds) -> list[MirrorState]:
-        """Give how those mirrors stand that have a trouble; one that was never listed has that."""
+        """Give the state of the caches whose watch is in trouble; a kind that was never listed is."""
         watchers = [self._watchers[kind] for kind in kinds if self._watchers[kind].trouble is not None]
         return [MirrorState(watcher.is_synced, watcher.trouble, watcher.age) for watcher in watchers]
 
@@ -38,7 +38,7 @@ class Readiness:
         return {"process": self._check_running, "mirrors": self._check_synced}
 
     def remarks(self) -> Iterator[str]:
-        """Tell the age of each mirror and its trouble, a file that is refused, and if the scheduler asks."""
+        """Tell age and trouble of each cache, refused settings, and whether the scheduler does not call."""
         for watcher in sorted(self._watchers.values(), key=lambda watcher: watcher.resource.name):
             heard = f"heard {watcher.age:.1f} s ago" if watcher.is_synced else "never listed"
             trouble = f", {watcher.trouble}" if watcher.trouble else ""
@@ -60,5 +60,5 @@ class Readiness:
 
 
 def _expected(settings: ExtenderSettings) -> list[str]:
-    """Give the parts that the scheduler should ask: without any score to weigh nobody misses the second."""
+    """Give the parts that the scheduler should call: /scores only if any score counts."""
     return ["avoid", "scores"] if settings.scores.scores else ["avoid"]

@@ -1,4 +1,4 @@
-"""The body of a call, read into memory that was taken once for it, within a limit of size and of time."""
+"""The body of a call, read within a limit of size and of time into memory that was allocated once."""
 
 import asyncio
 from http import HTTPStatus
@@ -8,7 +8,7 @@ from aiohttp import web
 
 
 class BodyRefused(Exception):
-    """The body is not taken; with what status, and how that is counted."""
+    """The body is refused; with the HTTP status, and the result that metrics count."""
 
     def __init__(self, status: HTTPStatus, result: str, text: str) -> None:
         super().__init__(text)
@@ -35,7 +35,7 @@ async def receive(request: web.Request, limits: BodyLimits) -> bytes:
 
 def refuse_slow(limits: BodyLimits) -> BodyRefused:
     return BodyRefused(
-        HTTPStatus.REQUEST_TIMEOUT, "slow", f"the body did not come within {limits.seconds:g} s"
+        HTTPStatus.REQUEST_TIMEOUT, "slow", f"the body did not arrive within {limits.seconds:g} s"
     )
 
 

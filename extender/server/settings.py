@@ -13,17 +13,17 @@ from reberth.values.duration import PositiveDuration
 
 
 class ExtenderServerSettings(ServerSettings, frozen=True):
-    """As any server's; a call that names 15,000 nodes is larger than what others ever get."""
+    """As any server's, but for larger bodies: a call may name 15,000 nodes."""
 
     body_limit_bytes: Annotated[int, Meta(ge=1)] = 2**23
 
 
 class ExtenderSettings(AnswerSettings, frozen=True):
-    """What AnswerSettings has is taken from a changed file without a restart, the rest at the start."""
+    """The fields of AnswerSettings are reloaded from a changed file, the others need a restart."""
 
     server: ExtenderServerSettings = ExtenderServerSettings()
     probes: ServerSettings | None = None
-    """A second address for /healthz, /readyz and /metrics alone: a kubelet shows no client certificate."""
+    """A second address with only /healthz, /readyz and /metrics: the kubelet shows no client certificate."""
     body_within: PositiveDuration = PositiveDuration(5)
     api: ApiSettings = ApiSettings()
     watch: WatchSettings = WatchSettings()

@@ -317,7 +317,9 @@ async def test_a_refused_candidate_is_not_preempted(extender: Extending, client:
     )
     (event,) = [one for one in said["items"] if one["reason"] == "BudgetWouldBreak"]
     assert event["regarding"]["name"] == "high-1"
-    assert event["note"].startswith("no node is left for a preemption: a PodDisruptionBudget protects")
+    assert event["note"].startswith(
+        "no candidate node is left for the preemption: a PodDisruptionBudget protects"
+    )
     assert await extender.said("reberth_extender_preemptions_exhausted_total") >= 1
     assert {item["metadata"]["name"] for item in (await client.get(PODS))["items"]} == left | {"high-1"}
 

@@ -139,7 +139,7 @@ async def test_a_scheduler_that_does_not_ask_is_told_of(cluster: Cluster) -> Non
         async with asyncio.timeout(5):
             while await extender.said("reberth_extender_pods_placed_unasked", part="avoid") < 10:
                 await asyncio.sleep(0.02)
-        assert " pods were placed since /avoid was asked last" in await extender.ready()
+        assert " pods were placed since the last call of /avoid" in await extender.ready()
         assert await extender.said("reberth_extender_last_asked_timestamp_seconds") == 0
         await extender.schedule()
         async with burst(cluster, 1):

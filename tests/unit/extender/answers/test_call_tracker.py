@@ -27,7 +27,7 @@ def test_pods_placed_without_a_call_raise_a_warning_that_a_call_ends() -> None:
         assert call_tracker.warnings(SETTINGS, parts=PARTS) == []
         call_tracker.place(placed(number), SETTINGS)
     assert call_tracker.warnings(SETTINGS, parts=["avoid"]) == [
-        "3 pods were placed since /avoid was asked last; of several replicas one is enough"
+        "3 pods were placed since the last call of /avoid; one of several replicas is enough"
     ]
     assert len(call_tracker.warnings(SETTINGS, parts=PARTS)) == 2
     call_tracker.hear("avoid", 7.0)

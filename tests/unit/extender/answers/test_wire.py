@@ -32,12 +32,12 @@ def test_the_candidates_of_a_real_scheduler_are_read() -> None:
 
 @pytest.mark.parametrize("name", ["filter-nocache", "prioritize-nocache"])
 def test_requests_with_whole_nodes_are_refused(name: str) -> None:
-    with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is needed"):
+    with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is required"):
         read_args(captured(name))
 
 
 def test_requests_with_whole_victims_are_refused() -> None:
-    with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is needed"):
+    with pytest.raises(UnreadableCall, match="nodeCacheCapable: true is required"):
         read_preemption_args(captured("preempt-nocache"))
 
 

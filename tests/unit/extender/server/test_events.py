@@ -41,5 +41,5 @@ def test_a_preemption_without_a_node_is_told_of_its_pod() -> None:
     asking = ObjectMeta(name="web", namespace="shop", uid="u")
     announce_exhaustion(recorder, asking, Refused("BudgetWouldBreak", "a budget"))
     about = ObjectReference("v1", "Pod", "shop", "web", "u")
-    note = "no node is left for a preemption: a budget"
+    note = "no candidate node is left for the preemption: a budget"
     assert recorder.said == [(about, "BudgetWouldBreak", note, "Warning")]
