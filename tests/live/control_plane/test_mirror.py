@@ -65,7 +65,7 @@ async def test_a_connection_on_which_nothing_comes_is_given_up(bare: Cluster, pr
         await client.create(PODS, pod("unseen"))
         while mirror.watchers["pods"].trouble is None:
             await asyncio.sleep(0.05)
-        assert "silent" in str(mirror.watchers["pods"].trouble) or "no answer" in str(
+        assert "no data" in str(mirror.watchers["pods"].trouble) or "no answer" in str(
             mirror.watchers["pods"].trouble
         )
         await proxy.mend("frozen")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -66,6 +67,7 @@ async def admin(bare: Cluster) -> AsyncIterator[Client]:
         bare.user(SECOND)
         async with Api(Access(str(bare.user(ACCOUNT)))) as api:
             await _until_in_force(api)
+        await client.patch(f"/api/v1/nodes/{NAME}", {"metadata": {"labels": {"too-early": None}}})
         yield client
         await client.delete(f"/api/v1/nodes/{NAME}")
         await client.delete(f"{roles}/clusterrolebindings/all-of-nodes")
@@ -141,14 +143,13 @@ async def test_the_rescheduler_may_watch_only_its_own_lease(account: Access) -> 
 async def _until_in_force(api: Api) -> None:
     """The API server takes a moment to learn of a new policy."""
     async with asyncio.timeout(60):
-        while True:
+        for attempt in count():
             try:
-                await api.merge(NODES, NAME, {"metadata": {"labels": {"too-early": "yes"}}})
+                await api.merge(NODES, NAME, {"metadata": {"labels": {"too-early": str(attempt)}}})
             except errors.ApiError as refused:
                 if "reberth-rescheduler-notes" in str(refused):
                     return
                 raise
-            await api.merge(NODES, NAME, {"metadata": {"labels": {"too-early": None}}})
             await asyncio.sleep(0.1)
 
 
