@@ -21,6 +21,7 @@ _BETWEEN_TRIES = 0.1
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML, too
 _FIELD_MANAGER = "localcluster"
+_LONGEST_SIGHT = 2000  # characters of an object in an error: enough for its status, not for a whole list
 # 429 is also what a new kind answers while its storage is set up.
 _NOT_YET = (HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS)
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -134,8 +135,9 @@ class Client:
                         return last
                     await asyncio.sleep(every)
         except TimeoutError as error:
+            seen = str(last)[:_LONGEST_SIGHT]
             raise LocalClusterError(
-                f"{path} did not reach the expected state within {seconds:g} s; last seen: {last}"
+                f"{path} did not reach the expected state within {seconds:g} s; last seen: {seen}"
             ) from error
 
     async def _get_or_none(self, path: str) -> Any:

@@ -12,6 +12,7 @@ from localcluster.client import Client, Object
 from localcluster.errors import LocalClusterError
 
 _TYPE = ("apiVersion", "kind")
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 async def apply(client: Client, folder: Path) -> list[str]:
@@ -26,8 +27,21 @@ async def remove(client: Client, paths: Iterable[str]) -> None:
     """Delete the objects of these paths, the last one first; wait until each is gone."""
     for path in reversed(list(paths)):
         collection, _, name = path.rpartition("/")
+        if collection == _DEFINITIONS:
+            await _wait_until_served(client, await client.get(path))
         await client.delete(path)
         await client.wait(collection, partial(_lacks, name))
+
+
+async def _wait_until_served(client: Client, definition: Object) -> None:
+    """Wait until objects of the kind can be listed.
+
+    Deleting a kind deletes its objects first. If their storage is not set up yet, the API server puts the
+    deletion off, and tries again only after a back-off that can be longer than anybody waits.
+    """
+    spec = definition["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    await client.wait(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}", lambda _: True)
 
 
 def _read(folder: Path) -> list[Object]:
