@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.answers.fragments import Fragments, LocatedNodes
+from extender.answers.prioritize_response import Fragments, LocatedNodes
 from reberth.cluster.cache import Cache, Listing
 from reberth.cluster.kinds import HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
 from reberth.cluster.pods.identity import find_controller
@@ -19,7 +19,7 @@ from reberth.cluster.rows import NodeRow, PodRow
 from reberth.cluster.tables import Rows, meta_of
 from reberth.memory.addon_scores import ScoreSettings, ValidScore, read_score
 from reberth.memory.advice import AdviceSettings, PodAdvice, advise_pod
-from reberth.memory.draw import Replica, replica_of
+from reberth.memory.destination_draw import Replica, replica_of
 from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.records import (

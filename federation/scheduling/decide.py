@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from federation.api import ResourceBinding, TargetCluster
 from federation.scheduling.affinity import AffinityGroup
-from federation.scheduling.assignment import assign
 from federation.scheduling.cause import Cause, SkipReason, find_cause
 from federation.scheduling.demand import BindingDemand, read_binding_demand
 from federation.scheduling.filters import Reasons, find_reasons, find_tiers, summarize
@@ -30,6 +29,7 @@ from federation.scheduling.outcome import (
     untimed,
 )
 from federation.scheduling.ranking import Candidate, rank_candidates, score_cluster
+from federation.scheduling.replica_division import assign
 from federation.scheduling.selection import select_clusters
 from federation.scheduling.unreported_clusters import list_unreported
 

@@ -36,7 +36,7 @@ from reberth.memory.advice import (
     refuse_nodes,
 )
 from reberth.memory.backoff import instant
-from reberth.memory.draw import Replica, replica_of
+from reberth.memory.destination_draw import Replica, replica_of
 from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import Note
 from reberth.records import ObjectMeta, OpenMove

@@ -24,7 +24,7 @@ from reberth.cluster.node_lifecycle import LeavingNode
 from reberth.cluster.pods.identity import Signature, find_signature
 from reberth.memory.addon_scores import ANNOTATION, MOST_GRADE, Grades, Rows, WeightChoice, choose_weights
 from reberth.memory.backoff import closing_time
-from reberth.memory.draw import Replica, asking_replica, draw
+from reberth.memory.destination_draw import Replica, asking_replica, draw
 from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import NOTE_UNREADABLE, NOTHING_FOUND, Note
 from reberth.records import EvictionHistory, ObjectMeta, OpenMove, Outcome, PastMove

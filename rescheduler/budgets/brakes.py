@@ -13,7 +13,7 @@ import numpy as np
 
 from reberth.cluster.kinds import HISTORY
 from reberth.memory.backoff import closing_time, instant
-from reberth.memory.draw import Replica, list_untaken, replica_of
+from reberth.memory.destination_draw import Replica, list_untaken, replica_of
 from reberth.records import EvictionHistory, Node, Outcome, PastMove, Phase
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import TimeError, parse_time

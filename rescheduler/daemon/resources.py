@@ -19,7 +19,7 @@ from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
-from rescheduler.model.promises import list_missing_guarantees
+from rescheduler.model.extender_guarantees import list_missing_guarantees
 from rescheduler.observe.cache import NotifyingCache
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy

@@ -2,7 +2,7 @@
 
 Watches Clusters. Writes their status (Ready, version, apiEnablements, resourceSummary) if it has changed,
 taints for members that are not Ready, and through member_cleanup their namespace and finalizer. Asks
-membership/cluster_status and membership/readiness_taints.
+membership/cluster_status and membership/lost_members.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from federation.membership.cluster_status import (
     list_resources,
     sum_resources,
 )
-from federation.membership.readiness_taints import change_taints, find_loss
+from federation.membership.lost_members import change_taints, find_loss
 from federation.objects import resources
 from federation.objects.conditions import find_condition
 from federation.objects.names import Key

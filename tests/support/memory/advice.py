@@ -8,7 +8,7 @@ import msgspec
 from reberth.cluster.pods.identity import Signature
 from reberth.memory.addon_scores import ScoreSettings, WeightedScore
 from reberth.memory.advice import AdviceSettings, PodAdvice, advise_pod, grade_avoiding, grade_scores
-from reberth.memory.draw import Replica
+from reberth.memory.destination_draw import Replica
 from reberth.memory.history import start_history
 from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import ANNOTATION, Notes, compose_note, render_notes

@@ -16,7 +16,7 @@ from reberth.memory.advice import (
     explain,
     refuse_nodes,
 )
-from reberth.memory.draw import Replica
+from reberth.memory.destination_draw import Replica
 from reberth.memory.index import MemoryIndex
 from reberth.memory.notes import ANNOTATION
 from reberth.records import Node, Outcome, Pod

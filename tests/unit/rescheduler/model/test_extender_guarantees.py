@@ -1,6 +1,6 @@
 """What the setting `extender` does not guarantee is reported."""
 
-from rescheduler.model.promises import list_missing_guarantees
+from rescheduler.model.extender_guarantees import list_missing_guarantees
 
 
 def test_only_required_extenders_need_no_warning() -> None:

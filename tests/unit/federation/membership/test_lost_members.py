@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from federation.api import Cluster
-from federation.membership.readiness_taints import NOT_READY, change_taints, find_loss, list_taints
+from federation.membership.lost_members import NOT_READY, change_taints, find_loss, list_taints
 from reberth.values.timestamp import write_time
 from tests.support.federation.objects import NOW, bare_cluster
 

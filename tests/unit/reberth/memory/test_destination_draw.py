@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.memory.draw import Replica, asking_replica, draw, list_untaken
+from reberth.memory.destination_draw import Replica, asking_replica, draw, list_untaken
 from reberth.records import ObjectMeta, OpenMove, Phase
 from reberth.values.timestamp import write_time
 from tests.support.memory.objects import NOW, move

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.answers.fragments import Fragments, LocatedNodes
+from extender.answers.prioritize_response import Fragments, LocatedNodes
 
 GRADES = st.integers(0, 10)
 NAMES = st.text(min_size=1, max_size=40)  # also such as no API server lets in
