@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Hypothesis and logging settings for all tests."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Clusters that the live tests of a process share; a test that breaks one brings its own."""
+"""Clusters shared by the live tests of a process; a test that breaks its cluster starts its own."""
 
 import gc
 import warnings

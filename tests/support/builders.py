@@ -1,9 +1,9 @@
-"""Objects for tests, each in one readable line.
+"""Builders for Kubernetes objects, each in one readable line.
 
     pod("web-1", node="n1", cpu="250m", labels={"app": "web"})
     deployment("web", replicas=3, cpu="100m")
 
-They are what the API server takes and gives: plain dictionaries. `as_record(...)` makes the record of one.
+They are plain dictionaries, as the API server reads and writes them. `as_record(...)` makes a record of one.
 """
 
 import itertools

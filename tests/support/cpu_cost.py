@@ -1,4 +1,4 @@
-"""CPU time of some work, what to compare it with, and the garbage collector while it is measured."""
+"""Measure the CPU time of work with few garbage collections; a plain JSON decoder to compare with."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""What stands behind the fault proxy in these tests: it echoes and sends lines, and knows no Kubernetes."""
+"""The upstream server behind the fault proxy in unit tests: it echoes and sends lines."""
 
 import asyncio
 import ssl

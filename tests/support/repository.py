@@ -1,4 +1,4 @@
-"""Where the repository's own files stand, for tests that read them."""
+"""Paths of the repository's own files."""
 
 from pathlib import Path
 

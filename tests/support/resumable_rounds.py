@@ -1,4 +1,4 @@
-"""Long proofs in rounds: one that was stopped goes on with the rounds that this very code has not passed."""
+"""Run long proofs in rounds: a stopped proof resumes with the rounds that this code has not yet passed."""
 
 import hashlib
 import os

@@ -1,7 +1,7 @@
-"""The cases of tests/cases, brought to life beside each other: each with nodes and namespaces of its own.
+"""Bring up the cases of tests/cases in one real cluster, each with nodes and namespaces of its own.
 
-A label on its nodes, and a selector on its pods, keep a case to itself. Pods are put on their nodes first and
-then adopted by their ReplicaSet: so they may stand where kube-scheduler would not have put them.
+A node label and a node selector keep the pods of a case on its nodes. Pods are created on their nodes first
+and then adopted by their ReplicaSet, so they can run where kube-scheduler would not have placed them.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Three daemons that contend for the lease while pods keep moving, and witnesses of all that they do.
+"""Three daemons compete for the lease while pods keep moving, and witnesses record what they do.
 
-Half of the nodes carry a taint that no pod tolerates, and in each round it is the other half: so there is
-always something to move. Each daemon has its own way to the API server, which can be cut, and a token of its
-own, by which the server's audit log tells one from the other.
+Half of the nodes have a taint that no pod tolerates, and the halves change every round, so there is always
+something to move. Each daemon has its own connection to the API server, which can be cut, and its own token,
+by which the audit log distinguishes the daemons.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""The rescheduler's daemon as a process, or several of them, on a cluster out of balance.
+"""Run the rescheduler's daemon as one or more processes on an unbalanced cluster.
 
 async with imbalance(cluster) as crowd, daemon(cluster, folder, settings, EAGER) as one:
     await one.quiet()
 
-The processes enter the cluster with the rights of the manifests, which `install` applies; none of their
-requests may be forbidden.
+The processes use the service account of the manifests, which `install` applies; none of their requests may
+be forbidden.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""The extender as its own process, or several of them, behind a real kube-scheduler.
+"""Run the extender as one or more processes behind a real kube-scheduler.
 
 async with extending(cluster, replicas=2) as extender:
     await extender.said("reberth_extender_requests_total", verb="filter")
 
-The processes enter the cluster with the rights of the manifests, kube-scheduler with the configuration of the
-manifests: only addresses and the places of files are put in.
+The processes use the service account of the manifests, and kube-scheduler the configuration of the manifests:
+only addresses and file paths are replaced.
 """
 
 import asyncio

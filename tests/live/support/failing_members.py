@@ -1,4 +1,4 @@
-"""A federation whose members can be lost: pods live and die there, and a count of the ready ones is kept."""
+"""A federation whose members can become unreachable; their pods run, and ready pods are counted."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Clients of ours that reach a cluster through the fault proxy."""
+"""API clients that reach a cluster through the fault proxy."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

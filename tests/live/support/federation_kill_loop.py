@@ -1,8 +1,8 @@
-"""A federation that is killed at any of its writes, and the next one that takes over.
+"""Kill the federation at one of its writes, and let the next process take over.
 
 The fault proxy holds one write, to the hub or to a member, before it reaches the API server or after it took
-effect, and the process is killed while it waits. By the time that the next one comes the clusters have
-another room.
+effect, and the process is killed while it waits. Before the next process starts, the capacity of the clusters
+changes.
 """
 
 import asyncio

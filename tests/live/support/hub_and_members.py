@@ -1,4 +1,4 @@
-"""A hub with two members, and the federation as a process of its own."""
+"""A hub with two member clusters, and the federation as a process of its own."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Where the objects of the federation stand on a hub; those with a namespace in `default`."""
+"""API paths of the federation's objects on a hub; namespaced ones are in `default`."""
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"

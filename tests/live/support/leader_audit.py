@@ -1,6 +1,6 @@
-"""What an audit log tells of several leaders: who led when, and who wrote without leading any more.
+"""Find in an audit log which process led when, and which writes came from a process that no longer led.
 
-The server's own clock and order; a leader is told by its credential.
+Times and order are the server's; a leader is recognised by its credential.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The objects of the shared memory, for live tests: defined on a cluster, kept there, and bent."""
+"""The custom resources of the shared memory on a real API server: install, create and change them."""
 
 import copy
 import json

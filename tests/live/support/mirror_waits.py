@@ -1,4 +1,4 @@
-"""What tests of the mirror share: how impatient it is, and how to wait until it is what a fresh list says."""
+"""Wait until a mirror equals a fresh list; settings with short timeouts."""
 
 import asyncio
 

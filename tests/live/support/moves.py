@@ -1,4 +1,4 @@
-"""Moves on a real cluster, for live tests: a workload to move, quick settings, the command as a process."""
+"""Run one move on a real cluster: a workload to move, quick settings, the command as a process."""
 
 import asyncio
 import re

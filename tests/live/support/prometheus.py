@@ -1,4 +1,4 @@
-"""A real Prometheus beside a cluster, of Debian's package, scraping processes of ours.
+"""A real Prometheus (Debian's package) beside a cluster, which scrapes our processes.
 
 async with scraping(cluster, {"extender": [8443]}, rules=ALERTS) as prometheus:
     found = await prometheus.query("up")

@@ -1,4 +1,4 @@
-"""Objects of every kind that the federation carries, and the policies that choose them."""
+"""Objects of every kind that the federation propagates, and policies that select them."""
 
 from collections.abc import Mapping
 from typing import Any

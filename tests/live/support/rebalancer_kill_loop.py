@@ -1,8 +1,8 @@
-"""A federation that dies at any of its writes, on a hub whose members are played, and what it wrote.
+"""Kill the federation at any of its writes, on a hub with simulated members, and watch its bindings.
 
-The nth write is held for ever, either before it reaches the API server or after it took effect, and
-everything else with it; then the process is given up. All that was ever written into the bindings is heard by
-a watch. What is to be in a member is ready there at once.
+The nth write blocks for ever, either before it reaches the API server or after it took effect, and all other
+calls with it; then the process is abandoned. A watch records every change of the bindings. Whatever a member
+is to run is ready there at once.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A federation of members in which pods really run: brought up, worked on, asked what it counts."""
+"""A federation whose members run pods: start it, rebalance its workloads, read its metrics."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A storm of updates around a daemon: as many as the API server takes, then as many more from a recording."""
+"""A storm of updates around a daemon: the API server's maximum, then the same again from a recording."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""A hub for live tests: the definitions on a real API server, which asks the webhook on loopback."""
+"""A real API server with the federation's CRDs, which calls the webhook on loopback."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What the rescheduler and add-ons would write, written by a test through the API."""
+"""Write notes, open moves and scores through the API, as the rescheduler and add-ons would."""
 
 import secrets
 import time

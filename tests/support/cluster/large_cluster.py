@@ -1,7 +1,7 @@
-"""A large cluster as an API server would write it: pods of about 7 KB with managedFields, fat nodes.
+"""Generate a large cluster as an API server would write it: pods of about 7 KB with managedFields, fat nodes.
 
-Everything follows from numbers, so two calls give the same bytes. Pages come one by one: a thousand
-megabytes of JSON never stand in memory together.
+Everything is derived from numbers, so two calls give the same bytes. Pages are generated one by one: a
+thousand megabytes of JSON are never in memory together.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Pods that request things, and their count."""
+"""Build pods with resource requests, and count the requests."""
 
 from typing import Any
 

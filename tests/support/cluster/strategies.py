@@ -1,4 +1,4 @@
-"""Objects as hypothesis draws them: small, and as strange as the API server allows."""
+"""Hypothesis strategies for pods and nodes: small, and as unusual as the API server allows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What kube-scheduler asks, and a memory to answer from, for tests."""
+"""Requests as kube-scheduler sends them to an extender, and a memory to answer them from."""
 
 import json
 from collections.abc import Iterable

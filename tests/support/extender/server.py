@@ -1,4 +1,4 @@
-"""The extender's routes on a real socket, with a memory that a test fills."""
+"""Serve the extender's routes on a real socket, with a memory that a test fills."""
 
 import io
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Clusters and bindings as short as a test can say them, in the spelling of the wire."""
+"""Builders for clusters and bindings to be scheduled, with the field names of the API."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The federation's definitions and documented objects, for tests: read from what operators read."""
+"""The federation's CRDs and documented examples, read from the manifests and the docs."""
 
 import base64
 import copy

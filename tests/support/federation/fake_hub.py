@@ -1,4 +1,4 @@
-"""A hub without an API server, for tests of controllers: its cache is all there is."""
+"""A hub without an API server, for tests of controllers: reads come from its cache alone."""
 
 import asyncio
 from typing import Any, cast

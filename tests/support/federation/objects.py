@@ -1,4 +1,4 @@
-"""Templates, policies, bindings and Works as short as a test can say them, in the spelling of the wire."""
+"""Builders for templates, policies, bindings and Works, with the field names of the API."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rebalancers, their entries and what they look at, as short as a test can say them."""
+"""Builders for rebalancers, their entries, and the bindings they rebalance."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""AdmissionReviews as the API server sends them, and what stands in their answers."""
+"""AdmissionReviews as the API server sends them, and the response in an answer."""
 
 import json
 from typing import Any

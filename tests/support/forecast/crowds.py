@@ -1,4 +1,4 @@
-"""Pods that stand together, drawn at random, and what labels mean by definition."""
+"""Draw pods that run together, and match labels by the plain definition."""
 
 from collections.abc import Callable
 from random import Random

@@ -1,4 +1,4 @@
-"""Claims, volumes and what else there is of storage, each in one readable line."""
+"""Builders for claims, volumes and other storage objects, each in one readable line."""
 
 from typing import Any
 

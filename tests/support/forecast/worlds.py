@@ -1,4 +1,4 @@
-"""Small clusters for forecasts, and pods that ask for a node in them."""
+"""Build small clusters for forecasts, and incoming pods for them."""
 
 from typing import Any
 

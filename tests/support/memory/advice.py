@@ -1,4 +1,4 @@
-"""Nodes, what is remembered of them, and what is then said of a pod, for tests."""
+"""Nodes, a memory index about them, and its advice for a pod."""
 
 from collections.abc import Collection, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Notes and annotations for tests."""
+"""Builders for notes and their annotations."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is remembered, for tests: owners, signatures, moves and scores, each in one readable line."""
+"""Builders for the shared memory: owners, signatures, moves and scores, each in one readable line."""
 
 from typing import Any
 

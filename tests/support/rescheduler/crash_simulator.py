@@ -1,7 +1,7 @@
-"""A cluster in memory, for moves that die: objects with versions, a pod that is replaced when it is evicted.
+"""A cluster in memory to crash moves in: objects with versions, and a replacement for each evicted pod.
 
-It stands in for the API client, not for the API server: only what a move uses, and with the same errors. At
-its nth write it may kill whoever writes, before the write takes effect or after, or raise one of `troubles`.
+It replaces the API client, not the API server: it offers only the calls of a move, with the same errors. At
+its nth write it can kill the caller, before or after the write takes effect, or raise one of `troubles`.
 """
 
 import asyncio

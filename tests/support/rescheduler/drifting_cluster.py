@@ -1,7 +1,7 @@
-"""A virtual cluster whose load drifts: every cycle some pods ask for more or less, and a plan is carried out.
+"""Simulate a cluster whose load drifts: every cycle some requests change, and a plan is carried out.
 
-The pods keep their lineage through moves, so that it is known where each of them has been. A second planner,
-which knows nothing but thresholds, is run on the same drift for comparison.
+Pods keep their lineage through moves, so the nodes of each of them are known. A second planner, which uses
+only thresholds, runs on the same drift for comparison.
 """
 
 from collections.abc import Callable, Iterator, Sequence

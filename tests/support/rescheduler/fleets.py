@@ -1,4 +1,4 @@
-"""Small clusters drawn whole from one number, with everything that a plan has to look at."""
+"""Draw a small cluster from a seed, with all kinds of objects that a plan reads."""
 
 from random import Random
 from typing import Any

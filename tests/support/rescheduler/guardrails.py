@@ -1,4 +1,4 @@
-"""Small clusters for the rules that keep moves safe."""
+"""Build small clusters for tests of protections, limits and brakes."""
 
 from collections.abc import Mapping
 from typing import Any

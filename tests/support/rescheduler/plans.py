@@ -1,4 +1,4 @@
-"""Plans of objects as they stand in files and tests, and what the cluster is after a plan was carried out."""
+"""Make plans of plain objects, and apply a plan to them."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""A fault proxy, with an `upstream` that a test may replace: the proxy stands in front of whatever it is."""
+"""A fault proxy in front of an `upstream` that a test may replace."""
 
 import ssl
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Whether chances come true: what was given a chance of 30 % must happen in 30 of 100 cases.
+"""Check that forecast chances come true: of pods given a chance of 30 %, 30 in 100 must land there.
 
 Predictions are put into ten buckets by their chance. In each, what happened must lie inside the 99 % interval
 of a binomial distribution around what was predicted.

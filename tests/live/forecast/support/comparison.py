@@ -1,4 +1,4 @@
-"""Where a forecast and the truth differ: nothing, or one line for each difference."""
+"""Compare a forecast with the scheduler's decision: no line, or one line for each difference."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

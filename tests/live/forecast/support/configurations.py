@@ -1,4 +1,4 @@
-"""Configurations of kube-scheduler beside the default one, each with what it is about."""
+"""Configurations of kube-scheduler besides the default one."""
 
 from collections.abc import Mapping
 from typing import Any

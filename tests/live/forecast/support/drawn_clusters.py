@@ -1,6 +1,6 @@
-"""A large cluster in which one move is open, and pods of its workload are drawn, one after another.
+"""A large cluster with one open move that draws pods of its workload, one after another.
 
-The move is planned for later than any pod is born: so none of them is its replacement, and each is drawn.
+The move is dated later than every pod, so that none of them counts as its replacement and each is drawn.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The forecast for one pod, in the words of `python -m reberth landing`."""
+"""Forecast one recorded pod, in the output format of `python -m reberth landing`."""
 
 from collections.abc import Sequence
 from typing import Any

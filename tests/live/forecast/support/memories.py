@@ -1,6 +1,6 @@
-"""What may be remembered of a case's workloads and nodes: notes, open and past moves, scores of add-ons.
+"""Random shared memory for a case: notes, open and past moves, scores of add-ons.
 
-In some cases something ends at one instant, soon after it was written.
+In some cases an entry expires soon after it was written.
 """
 
 import json

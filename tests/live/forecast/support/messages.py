@@ -1,4 +1,4 @@
-"""The message of kube-scheduler about a pod that it could place nowhere: how many nodes for which reason."""
+"""Parse kube-scheduler's message about an unschedulable pod: how many nodes for which reason."""
 
 import re
 from typing import NamedTuple

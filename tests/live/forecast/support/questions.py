@@ -1,4 +1,4 @@
-"""A cluster whose scheduler is asked, case by case, where it would put a pod, and tells why."""
+"""The oracle: a real kube-scheduler that places the pods of a case and explains its choice."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
-"""A scheduler that asks the real extender, case by case, with much that is remembered of its pods and nodes.
+"""An oracle whose scheduler calls the real extender, with much stored about its pods and nodes.
 
-Before a pod is released the extender has seen all that is there. Each kind of object comes to it in a stream
-of its own, in order: of each the last one is waited for.
+Before a pod is released, the extender has seen all objects. Each kind arrives in its own watch, in order: so
+it is enough to wait for the last object of each kind.
 """
 
 import asyncio

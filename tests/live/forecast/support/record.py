@@ -1,4 +1,4 @@
-"""Record what the real scheduler says of cases.
+"""Record the real scheduler's decisions about cases.
 
 python -m tests.live.forecast.support.record FOLDER FIRST LAST [CONFIGURATION [KUBERNETES]]
 """

@@ -1,7 +1,7 @@
-"""An extender that changes nothing and remembers what it was asked.
+"""A fake extender that changes nothing and records the requests it gets.
 
-A pod that is only there to be refused it refuses everywhere: then the scheduler tells, beside this one, all
-other reasons that it had.
+A pod made only to be refused is refused on all nodes: then the scheduler reports this refusal beside all its
+other reasons.
 """
 
 from typing import Any, Self

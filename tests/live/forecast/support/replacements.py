@@ -1,4 +1,4 @@
-"""Real evictions under real controllers: where the replacement lands, against the forecast.
+"""Real evictions under real controllers: compare where the replacement lands with the forecast.
 
 Nothing else happens in the cluster meanwhile: the scheduler sees what is listed before an eviction, but
 for the evicted pod itself.

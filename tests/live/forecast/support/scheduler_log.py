@@ -1,4 +1,4 @@
-"""What kube-scheduler writes of its scores with -v=10."""
+"""Parse the scores that kube-scheduler logs with -v=10."""
 
 import re
 from collections.abc import Iterator, Mapping

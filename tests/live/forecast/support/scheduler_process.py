@@ -1,6 +1,6 @@
-"""A large cluster in which the scheduler starts again and again: each time it sees another order of nodes.
+"""A large cluster whose scheduler restarts often, each time with another order of nodes.
 
-The pods of a start ask for a scheduler that only the next start brings: so nobody places them before it.
+The pods of a start name a scheduler that exists only from the next start on, so they are not placed before.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Puts the objects of a case into a cluster, and clears it again."""
+"""Create the objects of a case in a cluster, and remove them again."""
 
 import asyncio
 import copy

@@ -1,4 +1,4 @@
-"""What kube-scheduler itself said of a pod, beside what it could see: a file that can be replayed."""
+"""The scheduler's decision about a pod with the objects that it could see: a file that can be replayed."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whether the forecast is the truth, case after case; what is not goes into a file that can be replayed."""
+"""Compare forecasts with the scheduler, case by case; a wrong one becomes a file that can be replayed."""
 
 import tempfile
 from collections import Counter

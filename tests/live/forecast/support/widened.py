@@ -1,4 +1,4 @@
-"""A case with more in it that an extender goes by: whose the pods are, and which nodes come and go.
+"""Extend a case by what an extender depends on: owners of pods, and nodes that come and go.
 
 A ReplicaSet has a Deployment above it, or none, or is not there itself; a Job has a CronJob. Each probe has
 an owner where its namespace has any, so that something can be remembered of it.

@@ -1,6 +1,6 @@
-"""A random cluster with pods to be placed in it, as plain objects; the same seed gives the same case.
+"""Draw a random cluster with pods to place in it, as plain objects; the same seed gives the same case.
 
-An `uid` in a reference is written as `Kind/namespace/name` of its object, to be filled in once that is there.
+A `uid` in a reference is written as `Kind/namespace/name` of its object until the object exists.
 """
 
 from dataclasses import dataclass

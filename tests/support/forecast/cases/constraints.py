@@ -1,4 +1,4 @@
-"""What a pod asks of the nodes and of the pods around it: affinity, spread, tolerations."""
+"""Draw a pod's scheduling constraints: affinity, spread, tolerations."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The containers of a pod and what they request; and, for bound pods, what a resize has made of it."""
+"""Draw a pod's containers and their requests; for bound pods also an in-place resize."""
 
 from tests.support.forecast.cases.dice import Dice, Object
 from tests.support.forecast.cases.vocabulary import GPU, HUGE, IMAGES

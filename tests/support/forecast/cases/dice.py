@@ -1,4 +1,4 @@
-"""Choices of a seeded case: every draw comes from one stream, so that a seed is a case for good."""
+"""The random choices of a case: all draws come from one stream, so that a seed always gives the same case."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Disks that are named where they are used, by a pod or by a volume, and the drivers that took them over."""
+"""Draw disks named in a pod or a volume, and the CSI drivers that replaced their plugins."""
 
 from tests.support.forecast.cases.dice import Dice, Object
 

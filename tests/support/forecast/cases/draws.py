@@ -1,4 +1,4 @@
-"""An extender whose answers anyone can work out: it draws lots, always the same for a node."""
+"""A predictable extender: it draws lots, always the same for a node."""
 
 from collections.abc import Iterable
 from zlib import crc32

@@ -1,4 +1,4 @@
-"""Nodes of all shapes, and the CSI nodes beside them."""
+"""Draw nodes of all shapes, and the CSI nodes beside them."""
 
 from collections.abc import Iterator
 

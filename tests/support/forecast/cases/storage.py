@@ -1,4 +1,4 @@
-"""Classes, claims, volumes and what else the scheduler reads of storage: made as the pods ask for them."""
+"""Draw storage classes, claims and volumes as the pods of a case need them."""
 
 from collections.abc import Sequence
 from typing import Any

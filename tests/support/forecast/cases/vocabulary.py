@@ -1,4 +1,4 @@
-"""The names that occur in the cases: few, so that things meet."""
+"""The names used in cases: few, so that selectors often match."""
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
