@@ -1,16 +1,16 @@
-"""The mirror of a cluster: rows of many kinds, kept true by lists and by the events that follow them.
+"""The cache of a cluster: rows of many kinds, kept in sync by lists and by the events that follow them.
 
-**One stream per kind.** A kind is fed by one list and the watch that continues it. There versions only rise,
-and versions are integers; so an event that is not newer than what the kind has seen is a duplicate or comes
-too late, and is dropped. A late event can therefore not bring back what is gone.
+**One stream per kind.** A kind is fed by one list and the watch that continues it. Within it versions only
+rise, and versions are integers; so an event that is not newer than what the kind has seen is a duplicate or
+late, and is dropped. A late event can therefore not bring back an object that was deleted.
 
-**A new list is the truth.** `relist` collects it aside, in pages or from a stream, while readers go on to see
-the old state; `finish` puts it in place, between two steps of the event loop. No reader ever sees a kind half
-replaced, and a list that breaks off has changed nothing. What the list does not name is gone. It may be older
-than what was seen (an etcd that was restored): it still is the truth.
+**A new list replaces everything.** `relist` collects it aside, in pages or from a stream, while readers still
+see the old state; `finish` puts it in place, between two steps of the event loop. No reader ever sees a kind
+half replaced, and a list that breaks off changes nothing. What the list does not contain is gone. This holds
+even if the list is older than what was seen (a restored etcd).
 
-**Rows never change.** An event puts a new row in the place of the old one. So `contents` is cheap and final:
-a snapshot can be made of it in another thread while the cache goes on.
+**Rows never change.** An event replaces the old row with a new one. So `contents` is cheap and final: a
+snapshot can be made of it in another thread while the cache goes on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +45,7 @@ class _Mirror(Generic[Wire, Kept]):
         self.table = Table(identify)
         self.seen = 0
         self.is_complete = False
-        self.is_outdated = False  # its rows lack what is to be kept from now on
+        self.is_outdated = False  # its rows lack annotations that are to be kept from now on
 
     def apply(self, event: str, subject: Wire) -> bool:
         identity = _read_identity(self.kind, subject)
@@ -60,7 +60,7 @@ class _Mirror(Generic[Wire, Kept]):
 
 
 class Listing(Generic[Wire, Kept]):
-    """A new list on its way. Nobody sees it before it is finished, and it may be given up."""
+    """A new list in progress. Readers do not see it before it is finished, and it may be dropped."""
 
     def __init__(self, mirror: _Mirror[Wire, Kept]) -> None:
         self._mirror = mirror
@@ -70,8 +70,8 @@ class Listing(Generic[Wire, Kept]):
     def apply(self, event: str, subject: Wire) -> None:
         """Take an event of the stream that brings the list; an object of a page counts as ADDED.
 
-        What has not changed keeps its row, unless that lacks something. Raises ObjectError; then the object
-        stays as it was known.
+        An unchanged object keeps its row, unless that lacks annotations. Raises ObjectError; then the object
+        stays in its last readable version.
         """
         if event == BOOKMARK:
             return
@@ -97,7 +97,7 @@ class Listing(Generic[Wire, Kept]):
 
 
 class Cache:
-    """What is known of a cluster that runs this version of Kubernetes.
+    """The cached objects of a cluster that runs this version of Kubernetes.
 
     Of the annotations of pods those are kept that are read anywhere in Reberth, and these `annotations`.
     """
@@ -110,7 +110,7 @@ class Cache:
         }
 
     def of(self, kind: Kind[Wire, Kept]) -> Table[Kept]:
-        """Give what is mirrored of a kind; the same table for the cache's whole life."""
+        """Give the cached objects of a kind; it is the same table for the cache's whole life."""
         return self._mirror(kind).table
 
     def seen(self, kind: Kind[Any, Any]) -> int:

@@ -1,7 +1,7 @@
-"""Which nodes are leaving and which are too young: neither is a place to move to, nor a source of balance.
+"""Which nodes are leaving and which are not ready for pods yet: no moves go there.
 
-Two autoscalers, several drainers and the kubelet each say it in their own way. A young node is known by what
-its maker has not finished yet, never by its age: a node is young for as long as it takes.
+Two autoscalers, several drainers and the kubelet each mark them in their own way. A young node is recognised
+by what its provisioner has not finished yet, never by its age: that takes as long as it takes.
 """
 
 from collections.abc import Iterator
@@ -40,13 +40,13 @@ _INITIALIZED_LABEL = "karpenter.sh/initialized"
 
 
 class LeavingNode(msgspec.Struct, frozen=True):
-    """Somebody takes the node away, or it does not work."""
+    """The node is being removed or drained, or it does not work."""
 
     sign: str
 
 
 class YoungNode(msgspec.Struct, frozen=True):
-    """The node is not finished."""
+    """The provisioner has not finished the node."""
 
     sign: str
 

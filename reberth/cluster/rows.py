@@ -1,4 +1,4 @@
-"""What the mirror keeps of one pod and of one node.
+"""What the cache keeps of one pod and of one node.
 
 A pod's row is small: what it shares with its siblings stands in its template. A node's row is its record,
 without what nobody reads, and what it offers in numbers.

@@ -1,10 +1,10 @@
-"""What add-ons think of the nodes: which scores count, how much, and what they come to.
+"""The scores that add-ons give to nodes: which of them count, how much, and their weighted mean.
 
 A source writes named scores from -100 to 100 for a node into an object of its own, valid until a moment or
-for ever. A score that is missing or not valid any more is 0; one that is no number of that range never
-counts. Of two objects of one source for one node the one that is valid for longer counts. A weight from -10
-to 10 says how much a score counts; a negative one prefers the nodes that come last. A node's worth is the
-weighted mean of its scores, so it lies between -100 and 100 too.
+forever. A score that is missing or expired is 0; one that is not a number in that range never counts. Of two
+objects of one source for one node the one that is valid for longer counts. A weight from -10 to 10 says how
+much a score counts; a negative one prefers the nodes that come last. A node's worth is the weighted mean of
+its scores, so it lies between -100 and 100 too.
 
 The settings name the scores and their weights, and within what bounds a pod may choose others for itself, by
 an annotation such as "load/cpu=3, power/green=-2".

@@ -1,4 +1,4 @@
-"""What the memory says of one pod on many nodes: drawn to some, kept away from others, graded.
+"""What the memory advises for one pod on many nodes: drawn to some, kept away from others, graded.
 
 Five signals, each of which may be switched off:
 
@@ -8,8 +8,8 @@ Five signals, each of which may be switched off:
 * *history*: nodes that a move of this workload made worse, or came back to, not long ago;
 * *scores*: what add-ons think of the nodes.
 
-An opinion is formed once per pod and costs as much as there is to say of it. The grades of thousands of nodes
-are then a few steps over arrays, and the reasons are put into words only when somebody asks for them.
+The advice for a pod is made once and costs as much as there is to say. The grades of thousands of nodes are
+then a few steps over arrays, and reasons are written only when somebody asks for an explanation.
 """
 
 import math
@@ -38,7 +38,7 @@ Ranks = npt.NDArray[np.float64]
 
 
 class AdviceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Which signals are given, and how long a bad landing is remembered."""
+    """Which signals are used, and how long a bad outcome counts against a node."""
 
     draw: bool = True
     notes: bool = True
@@ -53,7 +53,7 @@ ALL_SIGNALS = AdviceSettings()
 
 
 class PodAdvice(msgspec.Struct, frozen=True):
-    """All there is to say of one pod at one moment."""
+    """The advice for one pod at one moment."""
 
     now: float
     settings: AdviceSettings
@@ -66,7 +66,7 @@ class PodAdvice(msgspec.Struct, frozen=True):
 
 
 class NodeAdvice(msgspec.Struct, frozen=True):
-    """What is said of one node, and why."""
+    """The grades of one node, and the reasons for them."""
 
     node: str
     avoid: int
@@ -84,9 +84,9 @@ def advise_pod(
     now: float,
     settings: AdviceSettings = ALL_SIGNALS,
 ) -> PodAdvice:
-    """Gather what is known of an unbound pod.
+    """Gather what the memory knows about an unbound pod.
 
-    `owners` are the mirrored ReplicaSets and Jobs by uid, `replicas` the mirrored pods by their controller's.
+    `owners` are the cached ReplicaSets and Jobs by uid, `replicas` the cached pods by their controller's uid.
     """
     signature = find_signature(pod, owners)
     chosen = (pod.annotations or {}).get(ANNOTATION)
@@ -107,7 +107,7 @@ def advise_pod(
 
 
 def refuse_nodes(advice: PodAdvice, nodes: Iterable[str]) -> dict[str, Refused]:
-    """Tell which of the nodes the pod must not go to."""
+    """Refuse the nodes that the pod must not go to."""
     strict = advice.strictly_noted
     return {node: STRICTLY_NOTED for node in nodes if node in strict} if strict else {}
 
@@ -115,7 +115,7 @@ def refuse_nodes(advice: PodAdvice, nodes: Iterable[str]) -> dict[str, Refused]:
 def grade_avoiding(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
     """Grade the nodes in these rows 10 or 0: where the pod is drawn to, else where nothing speaks against.
 
-    A destination that is to be avoided by now draws nobody. If every node is to be avoided, none is.
+    A destination that is to be avoided meanwhile draws no pod. If every node is to be avoided, none is.
     """
     if advice.drawn_by:
         return grade_ranks(rank_avoiding(index, advice, rows))
@@ -146,7 +146,7 @@ def grade_scores(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
 
 
 def explain(index: MemoryIndex, advice: PodAdvice, nodes: Sequence[str]) -> list[NodeAdvice]:
-    """Put into words what is said of each node when these are asked about."""
+    """Explain the advice for each node, as if these nodes were in one call."""
     rows = index.locate(nodes)
     refused = refuse_nodes(advice, nodes)
     grades = zip(
@@ -186,7 +186,7 @@ def _find_losses(history: EvictionHistory | None, now: float, settings: AdviceSe
 
 
 def _find_bad_landing(move: PastMove) -> str | None:
-    """Give the node that is worse than the one left, or that should have been left and was not."""
+    """Give the node on which the move ended badly: a worse one, or the source node again."""
     return {Outcome.WORSE: move.landed_on, Outcome.RETURNED: move.from_}.get(move.outcome)
 
 
@@ -201,7 +201,7 @@ def _grade_welcome(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
 
 
 def _take_off(index: MemoryIndex, losses: Mapping[str, float], grades: Grades) -> Grades:
-    """Take from the nodes what bad landings lost; from those that nobody has seen nothing."""
+    """Lower the grades of nodes by what bad outcomes cost; nodes that are not cached lose nothing."""
     left = grades.copy()
     for node, loss in losses.items():
         row = index.rows.get(node)

@@ -1,16 +1,16 @@
-"""How long a workload is left alone after moves that brought nothing.
+"""How long a workload is not moved after moves that had no benefit.
 
-A move is *fruitless* if a pod was thrown out and no gain was shown for it: Same, Worse, Returned, Pending,
-NotReady, and Unknown, since a gain that nobody saw must not be paid for again at the full rate. Better is
-fruitful. Gone is not fruitless (nobody wanted a replacement), nor is Refused, nor any move that ended before
-its eviction: nothing was disrupted.
+A move is *fruitless* if a pod was evicted and nothing was gained: Same, Worse, Returned, Pending, NotReady,
+and Unknown, since a gain that was not observed must not be paid for again at the full rate. Better is
+fruitful. Gone is not fruitless (the controller made no replacement), nor is Refused, nor any move that ended
+before its eviction: nothing was disrupted.
 
-After a fruitless move the node that the pod was thrown out of may not lose another pod of this workload for
-a while, no node may for a shorter while, and both whiles double with every fruitless move of the last two
-days; after the third one the workload is given up for a day. All this counts from the moments at which the
-moves were closed, for only then it is known what they brought.
+After a fruitless move no pod of the workload leaves the same node for a while, and no pod of it is moved at
+all for a shorter while; both double with every fruitless move of the last two days. After the third one the
+workload is given up for a day. All this counts from the moments at which the moves were closed, since only
+then their outcome is known.
 
-A time that cannot be read, which the API server lets nobody write, counts as long past.
+A time that cannot be read, which the API server does not admit, counts as long past.
 """
 
 import math
@@ -82,7 +82,7 @@ def end_block(move: PastMove, past: Iterable[PastMove], back_off: BackOff) -> fl
 
 
 def end_giving_up(past: Iterable[PastMove], now: float, back_off: BackOff) -> float | None:
-    """Tell until when the workload is given up, if by now too many moves have been fruitless."""
+    """Tell until when the workload is given up, if too many moves have been fruitless."""
     count = sum(_is_counted(move, now, back_off) for move in past)
     return now + back_off.given_up_for if count >= back_off.moves else None
 

@@ -1,8 +1,8 @@
-"""What a workload has been through: its open moves, how the past ones ended, and what followed from it.
+"""The eviction history of a workload: its open moves, and how the past ones ended.
 
-An open move goes Planned -> Noted -> Evicted and is closed with an outcome. What a fruitless one entails is
-told in `backoff`. Every function takes a history and gives the next one, so that a write that met a conflict
-is done again on the history as it then stands; done twice, it changes nothing the second time.
+An open move goes Planned -> Noted -> Evicted and is closed with an outcome; `backoff` has the consequences of
+a fruitless one. Every function takes a history and gives the next one, so that a write that met a conflict
+can be repeated on the newer history; repeated, it changes nothing the second time.
 """
 
 import math
@@ -41,11 +41,12 @@ from reberth.records import (
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_micro_time, write_time
 
+# The limits in the custom resource's schema.
 MOST_PAST = 20
 MOST_OPEN = 32
 MOST_DESTINATIONS = 64
 VERIFYING_TIME = 300.0
-DEFAULT_GRACE_PERIOD = 30
+DEFAULT_GRACE_PERIOD = 30  # seconds, Kubernetes' default of terminationGracePeriodSeconds
 
 MOVES_FULL = Refused("MovesFull", "the eviction history has no room for another open move")
 NO_SUCH_MOVE = Refused("NoSuchMove", "the eviction history has no such open move")

@@ -1,8 +1,8 @@
-"""What is remembered, so kept that a question about one pod is answered without a look at every node.
+"""The memory, indexed so that a call for one pod is answered without looking at every node.
 
-Fed by watches object by object, in any order; what it holds depends on the objects alone. Nodes have rows, so
-that an answer about thousands of nodes is a few steps over arrays. The last row, at -1, stands for the nodes
-that nobody has seen: nothing is known against them, nor for them.
+Watches feed it object by object, in any order; its content depends on the objects alone. Nodes have rows, so
+that an answer about thousands of nodes is a few steps over arrays. The last row, at -1, stands for nodes that
+are not cached yet: nothing is known against them, nor for them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,7 +20,7 @@ from reberth.records import EvictionHistory, Node, NodePlacementScore, OpenMove
 from reberth.values.refusal import Refused
 
 UNSEEN = -1
-_MOST_WELCOME = 64
+_MOST_WELCOME = 64  # results kept; they are dropped whenever a node changes
 
 # A history's namespace and name.
 _Key = tuple[str, str]
@@ -45,7 +45,7 @@ class MemoryIndex:
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
 
     def put_first(self, nodes: Iterable[tuple[Node, LeavingNode | YoungNode | None]]) -> None:
-        """Put nodes of which it is known how they stand, before any other."""
+        """Put nodes that were judged before (leaving, young or neither), before any other."""
         judged = {node.metadata.name: (node, standing) for node, standing in nodes}
         self.rows = {name: row for row, name in enumerate(judged)}
         self.scores.seat_first(self.rows)
@@ -116,7 +116,7 @@ class MemoryIndex:
         self.rows = dict(zip(names, rows, strict=True))
 
     def locate(self, nodes: Collection[str]) -> Rows:
-        """Give the rows of nodes; those nobody has seen are at -1."""
+        """Give the rows of nodes; -1 for those that are not cached yet."""
         return np.fromiter(map(self.rows.get, nodes, repeat(UNSEEN)), np.intp, len(nodes))
 
     def are_distinct(self, rows: Rows) -> bool:

@@ -1,16 +1,16 @@
 """How many disruptions we may still cause: rates over windows of time, counted from one ledger of debits.
 
-Before an eviction a debit is entered as Tentative; after it, marked as Spent. A rate of "10 per 10m" lets no
-window of ten minutes, wherever it begins, hold more than ten disruptions of our making, whichever leader made
-them:
+Before an eviction a debit is reserved as Tentative; after it, marked as Spent. A rate of "10 per 10m" means
+that no window of ten minutes, wherever it begins, contains more than ten disruptions by Reberth, whichever
+leader made them:
 
-* a debit counts from the moment it is entered, and a Tentative one for as long as it stands, since its
+* a debit counts from the moment it is reserved, and a Tentative one until it is spent or returned, since its
   eviction may happen at any time, or may have happened with its answer lost;
 * a Spent one counts from the moment it was marked, when the termination had begun, for the period and for
   as long as the clocks of two leaders may differ;
-* the time is never before the newest debit: a clock that is behind cannot enter one into the past.
+* time never runs behind the newest debit: a leader whose clock is slow cannot enter one into the past.
 
-A debit whose time cannot be read counts for ever.
+A debit whose time cannot be read counts forever.
 """
 
 import math
@@ -26,7 +26,7 @@ from reberth.values.refusal import Refused
 from reberth.values.timestamp import parse_time, write_micro_time
 
 LEDGER_NAME = "default"
-MOST_DEBITS = 2000
+MOST_DEBITS = 2000  # the limit in the custom resource's schema
 
 NO_DEBIT = Refused("NoDebit", "the move ledger has no debit for this move")
 ALREADY_SPENT = Refused("AlreadySpent", "the disruption has already happened")
@@ -72,7 +72,7 @@ class DisruptionLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class Disruption(msgspec.Struct, frozen=True):
-    """Whose pod a move would disrupt."""
+    """The workload whose pod a move would disrupt."""
 
     move: str
     namespace: str
@@ -80,7 +80,7 @@ class Disruption(msgspec.Struct, frozen=True):
 
 
 class RateWindow(msgspec.Struct, frozen=True):
-    """How far a rate is used up, and when it allows one more: None if that is not a matter of time."""
+    """How far a rate is used up, and when it allows one more: None if time alone does not change that."""
 
     rule: str
     rate: Rate
@@ -130,7 +130,7 @@ def refuse_disruption(
 def add_debit(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
 ) -> MoveLedger | Refused:
-    """Enter a Tentative debit if every rate allows it; one of this move may be there already."""
+    """Reserve a Tentative debit if every rate allows it; the move may have one already."""
     if _find(ledger, disruption.move):
         return ledger
     refused = refuse_disruption(ledger, limits, disruption, now=now)
@@ -151,7 +151,7 @@ def add_debit(
 
 
 def mark_spent(ledger: MoveLedger, move: str, *, now: float) -> MoveLedger | Refused:
-    """Say that the termination has begun, not later than now; it may have been said already."""
+    """Mark the debit as Spent: the termination has begun, not later than now. It may be marked already."""
     debit = _find(ledger, move)
     if debit is None:
         return NO_DEBIT
@@ -163,7 +163,7 @@ def mark_spent(ledger: MoveLedger, move: str, *, now: float) -> MoveLedger | Ref
 
 
 def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
-    """Take a Tentative debit back, after a look has shown the pod alive and not terminating."""
+    """Return a Tentative debit, after the pod was seen alive and not terminating."""
     debit = _find(ledger, move)
     if debit and debit.state == DebitState.SPENT:
         return ALREADY_SPENT

@@ -1,4 +1,4 @@
-"""Who should avoid a node: the notes in the node's annotation.
+"""Which pods should avoid a node: the notes in the node's annotation.
 
 The annotation is Kubernetes' own list of pods that should avoid a node. It is shared: others write entries
 too, and the next version of this program may write what this one cannot read. So each entry is kept in the
@@ -43,7 +43,7 @@ class _PodSignature(Record, frozen=True):
 
 
 class NoteOrigin(Record, frozen=True):
-    """The member that makes an entry ours."""
+    """The member `reberth`, which only our entries have: the move and policy that wrote it."""
 
     id: str
     namespace: str
@@ -61,7 +61,7 @@ class _Entry(Record, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """An entry that can be read; only ours have a mark."""
+    """A readable entry; only ours have a mark."""
 
     text: bytes
     controller_uid: str

@@ -1,7 +1,7 @@
-"""Measures as operators write them: "1h30m" and "10%".
+"""Values that operators write as text: "1h30m" and "10%".
 
-A measure is a number with its own way of being written. Any class of this kind may be the type of a settings
-field: `convert` reads its text, and whoever refuses a text can say what was expected.
+A TextValue is a number with its own notation. Any such class may be the type of a settings field: `convert`
+reads its text, and an error message says what was expected.
 """
 
 import re
@@ -43,7 +43,7 @@ class Duration(TextValue, float):
 
 
 class PositiveDuration(Duration):
-    """A duration that takes its time."""
+    """A duration above zero."""
 
     expected = "a duration above 0s such as 30s, 1h30m or 250ms, at most 87600h"
 

@@ -1,6 +1,6 @@
-"""What can go wrong, as a tree to catch by.
+"""What can go wrong, as a tree of exceptions.
 
-"No" is a value with a reason and never stands here; these are faults.
+A refusal is no exception but a value with a reason (`refusal`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ _FAULTS_SHOWN = 20
 
 
 class ReberthError(Exception):
-    """Any fault that Reberth has a name for."""
+    """Any error that Reberth knows and explains; everything else is a bug."""
 
 
 class ConfigurationError(ReberthError):
-    """What the operator gave cannot be used; the message names the thing and says why."""
+    """Bad input of the operator; the message names it and says why it cannot be used."""
 
 
 class FieldFault(NamedTuple):
-    """One thing that is wrong in a file; line 0 is an unknown line, no field is the file as a whole."""
+    """An error in a file. Line 0: the line is unknown. No field: the file as a whole."""
 
     message: str
     field: str = ""
@@ -49,12 +49,12 @@ class ServingError(ConfigurationError):
     """The server cannot start, or not with this address, port, certificate or key."""
 
 
-# So the API server begins the words of an admission webhook.
+# The API server's words before the message of an admission webhook that denied a request.
 _DENIED = "denied the request"
 
 
 class ApiError(ReberthError):
-    """The API server did not do what it was asked for, or nobody knows whether it did.
+    """The API server did not do what was requested, or it is unknown whether it did.
 
     `causes` are (reason, message, field) of the Status body; `retry_after` is in seconds.
     """
@@ -86,11 +86,11 @@ class BadRequest(ApiError):
 
 
 class Unauthorized(ApiError):
-    """401: the server does not know who asks; the token may have expired."""
+    """401: the server does not know the client; its token may have expired."""
 
 
 class Forbidden(ApiError):
-    """403: who asks may not do this."""
+    """403: the client may not do this."""
 
 
 class NotFound(ApiError):
@@ -98,7 +98,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: a precondition failed, or somebody wrote in between."""
+    """409: a precondition failed, or another client wrote in between."""
 
 
 class AlreadyExists(Conflict):
@@ -114,11 +114,11 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """429: a budget or a webhook refuses, or the server has too much to do: then nobody has looked at it."""
+    """429: a budget or a webhook refuses, or the overloaded server has not looked at the request."""
 
     @property
     def is_decided(self) -> bool:
-        """A budget stands in the causes; a webhook may give none, but the server says who has denied it."""
+        """Whether this is a decision: a budget is among the causes, or the message names a webhook."""
         return bool(self.causes) or _DENIED in self.message
 
 
@@ -131,7 +131,7 @@ class Unreachable(ApiError):
 
 
 class Unanswered(ApiError):
-    """The request was sent and no whole answer came: nobody knows whether it was carried out."""
+    """The request was sent and no complete answer came: it is unknown whether it was carried out."""
 
 
 class Unreadable(ApiError):
@@ -140,9 +140,9 @@ class Unreadable(ApiError):
 
 @contextmanager
 def taken_apart() -> Iterator[None]:
-    """Raise of faults that come together the first one alone, by whatever tasks it has passed.
+    """Of errors that a task group raises together, raise only the first one.
 
-    Where any is among them that Reberth has no name for, they are raised as they came.
+    If a bug is among them, they are raised as they came.
     """
     try:
         yield

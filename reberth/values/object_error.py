@@ -1,4 +1,4 @@
-"""What is wrong with one object, said so that its owner finds the place."""
+"""What is wrong with one object, with the path of the field so that its owner finds it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,8 +1,9 @@
 """Kubernetes resource quantities ("250m", "1Gi", 2, 1e3), read exactly and written canonically.
 
 A quantity is never finer than a billionth and never larger than an int64, so a whole number of nanos holds
-every one of them without loss: what is smaller becomes 1n, what is larger becomes the largest. Sums are
-made in nanos and rounded once, at the end, always away from zero: who asks for a little gets something.
+every one of them without loss: what is smaller becomes 1n, what is larger becomes the largest, as in
+Kubernetes. Sums are made in nanos and rounded once, at the end, always away from zero: a request for a little
+is never rounded to nothing.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""What a log may say: values made plain and short, with everything secret taken out of them.
+"""Values made fit for a log: plain, short, and with secrets removed.
 
-A field is secret by its name; text is searched for what only secrets look like.
+A field is secret by its name; in text, patterns that only secrets have are removed.
 """
 
 import math

@@ -1,10 +1,10 @@
-"""No, as a value: which rule said it, why, and until when."""
+"""A refusal as a value: which rule refused, why, and until when."""
 
 import msgspec
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """A "no". The rule is a constant that Events and metrics carry; the reason is for people."""
+    """A refusal. The rule is a constant that Events and metrics carry; the reason is for people."""
 
     rule: str
     reason: str

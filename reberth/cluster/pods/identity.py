@@ -1,10 +1,10 @@
-"""Who a pod is, across restarts and rollouts.
+"""The identity of a pod across evictions and rollouts.
 
-A pod that is thrown out comes back under another name and uid. What stays is its controller, until a
-rollout replaces that too, and the root owner above it. Whatever is remembered is remembered of these two. A
-ReplicaSet leads to its Deployment and a Job to its CronJob by their mirrored metadata; of a ReplicaSet that
-is not mirrored yet, its own name and the pod's hash tell the Deployment's name, though not its uid. No step
-further up is taken: the answer must not depend on what else a reader happens to mirror.
+An evicted pod comes back under another name and uid. What stays is its controller, until a rollout replaces
+that too, and the root owner above it: memory is kept of these two. A ReplicaSet leads to its Deployment and a
+Job to its CronJob by their cached metadata; for a ReplicaSet that is not cached yet, its own name and the
+pod's hash give the Deployment's name, though not its uid. No step further up is taken: the answer must not
+depend on what else a reader happens to cache.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _LONGEST_HISTORY_NAME = 240
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """The owners of a pod; where nobody owns the controller it is its own root."""
+    """The owners of a pod; a controller without an owner is its own root."""
 
     namespace: str
     controller: WorkloadIdentity
@@ -36,9 +36,9 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
 
 
 def find_signature(pod: ObjectMeta, owners: Mapping[str, ObjectMeta]) -> Signature | Refused:
-    """Tell who a pod is; `owners` are the mirrored ReplicaSets and Jobs by uid.
+    """Find the owners of a pod; `owners` are the cached ReplicaSets and Jobs by uid.
 
-    Refused are the pods that are never noted and never moved.
+    Pods that are never noted and never moved are refused.
     """
     controller = find_controller(pod)
     if _is_mirror(pod):
