@@ -198,7 +198,7 @@ async def test_an_expired_token_is_read_again_from_where_it_came(bare: Cluster, 
         await api.version()
 
 
-async def test_an_unknown_token_says_so(bare: Cluster) -> None:
+async def test_an_unknown_token_raises_unauthorized(bare: Cluster) -> None:
     path = credentials.write_kubeconfig(bare.design, "nobody", {"token": "expired"})
     async with Api(Access(str(path)), QUICK) as api:
         with pytest.raises(errors.Unauthorized, match="get /api/v1/nodes/n: Unauthorized"):

@@ -142,7 +142,7 @@ async def test_components_are_stopped_frozen_and_restarted() -> None:
             cluster.process(SCHEDULER)
 
 
-async def test_a_component_that_cannot_start_says_why() -> None:
+async def test_a_component_that_cannot_start_is_named_with_its_last_log_line() -> None:
     cluster = state_dir.create("hopeless", flags={ETCD: ["--no-such-flag"]}, dies_with_parent=True)
     try:
         with pytest.raises(LocalClusterError, match="etcd ended while starting: .*no-such-flag"):

@@ -218,9 +218,7 @@ async def test_a_rollout_is_free_of_a_template_s_note_and_not_of_a_service_s(
         assert (node_of(new) == BEST) is not for_service
 
 
-async def test_where_every_node_is_avoided_the_pod_still_gets_one(
-    extender: Extending, client: Client
-) -> None:
+async def test_a_pod_is_placed_even_if_every_node_is_avoided(extender: Extending, client: Client) -> None:
     (old,) = await deployed(client, "anywhere")
     for node in await note(client, await sign(client, "anywhere"), NODES, life=3600.0):
         await extender.sees("nodes", node)
@@ -324,7 +322,7 @@ async def test_a_refused_candidate_is_not_preempted(extender: Extending, client:
     assert {item["metadata"]["name"] for item in (await client.get(PODS))["items"]} == left | {"high-1"}
 
 
-async def test_why_is_told_for_every_node(extender: Extending, client: Client) -> None:
+async def test_explain_lists_the_reasons_for_every_node(extender: Extending, client: Client) -> None:
     (old,) = await deployed(client, "asked")
     await extender.sees("nodes", (await note(client, await sign(client, "asked"), [BEST], life=3600.0))[0])
     path = f"/explain?pod=default/{old['metadata']['name']}"

@@ -64,7 +64,7 @@ def words(cluster: Cluster) -> int:
     return len(cluster.log("kube-scheduler").read_text())
 
 
-async def test_no_call_is_lost_when_a_replica_stops_and_none_hurts_when_it_is_killed(
+async def test_no_call_is_lost_when_a_replica_stops_and_scheduling_survives_a_kill(
     cluster: Cluster,
 ) -> None:
     async with extending(cluster, replicas=2) as extender:
@@ -131,7 +131,7 @@ async def counted(extender: Extending, cause: str) -> None:
         assert await extender.said("reberth_extender_neutral_answers_total", verb=verb, cause=cause) >= 10
 
 
-async def test_a_scheduler_that_does_not_ask_is_told_of(cluster: Cluster) -> None:
+async def test_a_scheduler_that_does_not_call_the_extender_is_reported(cluster: Cluster) -> None:
     async with extending(cluster, settings={"attention": {"pods": 5}}) as extender:
         await cluster.schedule_with({})
         async with burst(cluster, 10):

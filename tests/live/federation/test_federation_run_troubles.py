@@ -28,7 +28,7 @@ def ready(found: Any) -> dict[str, Any]:
     return next((each for each in conditions if each["type"] == "Ready"), {})
 
 
-async def test_a_member_that_cannot_be_reached_is_tainted_and_says_why(federation: Place) -> None:
+async def test_an_unreachable_member_is_tainted_and_its_condition_names_the_cause(federation: Place) -> None:
     hub = federation.hub
     address, elsewhere = (
         (await hub.get(f"{CLUSTERS}/member1"))["spec"]["apiEndpoint"],
@@ -67,7 +67,7 @@ async def test_nothing_new_goes_there_and_the_rest_goes_on(federation: Place) ->
     assert "Binding has been scheduled successfully. Result: {member1:2, member2:2}" in notes
 
 
-async def test_a_manifest_that_the_members_refuse_is_told_and_does_no_harm(federation: Place) -> None:
+async def test_a_manifest_rejected_by_members_is_reported_and_does_no_harm(federation: Place) -> None:
     hub = federation.hub
     for client in federation.members.values():
         quotas = "/api/v1/namespaces/default/resourcequotas"

@@ -73,7 +73,7 @@ async def test_a_query_of_the_dashboard_is_answered(shown: Shown, title: str, qu
     assert found or query.answers == "perhaps", title
 
 
-async def test_the_dashboard_says_that_it_helped(shown: Shown) -> None:
+async def test_the_dashboard_shows_the_gain_of_the_moves(shown: Shown) -> None:
     by_title = dict(QUERIES)
     said = {}
     for title in ("Moves with a gain", "Landed as forecast", "Pods moved", "Requests above the thresholds"):

@@ -45,7 +45,7 @@ async def start_workload(client: Client) -> Any:
     return _running(found)[0]
 
 
-async def test_the_product_comes_up_once_and_moves_a_pod_where_the_forecast_says(cluster: Cluster) -> None:
+async def test_make_up_is_idempotent_and_a_move_by_hand_lands_as_forecast(cluster: Cluster) -> None:
     name = cluster.folder.name
     code, said = await run("localproduct", "up", "--name", name)
     assert (code, "2 extenders behind kube-scheduler" in said) == (0, True), said

@@ -79,7 +79,7 @@ async def see_events(walker: Workload, pod_name: str) -> None:
     }
 
 
-async def test_a_pod_that_returns_is_said_to_have_returned(shared: Cluster) -> None:
+async def test_a_pod_that_returns_to_its_source_is_reported_as_returned(shared: Cluster) -> None:
     async with workload(shared, "homer") as homer:
         victim = await homer.pick()
         source = victim["spec"]["nodeName"]
@@ -126,7 +126,7 @@ async def test_each_rule_refuses_by_its_name_and_leaves_nothing(shared: Cluster)
         assert await consistent(fixed) == 0
 
 
-async def test_destinations_that_will_not_do_are_named(shared: Cluster) -> None:
+async def test_unsuitable_destinations_are_named(shared: Cluster) -> None:
     async with workload(shared, "picky") as picky:
         victim = await picky.pick()
         source = victim["spec"]["nodeName"]

@@ -44,7 +44,7 @@ async def test_without_a_right_to_see_pods_there_is_no_plan(shared: Cluster) -> 
         await ask("--kubeconfig", str(shared.user("without-rights")))
 
 
-async def test_a_surge_that_an_autoscaler_tells_of_is_named(shared: Cluster) -> None:
+async def test_a_surge_announced_by_an_autoscaler_is_named(shared: Cluster) -> None:
     async with shared.client() as client:
         await client.create(DEPLOYMENTS, deployment("surging"))
         await client.create(AUTOSCALERS, BUSY)

@@ -29,7 +29,7 @@ def test_theirs_are_read_and_evictions_are_those_of_a_cycle() -> None:
     ) == (4, 2.0, 12.5, 3e8, 100)
 
 
-def test_a_cost_is_told_in_a_row() -> None:
+def test_a_cost_is_described_in_a_row() -> None:
     cost = Cost(Spent(10, 8, 120), Spent(1.25, 1.5, 2.4, 100), 3e8, 4e8, 0.31)
     assert describe({OURS: cost}).splitlines()[-1] == (
         "| Reberth | 10.0 s | 8.0 s | 1.25 s | 1.50 s | 100 | 300 MB | 400 MB | 120 | 2.4 | 0.31 s |"

@@ -51,7 +51,7 @@ def test_the_bursts_of_one_round_are_compared_with_each_other() -> None:
     ]
 
 
-def test_a_goal_that_is_missed_is_said_to_be_missed() -> None:
+def test_a_missed_goal_is_reported() -> None:
     bursts = {
         FLOOR: [figures(rate=100, algorithm=0.0025)],
         OURS: [ours(rate=94, resident=141e6)],

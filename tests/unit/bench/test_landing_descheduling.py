@@ -20,7 +20,7 @@ def test_metrics_are_added_up_over_their_labels() -> None:
     }
 
 
-def test_nothing_but_node_fit_tells_the_policies_apart() -> None:
+def test_the_policies_differ_only_in_node_fit() -> None:
     without, with_it = (describe_policy(LARGE, node_fit=asked) for asked in (False, True))
     assert without != with_it
     with_it["profiles"][0]["pluginConfig"][0]["args"]["nodeFit"] = False

@@ -50,7 +50,7 @@ def test_evicted_pods_and_those_that_return_are_counted() -> None:
     assert witness.measure_spread() == 25
 
 
-def test_an_arm_is_told_in_a_row() -> None:
+def test_an_arm_is_described_in_a_row() -> None:
     raced = Raced(
         before=State(6, 21.4),
         after=State(0, 16.0),

@@ -65,7 +65,7 @@ def test_goals_are_judged_by_the_size_that_they_are_about() -> None:
     assert "were not measured" in reporting.describe_goals({(10, "utilisation"): runs(0.1)})
 
 
-def test_growth_is_told_beside_that_of_the_nodes() -> None:
+def test_growth_is_described_beside_that_of_the_nodes() -> None:
     assert "5 x, nodes 5 x" in reporting.describe_plans(MEASURED)
 
 

@@ -49,7 +49,7 @@ def test_ratios_are_ours_divided_by_theirs() -> None:
     assert reporting.describe_ratios(MEASURED).splitlines()[2].endswith("| 0.50 | 0.20 | 0.50 | 0.20 |")
 
 
-def test_a_goal_that_is_missed_is_said_to_be_missed() -> None:
+def test_a_missed_goal_is_reported() -> None:
     lines = reporting.describe_goals(MEASURED, DECODED, kept=1000).splitlines()[2:]
     verdicts = [line.removesuffix(" |").rpartition("| ")[2] for line in lines]
     assert verdicts == ["yes", "yes", "yes", "yes", "**no**", "yes", "**no**", "yes"]

@@ -90,7 +90,7 @@ def test_json_has_every_binding_with_its_reasons(run: Any) -> None:
     assert bindings["role"]["reason"] == "NoClusterFit"
 
 
-def test_json_tells_of_the_groups_that_failed(run: Any) -> None:
+def test_json_lists_the_groups_that_failed(run: Any) -> None:
     groups = (
         "{clusterAffinities: [{affinityName: a, clusterNames: [m2]}, {affinityName: b, clusterNames: [m1]}]}"
     )
@@ -119,12 +119,12 @@ def test_one_binding_is_found_by_its_name(run: Any, asked: str, found: str) -> N
     assert list(json.loads(run(HUB, asked, "-o", "json").out)["bindings"]) == [found]
 
 
-def test_the_table_says_when_nothing_is_to_be_decided(run: Any) -> None:
+def test_the_table_names_the_reason_when_there_is_nothing_to_decide(run: Any) -> None:
     answer = run(HUB.replace("replicas: 2", "replicas: 2\n  suspension: {scheduling: true}"), "web")
     assert answer.out.startswith("default/web: Success\n  Scheduling is suspended.\n  CLUSTER")
 
 
-def test_policies_without_bindings_are_nothing_to_schedule_and_that_is_said(run: Any) -> None:
+def test_policies_without_bindings_are_warned_about(run: Any) -> None:
     answer = run(POLICY, "-o", "json")
     assert (answer.code, json.loads(answer.out)) == (0, {"bindings": {}})
     assert "no ResourceBinding or ClusterResourceBinding" in answer.err

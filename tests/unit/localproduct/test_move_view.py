@@ -75,7 +75,7 @@ def test_a_move_keeps_its_forecast_destinations_to_its_end() -> None:
     assert (begun.under_way, ended.under_way, ended.astray, ended.returned) == (1, 0, 0, 0)
 
 
-def test_a_move_that_was_dropped_before_it_was_shown_is_not_told() -> None:
+def test_a_refused_move_that_was_never_shown_is_not_listed() -> None:
     dropped = {key: value for key, value in PAST.items() if key not in ("evictedAt", "landedOn")}
     assert look(snapshot(history(past=[{**dropped, "outcome": "Refused"}])), ()).moves == ()
 
@@ -100,7 +100,7 @@ def test_a_move_that_was_dropped_before_it_was_shown_is_not_told() -> None:
         ),
     ],
 )
-def test_a_move_is_told_in_one_line(move: ShownMove, said: str) -> None:
+def test_a_move_is_described_in_one_line(move: ShownMove, said: str) -> None:
     assert tell(move) == said
 
 

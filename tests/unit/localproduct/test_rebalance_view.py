@@ -29,7 +29,7 @@ def test_before_the_rebalancing_all_replicas_are_where_they_were() -> None:
     assert not sight.is_home
 
 
-def test_in_the_middle_old_copies_are_kept_and_the_status_says_from_where_to_where() -> None:
+def test_during_a_handover_old_copies_are_kept_and_the_status_names_both_sides() -> None:
     entry = {
         "result": "Successful",
         "from": clusters(member2=9),
@@ -66,7 +66,7 @@ def test_a_workload_is_home_when_no_copy_is_missing_or_left_behind(
     assert seen({"clusters": clusters(**HOME), **binding}, status, ready).is_home is is_home
 
 
-def test_only_changes_are_told() -> None:
+def test_only_changes_are_printed() -> None:
     where = "member1 2 ready of 6, member2 9 ready of 3, keeps 9 for now; "
     counts = "11 ready for 9 wanted, never fewer than 9"
     assert summarize(MIDDLE) == counts
@@ -77,7 +77,7 @@ def test_only_changes_are_told() -> None:
 
 
 @pytest.mark.parametrize("sight", [BEFORE, MIDDLE, AFTER])
-def test_a_bar_is_as_long_as_replicas_are_ready_and_tells_those_apart_that_go(
+def test_a_bar_shows_ready_replicas_and_marks_those_that_will_go(
     sight: RebalanceSnapshot,
 ) -> None:
     lines = draw(sight, 80, color=False)

@@ -33,7 +33,7 @@ def test_existing_pairs_stay_and_a_deleted_pair_is_renewed(script: Path, tmp_pat
     assert {name for name in first if first[name] != second[name]} == {"tls.crt", "tls.key"}
 
 
-def test_an_authority_without_its_key_signs_nothing_and_says_so(script: Path, tmp_path: Path) -> None:
+def test_an_authority_without_its_key_signs_nothing_and_reports_it(script: Path, tmp_path: Path) -> None:
     run(script, str(tmp_path))
     (tmp_path / "ca.key").rename(tmp_path / "elsewhere")
     (tmp_path / "tls.crt").unlink()
@@ -47,7 +47,7 @@ def test_an_authority_without_its_key_signs_nothing_and_says_so(script: Path, tm
     assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode == 0
 
 
-def test_a_key_that_is_none_is_told_in_the_words_of_openssl(script: Path, tmp_path: Path) -> None:
+def test_an_invalid_key_is_reported_with_openssls_message(script: Path, tmp_path: Path) -> None:
     run(script, str(tmp_path))
     (tmp_path / "ca.key").write_text("no key")
     (tmp_path / "tls.crt").unlink()

@@ -217,7 +217,7 @@ def test_the_documented_history_has_the_name_that_it_is_looked_for_by() -> None:
 
 
 @every_resource
-def test_the_documentation_tells_every_field_and_every_value(resource: Resource[Any]) -> None:
+def test_the_documentation_lists_every_field_and_value(resource: Resource[Any]) -> None:
     told = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", MEMORY))))
     own = [field for place, field in walk(schema_of(resource)) if "conditions[]" not in place]
     names = {name for field in own for name in field.get("properties", {})} - COMMON

@@ -89,7 +89,7 @@ def test_an_older_pod_that_waits_is_drawn_first_unless_it_is_going() -> None:
     assert [entry["Score"] for entry in answers(known.memory)[0]] == [0, 0, 10, 0, 0]
 
 
-def test_a_pod_that_gets_its_node_is_told() -> None:
+def test_a_bound_pod_is_reported_once() -> None:
     bound: list[PodRow] = []
     known = Known(on_bound=bound.append)
     known.put(web_pod("a"), web_pod("made-bound", node="n1"))
@@ -99,7 +99,7 @@ def test_a_pod_that_gets_its_node_is_told() -> None:
     assert [(row.name, row.node) for row in bound] == [("a", "n2"), ("b", "n3")]
 
 
-def test_every_change_is_told_and_nothing_else() -> None:
+def test_every_change_is_reported_and_repeats_are_not() -> None:
     rings: list[None] = []
     known = Known(on_change=lambda: rings.append(None))
     known.put(node("n1"), node("n2"))
@@ -158,7 +158,7 @@ def test_a_pod_that_changes_its_controller_is_a_replica_of_the_new_one() -> None
     assert [entry["Score"] for entry in answers(known.memory)[0]] == [0, 0, 10, 0, 0]
 
 
-def test_an_annotation_that_is_no_list_or_far_too_long_says_nothing() -> None:
+def test_an_invalid_or_oversized_note_annotation_is_ignored() -> None:
     for text in ("not JSON", "[1]", "x" * 2**20, '{"preferAvoidPods":[' + ",".join(["{}"] * 300_000) + "]}"):
         noted = node("n0", annotations={"scheduler.alpha.kubernetes.io/preferAvoidPods": text})
         memory = Known().put(noted).memory

@@ -147,7 +147,7 @@ def test_recorded_scheduler_requests_are_answered_for_all_their_nodes(verb: Verb
     assert (answer["NodeNames"] if verb is FILTER else [entry["Host"] for entry in answer]) == asked
 
 
-def test_the_candidates_of_a_real_scheduler_come_back_as_they_came() -> None:
+def test_preemption_candidates_of_a_recorded_request_are_returned_unchanged() -> None:
     asked = json.loads(captured("preempt-cache"))["NodeNameToMetaVictims"]
     answer = said(decided(PREEMPT, captured("preempt-cache")))["NodeNameToMetaVictims"]
     assert list(answer.items()) == list(asked.items())
@@ -175,7 +175,7 @@ def test_a_budget_takes_a_candidate_away(budgets: Any, left: list[str]) -> None:
     assert (answer.asked, answer.refused, answer.exhausted) == (2, 2 - len(left), None)
 
 
-def test_where_nothing_is_left_the_rule_is_told() -> None:
+def test_an_exhausted_preemption_names_its_rule() -> None:
     body = candidates({"n1": ["uid-db-0"]})
     strict = AnswerSettings(preempt=PreemptSettings("strict"))
     answer = decided(PREEMPT, body, victim("db-0"), guarded(0), settings=strict)

@@ -24,7 +24,7 @@ def test_recorded_scheduler_requests_are_read(name: str) -> None:
     assert len(asked.nodes) == 50
 
 
-def test_the_candidates_of_a_real_scheduler_are_read() -> None:
+def test_preemption_candidates_of_a_recorded_request_are_read() -> None:
     asked = read_preemption_args(captured("preempt-cache"))
     assert asked.victims["n-00000"] == ("4db8281e-2019-4f74-819d-ee477c4acef0",)
     assert len(asked.entries) == 50

@@ -21,7 +21,7 @@ class Recorder:
         self.said.append((regarding, reason, note, kind))
 
 
-def test_settings_that_are_refused_are_told_of_the_own_pod(tmp_path: Path) -> None:
+def test_refused_settings_are_an_event_about_the_own_pod(tmp_path: Path) -> None:
     recorder: Any = Recorder()
     (tmp_path / "namespace").write_text("reberth-system\n")
     announce_refusal(recorder, REFUSAL, namespace=tmp_path / "namespace")
@@ -36,7 +36,7 @@ def test_no_event_is_recorded_outside_of_a_pod(tmp_path: Path) -> None:
     assert recorder.said == []
 
 
-def test_a_preemption_without_a_node_is_told_of_its_pod() -> None:
+def test_a_preemption_without_a_node_is_an_event_about_its_pod() -> None:
     recorder: Any = Recorder()
     asking = ObjectMeta(name="web", namespace="shop", uid="u")
     announce_exhaustion(recorder, asking, Refused("BudgetWouldBreak", "a budget"))

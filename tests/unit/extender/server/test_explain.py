@@ -45,7 +45,7 @@ async def test_many_nodes_are_explained_as_one_question() -> None:
         assert [name for name, avoid in told.items() if not avoid] == ["m119"]
 
 
-async def test_a_pod_that_is_never_moved_says_why() -> None:
+async def test_explain_gives_the_reason_why_a_pod_is_never_moved() -> None:
     async with served() as asked:
         _, text = await asked.ask("/explain", json.dumps({"metadata": {"name": "bare"}}))
         assert json.loads(text)["unknown"] == "no controller would replace the pod"

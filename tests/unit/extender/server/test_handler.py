@@ -169,7 +169,7 @@ async def test_a_client_that_disconnects_mid_request_does_no_harm() -> None:
         ("preempt", "/avoid/preempt", candidates({}), {"NodeNameToMetaVictims": {}}),
     ],
 )
-async def test_doubt_is_answered_neutrally_and_counted(  # noqa: PLR0917 - a table of two
+async def test_requests_in_doubt_get_neutral_answers_and_are_counted(  # noqa: PLR0917 - a table of two
     state: MirrorState, cause: str, verb: str, path: str, body: bytes, answer: Any
 ) -> None:
     async with served() as asked:

@@ -94,7 +94,7 @@ async def test_only_kinds_that_a_signal_needs_must_be_installed(
         assert lines[1] == f"mirrors: {lost}: not installed in this cluster"
 
 
-async def test_a_stale_mirror_is_told_and_is_no_reason_to_send_calls_elsewhere() -> None:
+async def test_a_stale_cache_is_reported_and_the_extender_stays_ready() -> None:
     told = Told(ExtenderSettings())
     told.watchers["pods"].trouble = "no data from the server for 90 s"
     status, lines = await told.ask()
@@ -102,7 +102,7 @@ async def test_a_stale_mirror_is_told_and_is_no_reason_to_send_calls_elsewhere()
     assert "# pods: heard 1.2 s ago, no data from the server for 90 s" in lines
 
 
-def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
+def test_mirror_states_list_only_needed_kinds_with_trouble() -> None:
     told = Told(ExtenderSettings())
     assert told.readiness.mirror_states(KINDS) == []
     told.lose("nodes")
@@ -115,7 +115,7 @@ def test_doubt_is_looked_for_where_there_is_a_trouble() -> None:
     assert told.readiness.mirror_states({NODE}) == [lost]
 
 
-async def test_settings_that_are_refused_are_told_and_are_no_reason_not_to_be_ready() -> None:
+async def test_refused_settings_are_reported_and_the_extender_stays_ready() -> None:
     told = Told(ExtenderSettings())
     told.refusal = SettingsError("settings.yaml", [FieldFault("unknown field", "deadlin", 3)])
     status, lines = await told.ask()

@@ -194,7 +194,7 @@ def test_fields_shared_by_several_kinds_have_one_schema() -> None:
         assert policies[0][shared] == spec_of("ResourceBinding")[shared]
 
 
-def test_the_documentation_tells_every_text_of_a_rule() -> None:
+def test_the_documentation_lists_the_message_of_every_rule() -> None:
     told = " ".join(re.sub(r"\s+", " ", DOCUMENT).split("`"))
     told = told.replace('unsupported key "…"', "unsupported key").replace(
         'unsupported operator "…"', "unsupported operator"

@@ -106,7 +106,9 @@ def test_a_policy_without_scheduling_gets_none() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [POLICY, CLUSTER_POLICY])
-def test_a_copy_is_waited_for_as_its_mode_says(kind: str, application: Object, made: Object) -> None:
+def test_application_failover_defaults_follow_its_purge_mode(
+    kind: str, application: Object, made: Object
+) -> None:
     conditions = {"decisionConditions": {"tolerationSeconds": 300}}
     spec = completed(kind, GOLDEN | {"failover": {"application": conditions | application}})
     assert spec["failover"]["application"] == conditions | made
@@ -200,7 +202,7 @@ COMPLETED = [one for one in EXAMPLES if one["metadata"]["name"] not in {*OLD_WOR
 
 
 @pytest.mark.parametrize("one", COMPLETED, ids=name_of)
-def test_a_documented_object_needs_no_completion_if_it_says_all(one: Object) -> None:
+def test_a_complete_documented_object_needs_no_defaults(one: Object) -> None:
     assert completed(one["kind"], one.get("spec"), namespace="default") is not None
     wanted = copy.deepcopy(one)
     for selector in wanted["spec"].get("resourceSelectors", ()):

@@ -124,13 +124,13 @@ def test_programs_are_not_warned(kind: str) -> None:
 
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=name_of)
-def test_no_documented_object_says_anything_in_vain_but_that_of_the_proposal(one: Object) -> None:
+def test_documented_objects_have_no_ignored_field_but_that_of_the_proposal(one: Object) -> None:
     idle = ["spec.failover.application: stored, but has no effect"] if name_of(one) == PROPOSED else []
     assert list(find_ignored_fields(one["kind"], one)) == idle
 
 
 @pytest.mark.parametrize("kind", ["PropagationPolicy", "ClusterPropagationPolicy"])
-def test_a_path_that_cannot_be_followed_is_told_of(kind: str) -> None:
+def test_an_unsupported_json_path_is_warned_about(kind: str) -> None:
     rules = [{"aliasLabelName": "a", "jsonPath": path} for path in ("{.replicas}", "{.parts[*].a}")]
     wanted = {"spec": {"failover": {"cluster": {"statePreservation": {"rules": rules}}}}}
     path = "spec.failover.cluster.statePreservation.rules[1].jsonPath"

@@ -69,7 +69,7 @@ def test_a_task_has_the_workload_the_cluster_and_the_reason() -> None:
     }
 
 
-def test_the_policy_says_how_the_copy_goes() -> None:
+def test_the_purge_mode_of_the_policy_is_used() -> None:
     failover = {"cluster": {"purgeMode": "Directly"}}
     found = make_task(claimed_binding(clusters=given(m1=2), failover=failover), "m1", reason="R", message="")
     assert found is not None
@@ -196,7 +196,9 @@ def test_a_workload_returns_when_all_that_took_its_place_are_left_too() -> None:
         ((task(age=MINUTE, purgeMode="Directly"), task("m2")), {"m1"}, EVERYWHERE),
     ],
 )
-def test_a_workload_returns_only_to_where_it_still_is_and_may_be(tasks: Any, calm: Any, ready: Any) -> None:
+def test_a_workload_returns_only_to_a_cluster_that_still_has_and_may_have_it(
+    tasks: Any, calm: Any, ready: Any
+) -> None:
     found = assessed(evicted(*tasks), calm=calm, ready=ready)
     assert not found.withdrawn
     assert [each.name for each in found.clusters] == ["m2"]

@@ -89,7 +89,7 @@ def test_a_change_of_mind_needs_a_sighting_that_lasts() -> None:
     assert conditions[0]["lastTransitionTime"] == "2027-01-15T08:00:09Z"
 
 
-def test_another_reason_for_the_same_is_told_at_once() -> None:
+def test_a_changed_message_is_written_at_once() -> None:
     conditions = change_ready_condition(judged(AWAY), SICK, is_lasting=False, now=NOW)
     assert conditions is not None
     assert conditions[0]["message"] == "etcd failed"

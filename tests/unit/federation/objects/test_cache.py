@@ -31,7 +31,7 @@ def cache() -> tuple[NotifyingCache, list[tuple[str, str]]]:
     return made, heard
 
 
-def test_each_change_is_told_and_nothing_twice() -> None:
+def test_each_change_is_notified_once() -> None:
     made, heard = cache()
     made.apply(KIND, ADDED, one("a", 1))
     made.apply(KIND, ADDED, one("a", 1))
@@ -57,7 +57,7 @@ def test_every_annotation_is_kept() -> None:
     assert kept.metadata.annotations == {"somebody.example/note": "x"}
 
 
-def test_nodes_are_counted_not_told() -> None:
+def test_nodes_are_cached_without_notifications() -> None:
     made, heard = cache()
     made.apply(NODE, ADDED, Node(ObjectMeta("n", uid="n", resource_version="1")))
     made.apply(NODE, BOOKMARK, Node(ObjectMeta(resource_version="2")))

@@ -84,7 +84,7 @@ def test_a_template_shows_the_sum_of_its_copies() -> None:
     assert change_template_status(WEB, one, again, works) is None
 
 
-def test_a_copy_is_missing_while_its_cluster_has_not_told_of_it() -> None:
+def test_status_is_summed_and_observed_only_when_all_clusters_reported() -> None:
     one = claimed_binding(clusters=given(m1=1, m2=1))
     told = {"replicas": 1, "observedGeneration": 3, "generation": 3, "resourceTemplateGeneration": 5}
     described = {"identifier": IDENTIFIER, "status": told}

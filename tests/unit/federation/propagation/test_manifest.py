@@ -97,5 +97,5 @@ def test_a_volume_that_was_bound_on_the_hub_is_found_anew_in_the_member() -> Non
     assert "annotations" not in manifest["metadata"]
 
 
-def test_a_copy_says_of_which_generation_it_is() -> None:
+def test_a_copy_is_annotated_with_the_generation_of_its_template() -> None:
     assert written("apps/v1", "Deployment", {}, generation=3)["metadata"]["annotations"] == {GENERATION: "3"}

@@ -86,7 +86,7 @@ def test_a_handled_trigger_is_not_handled_again() -> None:
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"time": "yesterday"}', '{"affinityName": "a"}'])
-def test_a_note_that_is_none_says_nothing(note: str) -> None:
+def test_an_invalid_schedule_note_is_ignored(note: str) -> None:
     left = half_written()
     odd = merged(
         left, {"metadata": {**msgspec.to_builtins(left.metadata), "annotations": {SCHEDULE_NOTE: note}}}
@@ -94,7 +94,7 @@ def test_a_note_that_is_none_says_nothing(note: str) -> None:
     assert apply_note(odd) is odd
 
 
-def test_a_note_that_is_older_than_the_status_says_nothing() -> None:
+def test_a_schedule_note_older_than_the_status_is_ignored() -> None:
     left = half_written()
     later = merged(left, {"status": {"lastScheduledTime": "2027-01-15T08:00:01Z"}})
     assert apply_note(later) is later
@@ -109,7 +109,7 @@ def test_a_status_of_the_same_second_counts_where_nothing_has_changed_since() ->
     assert apply_note(changed).status.observed_affinity == "far"
 
 
-def test_a_failure_that_is_over_is_said_to_be_over() -> None:
+def test_a_scheduling_failure_is_cleared_once_its_cause_is_gone() -> None:
     """Replicas that found no room, and are not wanted any more."""
     failed = {"type": "Scheduled", "status": "False", "reason": "Unschedulable", "message": "too little"}
     told = {"lastScheduledTime": NEW, "schedulerObservedGeneration": 3, "conditions": [failed]}

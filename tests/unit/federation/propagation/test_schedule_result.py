@@ -44,7 +44,7 @@ def written(one: ResourceBinding, *patches: Object | None) -> ResourceBinding:
     return msgspec.convert(wire, ResourceBinding)
 
 
-def test_a_success_is_written_once_and_told_once() -> None:
+def test_a_success_is_written_once_with_one_event() -> None:
     new = claimed_binding()
     decision = decided(new, ready("m1"), ready("m2"))
     clusters = change_clusters(new, decision)
@@ -73,7 +73,7 @@ def test_a_success_is_written_once_and_told_once() -> None:
     assert not list(list_events(after, again, was_changed=False))
 
 
-def test_a_failure_leaves_the_clusters_and_is_told_once() -> None:
+def test_a_failure_keeps_the_clusters_and_makes_one_event() -> None:
     new = claimed_binding(clusters=given(m1=3))
     decision = decided(new)
     assert change_clusters(new, decision) is None
@@ -150,7 +150,7 @@ def test_the_applied_placement_is_written_in_the_order_of_its_fields() -> None:
     assert text == '{"clusterAffinity":{"clusterNames":["m1"]},"clusterTolerations":[{"key":"a"}]}'
 
 
-def test_the_group_in_use_is_noted_and_groups_tried_in_vain_are_told() -> None:
+def test_the_observed_group_is_written_and_groups_that_failed_are_events() -> None:
     names = (
         {"affinityName": "near", "clusterNames": ["m9"]},
         {"affinityName": "far", "clusterNames": ["m1"]},

@@ -126,7 +126,7 @@ def test_only_a_namespace_that_is_missing_is_made() -> None:
     assert not is_missing_namespace('namespaces "" not found', "")
 
 
-def test_a_copy_tells_of_which_generation_it_is() -> None:
+def test_the_generation_annotation_of_a_copy_is_reported() -> None:
     there = as_template(
         {
             "apiVersion": "apps/v1",

@@ -98,7 +98,7 @@ def test_removed_labels_and_annotations_come_back() -> None:
     assert change["metadata"]["labels"] == wanted["metadata"]["labels"]
 
 
-def test_the_manifest_tells_how_conflicts_are_resolved() -> None:
+def test_the_conflict_resolution_is_an_annotation_of_the_manifest() -> None:
     one = made(claimed_binding(conflictResolution="Overwrite"), "m1", 1)
     (manifest,) = read_manifests(one)
     assert manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] == "overwrite"

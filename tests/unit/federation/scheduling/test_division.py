@@ -79,7 +79,7 @@ def test_s_11_a_cluster_with_replicas_and_no_room_keeps_them() -> None:
 
 
 @pytest.mark.parametrize(("uid", "expected"), [("", "m1"), (EVEN, "m1"), ("b", "m2")])
-def test_s_12_among_equals_the_uid_says_from_which_end_of_the_alphabet(uid: str, expected: str) -> None:
+def test_s_12_equal_weights_are_ordered_by_the_uid(uid: str, expected: str) -> None:
     shares = placed(binding(3, weighted(m1=1, m2=1), uid=uid), *rooms(0, 0))
     assert shares[expected] == 2
 
@@ -159,7 +159,7 @@ def test_a_workload_of_several_parts_is_not_divided() -> None:
     assert placed(binding(4, DYNAMIC, components=parts), *rooms(9, 9)) == {"m1": 0, "m2": 0}
 
 
-def test_too_little_room_is_said_with_its_size() -> None:
+def test_too_little_capacity_is_reported_with_its_size() -> None:
     decision = decided(binding(6, DYNAMIC, at={"m1": 1}), *rooms(2, 2))
     assert (decision.reason, decision.retry) == ("Unschedulable", True)
     assert decision.message == "Clusters available replicas 4 are not enough to schedule."

@@ -36,7 +36,7 @@ def test_a_01_the_first_group_that_fits_is_taken() -> None:
     assert not decision.failures
 
 
-def test_a_02_a_group_that_does_not_fit_is_told_of_and_the_next_one_taken() -> None:
+def test_a_02_a_group_that_does_not_fit_is_reported_and_the_next_one_is_used() -> None:
     decision = decided(binding(1, TWO), cluster("c1", taints=[BROKEN]), C2)
     assert ([target.name for target in decision.clusters], decision.affinity_name) == (["c2"], "a2")
     assert [failure.affinity_name for failure in decision.failures] == ["a1"]

@@ -83,7 +83,7 @@ def test_r_20_b_one_cluster_for_all_replicas_is_chosen_anew() -> None:
     assert placed(binding(5, placement, at={"m2": 5}), *clusters) == {"m2": 5}
 
 
-def test_an_eviction_from_a_cluster_that_it_still_has_looks_for_a_substitute() -> None:
+def test_an_evicted_cluster_is_replaced_if_a_substitute_exists() -> None:
     asked = binding(3, DYNAMIC, at={"m1": 3}, applied=DYNAMIC, evicting=["m1"])
     assert placed(asked, *rooms(9, 9)) == {"m2": 3}
     assert placed(asked, *rooms(9)) == {"m1": 3}

@@ -51,17 +51,17 @@ def test_s_40_the_first_by_score_are_taken_where_they_have_room() -> None:
     assert names(select_clusters(FOUR, demanding(100, DYNAMIC, AT_MOST_TWO))) == ["m4", "m2"]
 
 
-def test_s_41_the_last_taken_gives_way_to_the_roomiest() -> None:
+def test_s_41_the_last_selected_cluster_is_replaced_by_the_one_with_most_capacity() -> None:
     assert names(select_clusters(FOUR, demanding(120, DYNAMIC, AT_MOST_TWO))) == ["m4", "m3"]
     assert names(select_clusters(FOUR, demanding(140, DYNAMIC, AT_MOST_TWO))) == ["m2", "m3"]
 
 
-def test_s_41_only_a_richer_one_takes_the_place() -> None:
+def test_s_41_only_a_cluster_with_more_capacity_replaces_a_selected_one() -> None:
     ranked = rank_candidates([candidate("m1", 100, 10), candidate("m2", 90, 100), candidate("m3", 0, 50)])
     assert names(select_clusters(ranked, demanding(140, DYNAMIC, AT_MOST_TWO))) == ["m3", "m2"]
 
 
-def test_s_41_no_choice_may_have_room_enough() -> None:
+def test_s_41_no_selection_may_have_enough_capacity() -> None:
     refusal = SchedulingRefusal(Reason.SCHEDULER_ERROR, "no enough resource when selecting 2 clusters")
     assert select_clusters(FOUR, demanding(141, AGGREGATED, AT_MOST_TWO)) == refusal
     assert names(select_clusters(FOUR, demanding(141, DUPLICATED, AT_MOST_TWO))) == ["m4", "m2"]
@@ -94,7 +94,7 @@ FIVE = rank_candidates(
 
 
 @pytest.mark.parametrize(("of_clusters", "expected"), [((2, 2), ["m1", "m2"]), ((3, 3), ["m3", "m4", "m5"])])
-def test_s_46_one_region_is_taken_that_has_clusters_enough(
+def test_s_46_a_region_with_enough_clusters_is_selected(
     of_clusters: tuple[int, int], expected: list[str]
 ) -> None:
     demand = demanding(10, DUPLICATED, spread(region=(1, 1), cluster=of_clusters))
@@ -162,7 +162,7 @@ def test_other_spreads_are_refused(constraints: dict[str, Any]) -> None:
 TAINTED = cluster("m1", taints=["key1=value1:NoSchedule"])
 
 
-def test_s_53_an_untolerated_taint_keeps_a_cluster_out() -> None:
+def test_s_53_an_untolerated_taint_excludes_a_cluster() -> None:
     decision = decided(binding(1, DUPLICATED), TAINTED)
     text = "cluster(s) had untolerated taint {key1=value1:NoSchedule}"
     assert decision.verdicts["m1"].reasons == {"TaintToleration": text}
@@ -170,7 +170,7 @@ def test_s_53_an_untolerated_taint_keeps_a_cluster_out() -> None:
 
 
 @pytest.mark.parametrize("toleration", [{"operator": "Exists"}, {"key": "key1", "value": "value1"}])
-def test_s_53_unless_it_is_tolerated(toleration: dict[str, str]) -> None:
+def test_s_53_a_tolerated_taint_does_not_exclude_a_cluster(toleration: dict[str, str]) -> None:
     placement = {**DUPLICATED, "clusterTolerations": [toleration]}
     assert placed(binding(1, placement), TAINTED) == {"m1": 1}
 
@@ -224,7 +224,7 @@ def test_every_plugin_gives_its_reason_and_each_cluster_is_counted_once() -> Non
     )
 
 
-def test_without_clusters_the_message_says_so() -> None:
+def test_the_message_names_a_federation_without_clusters() -> None:
     assert decided(binding(1)).message == "0/0 clusters are available: no cluster exists."
 
 

@@ -55,7 +55,7 @@ def test_a_program_on_path_is_used(calls: Path) -> None:
     assert debian.program("tool", "tool") == calls.parent / "bin" / "tool"
 
 
-def test_a_failure_leaves_nothing_and_says_why_in_one_line(calls: Path) -> None:
+def test_a_failed_download_is_one_line_and_leaves_no_folder(calls: Path) -> None:
     apt(calls, download="exit 100", update="echo 'E: no network' >&2; exit 100")
     with pytest.raises(debian.NoPackage, match=r"tool cannot be had with .*update: E: no network"):
         debian.program("tool", "tool")

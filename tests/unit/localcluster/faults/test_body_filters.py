@@ -131,7 +131,7 @@ def test_a_tape_gets_the_whole_lines_and_everything_passes(pieces: list[bytes]) 
 
 @UNHURRIED
 @given(pieces=bodies, rate=st.sampled_from([0.5, 7, 100, 1e6]))
-def test_a_slow_body_takes_as_long_as_its_rate_says(pieces: list[bytes], rate: float) -> None:
+def test_a_slow_body_is_sent_at_its_rate(pieces: list[bytes], rate: float) -> None:
     (rule,), filters = filters_of(Slow(rate))
     steps = list(steps_of(filters, pieces))
     body = b"".join(pieces)
@@ -189,7 +189,7 @@ def test_a_whole_answer_is_remembered_once_it_has_passed() -> None:
     assert (len(memory), rule.acted) == (1, 1)
 
 
-def test_an_answer_that_no_cache_gives_is_not_remembered() -> None:
+def test_an_answer_that_cannot_be_cached_is_not_remembered() -> None:
     memory = Memory()
     (rule,), filters = filters_of(Remember(memory), reply=Reply(500, {}, b""))
     assert passed(list(steps_of(filters, [b"{}"]))) == b"{}"

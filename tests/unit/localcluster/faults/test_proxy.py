@@ -204,7 +204,7 @@ async def test_cutting_one_client_off_does_not_touch_another(
         assert [await client.outcome(PODS), await other.outcome(PODS)] == ["broken", 200]
 
 
-async def test_a_frozen_client_hears_nothing_until_it_is_mended(
+async def test_a_frozen_client_gets_nothing_until_it_is_unfrozen(
     proxy: FaultProxy, server: LineServer, client: Client, session: aiohttp.ClientSession
 ) -> None:
     other = Client(await proxy.open("rescheduler-2"), session)
@@ -224,7 +224,7 @@ async def test_a_frozen_client_hears_nothing_until_it_is_mended(
         assert (await line, await answer) == (b"after\n", 200)
 
 
-async def test_a_name_has_one_port_and_unknown_names_are_an_error(proxy: FaultProxy) -> None:
+async def test_each_client_name_has_one_port_and_unknown_names_raise(proxy: FaultProxy) -> None:
     await proxy.open("a")
     with pytest.raises(ValueError, match="'a' already has a port"):
         await proxy.open("a")

@@ -151,7 +151,7 @@ async def test_little_that_follows_waits_for_a_moment_only(
             assert await body.piece() == word
 
 
-async def test_a_moment_later_the_connection_is_as_it_was(
+async def test_the_connection_reads_at_once_again_after_a_moment(
     peer: Peer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reberth.client.body._SOON", LONG)
@@ -164,7 +164,9 @@ async def test_a_moment_later_the_connection_is_as_it_was(
 
 
 @pytest.mark.usefixtures("patient")
-async def test_so_it_is_at_once_where_all_has_come(peer: Peer, session: aiohttp.ClientSession) -> None:
+async def test_the_connection_reads_at_once_again_when_the_body_is_complete(
+    peer: Peer, session: aiohttp.ClientSession
+) -> None:
     async with await peer.ask(session, HEAD + b"Content-Length: 6\r\n\r\n") as answer:
         body, way = ResponseBody(answer), way_in(answer)
         await hear_two(peer, body)

@@ -51,7 +51,7 @@ class FakeApi:
 
 
 @pytest.mark.looptime
-async def test_an_event_that_comes_together_with_the_wish_does_not_undo_it() -> None:
+async def test_a_pending_event_does_not_cancel_a_requested_resync() -> None:
     api, cache = FakeApi(), Cache(version=(1, 36))
     watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
     watching = asyncio.create_task(watcher.run())

@@ -36,7 +36,7 @@ def tainted(key: str, effect: str = "NoSchedule") -> Node:
     ],
 )
 @pytest.mark.parametrize("effect", ["NoSchedule", "PreferNoSchedule"])
-def test_a_taint_tells_that_a_node_is_leaving(key: str, effect: str) -> None:
+def test_a_deletion_taint_marks_a_node_as_leaving(key: str, effect: str) -> None:
     assert judge_node(tainted(key, effect)) == LeavingNode(key)
 
 
@@ -48,7 +48,7 @@ def test_a_taint_tells_that_a_node_is_leaving(key: str, effect: str) -> None:
         "karpenter.sh/unregistered",
     ],
 )
-def test_a_startup_taint_tells_that_a_node_is_young(key: str) -> None:
+def test_a_startup_taint_marks_a_node_as_young(key: str) -> None:
     assert judge_node(tainted(key)) == YoungNode(key)
 
 
@@ -62,7 +62,7 @@ def test_a_startup_taint_tells_that_a_node_is_young(key: str) -> None:
         "GracefulNodeShutdownInProgress",
     ],
 )
-def test_a_condition_tells_that_a_node_is_leaving(condition: str) -> None:
+def test_a_condition_marks_a_node_as_leaving(condition: str) -> None:
     assert judge_node(node(conditions={condition: "True"})) == LeavingNode(condition)
     assert judge_node(node(conditions={condition: "False"})) is None
 

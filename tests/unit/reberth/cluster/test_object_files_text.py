@@ -66,6 +66,6 @@ def test_decoded_values_are_documents_too() -> None:
         (b"a: !!python/object:os.system x", r"could not determine a constructor"),
     ],
 )
-def test_a_text_that_cannot_be_read_says_why(text: bytes, reason: str) -> None:
+def test_an_unreadable_text_is_refused_with_the_reason(text: bytes, reason: str) -> None:
     with pytest.raises(TextError, match=reason):
         list(list_documents(text))

@@ -63,7 +63,7 @@ def test_a_pod_may_leave_nearly_everything_open() -> None:
     assert (row.is_ready, row.is_finished, row.is_terminating) == (False, False, False)
 
 
-def test_a_terminating_pod_tells_its_grace() -> None:
+def test_a_terminating_pod_row_has_the_grace_period() -> None:
     built = pod("one", deleted=TIMES[1])
     built["metadata"]["deletionGracePeriodSeconds"] = 30
     assert row_of(built).grace == 30

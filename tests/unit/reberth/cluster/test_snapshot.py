@@ -280,7 +280,7 @@ def test_a_pod_on_a_node_that_is_not_known_is_on_none() -> None:
     assert snapshot.pods.rows[0].node == "n9"
 
 
-def test_terminating_pods_are_counted_and_told() -> None:
+def test_terminating_pods_are_counted_and_marked() -> None:
     snapshot = snapshot_of([node("n1")], [pod("going", node="n1", cpu="1", deleted=TIMES[0])])
     assert snapshot.sums.requested.main[0].tolist() == [1000]
     assert snapshot.pods.terminating.tolist() == [True]

@@ -21,7 +21,7 @@ def names(rows: Rows[PartialObject]) -> list[tuple[str, str]]:
 
 
 @given(st.permutations([(namespace, name) for namespace in "ab-" for name in ("x", "y", "x-1")]))
-def test_rows_are_sorted_however_they_came(order: list[tuple[str, str]]) -> None:
+def test_rows_are_sorted_for_any_insertion_order(order: list[tuple[str, str]]) -> None:
     table = table_of(*(thing(name, namespace=namespace, uid=namespace + name) for namespace, name in order))
     assert names(table.rows()) == sorted(order)
 

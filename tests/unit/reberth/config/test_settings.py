@@ -76,7 +76,7 @@ def test_all_faults_come_in_one_line_by_their_lines() -> None:
     assert "\n" not in message
 
 
-def test_a_file_for_another_daemon_is_told_by_its_kind_alone() -> None:
+def test_a_file_of_another_kind_is_refused_by_its_kind_alone() -> None:
     assert "zzz" not in refusal("apiVersion: reberth.dev/v1alpha1\nkind: OtherSettings\nzzz: 1")
 
 
@@ -96,7 +96,7 @@ def test_more_faults_than_anyone_reads_are_counted() -> None:
         ("large.yaml", "is larger than 1048576 bytes"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, reason: str) -> None:
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "large.yaml").write_bytes(b"#" * (2**20 + 1))
     with pytest.raises(SettingsError) as caught:
         load(tmp_path / name, DemoSettings)
@@ -104,7 +104,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, reason: 
 
 
 @pytest.mark.usefixtures("unprivileged")
-def test_a_file_that_may_not_be_read_says_so() -> None:
+def test_a_forbidden_file_is_refused_with_permission_denied() -> None:
     with pytest.raises(SettingsError, match="cannot be read: Permission denied"):
         load(Path("/etc/shadow"), DemoSettings)
 

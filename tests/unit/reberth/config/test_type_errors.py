@@ -137,7 +137,7 @@ def test_a_long_value_is_cut_and_a_wild_one_stays_on_its_line() -> None:
     assert wild.isprintable()
 
 
-def test_a_type_that_has_no_name_here_is_still_refused() -> None:
+def test_an_unsupported_type_is_still_refused() -> None:
     assert told("[]", bytes) == ["line 1: expected another value, found a list of length 0"]
 
 

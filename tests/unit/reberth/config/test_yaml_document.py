@@ -115,7 +115,7 @@ def test_unreadable_yaml_gives_one_clear_fault(content: str | bytes, fault: str)
         ),
     ],
 )
-def test_every_fault_of_a_readable_file_is_told(content: str, expected: list[str]) -> None:
+def test_every_fault_of_a_readable_file_is_reported(content: str, expected: list[str]) -> None:
     found = sorted(faults(content))
     assert len(found) == len(expected)
     assert all(one.startswith(start) for one, start in zip(found, sorted(expected), strict=True))

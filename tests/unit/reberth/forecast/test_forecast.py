@@ -224,7 +224,7 @@ def test_a_table_shows_nodes_by_their_chances_and_counts_the_reasons() -> None:
     assert lines[4] == "  refused on 2: node(s) were unschedulable"
 
 
-def test_a_table_says_why_there_is_none() -> None:
+def test_the_table_names_the_reason_without_a_forecast() -> None:
     assert "cannot be forecast: the scheduler has no profile" in tabulate(
         {"p": landing(pod("asking", schedulerName="x"))}
     )

@@ -167,7 +167,7 @@ def test_scores_wait_for_their_node() -> None:
         (score("n1", cpu=7), MISSING),
     ],
 )
-def test_a_score_that_does_not_count_says_why(found: NodePlacementScore, expected: object) -> None:
+def test_a_score_that_does_not_count_is_explained(found: NodePlacementScore, expected: object) -> None:
     assert board(found).explain("n0", NOW) == {CPU: expected, GREEN: MISSING}
 
 

@@ -377,7 +377,7 @@ def test_the_reasons_are_put_into_words() -> None:
     ]
 
 
-def test_an_explanation_is_silent_where_nothing_is_said() -> None:
+def test_an_explanation_has_no_reasons_without_notes_or_scores() -> None:
     index = make_index(settings=ScoreSettings())
     formed = advise(index, scores=False, standing=False)
 

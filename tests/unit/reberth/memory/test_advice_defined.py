@@ -144,7 +144,7 @@ def test_the_same_objects_in_any_order_give_the_same_answer(
 
 
 @given(worlds)
-def test_forming_an_opinion_changes_nothing(world: dict[str, Any]) -> None:
+def test_giving_advice_does_not_change_the_index(world: dict[str, Any]) -> None:
     nodes, told, scores = objects_of(world)
     index = make_index(*nodes, histories=[told], scores=scores)
 

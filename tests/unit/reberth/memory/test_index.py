@@ -85,7 +85,7 @@ def test_a_node_is_seen_as_it_last_was() -> None:
     assert index.notes.find(WEB, NOW).notes == {}
 
 
-def test_an_unreadable_annotation_is_said_and_holds_nothing() -> None:
+def test_an_unreadable_note_annotation_is_reported_and_holds_no_notes() -> None:
     index = make_index(node("n0", noted=True))
     index.put_node(node("n0", annotation="{nope"))
     assert index.unreadable == {"n0"}

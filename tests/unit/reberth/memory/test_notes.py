@@ -350,7 +350,7 @@ def test_the_index_drops_notes_that_a_node_no_longer_holds() -> None:
     assert index._held == index._notes == {}
 
 
-def test_the_index_tells_whether_any_note_is_strict() -> None:
+def test_the_index_knows_whether_any_note_is_strict() -> None:
     index = NoteIndex()
     index.put("n1", added(Notes(), note()))
     assert not index.has_strict

@@ -91,7 +91,7 @@ def test_a_file_that_is_of_no_use_is_named(files: CertificateFiles, make_bad: Br
     assert str(caught.value) == message.format(**names)
 
 
-def test_a_certificate_that_openssl_will_not_serve_says_why(files: CertificateFiles) -> None:
+def test_a_certificate_rejected_by_openssl_is_refused_with_the_reason(files: CertificateFiles) -> None:
     weak = rsa.generate_private_key(65537, 1024)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "weak")])
     now = dt.datetime.now(dt.UTC)

@@ -68,7 +68,7 @@ def test_plain_http_is_for_loopback(host: str) -> None:
     assert ServerSettings(host=host).tls is None
 
 
-def test_plain_http_elsewhere_is_had_by_asking_for_it() -> None:
+def test_plain_http_on_other_addresses_needs_allow_plain() -> None:
     assert ServerSettings(host="0.0.0.0", allow_plain=True).tls is None
 
 
@@ -81,7 +81,7 @@ async def test_health_readiness_and_metrics_are_served() -> None:
             assert "reberth_http_requests_total{" in await response.text()
 
 
-async def test_readiness_tells_each_check_by_its_name() -> None:
+async def test_readiness_lists_each_check_by_name() -> None:
     reasons: dict[str, str | None] = {"nodes": "not synced", "lease": None}
     checks = {name: lambda name=name: reasons[name] for name in reasons}
     async with Server(LOOPBACK, checks=checks) as server, client_of(server) as session:
@@ -196,7 +196,7 @@ async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 @pytest.mark.looptime
-async def test_an_idle_connection_outlives_the_schedulers_patience() -> None:
+async def test_an_idle_connection_stays_open_for_longer_than_the_schedulers_timeout() -> None:
     async with Server(LOOPBACK) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         assert await exchange(reader, writer)

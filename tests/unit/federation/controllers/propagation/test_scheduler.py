@@ -128,7 +128,7 @@ async def test_room_that_another_process_has_given_away_is_held() -> None:
     assert hub.scheduled == ("False", "Unschedulable")
 
 
-async def test_a_binding_that_cannot_be_read_says_so() -> None:
+async def test_an_unreadable_binding_gets_scheduler_error_and_keeps_its_clusters() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
     odd = {**NEEDS, "replicaRequirements": {"resourceRequest": {"cpu": "much"}}}

@@ -47,7 +47,7 @@ def test_all_counters_stand_there_before_anything_has_happened() -> None:
         assert {label for each in family.samples for label in each.labels.values()} == known
 
 
-def test_a_success_is_told_once_of_the_binding_and_of_its_object() -> None:
+def test_a_success_is_one_event_on_the_binding_and_one_on_its_object() -> None:
     reports, told = make()
     before = rebalancer("web")
     after = replace(before, status=RebalancerStatus((DONE,)))

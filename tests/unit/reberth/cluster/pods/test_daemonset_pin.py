@@ -46,7 +46,7 @@ def test_two_pins_to_one_node_are_one() -> None:
         msgspec.convert({"nodeAffinity": {}}, Affinity),
     ],
 )
-def test_an_affinity_that_pins_no_single_node_stays_as_it_is(odd: Affinity) -> None:
+def test_only_an_affinity_to_a_single_node_is_unpinned(odd: Affinity) -> None:
     assert unpin(odd, OF_DAEMON_SET) == (odd, None)
     assert pin(odd, None) is odd
 

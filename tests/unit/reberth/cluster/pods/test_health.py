@@ -46,7 +46,7 @@ def test_restarts_are_counted_apart_for_init_containers() -> None:
     assert ailment_of(status) == PodProblems(restarts=5, init_restarts=4)
 
 
-def test_the_last_end_is_told() -> None:
+def test_the_last_termination_is_reported() -> None:
     status = {
         "containerStatuses": [
             container(restartCount=1, lastState=DONE),
@@ -101,5 +101,5 @@ def test_a_waiting_container_may_have_no_reason() -> None:
         ),
     ],
 )
-def test_the_reasons_of_the_pod_itself_are_told(status: Object, expected: PodProblems) -> None:
+def test_the_reasons_of_the_pod_itself_are_reported(status: Object, expected: PodProblems) -> None:
     assert ailment_of(status) == expected

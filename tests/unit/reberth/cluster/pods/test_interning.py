@@ -149,12 +149,12 @@ UNLIKE: list[tuple[str, Pod, Pod]] = [
 
 
 @pytest.mark.parametrize(("what", "one", "other"), ALIKE, ids=[what for what, *_ in ALIKE])
-def test_siblings_share_although_they_differ_in(what: str, one: Pod, other: Pod) -> None:
+def test_pods_share_their_common_part_although_they_differ_in(what: str, one: Pod, other: Pod) -> None:
     assert split_pod(one)[0] == split_pod(other)[0], what
 
 
 @pytest.mark.parametrize(("what", "one", "other"), UNLIKE, ids=[what for what, *_ in UNLIKE])
-def test_pods_do_not_share_when_they_differ_in(what: str, one: Pod, other: Pod) -> None:
+def test_pods_do_not_share_a_common_part_when_they_differ_in(what: str, one: Pod, other: Pod) -> None:
     assert split_pod(one)[0] != split_pod(other)[0], what
 
 

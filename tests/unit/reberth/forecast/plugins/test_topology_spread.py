@@ -178,7 +178,7 @@ def test_a_node_is_refused_by_the_first_constraint_and_only_a_missing_label_is_f
     assert refusals(view) == {"a0": SKEWED, "a1": SKEWED, "c0": LACKING}
 
 
-def test_do_not_schedule_tells_a_missing_label_from_an_empty_one() -> None:
+def test_do_not_schedule_distinguishes_missing_from_empty_labels() -> None:
     view = world(node("e0", labels={ZONE: ""}), *NODES[2:], *webs(e0=1), web("asking", spread()))
     assert refusals(view) == {"e0": SKEWED, "c0": LACKING}
 

@@ -269,7 +269,7 @@ def test_a_claim_without_a_size_needs_no_capacity() -> None:
     assert judge(claim("c", size=None), storage_class(), csi_driver(storageCapacity=True)) == {}
 
 
-def test_the_first_claim_that_fails_says_why() -> None:
+def test_the_reason_is_that_of_the_first_claim_that_fails() -> None:
     objects = [
         claim("c", size="1Gi"),
         claim("d", size="2Gi", storage_class="picky"),

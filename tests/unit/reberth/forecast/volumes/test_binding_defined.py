@@ -99,7 +99,7 @@ def stores(draw: st.DrawFn) -> list[Object]:
 
 @settings(max_examples=400, deadline=None)
 @given(stores(), st.lists(st.sampled_from("cde"), min_size=1, max_size=4))
-def test_volumes_are_bound_as_it_is_defined(objects: list[Object], names: list[str]) -> None:
+def test_volume_binding_agrees_with_the_definition(objects: list[Object], names: list[str]) -> None:
     view = world(*NODES, *objects, pod("asking", volumes=claimed(*names)))
     verdict = filter_volume_binding(asking(view), view, VolumeBindingArgs())
     by_name = {each["metadata"]["name"]: each for each in of_kind(objects, "PersistentVolumeClaim")}

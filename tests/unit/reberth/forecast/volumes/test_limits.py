@@ -301,7 +301,7 @@ attached = st.sets(st.tuples(st.sampled_from(VOLUMES), st.sampled_from(["n1", "n
 
 @settings(max_examples=150, deadline=None)
 @given(holders, attached, st.lists(st.sampled_from(VOLUMES), min_size=1, max_size=3), st.integers(0, 6))
-def test_limits_hold_as_they_are_defined(
+def test_volume_limits_agree_with_the_definition(
     pods: list[tuple[str | None, list[str]]], left: set[tuple[str, str]], mine: list[str], limit: int
 ) -> None:
     view = world(
