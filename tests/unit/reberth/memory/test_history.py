@@ -185,7 +185,7 @@ def test_open_moves_are_bounded() -> None:
     assert open_move(history, move("one more")) == MOVES_FULL
 
 
-def test_a_closed_move_tells_how_it_went() -> None:
+def test_a_closed_move_records_its_outcome() -> None:
     history = accepted(advance_move(with_move(), "m1", Phase.EVICTED, now=NOW + 2))
     ending = Ending(Outcome.WORSE, landed_on="n7", score_before=500, score_after=420, time_to_ready=3.2)
 
@@ -266,7 +266,7 @@ def test_outcomes_past_their_time_are_dropped_oldest_first() -> None:
     assert list(kept) == newer[::-1]
 
 
-def test_a_giving_up_is_said_and_taken_back() -> None:
+def test_giving_up_is_a_condition_that_ends_with_time() -> None:
     history = empty_history()
     for number in range(3):
         history = after_move(history, f"m{number}", Outcome.SAME, closed=NOW + number * HOUR)

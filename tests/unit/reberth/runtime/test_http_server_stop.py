@@ -88,7 +88,7 @@ async def test_a_request_in_flight_is_answered_during_the_stop() -> None:
         await stopping.task
 
 
-async def test_readiness_is_gone_first_and_open_connections_are_still_served() -> None:
+async def test_readiness_fails_first_and_open_connections_are_still_served() -> None:
     async with started() as (stopping, session):
         assert await asked(session, "/readyz") == (200, "serving: ok\n", None)
         waiting = asyncio.create_task(asked(session, "/gate"))

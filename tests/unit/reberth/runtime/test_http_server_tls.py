@@ -248,7 +248,7 @@ async def test_an_open_connection_outlives_the_renewal(mount: Mount, authority: 
         await writer.wait_closed()
 
 
-async def test_a_broken_pair_keeps_the_old_one_and_is_said_and_counted_once(
+async def test_a_mismatched_key_keeps_the_old_certificate_and_is_reported_once(
     mount: Mount, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = mount.measured("reload_failures_total")

@@ -134,7 +134,7 @@ async def test_a_file_that_does_not_change_is_left_alone(
 
 
 @pytest.mark.looptime
-async def test_a_bad_file_keeps_the_last_good_and_is_told_once(
+async def test_a_bad_file_keeps_the_last_good_one_and_is_reported_once(
     followed: Followed, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = measured(FAILURES)
@@ -153,7 +153,7 @@ async def test_a_bad_file_keeps_the_last_good_and_is_told_once(
 
 
 @pytest.mark.looptime
-async def test_every_distinct_bad_content_is_told(followed: Followed) -> None:
+async def test_every_distinct_bad_content_is_reported(followed: Followed) -> None:
     async with running(followed.live.follow()):
         for content in (settings("many"), "", settings("few")):
             followed.file.write_text(content)

@@ -68,7 +68,7 @@ def test_a_record_is_a_line(out: Pipe, other: Pipe) -> None:
     assert other.read() == ""
 
 
-def test_a_full_disk_is_counted_and_said_once_elsewhere(full: int, other: Pipe) -> None:
+def test_a_full_disk_is_counted_and_reported_once_on_the_other_stream(full: int, other: Pipe) -> None:
     before = lost("no_space")
     writer = LineWriter(full, other.writer)
     for _ in range(5):
@@ -89,7 +89,7 @@ def test_logging_goes_on_when_there_is_space_again(full: int, out: Pipe, other: 
     assert out.read() == "written\nlog lines dropped\nand again\n"
 
 
-def test_a_closed_pipe_is_counted_and_said_once_elsewhere(out: Pipe, other: Pipe) -> None:
+def test_a_closed_pipe_is_counted_and_reported_once_on_the_other_stream(out: Pipe, other: Pipe) -> None:
     before = lost("closed")
     out.close(out.reader)
     writer = LineWriter(out.writer, other.writer)
@@ -107,7 +107,7 @@ def test_a_closed_descriptor_is_counted(other: Pipe) -> None:
     assert lost("closed") == before + 1
 
 
-def test_nowhere_left_to_say_it_is_no_failure(full: int) -> None:
+def test_no_stream_left_to_report_to_is_no_error(full: int) -> None:
     before = lost("no_space")
     say(LineWriter(full, full), "x")
     assert lost("no_space") == before + 1

@@ -147,7 +147,7 @@ def say_each_level() -> None:
 
 
 @pytest.mark.usefixtures("logging_restored")
-def test_a_log_says_each_level_with_its_fields(log_file: Path) -> None:
+def test_a_log_line_has_its_level_and_fields(log_file: Path) -> None:
     said = [json.loads(line) for line in lines_after(LogSettings(level="debug"), log_file, say_each_level)]
     assert [(line["level"], line["event"], line["n"]) for line in said] == [
         ("debug", "d", 1), ("info", "i", 2), ("warning", "w", 3), ("error", "e", 4), ("error", "x", 5),
@@ -162,7 +162,7 @@ def test_lines_below_the_level_are_not_logged(log_file: Path) -> None:
 
 
 @pytest.mark.usefixtures("logging_restored")
-def test_the_console_is_had_by_asking_for_it(log_file: Path) -> None:
+def test_the_console_style_is_an_option(log_file: Path) -> None:
     (line,) = lines_after(LogSettings(style="console"), log_file, lambda: Log("z").info("hello", a=1))
     assert line.endswith("info    z: hello a=1")
 
@@ -199,7 +199,7 @@ print("still here")
 """
 
 
-def test_a_process_outlives_a_full_disk_and_says_so_on_the_other_stream() -> None:
+def test_a_process_survives_a_full_disk_and_reports_it_on_the_other_stream() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],

@@ -92,7 +92,7 @@ def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
         (LabelSelector(match_labels={"a": "x", "b": "y"}), {"a": "x", "b": "y", "c": ""}, {"a": "x"}),
     ],
 )
-def test_each_operator_tells_labels_apart(
+def test_each_operator_matches_and_rejects_labels(
     selector: LabelSelector, matched: Labels, unmatched: Labels
 ) -> None:
     assert compile_selector(selector).matches(matched)

@@ -106,7 +106,9 @@ def holds(clause: NodeSelectorRequirement, known: Labels) -> bool:
         (expression("Lt", "5"), {"a": "-9223372036854775808"}, {"a": "-9223372036854775809"}),
     ],
 )
-def test_each_operator_tells_nodes_apart(term: NodeSelectorTerm, matched: Labels, unmatched: Labels) -> None:
+def test_each_operator_matches_and_rejects_nodes(
+    term: NodeSelectorTerm, matched: Labels, unmatched: Labels
+) -> None:
     rule = compile_node_rule(requiring(term))
     assert rule.matches("n1", matched)
     assert not rule.matches("n1", unmatched)

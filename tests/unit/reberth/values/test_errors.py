@@ -7,7 +7,7 @@ from reberth.values.errors import ConfigurationError, ServingError, taken_apart
 NAMED = ServingError("cannot listen")
 
 
-def test_a_fault_passes_as_it_is() -> None:
+def test_a_single_named_error_is_raised_unchanged() -> None:
     with pytest.raises(ServingError, match="cannot listen"), taken_apart():
         raise NAMED
 

@@ -109,7 +109,7 @@ def test_binary_quantities_read_and_written_as_kubernetes_does(quantity: str, un
     ("quantity", "units"),
     [(2, 2), (0, 0), (-3, -3), (1.5, 2), (0.1, 1), (1e16, 10**16), (2**63, LARGEST), (1e300, LARGEST)],
 )
-def test_numbers_are_read_as_their_text_says(quantity: Quantity, units: int) -> None:
+def test_numbers_are_read_as_their_text(quantity: Quantity, units: int) -> None:
     assert value(quantity) == units
 
 

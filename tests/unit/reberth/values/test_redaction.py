@@ -110,7 +110,7 @@ def test_a_value_that_holds_itself_ends() -> None:
     assert len(json.dumps(plain(endless))) < 100
 
 
-def test_a_long_text_is_cut_and_says_by_how_much() -> None:
+def test_a_long_text_is_cut_and_shows_by_how_much() -> None:
     cut = redact("x" * 10_000)
     assert len(cut) < 8300
     assert cut.endswith("… and 1808 more")

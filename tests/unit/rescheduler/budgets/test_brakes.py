@@ -109,7 +109,7 @@ def test_only_the_last_landings_count() -> None:
     assert refused.reason == "44 of the last 50 landings were as forecast, fewer than 90%"
 
 
-def test_landings_are_told_by_the_outcomes_of_the_last_day() -> None:
+def test_the_forecast_brake_counts_outcomes_of_the_last_day() -> None:
     good = [past_move(one, f"2027-01-15T07:0{n}:00.000000Z") for n in range(4) for one in ("Better", "Same")]
     bad = [past_move(one, "2027-01-15T07:10:00.000000Z") for one in ("Worse", "Returned")]
     nothing = [past_move(one) for one in ("Gone", "Refused", "Unknown", "NotReady")]

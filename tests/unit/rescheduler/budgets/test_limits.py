@@ -131,7 +131,7 @@ def test_limits_per_workload_are_independent() -> None:
     assert spend_all(context, "web-1", "db-1", "web-2") == [None, None, "WorkloadInFlight"]
 
 
-def test_a_rate_that_the_ledger_has_used_up_tells_when_it_opens() -> None:
+def test_a_used_up_rate_names_the_time_when_it_opens() -> None:
     debit = {"move": "m", "time": "2027-01-15T07:59:30.000000Z", "state": "Spent", "namespace": "default"}
     ledger = {
         "apiVersion": "reberth.dev/v1alpha1",
@@ -286,14 +286,14 @@ def test_replacements_of_one_plan_share_the_room_of_a_quota() -> None:
         ({"past": [past_move("Better")]}, None, None),
     ],
 )
-def test_the_history_keeps_a_workload_where_it_is(
+def test_an_eviction_history_can_forbid_moves_of_its_workload(
     status: dict[str, Any], rule: str | None, until: float | None
 ) -> None:
     refused = only(cluster(*WEBS, history(**status), limits=FREE))
     assert (refused and refused.rule, refused and refused.until) == (rule, until)
 
 
-def test_the_history_of_an_earlier_workload_of_the_name_says_nothing() -> None:
+def test_the_history_of_an_earlier_workload_of_that_name_is_ignored() -> None:
     earlier = history(uid="another", givenUpUntil="2027-01-15T09:00:00Z")
     assert only(cluster(*WEBS, earlier, limits=FREE)) is None
 

@@ -51,7 +51,7 @@ def test_on_a_terminal_progress_appears_at_once_and_nothing_stays() -> None:
     assert "\n" not in told
 
 
-def test_it_ends_with_the_work_even_if_that_fails() -> None:
+def test_the_spinner_ends_with_the_work_even_if_that_fails() -> None:
     stream = Terminal()
     with pytest.raises(ZeroDivisionError), show_progress(lambda: "at work", stream):
         divmod(1, 0)

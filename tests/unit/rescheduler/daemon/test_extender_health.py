@@ -78,7 +78,7 @@ async def test_there_is_no_brake_while_the_extenders_answer() -> None:
     assert len(tried.extenders.asked) == 3
 
 
-async def test_the_brake_is_on_while_they_are_unreachable_and_is_released_afterwards() -> None:
+async def test_the_brake_is_on_while_the_extenders_are_unreachable() -> None:
     async with trying() as tried:
         tried.extenders.answer = NO_EXTENDER
         await asyncio.sleep(11)

@@ -244,7 +244,7 @@ async def test_a_move_that_was_accepted_and_never_begun_is_reported_as_not_begun
     assert world.evictions == []
 
 
-async def test_an_answer_that_could_not_be_written_is_given_when_the_lease_is_seen_again() -> None:
+async def test_an_answer_that_failed_to_be_written_is_retried_when_the_lease_is_back() -> None:
     world = make_world()
     async with leading(world, FakeApi(world, troubles={1: errors.Forbidden("patch", "for a while")})):
         assert isinstance(await ask(world)[0], Ending)

@@ -15,7 +15,7 @@ HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: "
 @pytest.mark.parametrize(
     ("lost", "ending"), [("", ""), ("no answer", "; this process lost the lease: no answer")]
 )
-def test_a_process_that_lost_the_lease_says_why(lost: str, ending: str, tmp_path: Path) -> None:
+def test_readyz_names_the_reason_for_a_lost_lease(lost: str, ending: str, tmp_path: Path) -> None:
     settings, policy = tmp_path / "ReschedulerSettings", tmp_path / "ReschedulerPolicy"
     for file in (settings, policy):
         file.write_text(f"{HEAD}{file.name}\n")

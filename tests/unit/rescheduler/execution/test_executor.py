@@ -118,7 +118,7 @@ async def test_wherever_a_leader_dies_one_decision_evicts_once(answer: str, late
         ("overtaken at the dry run", Outcome.UNKNOWN, None),
     ],
 )
-async def test_an_undisturbed_move_ends_as_the_api_server_says(
+async def test_the_eviction_response_decides_the_outcome_of_a_move(
     answer: str, outcome: Outcome, rule: str | None
 ) -> None:
     world = World()

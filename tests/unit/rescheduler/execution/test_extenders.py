@@ -77,7 +77,7 @@ async def test_every_extender_is_asked_for_both_objects() -> None:
 
 
 @pytest.mark.parametrize(("code", "said"), [(504, "code 504"), (500, "code 500"), (None, "no answer")])
-async def test_one_extender_that_has_not_seen_it_is_enough_for_a_refusal(code: int | None, said: str) -> None:
+async def test_a_single_extender_that_has_not_seen_the_move_refuses_it(code: int | None, said: str) -> None:
     async with standing(Extender(200)) as well, standing(Extender(code)) as behind:
         refused = await ask(well, behind, wait=0.2)
     assert refused is not None

@@ -7,5 +7,5 @@ from rescheduler.execution.needed_kinds import FOR_A_MOVE, FOR_A_PLAN, FOR_THE_D
 
 
 @pytest.mark.parametrize("needed", [FOR_A_PLAN, FOR_A_MOVE, FOR_THE_DAEMON])
-def test_every_needed_kind_is_one_that_is_cached(needed: tuple[str, ...]) -> None:
+def test_every_needed_kind_is_cached(needed: tuple[str, ...]) -> None:
     assert set(needed) <= {resource.name for resource in ALL_RESOURCES}

@@ -43,7 +43,7 @@ async def test_a_move_that_has_landed_holds_up_no_other() -> None:
 
 
 @pytest.mark.looptime
-async def test_if_a_waiting_move_gives_up_the_next_one_still_waits_for_the_first() -> None:
+async def test_when_a_waiting_move_gives_up_the_next_one_still_waits_for_the_first() -> None:
     turns = NodeOrder()
     first, second, third = (turns.take(("a",)) for _ in range(3))
     assert not await see(second)

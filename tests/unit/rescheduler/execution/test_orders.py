@@ -69,7 +69,7 @@ async def test_an_order_knows_the_root_owner_and_the_usable_destinations_in_thei
     assert (order.destinations, order.policy) == (("n3", "n2"), "manual")
 
 
-async def test_without_destinations_the_forecast_is_asked_and_without_it_there_is_no_order() -> None:
+async def test_without_destinations_the_forecast_is_used_or_the_order_is_refused() -> None:
     order = await wish(World(), forecast=Oracle())
     assert isinstance(order, MoveOrder)
     assert order.destinations == ("n3", "n2")

@@ -93,7 +93,7 @@ def test_one_request_waits_at_a_time_until_it_expires() -> None:
     assert read_request(late) == SECOND
 
 
-def test_only_the_request_that_still_waits_is_answered_and_only_once() -> None:
+def test_only_a_waiting_request_is_answered_and_only_once() -> None:
     there = placed()
     after = taken(there, YES)
     assert answer_request(after, replace(YES, by="another"), now=NOW) == GONE

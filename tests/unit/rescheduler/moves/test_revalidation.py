@@ -119,7 +119,7 @@ LIMITED = ReschedulerPolicy(
 )
 
 
-def test_the_own_debit_and_entry_of_a_move_do_not_count_against_it() -> None:
+def test_a_move_does_not_count_against_itself() -> None:
     mine = history(open=[open_move()])
     assert ask_rules(guard(mine), ledger=debited("m-1"), policy=LIMITED) is None
 

@@ -51,7 +51,7 @@ def pod(version: int, **fields: Any) -> Pod:
     return builders.as_record(Pod, made)
 
 
-def test_a_node_is_told_of_when_a_plan_would_see_the_difference(ear: Ear) -> None:
+def test_a_node_change_is_notified_only_if_a_plan_depends_on_it(ear: Ear) -> None:
     cache = ear._cache
     steps = [
         (ADDED, node(1), 1),
@@ -87,7 +87,7 @@ def test_a_pod_that_comes_bound_and_other_kinds_are_nobodys_business(ear: Ear) -
     assert ear.heard == []
 
 
-def test_without_a_listener_it_is_a_cache_like_any_other() -> None:
+def test_a_notifying_cache_works_without_a_listener() -> None:
     cache = NotifyingCache(version=(1, 36))
     assert cache.apply(POD, ADDED, pod(1))
     assert cache.of(POD).by_uid("uid-web") is not None

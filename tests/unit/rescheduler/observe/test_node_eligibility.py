@@ -94,7 +94,7 @@ def test_a_node_with_removal_disabled_is_no_source_and_is_not_emptied(where: str
     assert refuse_destination(node) is None
 
 
-def test_a_mark_that_is_false_says_nothing() -> None:
+def test_a_node_annotation_with_value_false_is_ignored() -> None:
     marks = dict.fromkeys(
         [*(key for each in FULL for key in each), "autoscaling.cast.ai/removal-disabled"], "false"
     )

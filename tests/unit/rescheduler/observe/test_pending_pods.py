@@ -22,7 +22,7 @@ def waiting(name: str = "etl-1", **fields: Any) -> Object:
     return builders.pod(name, uid=name, owned_by=owned_by, **{"node": None, "cpu": "6", **fields})
 
 
-def test_room_that_a_waiting_pod_will_take_is_no_room_for_a_move() -> None:
+def test_capacity_a_pending_pod_will_take_is_not_available_to_moves() -> None:
     assert moves_of(make_plan(to_be_moved())[0]) == {"default/web-1": "new"}
     made, _ = make_plan(to_be_moved(waiting()))
     assert (made.moves, refusals_of(made)["default/web-1"]) == ((), "NoFeasibleNode")

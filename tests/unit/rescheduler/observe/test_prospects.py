@@ -50,7 +50,7 @@ def chances(found: Prospect) -> list[float]:
     return [round(found.chance_of(node), 3) for node in range(3)]
 
 
-def test_alone_it_lands_where_kube_scheduler_likes_it_best() -> None:
+def test_without_a_draw_the_pod_lands_on_the_node_with_the_best_score() -> None:
     found, _ = look(uneven())
     assert chances(found) == [1.0, 0.0, 0.0]
     assert found.gains.tolist()[0] == 0
@@ -89,7 +89,7 @@ def test_leaving_nodes_are_avoided() -> None:
 
 
 @pytest.mark.parametrize(("count", "listed"), [(3, 2), (50, 3), (99, 3), (200, 10), (2000, 17)])
-def test_so_many_destinations_are_listed_that_one_is_surely_found(count: int, listed: int) -> None:
+def test_enough_destinations_are_listed_for_the_scheduler_to_find_one(count: int, listed: int) -> None:
     nodes = [builders.node(f"n{number:04}") for number in range(count)]
     found, _ = look([*nodes, replica("web-1", "web", "n0000")])
     chosen = found.nodes != found.source

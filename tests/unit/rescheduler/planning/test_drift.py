@@ -78,7 +78,7 @@ def agreement(*last: bool, settings: DriftSettings) -> HitRate:
         ([False] * 4 + [True] * 6, None),
     ],
 )
-def test_drift_is_told_from_enough_of_the_last_bindings(last: list[bool], rule: str | None) -> None:
+def test_drift_needs_enough_of_the_last_bindings(last: list[bool], rule: str | None) -> None:
     settings = DriftSettings(last=6, fewest=4)
     refused = agreement(*last, settings=settings).find_drift(settings)
     assert (refused.rule if refused else None) == rule

@@ -279,7 +279,7 @@ def test_no_pod_is_sent_back_to_where_one_of_its_owner_came_from() -> None:
     assert len(forgotten.moves) == 1
 
 
-def test_a_history_keeps_a_pod_where_it_landed() -> None:
+def test_an_eviction_history_keeps_a_pod_where_it_landed() -> None:
     history = {
         "apiVersion": "reberth.dev/v1alpha1",
         "kind": "EvictionHistory",
@@ -332,7 +332,7 @@ def test_a_preference_must_not_overfill_a_node() -> None:
     assert rules_of(objects)["default/db-1"] == "WorsensCluster"
 
 
-def test_the_nodes_that_moves_touch_are_told_before_and_after() -> None:
+def test_a_plan_shows_touched_nodes_before_and_after() -> None:
     made, _ = make_plan(hot_node())
     assert set(made.nodes) == {"hot", "cold-1"}
     assert (made.nodes["hot"].before["cpu"], made.nodes["hot"].after["cpu"]) == (87.5, 75.0)

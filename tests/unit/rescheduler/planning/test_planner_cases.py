@@ -72,7 +72,7 @@ def test_a_blocked_budget_is_named_by_the_black_box_and_nothing_is_promised() ->
     }
 
 
-def test_why_tells_everybodys_word() -> None:
+def test_why_lists_the_verdict_of_every_rule_and_policy() -> None:
     found = ask(ROOT / "tests" / "cases" / "a8-budget-allows-nothing", "--why", "shop/web-01")
     against = [word["who"] for word in (*found["rules"], *found["plan"]) if word["against"]]
     assert against == [*(f"limits of {name}" for name in POLICIES), "underUtilisedNodes"]

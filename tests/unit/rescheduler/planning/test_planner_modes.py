@@ -84,7 +84,7 @@ def test_a_move_that_was_only_recommended_is_not_remembered() -> None:
 @pytest.mark.parametrize(
     ("mode", "said"), [("apply", "is moved to new"), ("recommend", "is recommended to be moved to new")]
 )
-def test_why_tells_whether_a_move_is_made(mode: str, said: str) -> None:
+def test_why_explains_whether_a_move_is_applied(mode: str, said: str) -> None:
     snapshot = load_objects(two_workloads(), now=NOW, version=VERSION).snapshot
     place = snapshot.pods.named("default", "api-1")
     assert place is not None
@@ -147,7 +147,7 @@ def test_a_policy_that_is_off_leaves_the_others_alone() -> None:
     }
 
 
-def test_why_tells_that_all_is_off() -> None:
+def test_why_names_mode_off() -> None:
     snapshot = load_objects(two_workloads(), now=NOW, version=VERSION).snapshot
     place = snapshot.pods.named("default", "api-1")
     assert place is not None

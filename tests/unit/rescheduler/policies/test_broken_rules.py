@@ -148,7 +148,7 @@ def test_of_two_that_are_to_be_apart_the_less_important_moves() -> None:
     assert plan_moves(objects, antiAffinity=False) == {}
 
 
-def test_if_the_one_is_protected_the_other_moves() -> None:
+def test_if_one_pod_is_protected_the_other_moves() -> None:
     objects = pair(**apart("db"))
     for each in objects:
         if each["metadata"]["name"].startswith("web"):

@@ -125,7 +125,7 @@ def test_a_yes_lifts_nothing_else_and_any_no_wins(
     assert ask(annotations={key: value}, **fields) == rule
 
 
-def test_of_two_tools_the_one_that_says_no_is_named() -> None:
+def test_a_forbidding_annotation_wins_over_an_allowing_one() -> None:
     both = {f"{DS}/eviction-in-progress": "", "karpenter.sh/do-not-evict": "true", f"{DS}/evict": ""}
     assert ask(annotations=both) == NO
 
@@ -187,7 +187,7 @@ def test_a_pod_without_a_start_is_still_kept() -> None:
         ("1.2.3h", None),
     ],
 )
-def test_a_go_duration_is_read_as_go_reads_it(text: str, seconds: float | None) -> None:
+def test_a_go_duration_is_parsed_as_go_parses_it(text: str, seconds: float | None) -> None:
     assert read_go_duration(text) == (None if seconds is None else pytest.approx(seconds))
 
 

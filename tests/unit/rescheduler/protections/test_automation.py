@@ -62,7 +62,7 @@ def test_without_annotations_no_automation_is_set() -> None:
     assert find_automation(context.template_of(place_of(context)), context) is None
 
 
-def test_a_word_that_is_none_counts_as_off_and_is_said_to_be_none() -> None:
+def test_an_unknown_automation_value_counts_as_off_and_is_reported() -> None:
     context = marked("yes", None, None)
     known = "which is not off, recommend or apply"
     expected = Refused("AutomationOff", f"the pod's annotation {KEY}=yes, {known}")

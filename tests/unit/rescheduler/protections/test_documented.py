@@ -21,7 +21,7 @@ def rows(title: str) -> list[str]:
     return re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
 
 
-def test_the_table_of_protections_is_the_one_that_is_asked_in_its_order() -> None:
+def test_the_documented_table_lists_the_protections_in_their_order() -> None:
     assert rows("Protections") == [f"`{rule.name}`" for rule in RULES]
 
 

@@ -280,7 +280,7 @@ def test_the_first_rule_of_the_table_is_the_one_that_refuses() -> None:
     assert [refused and refused.rule for refused in refusals] == ["Terminating", "MinAge", "LocalStorage"]
 
 
-def test_a_rule_of_time_tells_until_when() -> None:
+def test_a_time_limited_protection_names_its_end() -> None:
     refused = ask(replica(created="2027-01-15T07:59:00Z"))
     assert refused is not None
     assert refused.until == NOW - 60 + 300

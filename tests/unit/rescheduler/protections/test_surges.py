@@ -34,14 +34,14 @@ def ask(*objects: Object) -> Refused | None:
 
 @by_kind
 @pytest.mark.parametrize("key", KEYS)
-def test_a_scaler_of_the_workload_says_by_either_key_that_a_surge_runs(kind: str, key: str) -> None:
+def test_a_scaler_announces_a_surge_by_either_annotation_key(kind: str, key: str) -> None:
     expected = Refused("Surge", f"annotation {key} of {kind} busy: a surge is running")
     assert ask(scaler(kind, WEB, key)) == expected
     assert ask(scaler(kind, WEB, name="calm"), scaler(kind, WEB, key)) == expected
 
 
 @by_kind
-def test_a_scaler_without_the_annotation_says_nothing(kind: str) -> None:
+def test_a_scaler_without_the_annotation_is_ignored(kind: str) -> None:
     assert ask(scaler(kind, WEB)) is None
     assert ask(scaler(kind, WEB, "example.com/evictionSurgeReplicas")) is None
 
@@ -51,12 +51,12 @@ def test_a_scaler_without_the_annotation_says_nothing(kind: str) -> None:
     "other",
     [{"name": "api"}, {"kind": "StatefulSet"}, {"apiVersion": "apps.kruise.io/v1"}, {"kind": "ReplicaSet"}],
 )
-def test_a_scaler_of_another_workload_says_nothing(kind: str, other: dict[str, Any]) -> None:
+def test_a_scaler_of_another_workload_is_ignored(kind: str, other: dict[str, Any]) -> None:
     assert ask(scaler(kind, {**WEB, **other}, *KEYS)) is None
 
 
 @by_kind
-def test_a_scaler_in_another_namespace_says_nothing(kind: str) -> None:
+def test_a_scaler_in_another_namespace_is_ignored(kind: str) -> None:
     assert ask(scaler(kind, WEB, *KEYS, namespace="shop")) is None
 
 
@@ -65,7 +65,7 @@ def test_a_keda_target_without_a_kind_is_a_deployment(target: Object) -> None:
     assert ask(scaler("ScaledObject", target, KEYS[0])) is not None
 
 
-def test_the_word_on_the_workload_itself_goes_first() -> None:
+def test_the_annotation_of_the_workload_takes_precedence() -> None:
     marked = workload("Deployment", annotations={KEYS[0]: "2"})
     context = context_of(peer(), replica(), AMONG, marked, scaler("ScaledObject", WEB, KEYS[1]))
     expected = Refused("Surge", f"the workload's annotation {KEYS[0]}: a surge is running")

@@ -47,7 +47,7 @@ def test_a_status_that_repeats_the_spec_leaves_nothing(status: Object) -> None:
         {"allocatedResources": MORE},
     ],
 )
-def test_a_status_that_says_something_else_is_kept(fields: Object) -> None:
+def test_resources_in_the_status_that_differ_from_the_spec_are_kept(fields: Object) -> None:
     (kept,) = keep(running(**fields))["container_statuses"]
     assert kept.name == "main"
     assert (kept.ready, kept.restart_count) == (False, 0)
