@@ -35,4 +35,4 @@ class StopConditions:
         resources = self._resources
         if resources.pause.refused or policy == MANUAL:
             return resources.pause.refused
-        return resources.policy().find_stop() or next(iter(self.list_brakes()), None)
+        return resources.policy().stop_reason() or next(iter(self.list_brakes()), None)

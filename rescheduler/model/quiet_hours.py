@@ -45,7 +45,7 @@ class QuietHours(Section, frozen=True):
     days: tuple[Day, ...] = ()
     """The days on which they begin; none named means all."""
     policies: tuple[PolicyName, ...] = ()
-    """Who rests; none named means all policies."""
+    """The policies that make no moves then; if empty, all policies."""
 
 
 def find_zone(name: str) -> tzinfo:

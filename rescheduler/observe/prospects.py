@@ -19,6 +19,7 @@ from reberth.forecast.extender import AVOID, ReberthExtender
 from reberth.forecast.forecast import Forecast, forecast_replacement, profile_of
 from reberth.forecast.state.verdict import Rejected, Unforeseeable
 from reberth.forecast.state.view import View
+from reberth.memory.history import MOST_DESTINATIONS
 from reberth.values.refusal import Refused
 from rescheduler.observe.scheduler_model import AdvisedScheduler
 
@@ -28,7 +29,8 @@ CANNOT_FORECAST = "CannotForecast"
 # With this chance kube-scheduler finds at least one of the destinations, if there are enough of them. It may
 # miss any single one, since it stops searching after enough feasible nodes (percentageOfNodesToScore).
 _SURE = 0.999
-_FEWEST, _MOST = 3, 64
+# An eviction history keeps no more destinations than this.
+_FEWEST, _MOST = 3, MOST_DESTINATIONS
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,7 +75,7 @@ class Cycle:
 
     def list_stops(self) -> tuple[Refused, ...]:
         """List all brakes and pauses that are on, and the mode off."""
-        stop = self.settings.find_stop()
+        stop = self.settings.stop_reason()
         return (*((stop,) if stop else ()), *self.brakes, *self.pauses)
 
     def list_warnings(self) -> list[str]:

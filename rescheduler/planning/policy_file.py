@@ -87,7 +87,7 @@ class ReschedulerPolicy(Section, frozen=True):
             for name, section in self.policies.by_name().items()
         }
 
-    def find_stop(self) -> Refused | None:
+    def stop_reason(self) -> Refused | None:
         """Tell why no move may be begun: the mode of the file is off."""
         return SWITCHED_OFF if self.mode == OFF else None
 

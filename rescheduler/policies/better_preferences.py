@@ -126,7 +126,7 @@ class BetterPreferences:
 
     def _number(self, facts: SnapshotFacts) -> Indices:
         """Number the preferences: templates with equal preferences about nodes alone share a number."""
-        return facts.once(("wishes by number", self.settings), lambda: self._number_all(facts))
+        return facts.once(("preferences by number", self.settings), lambda: self._number_all(facts))
 
     def _number_all(self, facts: SnapshotFacts) -> Indices:
         numbers: dict[Hashable, int] = {}
@@ -149,7 +149,7 @@ class BetterPreferences:
         """Give the preferences with a number, found once for all templates that share it."""
         spec = view.facts.snapshot.templates.all[template].spec
         if self._list_plugins(spec) == (NODE_AFFINITY,):
-            key = ("wishes met", number, self.settings)
+            key = ("preferences met", number, self.settings)
             return view.facts.once(key, lambda: self._find(template, view))
         return self._known.once(view, number, lambda: self._find(template, view))
 

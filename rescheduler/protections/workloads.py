@@ -154,8 +154,8 @@ def _requested(resource: str, template: int, context: RuleContext) -> int:
 def _count_replicas(template: int, context: RuleContext) -> int:
     """Count the replicas in the owner's spec; without one, those that exist."""
     root = context.root(template)
-    wished = root.spec.replicas if root else None
-    return int(context.replicas[context.workload_of[template]]) if wished is None else wished
+    desired = root.spec.replicas if root else None
+    return int(context.replicas[context.workload_of[template]]) if desired is None else desired
 
 
 def _find_rolled(template: int, context: RuleContext) -> Owner | None:
@@ -173,11 +173,11 @@ def _kind_of_root(template: int, context: RuleContext) -> str:
 
 def _is_rolling(owner: Owner, kind: str) -> bool:
     """An object without a generation was written by hand, so its status says nothing."""
-    status, wished = owner.status, owner.spec.replicas or 0
+    status, desired = owner.status, owner.spec.replicas or 0
     if not owner.metadata.generation:
         return False
     if status.observed_generation < owner.metadata.generation:
         return True
     if kind == "Deployment":
-        return status.updated_replicas < wished or status.replicas > status.updated_replicas
-    return status.current_revision != status.update_revision and status.updated_replicas < wished
+        return status.updated_replicas < desired or status.replicas > status.updated_replicas
+    return status.current_revision != status.update_revision and status.updated_replicas < desired

@@ -27,7 +27,7 @@ def test_refusals_stand_by_pod_and_policy() -> None:
     assert found == [("default/p-0", "b", "Full"), ("default/p-2", "a", "Full"), ("default/p-2", "b", "Full")]
 
 
-def test_the_newest_word_of_a_policy_on_a_pod_counts() -> None:
+def test_the_latest_refusal_of_a_policy_for_a_pod_counts() -> None:
     assert told(word("a", FULL, 1), word("a", LATE, 3, 1)) == [
         ("default/p-1", "a", "Late"),
         ("default/p-3", "a", "Late"),
@@ -38,7 +38,7 @@ def test_pods_that_move_have_no_refusal() -> None:
     assert told(word("a", FULL, 0, 1), stays=np.arange(4) != 1) == [("default/p-0", "a", "Full")]
 
 
-def test_pods_without_a_word_are_not_refused() -> None:
+def test_pods_without_a_refusal_are_not_listed() -> None:
     assert told() == []
 
 

@@ -78,7 +78,7 @@ def test_a_pod_waits_once_and_is_bound_once(ear: Ear) -> None:
     assert ear.heard == [("waits", "web"), ("binds", "web", "n1", None)]
 
 
-def test_a_pod_that_comes_bound_and_other_kinds_are_nobodys_business(ear: Ear) -> None:
+def test_a_pod_that_is_bound_already_and_other_kinds_notify_no_listener(ear: Ear) -> None:
     made = builders.replica_set("web")
     made["metadata"] |= {"uid": "uid-web", "resourceVersion": "1"}
     owner = builders.as_record(Owner, made)

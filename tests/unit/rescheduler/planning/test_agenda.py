@@ -63,7 +63,7 @@ def order_of(first: Promises, then: Promises | None, *more: Policy) -> tuple[Age
 
 @OFTEN
 @given(st.integers(0, 2**32))
-def test_those_that_are_next_stand_as_if_all_were_sorted_anew(seed: int) -> None:
+def test_the_next_proposals_have_the_order_of_sorting_all_again(seed: int) -> None:
     """What is next is weighed anew; the others stand by what they promised."""
     dice = Random(seed)
     first = np.array([dice.randrange(100) for _ in range(PODS)], np.float64)

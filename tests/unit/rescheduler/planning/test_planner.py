@@ -141,7 +141,7 @@ def test_a_pod_stays_if_its_forecast_gives_an_unwanted_node() -> None:
     assert refusals_of(alone)["default/web-0"] == "UncertainLanding"
 
 
-def test_nothing_leaves_a_node_that_the_plan_sends_its_like_to() -> None:
+def test_no_pod_leaves_a_node_to_which_the_plan_moves_a_pod_of_its_controller() -> None:
     pods = [replica(f"web-{number}", "web", "new", cpu="1", memory="4Gi") for number in range(1, 7)]
     more = (
         replica("etl-1", "etl", "new", cpu="1", memory="4Gi"),
@@ -250,7 +250,7 @@ def test_cycles_are_counted_in_a_row() -> None:
     assert memory.hot == {}
 
 
-def test_a_pod_rests_until_its_move_has_paid_back() -> None:
+def test_a_pod_is_not_moved_again_until_its_move_has_paid_for_its_cost() -> None:
     objects = tainted(replica("web-1", "web", "old"), replica("web-2", "web", "new"))
     made, memory = make_plan(objects)
     after = carry_out(objects, made)

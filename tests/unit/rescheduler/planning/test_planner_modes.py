@@ -133,7 +133,7 @@ def test_mode_off_proposes_nothing_despite_annotations(
     assert "brokenRules" not in {refused.policy for refused in made.refused}
     said = [warning for warning in made.warnings if warning.startswith("Off: ")]
     assert len(said) == (whole == "off")
-    assert (asked.find_stop() is not None) == (whole == "off")
+    assert (asked.stop_reason() is not None) == (whole == "off")
 
 
 def test_a_policy_that_is_off_leaves_the_others_alone() -> None:

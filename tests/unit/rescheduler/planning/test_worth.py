@@ -95,6 +95,6 @@ def test_every_level_asks_for_less_and_leaves_less_than_the_one_before() -> None
     assert [LEVELS[number].buffer for number in range(1, 6)] == [0.5, 0.5, 0.25, 0.1, 0.0]
 
 
-def test_single_knobs_go_before_the_level() -> None:
+def test_worth_and_buffer_take_precedence_over_the_level() -> None:
     assert (find_threshold(1, None), find_threshold(1, 5.0), find_threshold(3, None)) == (None, 5.0, 20)
     assert (find_buffer(3, None), find_buffer(3, Percentage(0.0))) == (0.25, 0.0)

@@ -72,7 +72,7 @@ def test_a_pod_goes_where_more_of_its_preferences_are_met(spec: Object, switch: 
         ({"topologySpreadConstraints": even()}, "topologySpread"),
     ],
 )
-def test_pods_that_would_rather_be_apart_part(spec: Object, switch: str) -> None:
+def test_preferred_anti_affinity_separates_pods(spec: Object, switch: str) -> None:
     objects = [builders.node("a"), builders.node("b")]
     objects += [replica(f"web-{number}", "web", "a", **spec) for number in range(2)]
     assert ask(objects) == ({"default/web-0": "b"}, {})

@@ -179,7 +179,7 @@ def test_more_pods_than_nodes_are_no_duplicates() -> None:
     assert plan_moves(objects, duplicates=True) == {}
 
 
-def test_bare_pods_are_nobodys_duplicates() -> None:
+def test_bare_pods_are_no_duplicates() -> None:
     objects = [
         builders.node("a"),
         builders.node("b"),

@@ -81,7 +81,7 @@ def ask(*, settings: ProtectionSettings | None = None, **fields: Any) -> str | N
 
 
 @pytest.mark.parametrize(("where", "key", "value", "rule"), ROWS)
-def test_a_mark_is_honoured(where: str, key: str, value: str, rule: str | None) -> None:
+def test_a_mark_is_respected(where: str, key: str, value: str, rule: str | None) -> None:
     context = context_of(peer(), replica(**{where: {key: value}}))
     refused = refuse_protected(place_of(context), context)
     assert (refused.rule if refused else None) == rule
@@ -219,7 +219,7 @@ def test_prices_are_read_of_each_pod() -> None:
 
 
 @pytest.mark.parametrize("text", ["many", "1.5", "2147483648", "99999999999", ""])
-def test_a_price_that_is_none_is_nothing(text: str) -> None:
+def test_an_invalid_price_costs_nothing(text: str) -> None:
     mine = replica(annotations={"controller.kubernetes.io/pod-deletion-cost": text})
     context = context_of(mine)
     assert read_prices(place_of(context), context) == Prices()
