@@ -1,4 +1,4 @@
-"""Our client against a real API server: records come out, faults come out as what they are."""
+"""Our client against a real API server: records are decoded, errors have their own type."""
 
 import asyncio
 import datetime as dt

@@ -1,4 +1,4 @@
-"""`python -m reberth check` as an operator meets it: one clear message, and an exit code."""
+"""`python -m reberth check` for an operator: one clear message, and an exit code."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The local cluster itself: what it promises to every other live test."""
+"""The local cluster itself, on which all other live tests depend."""
 
 import asyncio
 import ssl

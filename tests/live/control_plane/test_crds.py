@@ -1,4 +1,4 @@
-"""The custom resources on a real API server: what it takes, keeps and shows."""
+"""The custom resources on a real API server: what it accepts, stores and prints."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the API server does not take of the custom resources, and the field that it names."""
+"""Custom resources that a real API server rejects, and the field that it names."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

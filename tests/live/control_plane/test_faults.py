@@ -1,4 +1,4 @@
-"""The fault proxy before a real API server: transparent without rules, and true faults with them."""
+"""The fault proxy before a real API server: transparent without rules, real faults with them."""
 
 import pytest
 

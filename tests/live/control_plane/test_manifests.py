@@ -1,4 +1,4 @@
-"""A folder of manifests, applied to a real API server and taken away again."""
+"""A folder of manifests, applied to a real API server and deleted again."""
 
 import asyncio
 from itertools import count

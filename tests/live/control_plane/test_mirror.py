@@ -1,4 +1,4 @@
-"""A mirror stays true whatever happens between it and a real API server."""
+"""A mirror stays equal to a real API server through restarts, missing kinds and missing rights."""
 
 import asyncio
 import logging

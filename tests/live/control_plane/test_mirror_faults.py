@@ -1,4 +1,4 @@
-"""A mirror is the truth after any faults between it and a real API server, and does not grow by them."""
+"""A mirror equals a real API server after any faults between them, and does not grow."""
 
 import asyncio
 import random

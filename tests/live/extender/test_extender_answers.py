@@ -1,4 +1,4 @@
-"""What the extender answers decides where a real kube-scheduler puts pods."""
+"""The extender's responses decide where a real kube-scheduler places pods."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Whatever happens to the extender, scheduling goes on: stopped, killed, cold, cut off, slow, renewed."""
+"""Scheduling goes on while the extender stops, crashes, starts cold, is cut off, slow or renewed."""
 
 import asyncio
 import datetime as dt

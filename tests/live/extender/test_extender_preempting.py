@@ -1,4 +1,4 @@
-"""A preemption where budgets are preferred, or not looked at: the pod gets its node, and how is counted."""
+"""Preemption with budgets preferred or ignored: the pod gets its node, and metrics count how."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""From 100 nodes on kube-scheduler looks at a sample: a list of destinations must be long enough."""
+"""With 100 nodes or more kube-scheduler samples nodes: a destination list must be long enough."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The federation's kinds on a real API server that asks the webhook: what it takes, completes and shows."""
+"""The federation's kinds on a real API server with the webhook: accepted, completed, printed."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a workload needs goes where it goes, follows it, and leaves with it."""
+"""Dependencies of a workload are propagated with it, follow it, and are removed with it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Workloads leave members that are lost, tainted or deleted, for others, and are never nowhere meanwhile."""
+"""Workloads leave lost, tainted or deleted members for others, and never run nowhere meanwhile."""
 
 import time
 from collections.abc import AsyncIterator

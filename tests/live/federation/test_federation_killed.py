@@ -1,4 +1,4 @@
-"""A workload's life with a federation that is killed at any of its writes, and the next one that takes over.
+"""The life of a workload while the federation is killed at any of its writes.
 
 The result must be the same as without a kill: what was decided stays decided, though the clusters have
 other room by then, and each copy is there once.

@@ -1,4 +1,4 @@
-"""A workload leaves its cluster and comes home with a federation that is killed at any write of that.
+"""Failover and failback while the federation is killed at any of its writes.
 
 It is evicted with what its pods need, replaced, and brought back when it may return. Whoever dies meanwhile:
 the old copy goes only when the new one is ready, and nothing is left behind.

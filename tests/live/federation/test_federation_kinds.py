@@ -1,4 +1,4 @@
-"""Objects of every kind run in the members that their policies choose, with the rights of the manifests."""
+"""Objects of every kind run in the members of their policies, with the rights of the manifests."""
 
 import asyncio
 from collections.abc import AsyncIterator

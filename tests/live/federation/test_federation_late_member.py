@@ -1,4 +1,4 @@
-"""A member that is named before it can be opened gets its share as soon as it has said what it serves."""
+"""A member named before it can be reached gets its replicas as soon as it has reported its APIs."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Members that fall silent, a hub that restarts, credentials that are changed: nothing is lost or done twice.
+"""Silent members, a restarted hub, changed credentials: nothing is lost or done twice.
 
 What was decided stays decided, the copies that are there stay the same objects, and whoever comes back
 catches up with all that has happened meanwhile. The process goes on for all of this time.

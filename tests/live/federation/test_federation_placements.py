@@ -1,4 +1,4 @@
-"""Which placements a real API server does not take, in policies and in bindings, and what it says."""
+"""Placements that a real API server rejects, in policies and bindings, and its messages."""
 
 from collections.abc import AsyncIterator, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The federation as a process: what it serves, which controllers it runs, and which of two leads."""
+"""The federation as a process: its pages, its enabled controllers, and leader election."""
 
 import asyncio
 import re

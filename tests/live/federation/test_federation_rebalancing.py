@@ -1,4 +1,4 @@
-"""Replicas go back to better places, in members in which pods really run."""
+"""Replicas move back to better clusters, in members that really run pods."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The cases of rebalancing by their numbers, R-01 to R-20, on real API servers.
+"""The numbered cases of rebalancing, R-01 to R-20, on real API servers.
 
 Where Karmada could do better it is the better that is awaited here, and the name of the test has a `b`.
 """

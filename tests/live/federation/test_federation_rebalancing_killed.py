@@ -1,4 +1,4 @@
-"""A federation that dies at any of its writes while rebalancers ask for the same workloads, and its heir.
+"""The federation is killed at any of its writes while rebalancers name the same workloads.
 
 In every second round the requests are changed between the two: a workload leaves the list of a rebalancer and
 another one comes in, a rebalancer is deleted, a binding is deleted, and one that was missing comes.

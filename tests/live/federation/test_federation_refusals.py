@@ -1,4 +1,4 @@
-"""What a real API server does not take of the federation's kinds, the field that it names, and its words."""
+"""Objects of the federation that a real API server rejects, with the field and the message."""
 
 from collections.abc import AsyncIterator
 from typing import Any

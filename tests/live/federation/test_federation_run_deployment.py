@@ -1,4 +1,4 @@
-"""A Deployment of the hub runs in the members that its policy chooses, whatever happens to the process."""
+"""A Deployment of the hub runs in the members of its policy, through crashes of the process."""
 
 import signal
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What goes wrong with one member is said on the hub, and the other members do not notice."""
+"""Problems with one member are reported on the hub, and the other members are not affected."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

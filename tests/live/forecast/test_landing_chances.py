@@ -1,4 +1,4 @@
-"""Above 100 nodes the scheduler looks at a sample: the chances of the forecast must come true."""
+"""With more than 100 nodes the scheduler samples nodes: the chances of the forecast must come true."""
 
 import pytest
 

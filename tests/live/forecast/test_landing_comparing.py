@@ -1,4 +1,4 @@
-"""The comparison of a forecast with the truth sees every kind of difference. Needs no cluster."""
+"""The comparison of forecast and scheduler finds every kind of difference. Needs no cluster."""
 
 import copy
 from collections.abc import Callable

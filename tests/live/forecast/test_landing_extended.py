@@ -1,4 +1,4 @@
-"""The forecast with our extender's settings against kube-scheduler with our extender: the same answers."""
+"""The forecast with our extender agrees with kube-scheduler with our extender."""
 
 import json
 import subprocess

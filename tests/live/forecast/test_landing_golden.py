@@ -1,4 +1,4 @@
-"""The harness of the proof, without any forecast: it reads from the scheduler what is known by hand."""
+"""The test harness itself: it reads known decisions from the scheduler, without a forecast."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The forecast against kube-scheduler itself: the same nodes, the same reasons, the same scores."""
+"""The forecast agrees with kube-scheduler: the same nodes, reasons and scores."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The alerts, tried by Prometheus' own tool: each is raised by what it is about, and by nothing else."""
+"""The alert rules, run by promtool: each fires for its cause and for nothing else."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The dashboard of the federation on a real Prometheus that has scraped it while replicas came home."""
+"""The federation's dashboard on a real Prometheus that scraped it during a rebalancing."""
 
 from collections.abc import AsyncIterator
 

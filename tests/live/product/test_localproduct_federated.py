@@ -1,4 +1,4 @@
-"""`make up WITH=federation`: a hub, two members, a Deployment that comes home, and nothing is left."""
+"""`make up WITH=federation`: a hub, two members, a Deployment that fails back; `down` deletes all."""
 
 import asyncio
 import os

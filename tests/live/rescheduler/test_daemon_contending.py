@@ -1,4 +1,4 @@
-"""However the leader is struck, somebody leads soon, and nothing is done twice.
+"""After any fault of the leader another daemon leads soon, and no move is made twice.
 
 It is killed, frozen or cut off, or leaves, and the API server is killed and started again. The audit log is
 the proof: who led when, who evicted which pod, and what was written by one that did not lead any more.

@@ -1,4 +1,4 @@
-"""A daemon in a storm of updates: it reads them all, and goes on leading and planning."""
+"""A daemon in a storm of updates reads them all, and goes on leading and planning."""
 
 import signal
 from collections.abc import AsyncIterator

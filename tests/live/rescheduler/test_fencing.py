@@ -1,4 +1,4 @@
-"""The fence itself, on calls that were made up: it sees what it is there to see."""
+"""The leader audit itself, on made-up calls: it finds late writes. Needs no cluster."""
 
 from localcluster.audit_log import Call
 from tests.live.support.leader_audit import Fence

@@ -1,4 +1,4 @@
-"""The documented way out: whoever goes it finds the cluster as it was before Reberth came."""
+"""The documented uninstallation leaves the cluster as it was before."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Every answer that a move may get to a write, and what it makes of it."""
+"""Every response that a move can get to a write, and the outcome."""
 
 from collections.abc import AsyncIterator, Sequence
 

@@ -1,4 +1,4 @@
-"""The loop closed: the extenders have seen the move, and kube-scheduler follows the draw."""
+"""The whole loop: the extenders have seen the move, and kube-scheduler follows the draw."""
 
 import signal
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A mover that is killed at any of its writes, and the next one that takes over.
+"""A move is killed at any of its writes, and the next process finishes it.
 
 The fault proxy holds the nth write, either before it reaches the API server or after it took effect, and the
 process is killed while it waits. Then somebody asks for the same move again. Whatever stands then must be

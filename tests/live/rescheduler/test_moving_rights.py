@@ -1,4 +1,4 @@
-"""The rescheduler's own account may do what a move needs, and little else."""
+"""The rescheduler's service account may do what a move needs, and little else."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

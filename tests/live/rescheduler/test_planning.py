@@ -1,4 +1,4 @@
-"""`python -m rescheduler plan` of the live cluster: it needs no file, and touches nothing."""
+"""`python -m rescheduler plan` for the live cluster: it needs no file and writes nothing."""
 
 import argparse
 import json

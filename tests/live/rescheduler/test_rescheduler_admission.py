@@ -1,4 +1,4 @@
-"""The admission policy of the manifests leaves the rescheduler one annotation of a node, and others all."""
+"""The admission policy limits the rescheduler to one node annotation, and limits no other account."""
 
 import asyncio
 from collections.abc import AsyncIterator

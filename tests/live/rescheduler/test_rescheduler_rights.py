@@ -1,4 +1,4 @@
-"""What the manifests allow the rescheduler, asked of the API server verb by verb: this, and nothing else."""
+"""The rescheduler's rights, asked of the API server verb by verb: exactly those of the manifests."""
 
 import asyncio
 from collections.abc import AsyncIterator

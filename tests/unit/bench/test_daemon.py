@@ -1,4 +1,4 @@
-"""What the two programs tell of themselves is read alike, and told in a row."""
+"""The figures of both programs are read the same way and described in a row."""
 
 from bench.daemon.__main__ import describe
 from bench.daemon.standing import OURS, Cost, Spent, _read_ours, _read_theirs

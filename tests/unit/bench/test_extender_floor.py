@@ -1,4 +1,4 @@
-"""The least extender answers in kube-scheduler's words, on a connection that is kept alive."""
+"""The minimal extender used as a baseline answers in kube-scheduler's format, with keep-alive."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the cluster is made of, and how its metrics are read."""
+"""The objects of the benchmark cluster, and reading its metrics."""
 
 from collections import Counter
 

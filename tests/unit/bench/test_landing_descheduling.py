@@ -1,4 +1,4 @@
-"""What is asked of the descheduler, and what its metrics say."""
+"""The descheduler's policy in the benchmark, and reading its metrics."""
 
 from bench.descheduler import read_metrics
 from bench.landing.candidates import CHOOSY, LARGE, write

@@ -1,4 +1,4 @@
-"""The generated cluster is what the measurement says of it."""
+"""The generated cluster is as the benchmark describes it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The fleet that is moved in, what the witness counts, and how it is told."""
+"""The fleet of the benchmark of moves, the counts of its witness, and its report."""
 
 from collections import Counter
 from typing import Any

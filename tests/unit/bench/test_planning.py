@@ -1,4 +1,4 @@
-"""The fleet that is planned in, what is asked of the descheduler beside, and how figures are told."""
+"""The fleet of the planning benchmark, the descheduler beside it, and its report."""
 
 import json
 from pathlib import Path

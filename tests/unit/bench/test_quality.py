@@ -1,4 +1,4 @@
-"""Balance for moves: the fleets, the arms that stand beside ours, and a small race between all of them."""
+"""Balance for moves: the fleets, the planners compared, and a small race between all of them."""
 
 import math
 from statistics import median

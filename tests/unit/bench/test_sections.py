@@ -1,4 +1,4 @@
-"""A measurement writes its own section of a document, and nobody else's."""
+"""A measurement replaces only its own section of a document."""
 
 import pytest
 

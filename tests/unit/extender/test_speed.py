@@ -1,4 +1,4 @@
-"""Gates on cost: CPU of an answer, over that of json to read the same call and to write the same answer."""
+"""Limits on the CPU time of a response, relative to json reading the request and writing the response."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The checks of the checks: each must be able to fail."""
+"""Each check of the project must be able to fail."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The wheel holds what runs and nothing else, and can be imported where only it is installed."""
+"""The wheel holds only what runs, and can be imported where nothing else is installed."""
 
 import subprocess
 import sys

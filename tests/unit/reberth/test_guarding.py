@@ -1,4 +1,4 @@
-"""A guarded client: the check is asked after all waiting, right before a write leaves."""
+"""A guarded client checks right before a write is sent, after all waiting."""
 
 import asyncio
 from typing import Any, Self

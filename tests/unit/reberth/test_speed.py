@@ -1,4 +1,4 @@
-"""Gates on cost, against json.loads of the same bytes, the cheapest way to get at them with nothing else.
+"""Limits on cost, relative to json.loads of the same bytes.
 
 What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
 """

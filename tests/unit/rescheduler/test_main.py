@@ -1,4 +1,4 @@
-"""The command line without a cluster: what is wrong with the input is said in one line."""
+"""The command line without a cluster: errors of the input are one line."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Gates on the cost of a plan, against a little plain numpy, and on how it grows with the fleet.
+"""Limits on the cost of a plan, relative to plain numpy, and on its growth with the fleet.
 
 What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
 """

@@ -1,4 +1,4 @@
-"""Whether the scheduler asks is told by the pods that get nodes."""
+"""Pods that get nodes without a call show that the scheduler does not ask the extender."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""When an answer must be neutral."""
+"""When a response must be neutral."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The memory is fed by events and by new lists, and holds the same in the end."""
+"""Memory fed by events equals memory fed by new lists."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A configuration of kube-scheduler either fits or says what does not."""
+"""Check whether a kube-scheduler configuration fits the extender, and name what does not."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What kube-scheduler is answered, from the bytes that it sends to the bytes that it gets."""
+"""Responses to kube-scheduler, from the bytes it sends to the bytes it gets."""
 
 import json
 from typing import Any

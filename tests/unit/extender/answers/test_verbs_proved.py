@@ -1,4 +1,4 @@
-"""Whatever is asked, of whatever is known: no crash, and no answer that kube-scheduler would reject."""
+"""Any request on any memory: no crash, and no response that kube-scheduler would reject."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What is asked is read, or refused with the field that is at fault."""
+"""Requests are parsed, or refused with the field at fault."""
 
 import json
 from typing import Any

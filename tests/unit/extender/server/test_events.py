@@ -1,4 +1,4 @@
-"""What is said in Events, and of whom."""
+"""Events that the extender records, and their objects."""
 
 import socket
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""GET and POST /explain, which people ask, over a real socket."""
+"""GET and POST /explain over a real socket."""
 
 import json
 

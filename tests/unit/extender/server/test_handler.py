@@ -1,4 +1,4 @@
-"""Calls over a real socket: each gets its status or a neutral answer, is counted, and harms no other."""
+"""Calls over a real socket: each gets its status or a neutral response, and is counted."""
 
 import asyncio
 import json

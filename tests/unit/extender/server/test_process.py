@@ -1,4 +1,4 @@
-"""The process: what it refuses to start with, and that it answers before it knows anything."""
+"""The process: errors at startup, and neutral responses before it knows the cluster."""
 
 import asyncio
 import json

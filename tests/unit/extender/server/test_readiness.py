@@ -1,4 +1,4 @@
-"""Ready once all is known that the signals need; what is only worth a look stands below."""
+"""Readiness needs all kinds of the enabled signals; warnings are only listed."""
 
 from typing import Any, NamedTuple
 

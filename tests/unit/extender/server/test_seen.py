@@ -1,4 +1,4 @@
-"""GET /seen, which the rescheduler asks before it evicts, over a real socket."""
+"""GET /seen over a real socket: the rescheduler calls it before it evicts."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Settings that no extender can run with are refused by their field, not met one day as a fault."""
+"""Settings that no extender can run with are refused by their field."""
 
 import re
 

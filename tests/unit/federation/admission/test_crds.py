@@ -1,4 +1,4 @@
-"""The definitions have room for all that the records hold, and say what every field is."""
+"""The CRDs have a field for everything in the records, and describe every field."""
 
 import re
 from collections.abc import Iterator

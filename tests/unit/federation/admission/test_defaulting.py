@@ -1,4 +1,4 @@
-"""What the webhook fills in: each rule where it holds, and where it does not."""
+"""Defaults set by the webhook: each rule where it applies and where it does not."""
 
 import copy
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The manifests of the webhook: what the API server asks is what the webhook serves, at its address."""
+"""The manifests of the webhook match what it serves, and where."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Permanent ids: given once, kept whatever a change leaves out, never another."""
+"""Permanent ids are set once, survive updates that omit them, and never change."""
 
 import pytest
 

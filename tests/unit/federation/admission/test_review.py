@@ -1,4 +1,4 @@
-"""AdmissionReviews, from bytes to bytes: whatever comes in, what goes out is an answer or a reason."""
+"""AdmissionReviews, from bytes to bytes: every request gets a response or a reason."""
 
 import json
 from typing import Any

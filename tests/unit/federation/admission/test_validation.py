@@ -1,4 +1,4 @@
-"""What is refused, and what is warned of: each rule where it holds and where it does not."""
+"""Refusals and warnings of the webhook: each rule where it applies and where it does not."""
 
 import pytest
 

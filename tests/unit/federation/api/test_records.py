@@ -1,4 +1,4 @@
-"""Existing YAML is read as it stands, in old spellings too."""
+"""Existing YAML is read unchanged, with deprecated spellings too."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The webhook as it is served: real requests on loopback."""
+"""The webhook as a server: real requests on loopback."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What a workload takes along from a cluster that it is driven out of."""
+"""State that a workload keeps when it is evicted from a cluster."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Objects of the hub are read from lists and documents; what is wrong with one is said by name and field."""
+"""Objects of the hub are read from lists and documents; errors name the object and the field."""
 
 import json
 from typing import Any

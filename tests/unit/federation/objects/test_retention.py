@@ -1,4 +1,4 @@
-"""What is kept of an object holds nothing of the answer that it came in, and is the same object."""
+"""A retained object equals the original and holds no reference to the response it came in."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""What a process that died has decided, and its heir."""
+"""A scheduling decision of a process that crashed is reported by the next one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the scheduler and the Works make of a handover: old copies stay as they were."""
+"""The scheduler and the Works keep old copies during a handover."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a look at a rebalancer comes to: the cases R-01 to R-08, turns, and what a restart finds."""
+"""The result of reviewing a rebalancer: cases R-01 to R-08, their order, and restarts."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""`python -m reberth landing`, as an operator calls it."""
+"""`python -m reberth landing` for an operator."""
 
 import json
 from pathlib import Path

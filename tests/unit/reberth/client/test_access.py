@@ -1,4 +1,4 @@
-"""Where the way to the API server is looked for, and what is said where there is none."""
+"""How the connection to the API server is found, and the error where there is none."""
 
 from pathlib import Path
 

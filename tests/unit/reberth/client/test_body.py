@@ -1,4 +1,4 @@
-"""How the body of an answer is read: much at once where much comes, and nothing held back for long."""
+"""Reading a response body: large pieces where much arrives, no delay where little does."""
 
 import asyncio
 import socket

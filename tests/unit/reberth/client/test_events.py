@@ -1,4 +1,4 @@
-"""Events are recorded at once, written later, joined to series, bounded, and never in the way."""
+"""Events are recorded without waiting, written later, joined to series, and bounded."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Leadership on a lease in memory and a clock that only moves when everybody waits."""
+"""Leader election on a lease in memory, with a virtual clock."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The client's own rate limit, on a clock that only moves when everybody waits."""
+"""The client's own rate limit, with a virtual clock."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A watch that is told to list anew while events come in, and one of a kind that may be missing."""
+"""A watch that is asked to resync during events, and a watch of a kind that may be missing."""
 
 import asyncio
 from collections.abc import AsyncIterator

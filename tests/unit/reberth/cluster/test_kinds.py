@@ -1,4 +1,4 @@
-"""Paths of the API, and what is sent there."""
+"""API paths of kinds, and how their objects are encoded."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Leaving and young nodes, sign by sign."""
+"""Leaving and young nodes: each taint, condition and annotation that marks them."""
 
 from typing import Any
 

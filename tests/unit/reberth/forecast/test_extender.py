@@ -1,4 +1,4 @@
-"""What our own extender will say is known beforehand."""
+"""The forecast knows the responses of our own extender."""
 
 import json
 from typing import Any

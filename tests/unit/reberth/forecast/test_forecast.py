@@ -1,4 +1,4 @@
-"""Whole cycles: who is refused by whom, who is best, and what nobody can tell."""
+"""Whole scheduling cycles: refusals, best nodes, and pods without a forecast."""
 
 from collections.abc import Sequence
 from typing import Any

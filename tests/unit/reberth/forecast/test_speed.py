@@ -1,4 +1,4 @@
-"""Gates on the cost of a forecast, against a little plain numpy over as many nodes and pods.
+"""Limits on the cost of a forecast, relative to plain numpy over as many nodes and pods.
 
 What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
 The pods are fewer than the goals speak of, since a forecast costs by the nodes.

@@ -1,4 +1,4 @@
-"""Add-on scores: which count, how much, and what they come to."""
+"""Add-on scores: which count, with which weight, and their sum."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the memory says of one pod on many nodes: the contract's numbers, and a plain definition beside it."""
+"""Advice for one pod on many nodes: the numbers of the contract."""
 
 import json
 import math

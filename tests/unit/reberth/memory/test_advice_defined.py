@@ -1,4 +1,4 @@
-"""The grades beside a plain definition of them, in any order of the objects, and what they cost."""
+"""Grades agree with a plain definition, for any order of the objects; and their cost."""
 
 import math
 import time

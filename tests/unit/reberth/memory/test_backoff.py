@@ -1,4 +1,4 @@
-"""Back-off after moves that brought nothing, by the numbers of the contract."""
+"""Back-off after moves without gain, by the numbers of the contract."""
 
 import pytest
 from hypothesis import given

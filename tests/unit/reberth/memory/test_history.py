@@ -1,4 +1,4 @@
-"""A workload's history: open moves, their phases, their ends, what is kept of them."""
+"""A workload's eviction history: open moves, phases, outcomes, and how long they are kept."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is remembered depends on the objects alone, not on how they came."""
+"""The memory index depends only on the objects, not on the order of events."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Rates of disruptions: the numbers, the refusals, and random leaders who together exceed none of them."""
+"""Rates of disruptions: numbers, refusals, and random leaders who never exceed them."""
 
 import json
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""No window ever holds more disruptions than its rate, whichever leaders made them with whichever clocks."""
+"""No window holds more disruptions than its rate, for any leaders and clocks."""
 
 import random
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The notes on a node: read, matched, added, bounded, removed, written."""
+"""Notes on a node: read, matched, added, bounded, removed, written."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whatever an annotation holds: nothing is lost, nothing grows, and the same entries have the same text."""
+"""Any annotation: no entry is lost, the size stays bounded, equal entries have equal text."""
 
 import json
 from typing import Any

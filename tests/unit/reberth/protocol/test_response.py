@@ -1,4 +1,4 @@
-"""What the API server says, read: objects, pages, watch lines, and every kind of refusal."""
+"""Responses of the API server: objects, pages, watch lines, and every kind of error."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is counted looks as if prometheus_client had counted it."""
+"""Our counters expose the same text as prometheus_client's."""
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest

@@ -1,4 +1,4 @@
-"""Plain calls are answered at once; whatever else comes is aiohttp's, with its connection and for good."""
+"""Plain calls are answered directly; all others go to aiohttp with their connection."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""How a server stops: against real sockets, with requests in flight."""
+"""Stopping a server with requests in flight, over real sockets."""
 
 import asyncio
 from collections.abc import AsyncIterator

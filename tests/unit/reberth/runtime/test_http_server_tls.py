@@ -1,4 +1,4 @@
-"""A server over TLS: what it accepts, and how its certificate is renewed; real handshakes on loopback."""
+"""A server over TLS: accepted clients and renewed certificates, with real handshakes."""
 
 import asyncio
 import datetime as dt

@@ -1,4 +1,4 @@
-"""Terms of pod affinity: whose pods are meant."""
+"""Terms of pod affinity: which pods they select."""
 
 import pytest
 

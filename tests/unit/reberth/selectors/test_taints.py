@@ -1,4 +1,4 @@
-"""Taints and tolerations: the table of what covers what."""
+"""Which tolerations cover which taints."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Faults that come together, by the tasks that they have passed."""
+"""Exception groups of tasks are unwrapped to their cause."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pause before the next try."""
+"""The jittered pause before a retry."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Times against the calendar of the standard library, and back again."""
+"""Timestamps agree with the standard library's, both ways."""
 
 import calendar
 import time

@@ -1,4 +1,4 @@
-"""The bucket of tokens under every rate limit."""
+"""The token bucket of every rate limit."""
 
 from reberth.values.token_bucket import TokenBucket
 

@@ -1,4 +1,4 @@
-"""The brakes and the pauses: each of them on, and off by a hair."""
+"""Each brake and pause at its threshold: just on, and just off."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Limits: each of them by its name, and what a plan has spent already counts."""
+"""Each limit by its name; moves already in the plan count."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""The black box, as an operator calls it."""
+"""`python -m rescheduler plan` for an operator."""
 
 import asyncio
 import json

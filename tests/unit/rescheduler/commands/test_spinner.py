@@ -1,4 +1,4 @@
-"""What a command tells of its work, on a terminal and where nobody looks."""
+"""The progress of a command, on a terminal and elsewhere."""
 
 from io import StringIO
 from threading import Event

@@ -1,4 +1,4 @@
-"""Whether the extenders can be asked: with a fake client that answers as it is told."""
+"""Whether the extenders are reachable, with a fake client."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable

@@ -1,4 +1,4 @@
-"""What people and tools ask the daemon."""
+"""The HTTP endpoints of the daemon."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Cycles: what is begun of a plan, and what is remembered of it."""
+"""Cycles: which moves of a plan begin, and what the plan memory keeps."""
 
 from collections.abc import Callable
 from typing import Any, cast

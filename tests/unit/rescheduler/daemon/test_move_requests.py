@@ -1,4 +1,4 @@
-"""A move request: from the command to the daemon that leads, also when one of them dies."""
+"""A move request, from the command to the leading daemon, with crashes of either."""
 
 import asyncio
 import dataclasses

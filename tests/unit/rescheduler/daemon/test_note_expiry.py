@@ -1,4 +1,4 @@
-"""Notes whose time is over are found; all others are left alone."""
+"""Expired notes are found; all others are left alone."""
 
 import asyncio
 from typing import cast

@@ -1,4 +1,4 @@
-"""The pause: what the lease says, as it is read."""
+"""The pause annotation of the lease."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What a daemon tells of its mirror."""
+"""The daemon's reports about its caches."""
 
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""What begins a cycle, on a clock that nobody waits for."""
+"""What starts a cycle, with a virtual clock."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Moves in hand: carried to their ends, whatever happens to one of them."""
+"""Moves in flight are carried to their end, even if one of them fails."""
 
 import asyncio
 import dataclasses

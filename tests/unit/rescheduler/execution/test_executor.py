@@ -1,4 +1,4 @@
-"""A move that dies at every one of its writes, and its heirs that die too.
+"""A move that crashes at each of its writes, and successors that crash too.
 
 Exhaustively: for every number of the write, before and after it took effect, for the first process and for
 the one that resumes; with every kind of answer to the eviction; resumed at once or when the move's time is

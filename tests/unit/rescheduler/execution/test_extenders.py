@@ -1,4 +1,4 @@
-"""Have the extenders seen it? Asked of small servers on loopback."""
+"""Whether the extenders have seen a move, with small servers on loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable

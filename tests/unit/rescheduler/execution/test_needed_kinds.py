@@ -1,4 +1,4 @@
-"""The kinds that must be cached are kinds that are cached."""
+"""Every kind that must be cached is one that is cached."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The order of a plan is kept where moves share a node."""
+"""Moves that share a node keep the order of the plan."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Orders from wishes, and what a forecast adds to a move."""
+"""Move orders from requests, and the destinations that a forecast adds."""
 
 import dataclasses
 from typing import Any

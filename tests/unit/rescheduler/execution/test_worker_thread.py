@@ -1,4 +1,4 @@
-"""Long thoughts in a thread of their own."""
+"""Long computations run in a thread of their own."""
 
 import asyncio
 import threading

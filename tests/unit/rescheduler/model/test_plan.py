@@ -1,4 +1,4 @@
-"""Which of many words on a pod counts, and in which order they stand."""
+"""Which of several refusals of a pod counts, and their order."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What is remembered of moves, and what is found in it."""
+"""The plan memory: what it keeps of moves, and lookups in it."""
 
 from rescheduler.model.plan_memory import PlanMemory, RememberedMove
 

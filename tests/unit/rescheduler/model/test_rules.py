@@ -1,4 +1,4 @@
-"""Every rule that refuses a move is declared once, and the page that operators read lists all of them."""
+"""Every rule that refuses a move is declared once, and the docs list all of them."""
 
 import ast
 import importlib

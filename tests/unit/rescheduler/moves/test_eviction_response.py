@@ -1,4 +1,4 @@
-"""What the Eviction API's errors mean."""
+"""The meaning of the Eviction API's errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Requests and answers as annotations: who may put which there, and that nothing is begun twice."""
+"""Move requests and answers as annotations: who may write which, and that no move begins twice."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What forbids a move."""
+"""The rules that can stop a move right before its eviction."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a mirror tells of what it takes in."""
+"""Which changes of the cache are notified."""
 
 from typing import Any
 

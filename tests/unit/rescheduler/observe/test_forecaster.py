@@ -1,4 +1,4 @@
-"""What the executor is told by the forecast."""
+"""The forecast for the executor."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which nodes are sources, which destinations, and which may be emptied: a row for each sign."""
+"""Which nodes are sources or destinations, and which may be emptied: a row for each mark."""
 
 from typing import Any
 

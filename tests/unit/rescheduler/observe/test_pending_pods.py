@@ -1,4 +1,4 @@
-"""Pods that wait for a node come before our moves."""
+"""Pending pods take precedence over moves."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where a pod would land while our extender draws it, and which destinations are listed."""
+"""Where a pod lands when the extender draws it, and which destinations are listed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the rules are asked about: owners, histories, budgets, and counts, found once."""
+"""The facts that rules use: owners, histories, budgets and counts."""
 
 from reberth.cluster.pods.identity import Signature
 from reberth.records import WorkloadIdentity

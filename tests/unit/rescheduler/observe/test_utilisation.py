@@ -1,4 +1,4 @@
-"""How far nodes are used, and where too much of that begins."""
+"""The utilisation of nodes, and its thresholds."""
 
 from typing import Any
 

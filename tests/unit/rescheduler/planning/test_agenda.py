@@ -1,4 +1,4 @@
-"""The order of proposals, and what a move leaves of it."""
+"""The order of candidates, and how a move changes it."""
 
 import dataclasses
 from random import Random

@@ -1,4 +1,4 @@
-"""Why proposals come to nothing, and what a plan promises beyond its moves."""
+"""Why candidates are refused, and what a plan promises."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The cases in tests/cases, as a person asks about them: the right plan, and quiet after it."""
+"""The cases in tests/cases: the expected plan, and no further move after it."""
 
 from pathlib import Path
 from typing import Any

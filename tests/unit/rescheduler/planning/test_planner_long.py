@@ -1,4 +1,4 @@
-"""No pod goes to and fro while the load drifts, where planners that know only thresholds never rest."""
+"""No pod moves to and fro while the load drifts; planners with thresholds only never rest."""
 
 from collections.abc import Callable
 from random import Random

@@ -1,4 +1,4 @@
-"""Which moves are made and which are only recommended, and that the second take nothing from the first."""
+"""Which moves are applied or only recommended, and that the latter never affect the former."""
 
 import copy
 from random import Random

@@ -1,4 +1,4 @@
-"""What holds of every plan, on clusters, budgets and policies drawn at random."""
+"""Properties of every plan, on random clusters, budgets and policies."""
 
 import math
 from collections import Counter

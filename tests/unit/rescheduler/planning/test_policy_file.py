@@ -1,4 +1,4 @@
-"""The settings of planning: safe by default, and wrong ones are refused with their path."""
+"""The policy file: safe defaults, and invalid values refused with their path."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""What moves are worth, in figures that anyone can add up."""
+"""The worth of moves, in simple numbers."""
 
 import pytest
 from hypothesis import given

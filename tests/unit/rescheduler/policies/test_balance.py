@@ -1,4 +1,4 @@
-"""How far nodes are from being used alike, and what one pod changes of that."""
+"""The imbalance of nodes, and how one pod changes it."""
 
 from random import Random
 

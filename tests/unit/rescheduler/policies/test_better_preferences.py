@@ -1,4 +1,4 @@
-"""Whose preferences are better met elsewhere."""
+"""Pods whose preferences are better met on another node."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who breaks which rule, and who is sent away for it."""
+"""Which pods break a rule, and which of them are moved."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How full nodes would be: kept for a plan, and found anew where a move has changed them."""
+"""The headroom of nodes, kept up to date while a plan makes moves."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Who leaves over-utilised nodes, and for where."""
+"""Which pods leave over-utilised nodes, and their destinations."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The marks of other tools: one row for each word that each of them may say."""
+"""Annotations of other tools: a row for each value."""
 
 from operator import itemgetter
 from typing import Any

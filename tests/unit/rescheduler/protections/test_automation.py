@@ -1,4 +1,4 @@
-"""Our own mark: off, recommend or apply, and the nearest wins."""
+"""Our own annotation: off, recommend or apply; the nearest object wins."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The page that operators read names every rule, mark and setting, and none that there is not."""
+"""The docs name exactly the rules, annotations and settings that exist."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Pods that were just read and are in no state to be moved, whoever asks for it."""
+"""The state of a pod that was just read can forbid its move."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One case for each row of the table: who is protected, by which rule, and what the refusal says."""
+"""A case for each protection: the pod, the rule, and the refusal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A workload that is scaled up for a while: whoever scales it may say so, too."""
+"""A workload scaled up for a while: the scaler can announce it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What plans and moves say as metrics."""
+"""Plans and moves as metrics."""
 
 import pytest
 

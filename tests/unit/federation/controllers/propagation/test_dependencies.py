@@ -1,4 +1,4 @@
-"""The controller of dependencies against a hub that only writes down what it is asked for."""
+"""The dependencies controller against a fake hub that records its writes."""
 
 import asyncio
 from typing import Any

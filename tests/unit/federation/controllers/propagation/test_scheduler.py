@@ -1,4 +1,4 @@
-"""The scheduler against a hub that only writes down what it is asked for."""
+"""The scheduler against a fake hub that records its writes."""
 
 from typing import Any
 

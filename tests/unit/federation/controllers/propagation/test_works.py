@@ -1,4 +1,4 @@
-"""The controller of Works against a hub that only writes down what it is asked for."""
+"""The Works controller against a fake hub that records its writes."""
 
 import asyncio
 from typing import Any

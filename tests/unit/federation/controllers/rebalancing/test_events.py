@@ -1,4 +1,4 @@
-"""What is told and counted of a rebalance."""
+"""Events and metrics of a rebalancing."""
 
 from collections import Counter
 from types import SimpleNamespace

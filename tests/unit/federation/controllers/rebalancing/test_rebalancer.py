@@ -1,4 +1,4 @@
-"""The rebalancer against a hub that only writes down what it is asked for."""
+"""The rebalancer against a fake hub that records its writes."""
 
 import asyncio
 from typing import cast

@@ -1,4 +1,4 @@
-"""Who a pod is, and what its history is called."""
+"""The workload that a pod belongs to, and the name of its eviction history."""
 
 import hashlib
 import re

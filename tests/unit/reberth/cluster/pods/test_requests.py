@@ -1,4 +1,4 @@
-"""What pods request: a table per rule of kube-scheduler for pods as they are asked for."""
+"""Requests of incoming pods: a table for each rule of kube-scheduler."""
 
 from typing import Any
 

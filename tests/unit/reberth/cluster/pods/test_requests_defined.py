@@ -1,4 +1,4 @@
-"""What pods request, against a definition that looks at one resource at a time.
+"""Requests of pods agree with a definition that takes one resource at a time.
 
 Quantities in these pods are plain numbers, so fractions can read them.
 """

@@ -1,4 +1,4 @@
-"""What bound pods take while they are resized in place: a table per rule of kube-scheduler."""
+"""Requests of bound pods during an in-place resize: a table for each rule of kube-scheduler."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Devices that a pod claims."""
+"""DynamicResources: devices that a pod claims."""
 
 from reberth.forecast.plugins.dynamic_resources import filter_dynamic_resources
 from reberth.forecast.state.verdict import FITS, Unforeseeable

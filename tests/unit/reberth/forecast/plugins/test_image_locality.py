@@ -1,4 +1,4 @@
-"""Images that nodes already have."""
+"""ImageLocality: images that nodes already have."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pod affinity: kube-scheduler's own numbers and words, whatever it does with terms that are malformed."""
+"""InterPodAffinity: kube-scheduler's own scores and reasons, for malformed terms too."""
 
 from typing import Any
 

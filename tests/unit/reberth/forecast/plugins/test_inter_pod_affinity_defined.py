@@ -1,4 +1,4 @@
-"""Pod affinity against its definition: every term asked of every pod, for every node."""
+"""InterPodAffinity agrees with its definition: every term, every pod, every node."""
 
 from collections import Counter
 from collections.abc import Iterator

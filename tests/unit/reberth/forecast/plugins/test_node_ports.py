@@ -1,4 +1,4 @@
-"""Ports of the host, wanted and taken."""
+"""NodePorts: host ports requested and in use."""
 
 from typing import Any
 

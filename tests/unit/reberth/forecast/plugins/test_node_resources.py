@@ -1,4 +1,4 @@
-"""What is requested against what is left, and the scores of it."""
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: requests, free resources, scores."""
 
 from typing import Any
 

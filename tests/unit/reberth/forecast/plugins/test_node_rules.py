@@ -1,4 +1,4 @@
-"""What nodes say of themselves, as kube-scheduler reads it."""
+"""Rules on single nodes: names, taints, node affinity, unschedulable nodes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Topology spread: kube-scheduler's own numbers and words."""
+"""PodTopologySpread: kube-scheduler's own scores and reasons."""
 
 from typing import Any
 

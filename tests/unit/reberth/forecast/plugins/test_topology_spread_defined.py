@@ -1,4 +1,4 @@
-"""Topology spread against its definition: every pod counted for every node, one by one."""
+"""PodTopologySpread agrees with its definition: every pod counted for every node."""
 
 from math import floor, log
 from random import Random

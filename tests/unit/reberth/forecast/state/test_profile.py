@@ -1,4 +1,4 @@
-"""Which plugins run, in which order and how heavy, as kube-scheduler arranges them itself."""
+"""Which plugins of a scheduler profile run, in which order and with which weights."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether each node can reach, find or make the volumes that a pod claims."""
+"""VolumeBinding: whether each node can reach, bind or provision the volumes of a pod."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Static volumes, new volumes and room for them, against the rules taken one node and one claim at a time."""
+"""VolumeBinding agrees with its rules, taken one node and one claim at a time."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The room that a pod's volumes leave, which counts from 1.37 on."""
+"""VolumeBinding's score for storage capacity, which counts from 1.37 on."""
 
 import pytest
 

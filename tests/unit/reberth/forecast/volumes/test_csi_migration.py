@@ -1,4 +1,4 @@
-"""Volumes of the old drivers, as their successors see them."""
+"""CSI migration: volumes of in-tree drivers, as their CSI drivers see them."""
 
 import pytest
 

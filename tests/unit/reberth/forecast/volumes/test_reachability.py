@@ -1,4 +1,4 @@
-"""Finding the nodes near a volume, whether few or many have the labels that it wants."""
+"""The nodes that can reach a volume, found by many or few labels."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Disks that two pods name themselves, and claims for one pod alone."""
+"""VolumeRestrictions: disks named by two pods, and ReadWriteOncePod claims."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Volumes that say by labels of their own where they are."""
+"""VolumeZone: volumes whose labels name their zone."""
 
 import pytest
 
