@@ -140,7 +140,7 @@ async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
     assert len(said) == 1
 
 
-async def test_an_optional_kind_comes_and_goes_without_trouble(
+async def test_an_optional_kind_may_be_installed_and_removed_without_errors(
     bare: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="reberth")

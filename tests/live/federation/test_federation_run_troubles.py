@@ -52,7 +52,7 @@ async def test_an_unreachable_member_is_tainted_and_its_condition_names_the_caus
         assert not found["spec"].get("taints")
 
 
-async def test_nothing_new_goes_there_and_the_rest_goes_on(federation: Place) -> None:
+async def test_an_unreachable_member_gets_no_replicas_and_the_others_do(federation: Place) -> None:
     hub = federation.hub
     await hub.create(DEPLOYMENTS, deployment("web", 2))
     await hub.create(POLICIES, policy("web"))

@@ -141,7 +141,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read(write(tmp_path, "one", recorded)) == recorded
 
 
-def test_a_seed_is_a_case_for_good() -> None:
+def test_a_seed_always_gives_the_same_case() -> None:
     assert make_case(7) == make_case(7)
     assert make_case(7) != make_case(8)
     assert widen(make_case(7)) == widen(make_case(7)) != make_case(7)

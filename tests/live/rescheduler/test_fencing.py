@@ -21,7 +21,7 @@ def fence(*calls: Call) -> Fence:
     return Fence(calls, since=0.0)
 
 
-def test_a_lease_is_handed_over_from_the_last_word_to_the_next_claim() -> None:
+def test_a_handover_lasts_from_the_last_renewal_to_the_next_claim() -> None:
     seen = fence(
         take("a", 1), call("a", 2, renewTime="now"), take("b", 5.5), call("b", 7, holderIdentity=None)
     )

@@ -5,7 +5,7 @@ What the cases are, and what the planner says of them, stands in tests/cases, bu
 no objects. Where each is shown:
 
     A1  the first plan is right at once        test_the_first_plan_is_the_same_for_every_run_and_caller
-    A2 to A8, A10                              test_each_pod_that_has_to_go_goes_once_and_no_other, and others
+    A2 to A8, A10                              test_exactly_the_expected_pods_move_once, and others
     A9  a dry run promises what a budget bars  test_a_budget_that_allows_nothing_is_named_and_not_asked
     A11 a dry run is counted as done           test_recommended_moves_are_not_counted_as_moves
     A12 a signal waits for the cycle's end     test_the_daemon_stops_at_once_on_sigterm;
@@ -127,7 +127,7 @@ async def list_past(client: Client, case: Case) -> list[tuple[str, Object]]:
 
 
 @pytest.mark.parametrize("name", MOVED)
-async def test_each_pod_that_has_to_go_goes_once_and_no_other(played: Played, name: str) -> None:
+async def test_exactly_the_expected_pods_move_once(played: Played, name: str) -> None:
     past = await list_past(played.client, played.cases[name])
     went = {(namespace, move["pod"]): move["landedOn"] for namespace, move in past}
     expected = {tuple(pod.split("/")): node for pod, node in MOVED[name].items()}

@@ -22,7 +22,7 @@ def test_a_size_is_described_by_medians_with_their_range() -> None:
     assert line.endswith("| 0.4 s (0.4 to 0.4) | 20 MB (20 to 20) |")
 
 
-def test_goals_are_judged_by_the_size_that_they_speak_of() -> None:
+def test_goals_are_judged_only_by_figures_of_their_size() -> None:
     measured = {100: [figures(plain=9.0)], 5_000: [figures(plain=0.001, many=0.6)]}
     assert verdicts(reporting.describe_goals(measured)) == ["yes", "yes", "**no**"]
 

@@ -59,7 +59,7 @@ def test_the_descheduler_gets_the_limit_that_we_have(arm: str) -> None:
     assert policy["profiles"][0]["pluginConfig"][0]["args"] == {"nodeFit": True}
 
 
-def test_goals_are_judged_by_the_size_that_they_are_about() -> None:
+def test_goals_are_judged_only_by_figures_of_their_size() -> None:
     told = reporting.describe_goals(MEASURED)
     assert told.count("yes") == 4
     assert "were not measured" in reporting.describe_goals({(10, "utilisation"): runs(0.1)})

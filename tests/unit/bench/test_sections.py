@@ -8,7 +8,7 @@ READING = "<!-- reading: begin -->\nold\n<!-- reading: end -->\n"
 OTHER = "<!-- other: begin -->\nof others\n<!-- other: end -->\n"
 
 
-def test_a_new_section_stands_at_the_end() -> None:
+def test_a_new_section_is_added_at_the_end() -> None:
     assert exchange(f"# Title\n\n{OTHER}", "reading", "old\n") == f"# Title\n\n{OTHER}\n{READING}"
 
 

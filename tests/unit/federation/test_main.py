@@ -195,7 +195,7 @@ def test_bad_input_is_refused_in_one_line_that_names_the_field(
     assert answer.err.count("\n") == 1
 
 
-def test_a_time_a_file_or_a_binding_that_is_none_is_refused(run: Any) -> None:
+def test_an_invalid_time_file_or_binding_is_refused(run: Any) -> None:
     assert "--now: invalid time 'noon'" in run(HUB, "--now", "noon").err
     assert "No such file" in run(HUB, "--hub", "/no/such/file").err
     answer = run(HUB, "other")

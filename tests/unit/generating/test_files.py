@@ -59,7 +59,7 @@ def test_the_check_names_stale_files(
     assert said == ["stale: grafana/alerts.yaml\n", "written: grafana/alerts.yaml\n", ""]
 
 
-def test_the_commented_policy_holds_every_default_and_is_read_by_the_daemons_own_reader() -> None:
+def test_the_commented_policy_holds_every_default_and_is_valid() -> None:
     held = yaml.safe_load(POLICY.read_text())["data"]["policy.yaml"]
     assert parse(held.encode(), ReschedulerPolicy) == ReschedulerPolicy()
     lines = held.splitlines()[2:]
@@ -69,7 +69,7 @@ def test_the_commented_policy_holds_every_default_and_is_read_by_the_daemons_own
 
 
 @pytest.mark.parametrize("path", EXAMPLES)
-def test_an_example_in_a_comment_is_good_where_it_stands(path: str) -> None:
+def test_an_example_in_a_policy_comment_is_valid_for_its_field(path: str) -> None:
     content: Any = yaml.safe_load(EXAMPLES[path])
     for part in reversed(path.split(".")):
         content = {part: content}

@@ -66,9 +66,7 @@ def test_a_key_without_its_authority_is_not_overwritten(script: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("days", ["0", "00", "-1", "soon"])
-def test_days_that_are_none_are_refused_before_anything_is_made(
-    script: Path, tmp_path: Path, days: str
-) -> None:
+def test_invalid_days_are_refused_before_any_file_is_written(script: Path, tmp_path: Path, days: str) -> None:
     done = run(script, str(tmp_path / "certificates"), days)
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "is not a whole number above 0" in done.stderr

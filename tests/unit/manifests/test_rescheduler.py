@@ -34,7 +34,7 @@ def read_settings() -> ReschedulerSettings:
     return parse(held("reberth-rescheduler", "settings.yaml").encode(), ReschedulerSettings)
 
 
-def test_the_settings_are_read_by_the_daemons_own_reader_and_need_every_extenders_word() -> None:
+def test_the_settings_are_valid_and_require_all_extenders() -> None:
     settings = read_settings()
     assert settings.extender == "required"
     assert settings.extender_access.tls

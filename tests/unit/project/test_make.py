@@ -10,7 +10,7 @@ from tests.support.repository import ROOT
 MAKEFILE = ROOT / "Makefile"
 
 
-def test_an_environment_behind_a_link_is_not_made_anew(tmp_path: Path) -> None:
+def test_a_linked_environment_is_not_cleared(tmp_path: Path) -> None:
     """To clear it through the link would take it away from all who share it."""
     shared, tree = tmp_path / "shared", tmp_path / "tree"
     shared.mkdir()

@@ -49,7 +49,7 @@ def test_all_nodes_pass_where_nothing_is_noted() -> None:
     assert (answer.asked, answer.refused) == (4, 0)
 
 
-def test_strictly_noted_nodes_fail_for_good_with_a_constant_reason() -> None:
+def test_strictly_noted_nodes_are_unresolvable_with_a_constant_reason() -> None:
     answer = decided(FILTER, question(), node("n1", notes=[STRICT]), node("n2", notes=[{"life": HOUR}]))
     assert said(answer)["NodeNames"] == ["n0", "n2", "n3"]
     assert said(answer)["FailedAndUnresolvableNodes"] == {"n1": STRICTLY_NOTED.reason}

@@ -83,7 +83,7 @@ def test_replicas_are_divided_by_weight(kind: str, scheduling: Object, preferenc
     assert spec["placement"]["replicaScheduling"].get("replicaDivisionPreference") == preference
 
 
-def test_entries_that_are_none_are_passed_over() -> None:
+def test_malformed_list_entries_are_skipped() -> None:
     spec = {"resourceSelectors": ["x", None], "placement": {"spreadConstraints": [[], 1]}}
     assert completed(POLICY, spec) == spec
 
@@ -161,7 +161,7 @@ def test_a_policy_without_failover_gets_no_default_for_dependencies(said: Object
         ),
     ],
 )
-def test_a_binding_comes_to_speak_the_new_words(kind: str, old: Object, new: Object) -> None:
+def test_deprecated_fields_of_a_binding_are_translated(kind: str, old: Object, new: Object) -> None:
     assert completed(kind, old) == new
 
 
@@ -174,7 +174,7 @@ def test_a_binding_comes_to_speak_the_new_words(kind: str, old: Object, new: Obj
         ({"key": "k", "effect": "NoSchedule"}, {}),
     ],
 )
-def test_a_taint_that_evicts_gets_its_time(taint: Object, added: Object) -> None:
+def test_an_evicting_taint_gets_its_time(taint: Object, added: Object) -> None:
     assert completed("Cluster", {"taints": [taint]}) == {"taints": [taint | added]}
 
 

@@ -102,7 +102,7 @@ def test_objects_of_no_concern_are_allowed_unchanged(request_: Object) -> None:
 
 
 @pytest.mark.parametrize("wanted", [None, [], "text", 1, True])
-def test_an_object_that_is_none_is_refused(wanted: Any) -> None:
+def test_a_request_without_an_object_is_refused(wanted: Any) -> None:
     for answer in (complete(review(wanted)), look(review(wanted))):
         assert answer["allowed"] is False
         assert answer["status"]["message"] == "request.object: expected an object"

@@ -132,7 +132,7 @@ def test_f_04_b_both_names_of_a_purge_mode_are_known(text: str, mode: PurgeMode)
     assert msgspec.convert(text, PurgeMode) is mode
 
 
-def test_a_purge_mode_that_is_none_is_refused() -> None:
+def test_an_invalid_purge_mode_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="Invalid enum value 'Slowly'"):
         msgspec.convert("Slowly", PurgeMode)
 

@@ -63,7 +63,7 @@ def test_a_taint_without_a_time_counts_from_when_it_was_first_seen() -> None:
         assert found.at == NOW + 20
 
 
-def test_a_taint_that_was_gone_begins_anew() -> None:
+def test_a_removed_taint_counts_from_the_start_when_set_again() -> None:
     clock = Clock()
     causes = EvictionCauses(clock)
     causes.on_change(tainted(TAINT))

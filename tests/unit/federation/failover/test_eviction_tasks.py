@@ -150,7 +150,7 @@ def test_a_task_ends_when_all_that_take_its_place_are_healthy(
     assert bool(assessed(one, ready=ready).kept) == is_kept
 
 
-def test_a_kind_that_counts_no_replicas_is_healthy_by_its_word_alone() -> None:
+def test_a_kind_without_replicas_is_healthy_by_its_reported_health_alone() -> None:
     resource = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "web"}
     copies = [{"clusterName": "m2", "health": "Healthy", "applied": True}]
     one = msgspec.structs.replace(

@@ -57,7 +57,7 @@ def test_a_value_is_read_where_its_path_leads(path: str, expected: str | None) -
     assert read_state(bound(rules(a=path)), "m1").get("a") == expected
 
 
-def test_a_path_to_many_values_is_none() -> None:
+def test_a_json_path_to_many_values_is_unsupported() -> None:
     assert read_path("{.parts[*].a}") is None
     assert read_path("{.parts[?(@.a==1)]}") is None
 

@@ -108,7 +108,7 @@ def test_dependents_are_listed_in_a_fixed_order() -> None:
     assert change == {"metadata": {"resourceVersion": "7"}, "spec": {"requiredBy": None}}
 
 
-def test_an_attached_binding_goes_with_its_object_and_is_no_business_of_the_scheduler() -> None:
+def test_an_attached_binding_is_owned_by_its_object_and_not_scheduled() -> None:
     made = write_attached_binding(SETTINGS, template("settings"), [{"name": "web"}], conflict="Overwrite")
     assert made["kind"] == "ResourceBinding"
     assert made["metadata"]["name"] == "settings-configmap"

@@ -24,7 +24,7 @@ OVERFLOW = {"affinityName": "a", **names("m1"), "overflowAffinities": [{"affinit
         ({"clusterAffinities": [OVERFLOW, {"affinityName": "c", **names("m8")}]}, ["m7", "m8"]),
     ],
 )
-def test_names_that_stand_for_no_cluster_are_found(wire: dict[str, Any], unknown: list[str]) -> None:
+def test_placement_names_without_a_cluster_are_found(wire: dict[str, Any], unknown: list[str]) -> None:
     assert list_unknown_clusters(msgspec.convert(wire, Placement), {"m1", "m2"}) == unknown
 
 

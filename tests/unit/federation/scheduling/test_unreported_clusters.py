@@ -128,5 +128,5 @@ def test_names_are_written_once_and_taken_away_when_they_are_of_no_use() -> None
     assert change["metadata"]["annotations"][UNREPORTED_CLUSTERS] is None
 
 
-def test_copies_of_equal_size_come_to_a_cluster_that_has_spoken_anyway() -> None:
+def test_duplicated_copies_also_go_to_a_cluster_that_reports_late() -> None:
     assert placed(left_out("m2", DUPLICATED), M1, M2) == {"m1": 4, "m2": 4}

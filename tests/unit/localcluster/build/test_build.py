@@ -47,9 +47,7 @@ def test_another_version_of_the_sources_is_another_program(tiny: Product) -> Non
     assert build.programs(tiny) != first
 
 
-def test_sources_of_our_own_may_stand_anywhere_and_are_part_of_the_version(
-    tiny: Product, tmp_path: Path
-) -> None:
+def test_sources_in_another_folder_are_built_and_part_of_the_version(tiny: Product, tmp_path: Path) -> None:
     folder = tiny.sources.rename(tmp_path / "elsewhere")
     own = Product("tiny", "1.0.0", "tiny", {"tiny": "."}, folder=folder)
     first = build.programs(own)

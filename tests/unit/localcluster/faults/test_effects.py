@@ -303,7 +303,7 @@ async def run_schedule(proxy: FaultProxy, client: Client, seed: int) -> list[int
     return outcomes
 
 
-async def test_a_seeded_schedule_strikes_the_same_requests_again(proxy: FaultProxy, client: Client) -> None:
+async def test_a_seeded_schedule_affects_the_same_requests_again(proxy: FaultProxy, client: Client) -> None:
     outcomes = {seed: await run_schedule(proxy, client, seed) for seed in range(3)}
     for seed, outcome in outcomes.items():
         assert await run_schedule(proxy, client, seed) == outcome

@@ -157,7 +157,7 @@ async def test_a_server_with_another_ca_is_not_trusted(
         assert "certificate" in str(proxy.journal.entries[-1].error)
 
 
-async def test_a_client_that_is_cut_off_is_reset_and_refused_and_finds_the_same_address_afterwards(
+async def test_a_cut_off_client_is_reset_and_refused_and_keeps_its_address(
     proxy: FaultProxy, server: LineServer, client: Client, trust: ssl.SSLContext
 ) -> None:
     reader, writer = await connect(client, trust)
@@ -178,7 +178,7 @@ async def test_a_client_that_is_cut_off_is_reset_and_refused_and_finds_the_same_
     assert await client.outcome(PODS) == 200
 
 
-async def test_a_connection_that_was_being_made_when_its_client_was_cut_off_is_reset_too(
+async def test_a_connection_in_setup_is_reset_when_its_client_is_cut_off(
     proxy: FaultProxy, server: LineServer, client: Client, trust: ssl.SSLContext
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port_of(client))

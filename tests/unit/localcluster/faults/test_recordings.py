@@ -72,7 +72,7 @@ def test_a_version_that_the_cache_has_not_reached_is_a_timeout() -> None:
     ]
 
 
-def test_objects_and_selections_are_kept_apart_and_the_newest_answer_stays() -> None:
+def test_objects_and_selections_are_separate_and_the_newest_response_is_kept() -> None:
     memory = with_pods_at_100()
     selection = asking("resourceVersion=0&labelSelector=app%3Dweb")
     one = asking("resourceVersion=0", path="/api/v1/nodes/n1")

@@ -86,7 +86,7 @@ async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
         (EMPTY_CLUSTER, "not a valid kubeconfig"),
     ],
 )
-async def test_a_kubeconfig_that_is_none(tmp_path: Path, content: str, said: str) -> None:
+async def test_an_invalid_kubeconfig_is_refused_in_one_line(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "config"
     path.write_text(content)
     refused = await refusal(Access(str(path)))
@@ -95,7 +95,7 @@ async def test_a_kubeconfig_that_is_none(tmp_path: Path, content: str, said: str
     assert "\n" not in refused
 
 
-async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
+async def test_an_invalid_certificate_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("no certificate")
     path = tmp_path / "config"
     path.write_text(

@@ -66,7 +66,7 @@ async def test_a_pending_event_does_not_cancel_a_requested_resync() -> None:
 
 
 @pytest.mark.looptime
-async def test_an_optional_kind_that_is_not_installed_is_empty_until_it_comes_and_when_it_has_gone() -> None:
+async def test_an_optional_kind_is_empty_while_it_is_not_installed() -> None:
     api, cache = FakeApi(), Cache(version=(1, 36))
     api.is_installed = False
     foreign = replace(PODS, is_optional=True)

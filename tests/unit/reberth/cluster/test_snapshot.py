@@ -259,7 +259,7 @@ def test_amounts_without_measure_do_not_overflow_a_sum() -> None:
     assert snapshot.sums.load[1, 0] == 500 * 2**53
 
 
-def test_the_pods_of_a_node_stand_in_order() -> None:
+def test_pods_of_a_node_are_listed_in_order() -> None:
     many = [pod(f"p{number:03}", node=NODE_NAMES[number % 2]) for number in range(300)]
     snapshot = snapshot_of([node(name) for name in NODE_NAMES[:2]], many)
     assert snapshot.pods.on(0).tolist() == list(range(0, 300, 2))
@@ -367,7 +367,7 @@ def test_templates_of_a_namespace_are_asked_once_while_nothing_changes_there() -
     assert asked == ["a", "b", "a", "a"]
 
 
-def test_the_templates_of_a_namespace_stand_together() -> None:
+def test_templates_are_found_by_namespace_and_label() -> None:
     pods = [
         pod_record(pod(name, namespace=space, labels={"app": name})) for space, name in ("bx", "ay", "bz")
     ]

@@ -70,7 +70,7 @@ def test_the_pod_of_a_rank_is_drawn_by_the_untaken_move_of_that_rank(
         (math.inf, [7], None),
     ],
 )
-def test_pods_of_one_second_stand_in_the_row_by_their_versions(
+def test_pods_created_in_the_same_second_are_ordered_by_resource_version(
     version: float, others: list[float], expected: str | None
 ) -> None:
     asked = Replica(NOW + 10, "b", version, waiting=True)
@@ -148,7 +148,7 @@ def test_the_moved_pod_does_not_replace_itself() -> None:
     assert drawn_by([move("m1", pod_uid="victim")], [bound("victim", at=0)]) == "m1"
 
 
-def test_the_mirrors_word_on_the_asked_pod_does_not_count() -> None:
+def test_the_cached_state_of_the_incoming_pod_does_not_count() -> None:
     assert drawn_by([M1], [bound("asked", at=10)]) == "m1"
 
 

@@ -236,7 +236,7 @@ def test_scores_come_and_go() -> None:
     assert index.scores.combine({("load", "cpu"): 1}, rows, NOW).tolist() == [0.0]
 
 
-def test_nodes_are_marked_where_they_stand_by_now() -> None:
+def test_notes_follow_nodes_that_change_their_row() -> None:
     marked = {"n1": None, "n3": None}
     index = make_index(node("n0"), node("n1"))
 

@@ -222,7 +222,7 @@ def test_without_rates_everything_is_allowed() -> None:
     assert debits(prune_debits(ledger(debit("m1", ago=5)), free, now=NOW)) == ()
 
 
-def test_a_clock_that_is_behind_goes_by_the_newest_debit() -> None:
+def test_with_a_clock_behind_the_newest_debit_sets_the_time() -> None:
     entered = accepted(add_debit(ledger(debit("m1", ago=-4)), DEFAULT, disruption("m2"), now=NOW))
     spent = accepted(mark_spent(entered, "m2", now=NOW - 9))
 

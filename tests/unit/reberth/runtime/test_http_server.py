@@ -138,7 +138,7 @@ async def test_a_body_above_the_limit_is_refused() -> None:
             assert response.status == 413
 
 
-async def test_a_caller_that_goes_away_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_disconnects_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     before = counted("/read", "499")
     async with Server(LOOPBACK, routes=[web.post("/read", read)]) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -172,7 +172,7 @@ async def test_an_address_in_use_is_named() -> None:
     assert str(caught.value) == f"cannot listen on 127.0.0.1:{server.port}: Address already in use"
 
 
-async def test_a_host_that_is_none_is_named() -> None:
+async def test_an_invalid_host_is_named() -> None:
     with pytest.raises(ServingError) as caught:
         async with Server(ServerSettings(host="a..b", allow_plain=True)):
             pytest.fail("it listens nowhere")

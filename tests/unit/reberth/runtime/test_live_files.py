@@ -236,7 +236,7 @@ async def test_a_half_written_file_is_waited_for(looks: Looks) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_change_that_is_taken_back_is_none(looks: Looks) -> None:
+async def test_a_reverted_change_is_no_reload(looks: Looks) -> None:
     async with running(looks.follow(10)):
         await asyncio.sleep(5)
         for content in ("new", "old", "old"):

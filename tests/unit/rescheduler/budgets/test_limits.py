@@ -200,7 +200,7 @@ SICK_CASES: list[tuple[Object, dict[str, Any], str | None]] = [
 
 
 @pytest.mark.parametrize(("status", "spec", "rule"), SICK_CASES)
-def test_a_pod_that_is_not_ready_goes_by_the_budgets_policy(
+def test_the_budgets_policy_decides_about_a_pod_that_is_not_ready(
     status: Object, spec: dict[str, Any], rule: str | None
 ) -> None:
     refused = only(cluster(UNREADY, budget(status=status, **spec), limits=FREE), "sick")
@@ -242,7 +242,7 @@ def test_our_own_open_moves_are_under_way(fields: dict[str, Any], rule: str | No
         (open_move("web-0"), None),
     ],
 )
-def test_the_pod_of_an_open_move_will_still_take_of_its_budget(moved: Object, rule: str | None) -> None:
+def test_the_pod_of_an_open_move_still_counts_against_its_budget(moved: Object, rule: str | None) -> None:
     one_left = budget(status={"disruptionsAllowed": 1})
     refused = only(cluster(*WEBS, one_left, history(open=[moved]), limits=FREE), "web-2")
     assert (refused.rule if refused else None) == rule

@@ -169,7 +169,7 @@ async def test_a_debit_without_a_move_is_committed_and_a_second_move_is_refused(
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("write", range(2, 12))
-async def test_a_workload_that_is_deleted_during_a_move_leaves_neither_note_nor_tentative_debit(
+async def test_a_workload_deleted_during_a_move_leaves_no_note_and_no_tentative_debit(
     write: int,
 ) -> None:
     """Its history goes with it, right after any write."""

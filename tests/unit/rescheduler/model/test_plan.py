@@ -22,7 +22,7 @@ def told(*words: RefusedPods, stays: np.typing.NDArray[np.bool_] = ALL_STAY) -> 
     return [(each.pod, each.policy, each.rule) for each in Refusals(words, ROWS, stays=stays)]
 
 
-def test_refusals_stand_by_pod_and_policy() -> None:
+def test_refusals_are_sorted_by_pod_and_policy() -> None:
     found = told(word("b", FULL, 2, 0), word("a", FULL, 2))
     assert found == [("default/p-0", "b", "Full"), ("default/p-2", "a", "Full"), ("default/p-2", "b", "Full")]
 

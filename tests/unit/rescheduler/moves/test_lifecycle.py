@@ -88,7 +88,7 @@ def test_the_reason_why_a_move_is_undone(state: MoveState, why: Refused | None) 
     assert undo_reason(make_state(Phase.NOTED), now=NOW + 330) == EXPIRED
 
 
-def test_a_pod_is_evicted_only_with_note_and_debit_and_a_debit_is_released_only_if_the_pod_is_alive() -> None:
+def test_eviction_needs_note_and_debit_and_only_a_living_pod_releases_a_debit() -> None:
     """In every state there is."""
     choices = product(Phase, (None, TENTATIVE, SPENT), (True, False), PodState, (True, False), (None, NO))
     for phase, debit, noted, pod, resumed, refused in choices:

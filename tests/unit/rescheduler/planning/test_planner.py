@@ -98,7 +98,7 @@ def test_a_move_must_be_worth_the_minimum_of_the_level() -> None:
     assert set(rules_of(hot_node(), worth=5000).values()) == {"NotWorthIt"}
 
 
-def test_a_gain_that_would_count_as_the_same_is_none() -> None:
+def test_a_gain_too_small_to_count_as_better_is_refused() -> None:
     objects = [builders.node("a"), builders.node("b"), *hot_node(0)[:0]]
     pods = [replica(f"web-{number}", "web", "a", cpu="1") for number in range(4)]
     settings = {"underUtilisedNodes": {"low": {"memory": "90%"}, "high": {"memory": "0%"}}}

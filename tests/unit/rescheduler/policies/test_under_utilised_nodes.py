@@ -50,7 +50,7 @@ def test_the_pod_that_evens_out_most_goes_first() -> None:
     assert moves == {"default/p-2": "b"}
 
 
-def test_of_equal_pods_the_less_important_goes_first() -> None:
+def test_of_equal_pods_the_one_with_lower_priority_moves() -> None:
     objects = loaded("2", "2", "2", "1")
     for number, priority in enumerate((100, 50, 70)):
         objects[2 + number]["spec"]["priority"] = priority
@@ -124,7 +124,7 @@ def test_a_node_that_is_leaving_is_neither_emptied_nor_filled() -> None:
     assert set(ask(objects)[1].values()) == {"DestinationLeaving"}
 
 
-def test_room_on_a_node_that_stays_goes_before_room_on_one_that_leaves() -> None:
+def test_a_staying_destination_takes_precedence_over_a_leaving_one() -> None:
     leaving = builders.node("c", unschedulable=True)
     assert ask([*loaded(*("1",) * 7), leaving])[0] == {"default/p-0": "b"}
     full = [replica(f"q-{number}", "q", "b", cpu="4") for number in range(1)]

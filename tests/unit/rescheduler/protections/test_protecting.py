@@ -258,7 +258,7 @@ def test_a_deployment_written_without_a_state_is_not_in_the_middle_of_a_rollout(
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 @pytest.mark.parametrize("key", ownership.GANG_KEYS)
-def test_every_key_of_a_group_is_known_wherever_it_stands(key: str, where: str) -> None:
+def test_every_gang_key_is_recognised_as_label_and_as_annotation(key: str, where: str) -> None:
     refused = ask(replica(**{where: {key: "g"}}))
     said = f"{where.removesuffix('s')} {key}: the pod is scheduled together with others"
     assert refused == Refused("Gang", said)

@@ -77,7 +77,7 @@ async def test_a_template_of_an_unlisted_kind_is_not_treated_as_deleted() -> Non
     assert await hub.reconcile() == []
 
 
-async def test_a_template_of_the_same_name_gets_a_binding_of_its_own() -> None:
+async def test_a_recreated_template_gets_a_new_binding() -> None:
     hub = WritingHub()
     hub.hold(DEPLOYMENTS, template(uid="another"))
     hub.hold(resources.POLICIES, policy("a"))

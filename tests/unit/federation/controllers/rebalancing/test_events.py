@@ -36,7 +36,7 @@ def make() -> tuple[RebalanceEvents, list[tuple[str, str, str]]]:
     return RebalanceEvents(cast("Hub", hub)), told
 
 
-def test_all_counters_stand_there_before_anything_has_happened() -> None:
+def test_all_counters_are_exposed_before_the_first_event() -> None:
     """increase() does not see the first event of a series that appears with it."""
     for metric, known in (
         (metrics.TRIGGERED, {"rebalancer", "failback"}),

@@ -64,7 +64,7 @@ def test_waiting_containers_say_why() -> None:
     assert (found.waiting, found.last_reason, found.failed) == (("CrashLoopBackOff",), "OOMKilled", ())
 
 
-def test_containers_that_failed_for_good_say_why() -> None:
+def test_containers_that_failed_finally_are_listed_with_their_reason() -> None:
     found = ailment_of({"containerStatuses": [container(state=KILLED), container("other", state=DONE)]})
     assert found
     assert (found.failed, found.last_exit_code) == (("OOMKilled",), 137)

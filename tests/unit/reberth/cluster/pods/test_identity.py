@@ -139,7 +139,7 @@ def test_owners_of_different_groups_have_different_histories() -> None:
 
 
 @pytest.mark.parametrize(("api_version", "group"), [("v1", ""), ("apps/v1", "apps"), ("a.b/v1alpha1", "a.b")])
-def test_the_group_stands_before_the_version(api_version: str, group: str) -> None:
+def test_the_group_is_the_part_before_the_version(api_version: str, group: str) -> None:
     assert group_of(api_version) == group
 
 

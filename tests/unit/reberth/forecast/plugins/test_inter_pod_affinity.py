@@ -287,7 +287,7 @@ def test_terms_without_a_certain_label_and_labels_of_the_pods_own_are_asked_too(
     assert refusals(view) == {}
 
 
-def test_a_term_that_stands_twice_counts_twice() -> None:
+def test_a_repeated_term_counts_twice() -> None:
     twice = wish(likes={"web": 5})
     side = twice["podAffinity"]
     side["preferredDuringSchedulingIgnoredDuringExecution"] *= 2
