@@ -4,7 +4,7 @@ import pytest
 
 from reberth.forecast.chances import count_wanted
 from tests.live.forecast.support.calibration import Calibration
-from tests.live.forecast.support.scheduler_process import starts
+from tests.live.forecast.support.scheduler_restarts import starts
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio]
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 from localcluster.build.products import KUBERNETES_VERSIONS
 from reberth.values.timestamp import write_micro_time
 from tests.live.forecast.support.comparison import differences
-from tests.live.forecast.support.recall import RecallingOracle, recalling
+from tests.live.forecast.support.extender_oracle import RecallingOracle, recalling
 from tests.live.forecast.support.truth import objects_of
 from tests.live.forecast.support.verdicts import Judgement, judge
 from tests.support.resumable_rounds import Proof

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from localcluster.build.products import KUBERNETES, kubernetes
-from tests.live.forecast.support.questions import Oracle, asking
+from tests.live.forecast.support.oracle import Oracle, asking
 from tests.live.forecast.support.truth import Truth
 from tests.support.builders import Object, container, node, pod
 from tests.support.forecast.cases.cases import GATE, Case

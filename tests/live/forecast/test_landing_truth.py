@@ -12,7 +12,7 @@ import pytest_asyncio
 from localcluster.build.products import KUBERNETES_VERSIONS
 from tests.live.forecast.support.comparison import differences
 from tests.live.forecast.support.configurations import CONFIGURATIONS
-from tests.live.forecast.support.questions import Oracle, asking
+from tests.live.forecast.support.oracle import Oracle, asking
 from tests.live.forecast.support.truth import objects_of
 from tests.live.forecast.support.verdicts import judge
 from tests.support.resumable_rounds import Proof

@@ -34,7 +34,7 @@ from reberth.values.timestamp import write_micro_time, write_time
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.observe.scheduler_model import SchedulerModel
 from tests.live.forecast.support.configurations import Configuration
-from tests.live.forecast.support.recall import explained, make_configuration
+from tests.live.forecast.support.extender_oracle import explained, make_configuration
 from tests.live.forecast.support.stage import NOW, Stage, path_of
 from tests.live.support.extender_process import Extending, extending
 from tests.support.builders import node, owner, pod, replica_set

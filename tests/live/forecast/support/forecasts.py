@@ -25,7 +25,7 @@ from reberth.forecast.state.profile import KubeScheduler, default_scheduler, par
 from reberth.forecast.state.verdict import Refusal, Unforeseeable
 from reberth.forecast.state.view import View, view_snapshot
 from tests.live.forecast.support.truth import Recorded, objects_of
-from tests.support.forecast.cases.draws import REASON, blanks, lots
+from tests.support.forecast.cases.lot_extender import REASON, blanks, lots
 
 _TENFOLD = 10
 """An extender scores up to 10, a plugin up to 100."""

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from tests.live.forecast.support.recordings import REFUSED
+from tests.live.forecast.support.recording_extender import REFUSED
 
 _HEAD = re.compile(r"^0/(\d+) nodes are available: ")
 # What PostFilter plugins add is no reason for a refusal.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.live.forecast.support import truth
 from tests.live.forecast.support.configurations import CONFIGURATIONS
-from tests.live.forecast.support.questions import asking
+from tests.live.forecast.support.oracle import asking
 
 
 async def record(

@@ -11,7 +11,7 @@ from reberth.memory.advice import STRICTLY_NOTED
 from tests.live.forecast.support import truth
 from tests.live.forecast.support.comparison import differences
 from tests.live.forecast.support.forecasts import make_forecast
-from tests.live.forecast.support.questions import Oracle
+from tests.live.forecast.support.oracle import Oracle
 from tests.live.forecast.support.truth import Recorded, Truth
 
 

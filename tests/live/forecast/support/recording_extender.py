@@ -9,7 +9,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from localcluster.host.ports import HOST
-from tests.support.forecast.cases.draws import blanks, lots
+from tests.support.forecast.cases.lot_extender import blanks, lots
 
 REFUSED = "left by the filters"
 TO_REFUSE = "-to-refuse"

@@ -14,7 +14,7 @@ from localcluster.components import API_SERVER, CONTROLLERS, KWOK
 from localcluster.state_dir import running
 from tests.live.forecast.support.configurations import Configuration, reached_at, schedulers_of
 from tests.live.forecast.support.messages import Histogram, read_message
-from tests.live.forecast.support.recordings import TO_REFUSE, Recorder
+from tests.live.forecast.support.recording_extender import TO_REFUSE, Recorder
 from tests.live.forecast.support.scheduler_log import LogReader, Scored
 from tests.live.forecast.support.stage import NOW, Stage, path_of
 from tests.live.forecast.support.truth import Recorded, Truth

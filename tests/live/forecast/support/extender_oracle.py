@@ -25,8 +25,8 @@ from reberth.memory.notes import ANNOTATION
 from reberth.values.refusal import Refused
 from tests.live.forecast.support.configurations import Configuration
 from tests.live.forecast.support.memories import Memories, make_memories, score, sign_all
-from tests.live.forecast.support.questions import Oracle, key
-from tests.live.forecast.support.recordings import Recorder
+from tests.live.forecast.support.oracle import Oracle, key
+from tests.live.forecast.support.recording_extender import Recorder
 from tests.live.forecast.support.stage import path_of
 from tests.live.forecast.support.truth import Recorded
 from tests.live.forecast.support.widened import widen
