@@ -360,7 +360,7 @@ async def test_a_misconfigured_member_or_name_is_reported_and_the_rest_goes_on(p
     await remove(place, "lost", "goes-on")
 
 
-async def test_a_deleted_member_is_left_first_and_one_that_is_lost_keeps_its_orphans(
+async def test_workloads_leave_a_deleted_member_and_a_lost_one_keeps_its_copies(
     place: Partitioned,
 ) -> None:
     hub, (one, two, three) = place.hub, place.members.values()

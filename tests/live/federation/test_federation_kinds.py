@@ -185,7 +185,7 @@ async def test_changes_in_a_member_are_reverted(place: Place) -> None:
     await eventually(member, f"{services}/all", is_copy)
 
 
-async def test_replicas_that_are_the_members_business_stay_as_they_are_there(place: Place) -> None:
+async def test_retained_replicas_are_those_set_in_the_member(place: Place) -> None:
     hub, member = place.hub, place.members["member2"]
     path = f"{path_of('apps/v1', 'deployments')}/all"
     await hub.patch(path, {"metadata": {"labels": {RETAIN: "true"}}})

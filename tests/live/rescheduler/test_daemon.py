@@ -55,7 +55,7 @@ async def extender(cluster: Cluster) -> AsyncIterator[Extending]:
         yield extender
 
 
-async def test_a_plan_is_only_shown_until_it_is_to_be_made_and_then_the_cluster_converges(
+async def test_a_plan_is_only_shown_until_mode_apply_and_then_the_cluster_converges(
     extender: Extending, tmp_path: Path
 ) -> None:
     cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
@@ -200,7 +200,7 @@ async def move(one: Daemon, pod: str, *arguments: str) -> tuple[int | None, str]
     return await command(one.cluster, "move", f"default/{pod}", *arguments, "--settings", str(one.settings))
 
 
-async def test_no_move_is_begun_while_no_extender_can_be_asked_and_they_go_on_by_themselves(
+async def test_moves_wait_while_extenders_are_unreachable_and_resume_afterwards(
     extender: Extending, tmp_path: Path
 ) -> None:
     cluster, probes = extender.cluster, extender.cluster.spare_port(FIRST_PORT + 1)

@@ -29,7 +29,9 @@ PAGES = ("rescheduler.md", "extender.md")
 TRANSIENT = {"events", "pods", "componentstatuses"}
 
 
-async def test_the_documented_way_out_leaves_the_cluster_as_it_was(shared: Cluster, tmp_path: Path) -> None:
+async def test_the_documented_uninstallation_leaves_the_cluster_as_it_was(
+    shared: Cluster, tmp_path: Path
+) -> None:
     async with shared.client() as client:
         await client.create(DEPLOYMENTS, deployment("stayer", replicas=2, cpu="100m"))
         found = await client.wait(PODS, lambda found: all_ready(found, 2))

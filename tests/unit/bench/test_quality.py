@@ -81,7 +81,7 @@ def test_goals_are_judged_on_the_worst_fleet_and_on_the_median() -> None:
     assert "small" in reporting.describe_fleets([measured(theirs=0.05)])
 
 
-def test_on_small_fleets_ours_evens_out_as_much_for_a_move_as_the_others() -> None:
+def test_reberth_balances_small_fleets_as_well_per_move_as_the_others() -> None:
     found = [each for shape in SHAPES for each in race(shape, nodes=30, seed=1, shares=SHARES, grid=GRID)]
     for arm, least in ((DESCHEDULER, 0.98), (SINGLE, 0.95)):
         ratios = [each.compare(arm) for each in found]

@@ -51,7 +51,7 @@ def test_services_budgets_and_network_policies_select_the_pods() -> None:
     assert POD["spec"]["serviceAccountName"] == one(HUB, "ServiceAccount")["metadata"]["name"]
 
 
-def test_a_pod_can_do_as_little_as_it_needs() -> None:
+def test_the_pods_have_least_privilege() -> None:
     assert POD["spec"]["securityContext"]["runAsNonRoot"]
     assert CONTAINER["securityContext"] == {
         "allowPrivilegeEscalation": False,

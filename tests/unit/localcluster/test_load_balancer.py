@@ -70,7 +70,7 @@ async def test_connections_go_round_the_backends_in_turn() -> None:
         assert [await ask_name(service) for _ in range(7)] == ["a", "b", "c", "a", "b", "c", "a"]
 
 
-async def test_a_backend_that_refuses_is_skipped_and_the_others_share_its_connections() -> None:
+async def test_a_refusing_backend_is_skipped_and_the_others_share_its_connections() -> None:
     async with deaf() as dead, backend("a") as a, backend("b") as b, LoadBalancer([dead, a, b]) as service:
         assert Counter([await ask_name(service) for _ in range(10)]) == {"a": 5, "b": 5}
 
@@ -104,7 +104,7 @@ async def test_a_removed_backend_gets_no_new_connections_but_keeps_its_open_one(
         assert await reader.readline() == b"still here\n"
 
 
-async def test_removing_a_backend_that_is_not_there_is_an_error() -> None:
+async def test_removing_an_unknown_backend_is_an_error() -> None:
     async with LoadBalancer() as service:
         with pytest.raises(ValueError, match="is not a backend"):
             service.remove(("127.0.0.1", 1))
@@ -140,7 +140,7 @@ async def test_many_connections_at_once_do_not_mix_their_bytes() -> None:
         assert Counter(name for name, _ in answers) == {"a": 25, "b": 25}
 
 
-async def test_a_backend_that_breaks_ends_the_clients_connection() -> None:
+async def test_a_backend_that_dies_ends_the_clients_connection() -> None:
     async with LoadBalancer() as service:
         async with backend("a") as a:
             service.add(a)

@@ -211,7 +211,7 @@ def test_the_documented_example_is_all_read(resource: Resource[Any]) -> None:
     assert msgspec.json.decode(resource.encode(record)) == example
 
 
-def test_the_documented_history_has_the_name_that_it_is_looked_for_by() -> None:
+def test_the_documented_history_has_the_name_derived_from_its_workload() -> None:
     history = msgspec.convert(EXAMPLES["EvictionHistory"], HISTORIES.record)
     assert history.metadata.name == name_history(history.spec.workload)
 

@@ -150,7 +150,7 @@ def test_the_admission_policy_is_about_our_account_and_the_note() -> None:
     assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
 
 
-def test_the_certificates_are_good_for_the_server_that_they_name(tmp_path: Path) -> None:
+def test_the_certificates_are_valid_for_the_service_name(tmp_path: Path) -> None:
     script = MANIFESTS / "extender" / "certificates.sh"
     subprocess.run([script, tmp_path], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

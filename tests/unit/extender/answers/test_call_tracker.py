@@ -35,7 +35,7 @@ def test_pods_placed_without_a_call_raise_a_warning_that_a_call_ends() -> None:
     assert call_tracker.last_asked == {"avoid": 7.0, "scores": 5.0}
 
 
-def test_pods_that_were_asked_about_do_not_count_even_if_they_are_placed_late() -> None:
+def test_pods_with_a_call_are_not_counted_even_if_placed_late() -> None:
     call_tracker = CallTracker(PARTS)
     for number in range(9):
         call_tracker.hear("avoid", 1.0)

@@ -30,7 +30,7 @@ def test_every_node_is_named_with_its_grade_seated_or_not(
     assert written == [{"Host": node, "Score": grades.get(node, 10)} for node in nodes]
 
 
-def test_a_row_that_is_given_to_another_node_names_that_one() -> None:
+def test_a_reused_row_has_the_name_of_its_new_node() -> None:
     fragments = Fragments()
     for node in ("a-long-name", "b"):
         fragments.seat(node, 3)

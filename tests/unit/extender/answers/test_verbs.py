@@ -57,7 +57,7 @@ def test_strictly_noted_nodes_are_unresolvable_with_a_constant_reason() -> None:
     assert answer.refused == 1
 
 
-def test_noted_and_leaving_nodes_get_nothing_and_the_others_all() -> None:
+def test_noted_and_leaving_nodes_get_grade_0_and_others_10() -> None:
     answer = decided(
         PRIORITIZE, question(), node("n1", notes=[{"life": HOUR}]), node("n3", unschedulable=True)
     )
@@ -84,7 +84,7 @@ def test_one_node_left_by_the_notes_is_no_draw() -> None:
     assert (answer.avoided, answer.drawn) == (2, 0)
 
 
-def test_unseen_nodes_have_their_place_among_the_others() -> None:
+def test_unknown_nodes_keep_their_place_in_the_response() -> None:
     answer = decided(PRIORITIZE, question(["x", "n1", 'y"', "n0"]), node("n1", notes=[{"life": HOUR}]))
     assert grades(answer) == {"x": 10, "n1": 0, 'y"': 10, "n0": 10}
 

@@ -193,7 +193,7 @@ def test_the_deprecated_zone_field_is_copied_to_zones(said: Object, made: Object
 
 
 @pytest.mark.parametrize("kind", ["Work", "WorkloadRebalancer", "Pod"])
-def test_other_kinds_are_complete_as_they_are(kind: str) -> None:
+def test_kinds_without_defaults_are_unchanged(kind: str) -> None:
     assert completed(kind, {"zone": "a", "placement": {"spreadConstraints": [{}]}})
 
 

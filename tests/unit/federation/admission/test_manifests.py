@@ -74,7 +74,7 @@ def test_the_mounted_settings_name_only_mounted_paths_and_open_ports() -> None:
         assert path.rpartition("/")[0] in mounts
 
 
-def test_the_pods_can_do_as_little_as_they_need() -> None:
+def test_the_webhook_pods_have_least_privilege() -> None:
     assert not [one for one in MANIFESTS if "Role" in one["kind"]]
     assert manifest("ServiceAccount")["automountServiceAccountToken"] is False
     assert POD["spec"]["automountServiceAccountToken"] is False

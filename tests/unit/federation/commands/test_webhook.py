@@ -132,7 +132,7 @@ def arguments(*words: str) -> Any:
     return parser.parse_args(words)
 
 
-def test_settings_that_cannot_be_used_end_it_with_the_reason(
+def test_invalid_settings_end_the_webhook_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "settings.yaml"

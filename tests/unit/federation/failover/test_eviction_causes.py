@@ -24,7 +24,7 @@ def tolerating(**toleration: Any) -> dict[str, Any]:
     return {"clusterTolerations": [{"operator": "Exists", **toleration}]}
 
 
-def test_an_untolerated_taint_drives_out_from_the_time_when_it_was_set() -> None:
+def test_an_untolerated_taint_evicts_from_the_time_it_was_added() -> None:
     causes = EvictionCauses(Clock())
     one = tainted({**TAINT, "timeAdded": write_time(NOW - 9)})
     message = "cluster(s) had untolerated taint {gone:NoExecute}"

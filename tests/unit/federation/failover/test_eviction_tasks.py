@@ -166,7 +166,7 @@ def test_a_kind_without_replicas_is_healthy_by_its_reported_health_alone() -> No
     assert not assessed(one).kept
 
 
-def test_a_workload_stays_where_nothing_drives_it_out_any_more() -> None:
+def test_an_eviction_without_a_cause_any_more_is_withdrawn() -> None:
     found = assessed(evicted(task(), at=given(m1=3)), calm={"m1"})
     assert (names(found.kept), names(found.withdrawn)) == ([], ["m1"])
     assert [each.name for each in found.clusters] == ["m1"]

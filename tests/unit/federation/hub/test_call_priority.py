@@ -73,7 +73,7 @@ async def test_a_cancelled_call_takes_no_turn() -> None:
     assert crowd.served == [(0, "a"), (1, "c")]
 
 
-async def test_a_call_cancelled_at_its_turn_gives_it_back() -> None:
+async def test_a_call_cancelled_at_its_turn_lets_the_next_one_proceed() -> None:
     made = turns(rate=1000, burst=1000, at_once=1)
     crowd = Crowd(made)
     async with asyncio.TaskGroup() as group:

@@ -120,7 +120,7 @@ async def test_a_failed_key_is_retried_with_backoff_and_other_keys_go_on(error: 
     assert all(2 <= gap <= 4 for gap in gaps[2:])
 
 
-async def test_a_server_that_asks_for_time_gets_it() -> None:
+async def test_retry_after_of_the_server_is_respected() -> None:
     def answer(_: Key) -> None:
         raise TooManyRequests("patch", "busy", retry_after=8)
 
@@ -132,7 +132,7 @@ async def test_a_server_that_asks_for_time_gets_it() -> None:
     assert [at for at, _ in work.done] == [0, 9]
 
 
-async def test_an_object_that_cannot_be_used_waits_for_its_change() -> None:
+async def test_an_unusable_object_is_not_retried_before_it_changes() -> None:
     def answer(_: Key) -> None:
         raise ObjectError("ConfigMap", ObjectMeta("a"), field="data", reason="is odd")
 

@@ -47,7 +47,7 @@ FOUR = rank_candidates(
 AT_MOST_TWO = spread(cluster=(1, 2))
 
 
-def test_s_40_the_first_by_score_are_taken_where_they_have_room() -> None:
+def test_s_40_clusters_with_the_best_score_are_selected_if_they_have_capacity() -> None:
     assert names(select_clusters(FOUR, demanding(100, DYNAMIC, AT_MOST_TWO))) == ["m4", "m2"]
 
 

@@ -115,7 +115,7 @@ def test_without_the_handovers_controller_old_copies_go_at_once() -> None:
     assert "handover" not in change["spec"]
 
 
-def test_names_are_written_once_and_taken_away_when_they_are_of_no_use() -> None:
+def test_unreported_clusters_are_annotated_once_and_removed_when_not_needed() -> None:
     new = binding(4, HALVES)
     change = change_clusters(new, decided(new, M1, silent("m2")))
     assert change is not None

@@ -101,7 +101,7 @@ def test_a_request_names_its_object() -> None:
         (Match(client="rescheduler-1", verb="get"), False),
     ],
 )
-def test_a_match_wants_all_that_it_names(*, match: Match, is_matched: bool) -> None:
+def test_a_match_requires_all_its_fields(*, match: Match, is_matched: bool) -> None:
     target = "/api/v1/namespaces/shop/pods/web-1/eviction?dryRun=All&fieldManager=x"
     assert match.matches(read_request_info("rescheduler-1", "POST", target=target)) is is_matched
 

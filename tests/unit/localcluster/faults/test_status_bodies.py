@@ -90,7 +90,7 @@ def test_a_status_is_byte_for_byte_the_api_servers(
         (status_bodies.timed_out(retry_after=10), 504, "Timeout", {"retryAfterSeconds": 10}),
     ],
 )
-def test_a_status_has_the_members_that_clients_tell_it_by(
+def test_a_status_body_has_code_reason_and_details(
     *, status: Status, code: int, reason: str, details: dict[str, Any] | None
 ) -> None:
     reply = status.reply(SCALE)

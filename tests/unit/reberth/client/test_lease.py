@@ -127,7 +127,7 @@ async def test_the_next_waits_and_leads_at_once_when_the_lease_is_given_back() -
     assert server.lease.spec.lease_transitions == 1
 
 
-async def test_a_dead_holder_is_waited_for_from_when_it_was_last_seen_alive() -> None:
+async def test_a_dead_holders_lease_expires_by_the_local_clock() -> None:
     """Whatever its clock wrote."""
     server = Server()
     async with lead(server, "a"):

@@ -249,7 +249,7 @@ def test_a_version_that_is_no_number_is_named(version: str) -> None:
         cache.relist(SERVICE).finish(version)
 
 
-def test_an_object_that_cannot_be_used_stays_as_it_was_known() -> None:
+def test_an_unusable_object_keeps_its_last_known_state() -> None:
     cache = Cache(version=KUBERNETES)
     cache.replace(POD, [replica(1, 1)], "5")
     with pytest.raises(ObjectError, match=r"spec.containers\[0\].resources.requests.cpu"):
@@ -258,7 +258,7 @@ def test_an_object_that_cannot_be_used_stays_as_it_was_known() -> None:
     assert (row.version, cache.seen(POD)) == (1, 5)
 
 
-def test_an_object_that_cannot_be_used_stays_as_it_was_known_through_a_list() -> None:
+def test_an_unusable_object_in_a_list_keeps_its_last_known_state() -> None:
     cache = Cache(version=KUBERNETES)
     cache.replace(POD, [replica(1, 1)], "5")
     listing = cache.relist(POD)

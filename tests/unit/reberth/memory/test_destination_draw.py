@@ -137,7 +137,7 @@ def test_births_are_known_to_the_second() -> None:
     assert drawn_by([move("m1", planned=NOW + 1)], [bound("old", at=0)]) == "m1"
 
 
-def test_a_pod_born_before_the_second_of_a_plan_is_no_replacement_for_it() -> None:
+def test_a_pod_created_before_the_second_of_a_plan_is_not_its_replacement() -> None:
     moves = [move("first", planned=NOW - 1), move("second", planned=NOW + 2)]
 
     assert drawn_by(moves, [bound("a", at=0), bound("b", at=1)]) == "second"

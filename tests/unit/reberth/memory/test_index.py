@@ -75,7 +75,7 @@ def test_a_row_forgets_the_node_that_had_it() -> None:
     assert index.standing == {}
 
 
-def test_a_node_is_seen_as_it_last_was() -> None:
+def test_the_index_keeps_only_the_last_state_of_a_node() -> None:
     index = make_index(node("n0", noted=True, unschedulable=True))
     assert index.standing == {"n0": LeavingNode("unschedulable")}
     assert index.notes.find(WEB, NOW).notes.keys() == {"n0"}

@@ -330,7 +330,7 @@ def test_foreign_entries_do_not_count() -> None:
     assert len(notes.kept) == len(notes.foreign) == 100
 
 
-def test_a_node_above_the_bound_comes_back_to_it() -> None:
+def test_adding_a_note_to_an_overfull_node_restores_the_bound() -> None:
     crowd = full_node()
     crowd = msgspec.structs.replace(crowd, ours=crowd.ours + added(Notes(), note("x"), note("y")).ours)
 

@@ -241,7 +241,7 @@ def connect(*, keep_alive: float = 100.0) -> tuple[FastPath, asyncio.Protocol, W
 
 
 @pytest.mark.looptime
-async def test_a_connection_is_closed_when_nothing_was_heard_on_it_for_long() -> None:
+async def test_an_idle_connection_is_closed_after_keep_alive() -> None:
     _, line, wire = connect(keep_alive=100)
     await asyncio.sleep(60)
     line.data_received(write(b""))

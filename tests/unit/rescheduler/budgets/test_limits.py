@@ -117,7 +117,7 @@ def test_nodes_that_nothing_more_may_be_moved_onto_are_known(per_node: int | Non
     assert limits.list_full() == full
 
 
-def test_spending_leaves_the_value_as_it_was() -> None:
+def test_spending_returns_a_new_value_and_does_not_change_the_old_one() -> None:
     context = cluster(*WEBS, limits=settings(per_cycle=1))
     limits, move = begin_limits(context), CandidateMove(place_of(context), 0, "underUtilisedNodes")
     assert isinstance(limits.spend(move), Limits)

@@ -70,7 +70,7 @@ def test_a_young_node_is_neither_source_nor_destination(sign: str, node: Node) -
 
 
 @pytest.mark.parametrize("annotations", FULL)
-def test_a_node_that_is_to_stay_is_not_emptied_but_pods_may_leave_it(annotations: dict[str, str]) -> None:
+def test_a_protected_node_is_not_emptied_but_pods_may_leave_it(annotations: dict[str, str]) -> None:
     node = node_of(annotations=annotations)
     assert refuse_emptying(node) == Refused("NodeMarked", f"annotation {next(iter(annotations))}")
     assert refuse_source(node) is None

@@ -89,7 +89,7 @@ def test_a_demanded_move_has_level_one_unless_it_costs_more_than_it_gains() -> N
     assert grade(appraise(1, PLAIN, PRICES, demanded=True), demanded=True) is None
 
 
-def test_every_level_asks_for_less_and_leaves_less_than_the_one_before() -> None:
+def test_each_level_requires_less_worth_and_a_smaller_buffer() -> None:
     worths = [LEVELS[number].worth for number in (2, 3, 4, 5)]
     assert worths == sorted(worths, key=lambda worth: -(worth or 0))
     assert [LEVELS[number].buffer for number in range(1, 6)] == [0.5, 0.5, 0.25, 0.1, 0.0]

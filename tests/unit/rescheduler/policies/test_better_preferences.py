@@ -100,7 +100,7 @@ def test_a_preferred_node_due_for_removal_is_refused_as_leaving() -> None:
     assert ask([*objects, builders.node("c", labels={"disk": "ssd"})])[0] == {"default/web-1": "c"}
 
 
-def test_a_pod_that_is_where_it_likes_to_be_stays() -> None:
+def test_a_pod_on_its_preferred_node_stays() -> None:
     assert ask(two_nodes(affinity=prefers("hdd"))) == ({}, {})
 
 

@@ -119,7 +119,7 @@ def test_a_node_must_be_able_to_reach_a_bound_volume(affinity: Object | None, fa
     assert found == {name: [FAR] for name in far.split()}
 
 
-def test_a_volume_that_is_gone_refuses_the_nodes_that_reach_those_before_it() -> None:
+def test_a_missing_volume_rejects_nodes_that_pass_the_claims_before_it() -> None:
     objects = [claim("c", volume="v"), claim("d", volume="gone"), volume("v", near=near(ZONE, "a"))]
     assert judge(*objects, claims=("c", "d")) == {"n1": [GONE], "n2": [FAR]}
     assert judge(*objects, claims=("d", "c")) == {"n1": [GONE], "n2": [GONE]}
