@@ -1,1 +1,1 @@
-"""OBSERVE: what is known of one cluster, as rows, templates, a cache and its snapshots."""
+"""OBSERVE: the state of one cluster, as rows, templates, a cache and its snapshots."""

@@ -1,16 +1,16 @@
-"""The cache of a cluster: rows of many kinds, kept in sync by lists and by the events that follow them.
+"""The cache of a cluster: rows of many kinds, kept in sync by lists and the watch events that follow them.
 
-**One stream per kind.** A kind is fed by one list and the watch that continues it. Within it versions only
-rise, and versions are integers; so an event that is not newer than what the kind has seen is a duplicate or
-late, and is dropped. A late event can therefore not bring back an object that was deleted.
+**One stream per kind.** A kind is fed by one list and the watch that continues it. Within this stream
+versions only rise, and versions are integers; so an event that is not newer than the newest version seen is a
+duplicate or late, and is dropped. A late event can therefore not bring back a deleted object.
 
-**A new list replaces everything.** `relist` collects it aside, in pages or from a stream, while readers still
-see the old state; `finish` puts it in place, between two steps of the event loop. No reader ever sees a kind
-half replaced, and a list that breaks off changes nothing. What the list does not contain is gone. This holds
-even if the list is older than what was seen (a restored etcd).
+**A new list replaces everything.** `relist` collects it aside, from pages or a stream, while readers still
+see the old state; `finish` puts it in place between two steps of the event loop. No reader ever sees a half
+replaced kind, and a list that breaks off changes nothing. Objects that the list does not contain are removed.
+This holds even if the list is older than what was seen before (a restored etcd).
 
-**Rows never change.** An event replaces the old row with a new one. So `contents` is cheap and final: a
-snapshot can be made of it in another thread while the cache goes on.
+**Rows never change.** An event replaces the old row with a new one. So `contents` is cheap and final: another
+thread can make a snapshot of it while the cache goes on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ Contents = Mapping[Kind[Any, Any], Rows[Any]]
 
 
 class _Mirror(Generic[Wire, Kept]):
-    """All objects of one kind, and the newest version that is known of it."""
+    """All objects of one kind, and the newest version seen."""
 
     def __init__(
         self, kind: str, keep: Callable[[Wire], Kept], identify: Callable[[Kept], ObjectIdentity]
@@ -45,7 +45,7 @@ class _Mirror(Generic[Wire, Kept]):
         self.table = Table(identify)
         self.seen = 0
         self.is_complete = False
-        self.is_outdated = False  # its rows lack annotations that are to be kept from now on
+        self.is_outdated = False  # its rows lack annotations that must be kept from now on
 
     def apply(self, event: str, subject: Wire) -> bool:
         identity = _read_identity(self.kind, subject)
@@ -68,10 +68,10 @@ class Listing(Generic[Wire, Kept]):
         self._is_anew = mirror.is_outdated
 
     def apply(self, event: str, subject: Wire) -> None:
-        """Take an event of the stream that brings the list; an object of a page counts as ADDED.
+        """Apply an event of the stream that brings the list; an object of a page counts as ADDED.
 
-        An unchanged object keeps its row, unless that lacks annotations. Raises ObjectError; then the object
-        stays in its last readable version.
+        An unchanged object keeps its row, unless the row lacks annotations. Raises ObjectError; the cache
+        then keeps the last readable version of the object.
         """
         if event == BOOKMARK:
             return
@@ -86,7 +86,7 @@ class Listing(Generic[Wire, Kept]):
             self._table.put(identity, self._mirror.keep(subject))
 
     def finish(self, resource_version: str) -> None:
-        """Put the list in the place of what was there."""
+        """Replace the old contents with this list."""
         self._mirror.seen = _read_version(
             self._mirror.kind, ObjectMeta("(list)", resource_version=resource_version)
         )
@@ -99,7 +99,7 @@ class Listing(Generic[Wire, Kept]):
 class Cache:
     """The cached objects of a cluster that runs this version of Kubernetes.
 
-    Of the annotations of pods those are kept that are read anywhere in Reberth, and these `annotations`.
+    Pods keep the annotations that Reberth always reads, and these `annotations`.
     """
 
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
@@ -110,11 +110,11 @@ class Cache:
         }
 
     def of(self, kind: Kind[Wire, Kept]) -> Table[Kept]:
-        """Give the cached objects of a kind; it is the same table for the cache's whole life."""
+        """Give the table of a kind; it is the same object for the whole life of the cache."""
         return self._mirror(kind).table
 
     def seen(self, kind: Kind[Any, Any]) -> int:
-        """Give the newest version of this kind that has been seen."""
+        """Give the newest version of this kind that was seen."""
         return self._mirror(kind).seen
 
     def is_complete(self, kind: Kind[Any, Any]) -> bool:
@@ -122,18 +122,18 @@ class Cache:
         return self._mirror(kind).is_complete
 
     def apply(self, kind: Kind[Wire, Any], event: str, subject: Wire) -> bool:
-        """Take an event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK. False for what is not new.
+        """Apply a watch event: ADDED, MODIFIED, DELETED or BOOKMARK. False if it is not new.
 
-        Raises ObjectError; then the object stays as it was known.
+        Raises ObjectError; the cache then keeps the object as it was.
         """
         return self._mirror(kind).apply(event, subject)
 
     def relist(self, kind: Kind[Wire, Kept]) -> Listing[Wire, Kept]:
-        """Begin a new list of the kind."""
+        """Start a new list of the kind."""
         return Listing(self._mirror(kind))
 
     def keep_annotations(self, keys: frozenset[str]) -> bool:
-        """Keep these annotations of pods, too; tells whether that takes a new list of pods."""
+        """Keep these annotations of pods, too; tell whether the pods must be listed again for that."""
         if keys <= self.templates.annotations:
             return False
         self.templates.annotations |= keys
@@ -141,11 +141,11 @@ class Cache:
         return True
 
     def keeps_annotations(self, keys: frozenset[str]) -> bool:
-        """Tell whether all pods are known with these annotations."""
+        """Tell whether all cached pods carry these annotations."""
         return keys <= self.templates.annotations and not self._mirror(POD).is_outdated
 
     def replace(self, kind: Kind[Wire, Any], listed: Iterable[Wire], resource_version: str) -> None:
-        """Take a list as a whole. Raises ObjectError; then nothing has changed."""
+        """Replace the contents of a kind by a complete list. Raises ObjectError; then nothing has changed."""
         listing = self.relist(kind)
         for each in listed:
             listing.apply(ADDED, each)

@@ -1,10 +1,10 @@
-"""Nodes, templates and pods as columns: one array per fact, none of which can be written.
+"""Nodes, templates and pods as columns: one read-only array per fact.
 
-Nodes stand by name, pods by namespace and name, templates in the order in which the pods come to them. So
-the same objects give the same bytes, however they arrived. Amounts stand as [resource, object], so that a
-question about one resource reads its memory from end to end: cpu in millis, everything else in units.
+Nodes are sorted by name, pods by namespace and name, templates by the first pod that uses them. So the same
+objects give the same bytes, in whatever order they arrived. Amounts are stored as [resource, object], so that
+a question about one resource reads contiguous memory: cpu in millis, everything else in units.
 
-The pods of a namespace are read once for as long as none of them changes; joining what was read is quick.
+The pods of a namespace are read again only after one of them has changed; joining the parts is quick.
 Templates do not reach beyond their namespace, so each part of the pods numbers its own.
 """
 
@@ -34,7 +34,7 @@ Marks = NDArray[np.uint8]
 Array = TypeVar("Array", bound=NDArray[Any])
 Thing = TypeVar("Thing", bound=Hashable)
 
-# An amount beyond this is as good as endless, and the sum of a thousand of them still fits into 64 bits.
+# An amount above this is as good as unlimited, and the sum of a thousand of them still fits into 64 bits.
 _MOST = 2**53
 
 
@@ -44,7 +44,7 @@ _name_of = attrgetter("namespace", "name")
 
 @dataclass(frozen=True, eq=False)
 class AmountColumns:
-    """Amounts of RESOURCES, as [resource, object], and of each other resource by its name."""
+    """Amounts of RESOURCES as [resource, object], and of every other resource by its name."""
 
     main: Ints
     extended: Mapping[str, Ints]
@@ -52,7 +52,7 @@ class AmountColumns:
 
 @dataclass(frozen=True, eq=False)
 class NodeColumns:
-    """All nodes. Their labels, taints, images and features stand in the records."""
+    """All nodes. Their labels, taints, images and features are in the records."""
 
     records: tuple[Node, ...]
     names: tuple[str, ...]
@@ -63,9 +63,9 @@ class NodeColumns:
 
 @dataclass(frozen=True, eq=False)
 class TemplateColumns:
-    """What the pods are made from, and what each of them requests.
+    """The templates of all pods, and the requests of each.
 
-    The load is what LeastAllocated weighs: with something assumed for containers that request nothing.
+    The load is what LeastAllocated weighs: it assumes a default for containers that request nothing.
     """
 
     all: tuple[Template, ...]
@@ -75,7 +75,7 @@ class TemplateColumns:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What the counted pods of each node request and weigh together."""
+    """Per node: the sums of the requests and of the load of its counted pods."""
 
     requested: AmountColumns
     load: Ints
@@ -83,20 +83,20 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class PodColumns:
-    """All pods, the finished ones too. Times are seconds since the epoch."""
+    """All pods, including finished ones. Times are seconds since the epoch."""
 
     rows: tuple[PodRow, ...]
-    node: Indices  # -1: not bound, or to a node that is not known
+    node: Indices  # -1: not bound, or bound to an unknown node
     template: Indices
-    namespace: Indices  # as in namespaces
+    namespace: Indices  # index into namespaces
     namespaces: tuple[str, ...]
     priority: Indices
-    phase: NDArray[np.uint8]  # as in PHASES
+    phase: NDArray[np.uint8]  # index into PHASES
     terminating: Bools
     ready: Bools
-    counted: Bools  # takes something from its node: bound to a known one, and not finished
+    counted: Bools  # uses resources of its node: bound to a known one, and not finished
     created: Times
-    deleted: Times  # when it will have to be gone; nan where it is to stay
+    deleted: Times  # the end of its grace period; nan unless it is terminating
     by_node: Indices  # the counted pods, node by node
     first_on_node: Indices  # where each node begins there, and where the last one ends
 
@@ -105,17 +105,17 @@ class PodColumns:
         return self.by_node[self.first_on_node[node] : self.first_on_node[node + 1]]
 
     def within(self, namespace: str) -> range:
-        """Give the pods of a namespace: they stand together."""
+        """Give the pods of a namespace: they are contiguous."""
         first = bisect_left(self.rows, namespace, key=_namespace_of)
         return range(first, bisect_right(self.rows, namespace, lo=first, key=_namespace_of))
 
     def named(self, namespace: str, name: str) -> int | None:
-        """Give the place of the pod of this name."""
+        """Give the index of the pod with this name."""
         place = bisect_left(self.rows, (namespace, name), key=_name_of)
         return place if place < len(self.rows) and _name_of(self.rows[place]) == (namespace, name) else None
 
     def by_uid(self, uid: str) -> int | None:
-        """Give the place of the pod with this uid."""
+        """Give the index of the pod with this uid."""
         return self._places.get(uid)
 
     @cached_property
@@ -124,7 +124,7 @@ class PodColumns:
 
 
 class PodPart(NamedTuple):
-    """What the pods of a namespace say; their templates stand in the order in which the pods come to them."""
+    """The pods of one namespace; their templates are sorted by the first pod that uses them."""
 
     namespace: str
     templates: tuple[Template, ...]
@@ -135,7 +135,7 @@ class PodPart(NamedTuple):
 
 
 def read_pods(rows: Sequence[PodRow]) -> PodPart:
-    """Read what a part of the rows says. Comprehensions take an attribute in half of the time of `map`."""
+    """Read the pods of one namespace. Comprehensions read an attribute in half the time of `map`."""
     places: defaultdict[Template, int] = defaultdict(count().__next__)
     template = np.fromiter([places[row.template] for row in rows], np.int32, len(rows))
     return PodPart(
@@ -149,7 +149,7 @@ def read_pods(rows: Sequence[PodRow]) -> PodPart:
 
 
 def list_extended(nodes: Iterable[NodeRow], templates: Iterable[Template]) -> tuple[str, ...]:
-    """Name the resources that only some nodes offer, or that a pod only wishes for."""
+    """List the resources that only some nodes offer or some pods request."""
     offered = [node.extended for node in nodes if node.extended]
     asked = [template.extended for template in templates if template.extended]
     return tuple(sorted(set().union(*offered, *asked)))
@@ -206,11 +206,11 @@ def tabulate_pods(
 
 
 def sum_up(pods: PodColumns, templates: TemplateColumns) -> Sums:
-    """Add up, node by node, what the counted pods request and weigh."""
+    """Add up, node by node, the requests and the load of the counted pods."""
     template = pods.template[pods.by_node]
 
     def total(amounts: Ints) -> Ints:
-        """What stands before the end of a node, without what stands before its beginning."""
+        """Subtract the running sum at the beginning of each node from the one at its end."""
         until = np.zeros(len(template) + 1, np.int64)
         np.cumsum(amounts[template], out=until[1:])
         return seal(np.diff(until[pods.first_on_node]))
@@ -222,7 +222,7 @@ def sum_up(pods: PodColumns, templates: TemplateColumns) -> Sums:
 
 
 def seal(array: Array) -> Array:
-    """Make sure that nobody writes into it."""
+    """Make the array read-only."""
     array.flags.writeable = False
     return array
 
@@ -239,7 +239,7 @@ def _tabulate_amounts(things: Sequence[NodeRow | Template], extended: Sequence[s
 
 
 def _tabulate(packed: Iterable[bytes], *, width: int) -> Ints:
-    """Turn packed amounts, so many of each object, into as many columns."""
+    """Turn packed amounts, `width` of each object, into as many columns."""
     amounts = np.frombuffer(b"".join(packed), np.int64).reshape(-1, width)
     columns: Ints = np.minimum(np.ascontiguousarray(amounts.T), _MOST)
     return seal(columns)
@@ -250,18 +250,18 @@ def _places(things: Iterable[Thing]) -> dict[Thing, int]:
 
 
 def _number(names: Sequence[str | None], places: Mapping[str, int]) -> Indices:
-    """Give the place of each name; -1 for what has none."""
-    known: defaultdict[Any, int] = defaultdict(lambda: -1, places)  # a proxy of them is half as fast
+    """Give the index of each name; -1 for None and unknown names."""
+    known: defaultdict[Any, int] = defaultdict(lambda: -1, places)  # twice as fast as the read-only proxy
     return np.fromiter([known[name] for name in names], np.int32, len(names))
 
 
 def _join(arrays: Iterable[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:
-    """Put what the parts say side by side; of no parts, an empty column."""
+    """Join the columns of the parts; without parts the column is empty."""
     return np.concatenate([np.empty(0, kind), *arrays])
 
 
 def _spread(values: Iterable[int], sizes: Sequence[int]) -> Indices:
-    """Give each pod the value of its part."""
+    """Repeat the value of each part for each of its pods."""
     return np.repeat(np.fromiter(values, np.int32, len(sizes)), sizes)
 
 
@@ -273,7 +273,7 @@ def _read_deleted(rows: Sequence[PodRow], terminating: Bools) -> NDArray[np.floa
 
 
 def _group(node: Indices, counted: Bools, nodes: int) -> tuple[Indices, Indices]:
-    """Order the counted pods by node, and tell where each node begins. Small numbers sort in one pass."""
+    """Sort the counted pods by node, and give where each node begins. Small integers sort in one pass."""
     pods = np.flatnonzero(counted).astype(np.int32)
     numbers = node[pods].astype(np.min_scalar_type(nodes))
     first = np.zeros(nodes + 1, np.int32)

@@ -1,6 +1,7 @@
-"""The kinds of objects that can be cached: what their JSON is read into, what is kept, and where they are.
+"""The kinds of objects that can be cached: the record they are read into, what is kept, and their API path.
 
-A `Kind` says what an object is; a `Resource` is a kind at its place in the API, as RBAC names it.
+A `Kind` describes the objects; a `Resource` is a kind with its place in the API, under the name that RBAC
+uses.
 """
 
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind(Generic[Wire, Kept]):
-    """A kind of object: read as Wire, kept as Kept. There is one of each, so that it is found at once."""
+    """A kind of object: read as Wire, kept as Kept. Each kind exists once; lookups compare identity."""
 
     name: str
     record: type[Wire]
@@ -50,14 +51,14 @@ class Kind(Generic[Wire, Kept]):
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[Wire]):
-    """A kind at its place in the API; `name` is its plural, as RBAC and metrics know it."""
+    """A kind and its place in the API; `name` is its plural, as in RBAC and metrics."""
 
     kind: Kind[Wire, Any]
     name: str
     version: str = "v1"
     namespaced: bool = True
     is_optional: bool = False
-    """It belongs to somebody else: where it is not installed there is simply none of it."""
+    """Installed by another project: where it is not installed, the kind is treated as empty."""
 
     @property
     def record(self) -> type[Wire]:
@@ -68,20 +69,20 @@ class Resource(Generic[Wire]):
         return f"{self.kind.group}/{self.version}" if self.kind.group else self.version
 
     def path(self, name: str = "", *, namespace: str = "", subresource: str = "") -> str:
-        """Path of the collection, of all namespaces if none is named, or of one object."""
+        """Path of one object or of the collection; without a namespace, of all namespaces."""
         root = "/apis" if self.kind.group else "/api"
         within = f"/namespaces/{namespace}" if namespace else ""
         parts = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{root}/{self.api_version}{within}/{self.name}{parts}"
 
     def encode(self, body: Wire) -> bytes:
-        """The object as it is sent; the API server wants to be told what it is."""
+        """Give the body of a write; the API server requires apiVersion and kind in it."""
         fields = msgspec.to_builtins(body)
         return msgspec.json.encode({"apiVersion": self.api_version, "kind": self.kind.name, **fields})
 
 
 def plain_kind(name: str, record: type[Wire], group: str = "") -> Kind[Wire, Wire]:
-    """Make a kind that is kept as it is read."""
+    """Make a kind whose objects are kept as they are read."""
     return Kind(name, record, group)
 
 

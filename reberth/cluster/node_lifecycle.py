@@ -1,7 +1,8 @@
-"""Which nodes are leaving and which are not ready for pods yet: no moves go there.
+"""Nodes that are leaving, and nodes that are not ready for pods yet: neither is a destination of moves.
 
-Two autoscalers, several drainers and the kubelet each mark them in their own way. A young node is recognised
-by what its provisioner has not finished yet, never by its age: that takes as long as it takes.
+Two autoscalers, several drain tools and the kubelet each mark nodes in their own way. A young node is
+recognised by the steps that its provisioner has not finished yet, never by its age: provisioning has no fixed
+duration.
 """
 
 from collections.abc import Iterator
@@ -52,7 +53,7 @@ class YoungNode(msgspec.Struct, frozen=True):
 
 
 def judge_node(node: Node) -> LeavingNode | YoungNode | None:
-    """Tell what keeps the node from being a destination, by the first sign that shows it."""
+    """Give the first sign that rules the node out as a destination."""
     for sign in _signs_of_leaving(node):
         return LeavingNode(sign)
     for sign in _signs_of_youth(node):

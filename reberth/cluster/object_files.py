@@ -1,9 +1,9 @@
-"""A snapshot from what `kubectl get nodes,pods,... -A -o json` prints, or from YAML documents by hand.
+"""A snapshot from the output of `kubectl get nodes,pods,... -A -o json`, or from handwritten YAML documents.
 
 A text may hold one JSON value, or several one after another; everything else is read as YAML. Lists are
-opened, and kinds that Reberth does not read are skipped. An object that cannot be used is reported, and the
-rest goes on without it. What nobody writes by hand may be missing: a uid, a version, the namespace "default".
-Of two objects of one name the later counts.
+expanded, and kinds that Reberth does not read are skipped. An unusable object is reported, and the others are
+still used. Fields that are rarely written by hand may be missing: the uid, the version, the namespace
+"default". If two objects have the same name, the later one counts.
 """
 
 import json
@@ -47,12 +47,12 @@ class TextError(ValueError):
 
 
 class LoadedObjects(NamedTuple):
-    """What was read, and what could not be used."""
+    """The objects that were read, and the faults of those that cannot be used."""
 
     snapshot: Snapshot
     faults: tuple[ObjectError, ...]
     is_useless: bool
-    """There was no object and no list in it, at least none that is sound."""
+    """No object and no list was read, or none that is usable."""
 
 
 def load_objects(
@@ -62,9 +62,9 @@ def load_objects(
     version: Version,
     annotations: frozenset[str] = frozenset(),
 ) -> LoadedObjects:
-    """Read a text, or what was decoded from one; of pods these annotations are kept, too.
+    """Read a text, or values decoded from one; pods keep these annotations, too.
 
-    Raises TextError for what is neither JSON nor YAML.
+    Raises TextError for a text that is neither JSON nor YAML.
     """
     reader = _Reader(Cache(version=version, annotations=annotations))
     for document in list_documents(objects):
@@ -73,7 +73,7 @@ def load_objects(
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
-    """What tells a list from an object, and one kind from another."""
+    """The fields that distinguish a list from an object, and one kind from another."""
 
     kind: str | None = None
     api_version: str | None = None
@@ -81,7 +81,7 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Reader:
-    """Collects the objects, and the faults of those that cannot be used."""
+    """Collects the objects, and the faults of unusable ones."""
 
     def __init__(self, cache: Cache) -> None:
         self.faults: list[ObjectError] = []
@@ -91,7 +91,7 @@ class _Reader:
         self.is_useless = True
 
     def read(self, document: JsonDocument, above: _Head) -> None:
-        """Read an object, or all objects of a list: they may leave it to the list to name their kind."""
+        """Read an object, or all objects of a list; items of a list may inherit its kind."""
         try:
             self._read(document, above)
         except ObjectError as fault:
@@ -139,7 +139,7 @@ def _decode(document: JsonDocument, kind: type[T], name: str | None, *, within: 
 
 
 def _complete(record: Object, resource: Resource[Object]) -> Object:
-    """Add what the API server would have added."""
+    """Add the fields that the API server would set."""
     meta = meta_of(record)
     if not meta.name:
         raise ObjectError(resource.kind.name, meta, field="metadata.name", reason="is missing")
@@ -150,7 +150,7 @@ def _complete(record: Object, resource: Resource[Object]) -> Object:
 
 
 def _read_name(document: JsonDocument) -> ObjectMeta:
-    """Name an object of which nothing else may be sound."""
+    """Name an object even if nothing else in it is usable."""
     try:
         meta = msgspec.json.decode(document)["metadata"]
         return ObjectMeta(str(meta["name"]), str(meta.get("namespace", "")))
@@ -163,7 +163,7 @@ def _is_number(version: str) -> bool:
 
 
 def list_documents(objects: bytes | Mapping[str, Any] | Iterable[Any]) -> Iterator[JsonDocument]:
-    """Give each document as JSON: of texts, or of values that somebody has decoded from one."""
+    """Give each document as JSON: from a text, or from values that the caller has decoded."""
     try:
         for each in [objects] if isinstance(objects, bytes | Mapping) else objects:
             yield from _read_text(each) if isinstance(each, bytes) else [_write(each)]
@@ -179,7 +179,7 @@ def _read_text(text: bytes) -> Iterator[JsonDocument]:
 
 
 def _read_json(text: bytes) -> Iterator[JsonDocument]:
-    """One value, which is the rule, goes on as it is; of an array each element."""
+    """Yield a single value, the usual case, as it is; of an array each element."""
     try:
         whole = msgspec.json.decode(text, type=Raw)
     except msgspec.DecodeError:
@@ -211,7 +211,7 @@ def _read_yaml(text: bytes) -> Iterator[bytes]:
 
 
 def _refuse_depth(text: bytes) -> None:
-    """The C loader does not survive what is nested too deeply; its parser does."""
+    """The C loader crashes on deeply nested documents; its parser does not."""
     depth = 0
     for event in yaml.parse(text, _Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -220,7 +220,7 @@ def _refuse_depth(text: bytes) -> None:
 
 
 def _count(value: object, known: dict[int, int]) -> int:
-    """Count what a value holds, and again where an alias stands for it: that is how much would be written."""
+    """Count the values in a document, those behind an alias once per use: as many would be written."""
     if id(value) not in known:
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         known[id(value)] = 1 + sum(_count(part, known) for part in parts)

@@ -1,7 +1,7 @@
-"""What the cache keeps of one pod and of one node.
+"""The cached rows of pods and nodes.
 
-A pod's row is small: what it shares with its siblings stands in its template. A node's row is its record,
-without what nobody reads, and what it offers in numbers.
+A pod's row is small: its template holds what it shares with its siblings. A node's row is its record, without
+the fields that Reberth never reads, and its resources as numbers.
 """
 
 from sys import intern
@@ -30,7 +30,7 @@ from reberth.values.timestamp import TimeError, parse_time
 
 Plain = TypeVar("Plain", bound=Record)
 
-# A pod's phase and flags in one small number, as a column has them.
+# A pod's phase and flags in one small number, as the column stores them.
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 PHASE_BITS, FINISHED, TERMINATING, READY = 7, 8, 16, 32
 _PHASE_MARKS = {
@@ -80,12 +80,12 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def annotations(self) -> Labels:
-        """Give the annotations that are read somewhere; the others are not kept."""
+        """Keep only the annotations that Reberth reads."""
         return join_pairs(self.template.pod.metadata.annotations, self.own.annotations)
 
     @property
     def spec(self) -> PodSpec:
-        """Give the spec with what is the pod's own: its node, its claims, the node that it is made for."""
+        """Give the spec with the pod's own parts: its node, its claims, and the node it is pinned to."""
         return join_spec(self.template.spec, self.own, node=self.node)
 
 
@@ -94,9 +94,9 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
 
     record: Node
     main: bytes  # what the node offers of RESOURCES, packed
-    extended: Amounts  # and of other resources
-    images: bytes  # which objects the images of the record are, packed: nodes share them
-    standing: LeavingNode | YoungNode | None  # what keeps it from being a destination
+    extended: Amounts  # and of all other resources
+    images: bytes  # identifies the images of the record, packed: nodes share them
+    standing: LeavingNode | YoungNode | None  # why it is not a destination
 
 
 def make_pod_row(pod: Pod, templates: Templates) -> PodRow:
@@ -121,7 +121,7 @@ def make_node_row(node: Node) -> NodeRow:
 
 
 def trim(record: Plain) -> Plain:
-    """Keep any other object as it is, without the annotations that nobody reads."""
+    """Keep any other object as it is, without the annotations that Reberth never reads."""
     meta = meta_of(record)
     if not meta.annotations:
         return record
@@ -166,7 +166,7 @@ def _read_time(text: str | None) -> float | None:
 
 
 def _trim_node(node: Node) -> Node:
-    """Keep one of what many nodes have, and nothing that changes with every heartbeat."""
+    """Share values that many nodes have in common, but none that changes with every heartbeat."""
     meta = node.metadata
     labels = {intern(key): intern(text) for key, text in (meta.labels or {}).items()}
     return Node(

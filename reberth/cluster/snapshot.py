@@ -1,7 +1,7 @@
-"""A cluster at one instant. It never changes, so every reader sees the same.
+"""A cluster at one moment. A snapshot never changes, so every reader sees the same state.
 
-`take` collects the rows of a cache, which is quick, and makes columns of them. Where an event loop must
-not wait for the second part, `build` may run in a thread: it sees nothing but rows that never change.
+`take` collects the rows of a cache, which is quick, and builds columns from them. Where an event loop must
+not wait for the second step, `build` may run in a thread: it only reads rows, which never change.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ from reberth.selectors import Selector
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Nodes and pods as columns, everything else as sorted rows. `now` is in seconds since the epoch."""
+    """Nodes and pods as columns, all other objects as sorted rows. `now` is in seconds since the epoch."""
 
     now: float
     nodes: NodeColumns
@@ -48,7 +48,7 @@ class Snapshot:
     contents: Contents
 
     def of(self, kind: Kind[Any, Kept]) -> Rows[Kept]:
-        """Give the objects of a kind; none of a kind that was not mirrored."""
+        """Give the objects of a kind; none if the kind is not cached."""
         return self.contents.get(kind, _NOTHING)
 
     def namespace_labels(self, namespace: str) -> Labels:
@@ -56,9 +56,9 @@ class Snapshot:
         return (found.metadata.labels or {}) if found else {}
 
     def templates_where(self, question: Callable[[Template], bool]) -> tuple[int, ...]:
-        """List the templates of which something is true; it must be about the template alone.
+        """List the templates that satisfy a predicate, which must depend on the template alone.
 
-        Those of a namespace are asked once for as long as no pod changes there.
+        The result for a namespace is reused until one of its pods changes.
         """
         found: list[int] = []
         for part, places in zip(self.of(POD).parts, self._templates_within.values(), strict=True):
@@ -68,7 +68,7 @@ class Snapshot:
         return tuple(found)
 
     def templates_in(self, namespace: str) -> range:
-        """Give the templates of a namespace: they stand together."""
+        """Give the templates of a namespace: they are contiguous."""
         return self._templates_within.get(namespace, _NOWHERE)
 
     def templates_with(self, namespace: str, key: str, value: str) -> Sequence[int]:
@@ -80,9 +80,10 @@ class Snapshot:
         return [places[place] for place in found.get(value, ())]
 
     def select(self, selector: Selector, namespace: str) -> Indices:
-        """Give the pods of a namespace that a label selector matches, whatever their phase.
+        """Give the pods of a namespace that match a label selector, in any phase.
 
-        Each template is asked once, unless the selector speaks of labels that pods have of their own.
+        The selector is evaluated once per template, unless it reads labels that pods of a template do not
+        share.
         """
         places = self.pods.within(namespace)
         pods = slice(places.start, places.stop)
@@ -110,7 +111,7 @@ def take(cache: Cache, *, now: float) -> Snapshot:
 
 
 def build(contents: Contents, *, now: float) -> Snapshot:
-    """Make the columns of what a cache held."""
+    """Build the columns from the contents of a cache."""
     node_rows, pod_rows = contents[NODE].all, contents[POD].all
     parts = [part.read(read_pods) for part in contents[POD].parts]
     all_templates = tuple(chain.from_iterable(part.templates for part in parts))

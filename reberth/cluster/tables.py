@@ -1,8 +1,8 @@
-"""Objects of one kind: found by uid, by name, and in an order that does not depend on their arrival.
+"""Objects of one kind: found by uid or name, in an order that does not depend on their arrival.
 
-A `Table` changes with every event. `Rows` are what stood in it at one moment, and never change. They consist
-of one `Part` for each namespace; a namespace in which nothing happens keeps its part, and with it all that
-was ever read from it. So a look at a large cluster costs what has changed since the last one.
+A `Table` changes with every event. `Rows` are its contents at one moment, and never change. They consist of
+one `Part` for each namespace; a namespace without changes keeps its part, and everything that was ever
+derived from it. So reading a large cluster costs only as much as has changed since the last read.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -18,7 +18,7 @@ Read = TypeVar("Read")
 
 
 class ObjectIdentity(NamedTuple):
-    """Who an object is, and which version of it this is."""
+    """The identity of an object, and its version."""
 
     namespace: str
     name: str
@@ -27,7 +27,7 @@ class ObjectIdentity(NamedTuple):
 
 
 def meta_of(record: Record) -> ObjectMeta:
-    """Give the metadata, which every record of a whole object has."""
+    """Give the metadata, which every record of a complete object has."""
     meta: ObjectMeta = record.metadata  # type: ignore[attr-defined] # only its base does not say so
     return meta
 
@@ -38,7 +38,7 @@ def identify(record: Record) -> ObjectIdentity:
 
 
 class NamespaceRows(Generic[T]):
-    """The objects of one namespace by name. They stay as they are."""
+    """The objects of one namespace by name. They never change."""
 
     def __init__(self, namespace: str, rows: tuple[T, ...]) -> None:
         self.namespace = namespace
@@ -46,20 +46,20 @@ class NamespaceRows(Generic[T]):
         self._known: dict[Hashable, Any] = {}
 
     def read(self, how: Callable[[tuple[T, ...]], Read]) -> Read:
-        """Give what a function makes of the rows; it is asked once."""
+        """Give the result of a function of the rows; it is called only once."""
         return self.once(how, lambda: how(self.rows))
 
     def once(self, key: Hashable, find: Callable[[], Read]) -> Read:
-        """Give what was found under this key, or find it; it must depend on the rows and the key alone."""
+        """Give the cached result under this key, or compute it; it must depend only on rows and key."""
         if key not in self._known:
             self._known[key] = find()
         return cast("Read", self._known[key])
 
 
 class Rows(Generic[T]):
-    """Objects sorted by namespace and name. They stay as they are.
+    """Objects sorted by namespace and name. They never change.
 
-    A part is indexed when somebody first asks for one of its objects, and keeps its index.
+    A part is indexed at the first lookup of one of its objects, and keeps its index.
     """
 
     def __init__(self, parts: Iterable[NamespaceRows[T]], identify: Callable[[T], ObjectIdentity]) -> None:
@@ -74,7 +74,7 @@ class Rows(Generic[T]):
         return iter(self.all)
 
     def part(self, namespace: str) -> NamespaceRows[T]:
-        """Give the objects of a namespace; those that have none are in ""."""
+        """Give the objects of a namespace; cluster-scoped objects are in ""."""
         return self._parts.get(namespace, _EMPTY)
 
     def within(self, namespace: str) -> tuple[T, ...]:
@@ -82,12 +82,12 @@ class Rows(Generic[T]):
         return self.part(namespace).rows
 
     def named(self, namespace: str, name: str) -> T | None:
-        """Give the object of this name; the namespace of what has none is ""."""
+        """Give the object with this name; the namespace of cluster-scoped objects is ""."""
         part = self.part(namespace)
         return part.once("by name", lambda: self._index(part.rows, "name")).get(name)
 
     def by_uid(self, uid: str, *, near: str = "") -> T | None:
-        """Give the object with this uid. The namespace that it should be in is looked through first."""
+        """Give the object with this uid. The expected namespace is searched first."""
         part = self.part(near)
         found = part.once("by uid", lambda: self._index(part.rows, "uid")).get(uid)
         return self._by_uid.get(uid) if found is None else found
@@ -108,7 +108,7 @@ _EMPTY: NamespaceRows[Any] = NamespaceRows("", ())
 
 
 class Table(Generic[T]):
-    """Objects that come and go. A name has one object: a newer one takes the place of the older."""
+    """Objects that come and go. A name belongs to one object: a newer one replaces the older."""
 
     def __init__(self, identify: Callable[[T], ObjectIdentity]) -> None:
         self._identify = identify
@@ -124,7 +124,7 @@ class Table(Generic[T]):
         return self._by_uid.get(uid)
 
     def named(self, namespace: str, name: str) -> T | None:
-        """Give the object of this name; the namespace of what has none is ""."""
+        """Give the object with this name; the namespace of cluster-scoped objects is ""."""
         return self._by_namespace.get(namespace, {}).get(name)
 
     def within(self, namespace: str) -> Iterator[T]:
@@ -153,20 +153,20 @@ class Table(Generic[T]):
         self._forget(namespace)
 
     def become(self, other: "Table[T]") -> None:
-        """Take over all that the other holds, at once; the other must not be used any more."""
+        """Take over the whole contents of the other table at once; do not use the other afterwards."""
         self._by_uid = other._by_uid  # noqa: SLF001 - it is of this class
         self._by_namespace = other._by_namespace  # noqa: SLF001 - likewise
         self._parts = other._parts  # noqa: SLF001 - likewise
         self._rows = None
 
     def rows(self) -> Rows[T]:
-        """Give what stands here now; the same object as long as nothing changes."""
+        """Give the current contents; the same object until something changes."""
         if self._rows is None:
             self._rows = Rows(map(self._part, sorted(self._by_namespace)), self._identify)
         return self._rows
 
     def _drop(self, row: T | None) -> None:
-        """Remove what had this name under another uid, or this uid under another name."""
+        """Remove an object of the same name with another uid, or of the same uid with another name."""
         if row is not None:
             self.remove(self._identify(row).uid)
 

@@ -1,9 +1,9 @@
 """Templates: one object for all pods that are alike.
 
-A template is found by what it says, not by who came first: pods share one if, and only if, their common
-parts are equal, in whatever order they arrive. That keeps it within a workload, since the common part names
-the controller; so the last template of an owner is the best guess for its next pod, and saves the search. A
-template lives as long as some row or snapshot has it.
+A template is found by its content, not by the order of arrival: pods share a template if, and only if, their
+common parts are equal. A template never spans workloads, since the common part contains the controller; so
+the last template of an owner is the best guess for its next pod, and avoids the search. A template lives as
+long as a row or snapshot refers to it.
 """
 
 from array import array
@@ -16,7 +16,7 @@ from reberth.cluster.pods.identity import find_controller
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts, Version, count_bound_requests
 from reberth.records import Labels, Pod, PodSpec, WorkloadIdentity
 
-# The resources that every node has; amounts of them stand in this order.
+# The resources that every node has, in the order in which their amounts are stored.
 RESOURCES = (CPU, MEMORY, STORAGE, PODS)
 
 _NONE: Amounts = {}
@@ -24,13 +24,13 @@ _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
 class PriorityError(ValueError):
-    """The number is beyond what a priority can be."""
+    """The number is outside the range of a priority."""
 
 
 class Template(msgspec.Struct, frozen=True, eq=False, weakref=True):
-    """What some pods have in common, and what follows from it.
+    """The common part of some pods, and the values derived from it.
 
-    A pod may have more labels of its own, and a spec that names its claims and its node.
+    A pod may have more labels of its own, and its own spec contains its claims and its node.
     """
 
     pod: Pod
@@ -39,8 +39,8 @@ class Template(msgspec.Struct, frozen=True, eq=False, weakref=True):
     labels: Labels
     priority: int
     main: bytes  # what a bound pod requests of RESOURCES, packed
-    extended: Amounts  # and of other resources
-    load: bytes  # cpu and memory with something assumed for containers that request nothing, packed
+    extended: Amounts  # and of all other resources
+    load: bytes  # cpu and memory, with a default for containers that request nothing, packed
 
     @property
     def spec(self) -> PodSpec:
@@ -48,7 +48,7 @@ class Template(msgspec.Struct, frozen=True, eq=False, weakref=True):
 
 
 class Templates:
-    """The templates in use; `annotations` are kept beside those that are always read."""
+    """The templates in use; `annotations` are kept in addition to those that are always read."""
 
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
         self.annotations = annotations
@@ -61,7 +61,7 @@ class Templates:
         return len(self._by_content)
 
     def share(self, common: Pod) -> Template:
-        """Give the template of a common part, a new one for the first of its kind."""
+        """Give the template of a common part; create it for the first pod."""
         owners = common.metadata.owner_references
         owner = owners[0].uid if owners else ""
         latest = self._by_owner.get(owner)
@@ -79,12 +79,12 @@ class Templates:
 
 
 def pack(*amounts: int) -> bytes:
-    """Write amounts as columns have them, so that a million of them are read at once."""
+    """Pack amounts in the format of the columns, so that a million of them are read at once."""
     return array("q", amounts).tobytes()
 
 
 def part_amounts(amounts: Amounts) -> tuple[bytes, Amounts]:
-    """Part amounts into those of RESOURCES, packed, and the others by name."""
+    """Split amounts into those of RESOURCES, packed, and all others by name."""
     main = pack(*[amounts.get(name, 0) for name in RESOURCES])
     return main, {name: amount for name, amount in amounts.items() if name not in RESOURCES} or _NONE
 

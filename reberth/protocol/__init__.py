@@ -1,1 +1,1 @@
-"""The Kubernetes API as bytes, without I/O: requests out, responses in."""
+"""The Kubernetes API as bytes, without I/O: build requests, read responses."""

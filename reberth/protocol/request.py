@@ -1,4 +1,4 @@
-"""One request to the API server, as it is sent and as errors and metrics name it."""
+"""One request to the API server: its wire form, and its name in errors and metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _METHODS = {"create": "POST", "evict": "POST", "update": "PUT", "patch": "PATCH"
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """`verb` and `subject` are words of RBAC, except for evictions, which are counted apart."""
+    """`verb` and `subject` use the words of RBAC, except for evictions, which are counted separately."""
 
     verb: str
     subject: str

@@ -1,4 +1,4 @@
-"""What the API server's answers mean: bytes in; records, or an error with the server's own reason, out."""
+"""Responses of the API server: from bytes to records, or to an error with the server's own reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
@@ -52,7 +52,7 @@ class WatchEvent(Record, Generic[T], frozen=True):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Part of a list: its objects, and in the place of those that could not be read, why."""
+    """One page of a list: its objects, and a BadObject for each object that cannot be read."""
 
     found: Iterable["T | BadObject"]
     resource_version: str
@@ -64,7 +64,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class BadObject(msgspec.Struct, frozen=True):
-    """An object that does not have the form of its kind. One such object spoils nothing but itself."""
+    """An object that does not match its schema. It does not affect the other objects of the list or watch."""
 
     namespace: str
     name: str
@@ -73,7 +73,7 @@ class BadObject(msgspec.Struct, frozen=True):
 
 
 def failure(request: str, status: int, body: bytes, *, retry_after: str | None = None) -> ApiError:
-    """The error of an answer that is not a success. Not every server in between writes a Status."""
+    """Build the error for an unsuccessful response. Proxies in between may not send a Status."""
     said = _read_status(body)
     details = said.details or records.StatusDetails()
     kind = _BY_STATUS.get(status, errors.ServerFault if status >= 500 else ApiError)
@@ -103,7 +103,7 @@ def _seconds(header: str | None, said: int | None) -> float | None:
 
 
 class _Found(Generic[T]):
-    """The objects of a page, each read when it is asked for: five hundred at once cost half as much again."""
+    """The objects of a page, decoded one at a time: five hundred at once cost half as much again."""
 
     def __init__(self, raws: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T]) -> None:
         self._raws = raws
@@ -141,7 +141,7 @@ class Reader(Generic[T]):
         return Page(found, page.metadata.resource_version, page.metadata.continue_ or "")
 
     def read_line(self, request: str, line: bytes) -> WatchEvent[T] | BadObject:
-        """An event of a watch. An event of type ERROR is raised as what it says."""
+        """Read an event of a watch. An event of type ERROR is raised as the error in its Status."""
         if line.startswith(_ERROR_LINE):
             raise _error_of(request, line)
         try:
@@ -169,5 +169,5 @@ def _describe(body: bytes, error: msgspec.MsgspecError) -> BadObject:
 
 
 def ends_the_list(meta: ObjectMeta) -> bool:
-    """Whether this bookmark says that a watch which began with a list has now brought all of it."""
+    """Whether this bookmark marks the end of the initial list of a streaming watch."""
     return (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true"

@@ -1,4 +1,4 @@
-"""Lean wire records: what we read of a Pod, a Node and the rest, nothing else."""
+"""Lean wire records: only the fields of a Pod, a Node and other objects that Reberth reads."""
 
 from reberth.records.meta import (
     Condition,

@@ -1,16 +1,16 @@
-"""What every object carries, and how our records are made.
+"""Metadata that all objects share, and the base class of the records.
 
-A record names exactly what is read, nothing else: a field that is not named costs almost nothing to skip.
-Fields stand in the order in which Go writes them, so that each key is found where it is expected: that saves
-a quarter of the time of decoding. Go writes `null` where it has nothing, so whatever may be absent may also
-be None. `gc=False` is legal because records are trees, and saves three quarters of the time.
+A record declares only the fields that are read: skipping an undeclared field costs almost nothing. Fields are
+declared in the order in which Go writes them, so the decoder finds each key where it expects it; this saves a
+quarter of the decoding time. Go writes `null` for an absent value, so every optional field may also be None.
+`gc=False` is safe because records are trees; it saves three quarters of the time.
 """
 
 import msgspec
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A piece of an object as it stands on the wire."""
+    """A piece of an object in its wire format."""
 
 
 Labels = dict[str, str]
@@ -42,7 +42,7 @@ class ObjectMeta(Record, frozen=True):
 
 
 class PartialObject(Record, frozen=True):
-    """Any object of which the metadata is enough."""
+    """Any object of which only the metadata is needed."""
 
     metadata: ObjectMeta
     api_version: str = ""
@@ -56,7 +56,7 @@ class ListMeta(Record, frozen=True):
 
 
 class Condition(Record, frozen=True):
-    """A condition of a pod, node, PDB or any other object; not all of them fill every field."""
+    """A condition of a pod, node, PDB or any other object; not every kind fills every field."""
 
     type: str = ""
     status: str = ""
@@ -93,7 +93,7 @@ class StatusDetails(Record, frozen=True):
 
 
 class Status(Record, frozen=True):
-    """The API server's answer where it has no object to give."""
+    """The API server's answer when it returns no object."""
 
     kind: str = ""
     status: str | None = None

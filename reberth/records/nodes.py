@@ -1,4 +1,4 @@
-"""A node, and the namespaces, services and leases around it."""
+"""Nodes, and the namespaces, services and leases that belong to the cluster."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""A pod: everything that kube-scheduler reads of it, and what tells whether it is well."""
+"""Pods: every field that kube-scheduler reads, and the fields that show the pod's health."""
 
 import msgspec
 
@@ -68,7 +68,7 @@ class WeightedPodAffinityTerm(Record, frozen=True):
 
 
 class PodAffinity(Record, frozen=True):
-    """Serves podAffinity and podAntiAffinity: they have the same form."""
+    """Used for podAffinity and podAntiAffinity, which have the same form."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] | None = None
@@ -104,7 +104,7 @@ class ClaimVolume(Record, frozen=True):
 
 
 class ClaimSpec(Record, frozen=True):
-    """What a PersistentVolumeClaim asks for."""
+    """The resources that a PersistentVolumeClaim requests."""
 
     access_modes: tuple[str, ...] | None = None
     selector: LabelSelector | None = None
@@ -120,7 +120,7 @@ class ClaimTemplate(Record, frozen=True):
 
 
 class EphemeralVolume(Record, frozen=True):
-    """A claim that is made for one pod and goes with it."""
+    """An ephemeral volume: its claim is created for one pod and deleted with it."""
 
     volume_claim_template: ClaimTemplate | None = None
 
@@ -163,7 +163,7 @@ class ImageVolume(Record, frozen=True):
 
 
 class Present(Record, frozen=True):
-    """A member of which only the presence counts."""
+    """A member of which only the presence matters."""
 
 
 class Volume(Record, frozen=True):
@@ -257,7 +257,7 @@ class ContainerStatus(Record, frozen=True):
 
 
 class PodCondition(Record, frozen=True):
-    """Its message is for people; there are many of them, and nobody here reads it."""
+    """Without the message: Reberth never reads it, and there are many of them."""
 
     type: str = ""
     status: str = ""

@@ -1,4 +1,4 @@
-"""Our own objects: what a workload has been through, what was spent, what add-ons think of a node."""
+"""Reberth's custom resources: eviction histories, the move ledger, and node scores of add-ons."""
 
 from enum import StrEnum
 from typing import Self
@@ -11,7 +11,7 @@ REBERTH_API_VERSION = "reberth.dev/v1alpha1"
 
 
 class WorkloadIdentity(Record, frozen=True):
-    """An owner of pods, within its namespace."""
+    """An owner of pods, in the same namespace."""
 
     api_version: str = ""
     kind: str = ""
@@ -20,7 +20,7 @@ class WorkloadIdentity(Record, frozen=True):
 
 
 class Phase(StrEnum):
-    """How far an open move has come."""
+    """The phase of an open move."""
 
     PLANNED = "Planned"
     NOTED = "Noted"
@@ -28,7 +28,7 @@ class Phase(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a move."""
+    """The outcome of a closed move."""
 
     BETTER = "Better"
     SAME = "Same"
@@ -42,7 +42,7 @@ class Outcome(StrEnum):
 
     @classmethod
     def _missing_(cls, _value: object) -> Self:
-        """An outcome that a newer version wrote must not hide the whole history."""
+        """Accept an outcome that a newer version wrote: it must not make the whole history unreadable."""
         return cls("Unknown")
 
 
@@ -62,7 +62,7 @@ class OpenMove(Record, frozen=True):
 
 
 class PastMove(Record, frozen=True):
-    """A move that came to its end at `closed_at`; without `evicted_at` its pod was never thrown out."""
+    """A move that was closed at `closed_at`; without `evicted_at` its pod was never evicted."""
 
     id: str
     pod: str
@@ -100,7 +100,7 @@ class EvictionHistory(Record, frozen=True):
 
 
 class DebitState(StrEnum):
-    """A debit is tentative until the eviction that it pays for is known to have happened."""
+    """A debit is Tentative until the eviction that it pays for is known to have happened."""
 
     TENTATIVE = "Tentative"
     SPENT = "Spent"
@@ -126,7 +126,7 @@ class MoveLedger(Record, frozen=True):
 
 
 class PlacementScore(Record, frozen=True):
-    """One score. Whatever stands in `value` is read; what counts is judged later."""
+    """One score. Any `value` is accepted here; `memory.addon_scores` decides later whether it counts."""
 
     name: str = ""
     value: object = None

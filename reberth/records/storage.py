@@ -1,4 +1,4 @@
-"""Volumes, as far as the placement of a pod depends on them."""
+"""Volumes: only the fields that affect the placement of a pod."""
 
 import msgspec
 

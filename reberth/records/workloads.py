@@ -1,10 +1,10 @@
-"""The owners of pods, who scales them, and the budgets and quotas that speak for them."""
+"""Workload controllers, autoscalers, disruption budgets and quotas."""
 
 from reberth.records.meta import Condition, LabelSelector, ObjectMeta, Quantities, Record
 
 
 class OwnerSpec(Record, frozen=True):
-    """What the specs of ReplicaSet, StatefulSet, Deployment and Job have that we read."""
+    """The fields that Reberth reads in the spec of a ReplicaSet, StatefulSet, Deployment or Job."""
 
     replicas: int | None = None
     paused: bool | None = None
@@ -41,7 +41,7 @@ class ReplicationController(Record, frozen=True):
 
 
 class ScaleTarget(Record, frozen=True):
-    """Which workload is scaled; KEDA takes one without a kind for a Deployment."""
+    """The workload to scale; KEDA assumes a Deployment when the kind is missing."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,7 +1,8 @@
-"""Who is meant: label selectors, node affinity, taints and pod affinity, as pure predicates.
+"""Label selectors, node affinity, taints and pod affinity, as pure predicates.
 
-A selector is compiled once into an immutable, hashable value and then asked as often as needed. One that
-cannot be compiled raises SelectorError; where Kubernetes lets it match nothing, its caller takes NOTHING.
+A selector is compiled once into an immutable, hashable value and then evaluated as often as needed. A
+malformed selector raises SelectorError; where Kubernetes lets such a selector match nothing, the caller uses
+NOTHING instead.
 """
 
 from reberth.selectors.labels import (

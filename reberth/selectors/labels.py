@@ -1,4 +1,4 @@
-"""Label selectors: the objects' own form, plain maps, and the text form of `kubectl -l`."""
+"""Label selectors: the API's LabelSelector, plain maps, and the text form of `kubectl -l`."""
 
 import re
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class SelectorError(ValueError):
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
-    """What one label must be."""
+    """A requirement on one label."""
 
     key: str
     operator: str
@@ -52,7 +52,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Comparison(msgspec.Struct, frozen=True, gc=False):
-    """A label that must be a whole number above (Gt) or below (Lt) a limit."""
+    """The value of a label must be a whole number above (Gt) or below (Lt) a limit."""
 
     key: str
     operator: str
@@ -69,7 +69,7 @@ Clause = Requirement | Comparison
 
 
 class Selector(msgspec.Struct, frozen=True, gc=False):
-    """All of it must hold. `pairs` are the labels that must have one certain value."""
+    """All requirements must hold. `pairs` are the labels that must have exactly one value."""
 
     pairs: Pairs = ()
     clauses: tuple[Clause, ...] = ()
@@ -77,7 +77,7 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def keys(self) -> frozenset[str]:
-        """Name the labels that the selector speaks of."""
+        """List the label keys that the selector reads."""
         return frozenset(key for key, _ in self.pairs).union(clause.key for clause in self.clauses)
 
     def matches(self, labels: Labels | None) -> bool:
@@ -95,24 +95,24 @@ NOTHING = Selector(never=True)
 
 
 def is_qualified_name(text: str) -> bool:
-    """Tell whether this can be the key of a label, or the name of a resource."""
+    """Tell whether this is a valid label key or resource name."""
     return _KEY.fullmatch(text) is not None
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """None matches nothing, an empty one matches everything."""
+    """Compile a LabelSelector: None matches nothing, an empty one matches everything."""
     if selector is None:
         return NOTHING
     return _compile(sorted_pairs(selector.match_labels), selector.match_expressions or ())
 
 
 def compile_labels(labels: Labels | None) -> Selector:
-    """Compile a plain map, as a Service has it; an empty one matches everything."""
+    """Compile a plain map, as in the spec of a Service; an empty one matches everything."""
     return Selector(sorted_pairs(labels))
 
 
 def combine(selectors: Iterable[Selector]) -> Selector:
-    """Demand all of them at once."""
+    """Require all selectors at once."""
     asked = tuple(selectors)
     if any(selector.never for selector in asked):
         return NOTHING
@@ -121,7 +121,7 @@ def combine(selectors: Iterable[Selector]) -> Selector:
 
 
 def parse_selector(text: str) -> Selector:
-    """Read the form of `kubectl -l`: "a=b, c in (d,e), !f"; an empty text matches everything."""
+    """Parse the form of `kubectl -l`: "a=b, c in (d,e), !f"; an empty text matches everything."""
     clauses: list[Clause] = []
     position, more = 0, bool(text.strip())
     while more:
@@ -151,7 +151,7 @@ def gather(clauses: Iterable[Clause]) -> Selector:
 def compile_clause(
     key: str, operator: str, values: tuple[str, ...], *, operators: tuple[str, ...] = NODE_OPERATORS
 ) -> Clause:
-    """Check and compile one requirement the way kube-scheduler does."""
+    """Check and compile one requirement as kube-scheduler does."""
     if operator not in operators:
         raise SelectorError(
             f"operator {operator!r} of label {key!r} is invalid, expected one of {', '.join(operators)}"
@@ -168,7 +168,7 @@ def compile_clause(
     return Requirement(key, operator, frozenset(values))
 
 
-# A cluster has some thousands of different selectors, carried by hundreds of thousands of pods.
+# A cluster has some thousands of different selectors in hundreds of thousands of pods.
 @lru_cache(maxsize=2**14)
 def _compile(pairs: Pairs, expressions: tuple[LabelSelectorRequirement, ...]) -> Selector:
     equal = [compile_clause(key, "In", (value,)) for key, value in pairs]
@@ -192,11 +192,11 @@ def _read_clause(found: re.Match[str]) -> Clause:
 def _read_limit(key: str, values: tuple[str, ...]) -> int:
     limit = _read_integer(values[0]) if len(values) == 1 else None
     if limit is None:
-        raise SelectorError(f"Gt and Lt of label {key!r} need one whole number")
+        raise SelectorError(f"Gt and Lt of label {key!r} need exactly one whole number")
     return limit
 
 
 def _read_integer(text: str) -> int | None:
-    """Read an int64; anything else is not a number."""
+    """Parse an int64; None for any other text."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None

@@ -1,4 +1,4 @@
-"""Which nodes a pod or a volume may have, and which a pod would like."""
+"""Node selectors and node affinity: the nodes that a pod or volume requires, and those a pod prefers."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -29,7 +29,7 @@ NODE_NAME = "metadata.name"
 
 
 class NodeTerm(msgspec.Struct, frozen=True, gc=False):
-    """One alternative of a node selector: all of it must hold."""
+    """One term of a node selector: all of its requirements must hold."""
 
     labels: Selector
     fields: Selector
@@ -39,10 +39,10 @@ class NodeTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeRule(msgspec.Struct, frozen=True, gc=False):
-    """Where something may be: the labels of nodeSelector, and one of the terms if there is any affinity.
+    """The nodes that are allowed: all labels of nodeSelector, and one of the affinity terms if there are any.
 
-    If every term demands node names, `names` are the only ones in question: kube-scheduler then looks at
-    no other node.
+    If every term requires node names, `names` are the only candidates: kube-scheduler then checks no other
+    node.
     """
 
     labels: Selector = EVERYTHING
@@ -56,29 +56,29 @@ class NodeRule(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodePreferences(msgspec.Struct, frozen=True, gc=False):
-    """Where a pod would rather be: weights and terms."""
+    """Preferred nodes: weights and terms."""
 
     terms: tuple[tuple[int, NodeTerm], ...] = ()
 
     def weigh(self, name: str, labels: Labels | None) -> int:
-        """Sum the weights of the terms that match."""
+        """Sum the weights of the matching terms."""
         return sum(weight for weight, term in self.terms if term.matches(name, labels))
 
 
 def compile_node_selector(selector: NodeSelector | None) -> NodeRule:
-    """None matches every node; terms that are empty or malformed match no node."""
+    """Compile a node selector. None matches every node; empty and malformed terms match no node."""
     return _compile_rule((), selector)
 
 
 def compile_node_rule(spec: PodSpec) -> NodeRule:
-    """Compile nodeSelector and required node affinity of a pod."""
+    """Compile nodeSelector and the required node affinity of a pod."""
     affinity = spec.affinity and spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     return _compile_rule(sorted_pairs(spec.node_selector), required)
 
 
 def compile_node_preferences(spec: PodSpec) -> NodePreferences:
-    """Compile preferred node affinity; kube-scheduler fails a pod of which one weighty term is malformed."""
+    """Compile preferred node affinity; kube-scheduler fails a pod if a term with a weight is malformed."""
     affinity = spec.affinity and spec.affinity.node_affinity
     preferred = affinity and affinity.preferred_during_scheduling_ignored_during_execution
     return compile_preferences(preferred or ())
@@ -94,7 +94,7 @@ def _compile_rule(pairs: Pairs, selector: NodeSelector | None) -> NodeRule:
 
 @lru_cache(maxsize=2**14)
 def compile_preferences(preferred: tuple[PreferredSchedulingTerm, ...]) -> NodePreferences:
-    """Compile preferences that stand outside a pod. Raises SelectorError."""
+    """Compile preferred terms that do not come from a pod. Raises SelectorError."""
     return NodePreferences(
         tuple((each.weight, _compile_term(each.preference)) for each in preferred if each.weight)
     )
@@ -105,7 +105,7 @@ def _compile_sound(terms: Iterable[NodeSelectorTerm]) -> Iterator[NodeTerm]:
         try:
             yield _compile_term(term)
         except SelectorError:
-            continue  # it matches no node, and the other terms still may
+            continue  # it matches no node, but the other terms still may
 
 
 def _compile_term(term: NodeSelectorTerm) -> NodeTerm:
@@ -119,12 +119,12 @@ def _compile_term(term: NodeSelectorTerm) -> NodeTerm:
 def _compile_field(field: NodeSelectorRequirement) -> Requirement:
     values = field.values or ()
     if field.operator not in {"In", "NotIn"} or len(values) != 1:
-        raise SelectorError(f"field {field.key!r} needs In or NotIn with one value")
+        raise SelectorError(f"field {field.key!r} needs In or NotIn with exactly one value")
     return Requirement(field.key, field.operator, frozenset(values))
 
 
 def _find_names(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
-    """Unite the names that the terms demand; None if some term demands none."""
+    """Unite the names that the terms require; None if a term requires no name."""
     names: frozenset[str] | None = None
     for term in terms:
         demanded = [

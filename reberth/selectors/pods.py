@@ -1,4 +1,4 @@
-"""Which pods a term of pod affinity or anti-affinity means."""
+"""The pods that a term of pod affinity or anti-affinity selects."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from reberth.selectors.labels import Selector, compile_selector
 
 
 class PodTerm(msgspec.Struct, frozen=True, gc=False):
-    """Pods of certain namespaces with certain labels, and the topology that they count in."""
+    """Pods with matching labels in certain namespaces, and the topology key that groups their nodes."""
 
     topology_key: str
     selector: Selector
@@ -20,7 +20,7 @@ class PodTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 def compile_pod_term(term: PodAffinityTerm, namespace: str) -> PodTerm:
-    """Compile a term of a pod in this namespace, which is the one meant if the term says nothing of any."""
+    """Compile a term of a pod; a term without namespaces selects the namespace of the pod."""
     silent = not term.namespaces and term.namespace_selector is None
     return PodTerm(
         term.topology_key,

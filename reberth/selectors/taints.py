@@ -1,4 +1,4 @@
-"""Which taints of a node a pod puts up with."""
+"""Taints and tolerations: which taints of a node a pod tolerates."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ def tolerates(tolerations: Iterable[Toleration] | None, taint: Taint) -> bool:
 def find_untolerated(
     taints: Iterable[Taint] | None, tolerations: Iterable[Toleration] | None
 ) -> Taint | None:
-    """Find the first taint that keeps a pod with these tolerations away."""
+    """Find the first taint that these tolerations do not tolerate."""
     for taint in taints or ():
         if taint.effect in _KEEPING_AWAY and not tolerates(tolerations, taint):
             return taint
@@ -34,5 +34,5 @@ def _covers(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator in {None, "", "Equal"}:
         return (toleration.value or "") == (taint.value or "")
-    # Lt and Gt are behind a gate that is off everywhere: they cover nothing.
+    # Lt and Gt need a feature gate, which is assumed to be off: they tolerate nothing.
     return toleration.operator == "Exists"

@@ -1,1 +1,1 @@
-"""What one pod says: who it is, what it requests, whether it is well, what it shares with its replicas."""
+"""Facts about one pod: its identity, its requests, its health, and what it shares with its replicas."""

@@ -1,6 +1,6 @@
-"""The one node that a DaemonSet's pod is made for, taken out of its affinity and put back.
+"""The node that a DaemonSet's pod is created for, removed from its affinity and restored.
 
-The DaemonSet controller writes the node into every required term; without it, the pods of a DaemonSet
+The DaemonSet controller writes the node name into every required term; without it, the pods of a DaemonSet
 are alike.
 """
 
@@ -19,7 +19,7 @@ _SOME_NODE = ""
 
 
 def unpin(affinity: Affinity | None, meta: ObjectMeta) -> tuple[Affinity | None, str | None]:
-    """Part a pod's affinity from its node; without a pin the affinity stays as it is."""
+    """Split a pod's affinity into its pinned node and the rest; without a pin the affinity is unchanged."""
     if affinity is None or affinity.node_affinity is None or not _is_of_daemon_set(meta):
         return affinity, None
     node = _find_pin(affinity.node_affinity)
@@ -47,7 +47,7 @@ def _is_of_daemon_set(meta: ObjectMeta) -> bool:
 
 
 def _find_pin(affinity: NodeAffinity) -> str | None:
-    """Name the node if every required term pins this one and nothing else by field."""
+    """Give the node name if every required term pins the same node and has no other field requirement."""
     pins = {term.match_fields for term in _required_terms(affinity)}
     fields = pins.pop() if len(pins) == 1 else None
     if not fields or not fields[0].values or fields != _fields_of(fields[0].values[0]):

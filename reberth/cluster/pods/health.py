@@ -1,4 +1,4 @@
-"""What is wrong with a pod, by its status; nothing at all for a healthy one."""
+"""Signs in a pod's status that it is unhealthy; empty for a healthy pod."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from sys import intern
@@ -12,7 +12,7 @@ _RUNNING = ContainerState()
 
 
 class PodProblems(msgspec.Struct, frozen=True, gc=False):
-    """The reasons in a pod's status, and how often and why its containers were restarted."""
+    """The reasons in a pod's status, and how often and why its containers restarted."""
 
     reason: str | None = None
     unscheduled: str | None = None
@@ -27,7 +27,7 @@ class PodProblems(msgspec.Struct, frozen=True, gc=False):
 
 
 def find_problems(status: PodStatus, conditions: Mapping[str, PodCondition]) -> PodProblems | None:
-    """Find what is wrong with a pod; `conditions` are those of the status by type."""
+    """Find the signs that a pod is unhealthy; `conditions` are the status conditions by type."""
     main, init = status.container_statuses or (), status.init_container_statuses or ()
     unwell = [each for each in (*main, *init) if not _is_well(each)]
     unscheduled = _find_reason(conditions.get("PodScheduled"), "False")
@@ -50,7 +50,7 @@ def find_problems(status: PodStatus, conditions: Mapping[str, PodCondition]) -> 
 
 
 def _is_well(container: ContainerStatus) -> bool:
-    """Whether it runs, or has succeeded, and was never restarted."""
+    """Whether it runs, or has succeeded, and has never restarted."""
     now, before = container.state or _RUNNING, container.last_state or _RUNNING
     has_failed = now.terminated is not None and now.terminated.exit_code != 0
     return not (container.restart_count or now.waiting or has_failed or before.terminated)

@@ -32,7 +32,7 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
 
     namespace: str
     controller: WorkloadIdentity
-    root: WorkloadIdentity  # without uid: known by name alone
+    root: WorkloadIdentity  # without uid: only the name is known
 
 
 def find_signature(pod: ObjectMeta, owners: Mapping[str, ObjectMeta]) -> Signature | Refused:
@@ -98,7 +98,7 @@ def _identify(owner: OwnerReference) -> WorkloadIdentity:
 
 
 def _as_subdomain(text: str) -> str:
-    """Cut to what leaves room for the digest; the end must not be a dot or a dash, nor a label's start."""
+    """Truncate to leave room for the digest; the end must not be a dot, a dash or the start of a label."""
     allowed = re.sub(r"[^a-z0-9.-]+", "-", text.lower())
     joined = re.sub(r"-*\.[.-]*", ".", allowed).strip(".-")
     return joined[:_LONGEST_HISTORY_NAME].rstrip(".-")

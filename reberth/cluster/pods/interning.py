@@ -1,12 +1,11 @@
-"""What the replicas of a workload have in common, and what each pod has of its own.
+"""Split a pod into what the replicas of a workload share and what is its own.
 
-Ten thousand replicas differ in their names, not in what a scheduler reads of them. `split` takes a pod
-apart: the common part is a Pod again, the same for all replicas, and `Own` is the rest. Nothing that
-decides about a placement is lost: `join_pairs` and `join_spec` put the parts together again.
+Ten thousand replicas differ in their names, not in what a scheduler reads. `split` separates a pod: the
+common part is a Pod again, the same for all replicas, and `Own` is the rest. No field that affects a
+placement is lost: `join_pairs` and `join_spec` put the parts together again.
 
-Left out for good are volumes that no decision reads (configMap, secret, projected: the token volume of
-every pod has a name of its own), annotations that nobody here knows, and those parts of the status that
-repeat the spec.
+Dropped for good are volumes that no decision reads (configMap, secret, projected: the token volume of every
+pod has its own name), unknown annotations, and those parts of the status that repeat the spec.
 """
 
 from collections.abc import Hashable, Iterable
@@ -22,7 +21,7 @@ from reberth.records import Labels, ObjectMeta, Pod, PodSpec, Volume
 Pairs = tuple[tuple[str, str], ...]
 Shared = TypeVar("Shared", bound=Hashable)
 
-# The annotations that are read by some part of Reberth or of Kubernetes' scheduling: prefixes or whole keys.
+# The annotations that Reberth or Kubernetes' scheduling reads: prefixes or whole keys.
 KEPT_ANNOTATIONS = (
     "reberth.dev/",
     "autoscaling.cast.ai/",
@@ -53,7 +52,7 @@ KEPT_ANNOTATIONS = (
     "volume.kubernetes.io/",
     "yunikorn.apache.org/task-group-name",
 )
-# The labels and annotations that replicas of one workload have with different values, in order.
+# The labels and annotations whose values differ between the replicas of one workload, sorted.
 OWN_LABELS = (
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
@@ -65,7 +64,7 @@ OWN_ANNOTATIONS = ("controller.kubernetes.io/pod-deletion-cost",)
 
 
 class PodOwnFields(NamedTuple):
-    """What a pod does not share with its siblings."""
+    """The parts of a pod that it does not share with its siblings."""
 
     labels: Pairs = ()
     annotations: Pairs = ()
@@ -74,7 +73,7 @@ class PodOwnFields(NamedTuple):
 
 
 def split_pod(pod: Pod, *, annotations: frozenset[str] = frozenset()) -> tuple[Pod, PodOwnFields]:
-    """Part what a pod shares with its siblings from its own; these annotations are kept, too."""
+    """Split a pod into the shared part and its own; these annotations are kept, too."""
     meta, spec = pod.metadata, pod.spec
     labels, own_labels = _set_apart(meta.labels, OWN_LABELS)
     kept, own_annotations = _set_apart(keep_known(meta.annotations, annotations), OWN_ANNOTATIONS)
@@ -99,7 +98,7 @@ def join_pairs(common: Labels | None, own: Pairs) -> Labels:
 
 
 def join_spec(common: PodSpec, own: PodOwnFields, *, node: str | None) -> PodSpec:
-    """Give the spec of a pod as it was, except for volumes that nobody reads."""
+    """Restore the spec of a pod, without the volumes that Reberth never reads."""
     return replace(
         common,
         node_name=node,
@@ -109,7 +108,7 @@ def join_spec(common: PodSpec, own: PodOwnFields, *, node: str | None) -> PodSpe
 
 
 def keep_known(annotations: Labels | None, others: frozenset[str] = frozenset()) -> Labels | None:
-    """Drop the annotations that nobody here reads, but for these others."""
+    """Drop the annotations that Reberth never reads, except these."""
     if not annotations:
         return None
     return {key: text for key, text in annotations.items() if _is_known(key) or key in others} or None
@@ -126,7 +125,7 @@ def _find_first(value: Hashable) -> Hashable:
 
 
 def keep_one(value: Shared) -> Shared:
-    """Give one object for all equal ones, so that they stand in memory once; the rarely used are let go."""
+    """Give one shared object for all equal ones, to save memory; rarely used ones are evicted."""
     return cast("Shared", _find_first(value))
 
 
@@ -142,7 +141,7 @@ def _set_apart(labels: Labels | None, own_keys: tuple[str, ...]) -> tuple[Labels
 
 
 def _unname_claims(volumes: Iterable[Volume] | None) -> tuple[tuple[Volume, ...] | None, tuple[str, ...]]:
-    """Keep the volumes that count, and take the names of their claims out of them."""
+    """Keep the volumes that affect scheduling, and take the claim names out of them."""
     kept = tuple([volume for volume in volumes or () if volume != Volume(volume.name)])
     claims = [claim.claim_name for volume in kept if (claim := volume.persistent_volume_claim) is not None]
     if not claims:
@@ -151,7 +150,7 @@ def _unname_claims(volumes: Iterable[Volume] | None) -> tuple[tuple[Volume, ...]
 
 
 def _name_claims(volumes: tuple[Volume, ...] | None, names: Iterable[str]) -> tuple[Volume, ...] | None:
-    """Give the volumes with these names of claims, in their order."""
+    """Insert these claim names into the volumes, in their order."""
     left = iter(names)
     return volumes and tuple(
         replace(volume, persistent_volume_claim=replace(claim, claim_name=next(left)))

@@ -1,8 +1,8 @@
-"""What a pod requests, as kube-scheduler counts it.
+"""The resource requests of a pod, as kube-scheduler counts them.
 
-Every pod is counted twice: as it is, and as LeastAllocated weighs it, with something assumed for containers
-that request nothing. A bound pod may be resized in place: then what its spec asks for, what the node has
-allocated and what it actually runs with differ, and the largest counts.
+Every pod is counted twice: its requests, and its load as LeastAllocated weighs it, with a default for
+containers that request nothing. A bound pod may be resized in place: then the requests in its spec, the
+resources that the node has allocated and those it actually runs with differ, and the largest counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,9 +31,9 @@ _ASSUMED = {CPU: 100 * MILLI, MEMORY: 200 * 1024**2 * UNIT}
 
 
 class PodRequests(NamedTuple):
-    """What a pod counts for: cpu in millis, everything else in units.
+    """The requests and the load of a pod: cpu in millis, everything else in units.
 
-    The load is what LeastAllocated weighs: with something assumed for containers that request nothing.
+    The load is what LeastAllocated weighs: it assumes a default for containers that request nothing.
     """
 
     amounts: Amounts
@@ -49,7 +49,7 @@ class PodRequests(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What one container requests; a sidecar is an init container that stays."""
+    """The requests of one container; a sidecar is an init container that keeps running."""
 
     amounts: _Nanos
     is_initial: bool
@@ -57,10 +57,10 @@ class _Part(NamedTuple):
 
 
 class _Bill(NamedTuple):
-    """All that makes the sum of a pod.
+    """All parts of a pod's total.
 
-    The largest of all views of its containers and of the node's own sums; in its place what is requested for
-    the pod as a whole; and the overhead on top.
+    The total is the largest of all views of its containers and of the sums that the node reports; pod-level
+    requests replace it; the overhead is added.
     """
 
     views: list[list[_Part]]
@@ -70,7 +70,7 @@ class _Bill(NamedTuple):
 
 
 class _Resize(NamedTuple):
-    """Where a bound pod stands with being resized. What is infeasible does not count as asked for."""
+    """The progress of an in-place resize of a bound pod. An infeasible resize does not count as requested."""
 
     statuses: dict[str, ContainerStatus]
     is_infeasible: bool
@@ -86,9 +86,9 @@ def read_version(text: str) -> Version:
 
 
 def count_bound_requests(pod: Pod, *, version: Version) -> PodRequests:
-    """Count a pod that has its node, as this version of kube-scheduler does."""
+    """Count a bound pod, as this version of kube-scheduler does."""
     if pod.spec.resources is None and _says_nothing(pod.status):
-        return count_incoming_requests(pod.spec)  # the same, for most pods, in two thirds of the time
+        return count_incoming_requests(pod.spec)  # the same result for most pods, in two thirds of the time
     resize = _find_resize(pod.status)
     views, sums = _view_maxima(pod, resize) if version < (1, 37) else _view_sums(pod, resize)
     bill = _Bill(views, sums, _find_whole(pod, resize, version), _read(pod.spec.overhead))
@@ -100,7 +100,7 @@ def count_bound_requests(pod: Pod, *, version: Version) -> PodRequests:
 
 
 def count_incoming_requests(spec: PodSpec) -> PodRequests:
-    """Count a pod that asks for a node. LeastAllocated overlooks what it requests as a whole."""
+    """Count an unbound pod. LeastAllocated ignores its pod-level requests."""
     views = [list(_read_parts(spec, _asked, _asked))]
     bill = _Bill(views, [], _read_whole(spec.resources), _read(spec.overhead))
     total = _sum_up(bill, {})
@@ -115,13 +115,13 @@ def node_amounts(allocatable: Quantities | None) -> Amounts:
 
 
 def write_amount(resource: str, amount: int) -> str:
-    """Write an amount for people: 1500 of cpu is "1500m", 2**31 of memory "2Gi"."""
+    """Format an amount for people: 1500 of cpu is "1500m", 2**31 of memory "2Gi"."""
     is_bytes = resource in {MEMORY, STORAGE} or resource.startswith(_HUGE_PAGES)
     return write_quantity(amount * _unit(resource), binary=is_bytes)
 
 
 def _says_nothing(status: PodStatus) -> bool:
-    """Tell whether nothing in a pod's status, as templates keep it, counts."""
+    """Tell whether no part of a pod's status, as templates keep it, affects its requests."""
     return status == PodStatus(qos_class=status.qos_class)
 
 
@@ -149,7 +149,7 @@ def _view_sums(pod: Pod, resize: _Resize) -> tuple[list[list[_Part]], list[_Nano
 
 
 def _find_whole(pod: Pod, resize: _Resize, version: Version) -> _Nanos:
-    """Give what counts of the requests for the pod as a whole; its resizing counts since 1.36."""
+    """Give the effective pod-level requests; their resizing counts since 1.36."""
     asked, status = _read_whole(pod.spec.resources), pod.status
     if not asked or status.resources is None or version < (1, 36):
         return asked
@@ -197,7 +197,7 @@ def _sum_up(bill: _Bill, assumed: _Nanos) -> _Nanos:
 
 
 def _sum_parts(parts: Iterable[_Part], assumed: _Nanos) -> _Nanos:
-    """Add up what runs together; each init container runs with the sidecars before it."""
+    """Add up the containers that run together; each init container runs with the sidecars before it."""
     total: _Nanos = {}
     sidecars: _Nanos = {}
     peaks: list[_Nanos] = []
@@ -224,7 +224,7 @@ def _maximum(choices: Iterable[_Nanos]) -> _Nanos:
 
 
 def _settle(total: _Nanos, load: _Nanos) -> PodRequests:
-    """Round once, after everything is added."""
+    """Round once, after all values are added."""
     counted = _count(total)
     return PodRequests(counted, counted if load is total else _count(load))
 
@@ -240,7 +240,7 @@ def _unit(resource: str) -> int:
 
 @lru_cache(maxsize=2**10)
 def _is_counted(resource: str) -> bool:
-    """Tell whether kube-scheduler knows the resource or takes it for an extended one."""
+    """Tell whether kube-scheduler knows the resource or treats it as an extended one."""
     if resource in {CPU, MEMORY, STORAGE, PODS} or resource.startswith(_SCALAR_PREFIXES):
         return True
     if "kubernetes.io/" in resource:

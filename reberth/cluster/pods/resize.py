@@ -1,8 +1,7 @@
-"""The part of a pod's status that says something else than its spec: an in-place resize under way.
+"""The part of a pod's status that differs from its spec: an in-place resize in progress.
 
-The kubelet repeats the requests of every container in the status. Where it repeats them truly, nothing
-is learnt from it and replicas stay alike; where it does not, the difference decides what the pod takes
-from its node.
+The kubelet repeats the requests of every container in the status. While they equal the spec they add nothing,
+and replicas stay alike; where they differ, they decide how much the pod takes from its node.
 """
 
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ _type_of = attrgetter("type")
 
 
 def keep_differing(pod: Pod) -> PodStatus:
-    """Keep the class of service and, while the pod is being resized, what its requests depend on."""
+    """Keep the QoS class and, during a resize, the fields that the requests depend on."""
     spec, status = pod.spec, pod.status
     pending = _find_pending(status.conditions or ())
     if (
@@ -36,7 +35,7 @@ def keep_differing(pod: Pod) -> PodStatus:
 
 
 def _find_pending(conditions: tuple[PodCondition, ...]) -> tuple[PodCondition, ...] | None:
-    """Keep the condition that says why a resize waits, without its times."""
+    """Keep the condition that explains why a resize waits, without its times."""
     if _PENDING not in map(_type_of, conditions):
         return None
     return tuple(
@@ -51,7 +50,7 @@ def _repeat(statuses: Iterable[ContainerStatus] | None, containers: Iterable[Con
     for status in statuses:
         wanted, actual, allocated = asked.get(status.name), status.resources, status.allocated_resources
         if wanted and actual == wanted and allocated == wanted.requests:
-            continue  # as nearly all do: a call for each would cost more than this
+            continue  # true for nearly all containers: a call for each would cost more than this
         if not _repeats(actual, allocated, wanted):
             return False
     return True
