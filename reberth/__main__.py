@@ -1,6 +1,6 @@
 """The commands for operators.
 
-`python -m reberth check` checks that all objects that Reberth needs can be read, `python -m reberth landing`
+`python -m reberth check` checks that Reberth can read every kind it needs; `python -m reberth landing`
 forecasts where pods would land.
 """
 
@@ -19,7 +19,7 @@ BAD_INPUT = 2
 
 
 def main() -> int:
-    """Exit code 0: success; 1: something cannot be read, or the API server does not answer; 2: bad input."""
+    """Exit code 0: success; 1: a kind cannot be read, or the API server does not answer; 2: bad input."""
     arguments = _parser().parse_args()
     logs.setup(LogSettings(level="error"))
     try:
@@ -45,7 +45,7 @@ def _land(arguments: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m reberth")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    text = "check that every kind that Reberth reads can be read"
+    text = "check that Reberth can read every kind it needs"
     checked = commands.add_parser("check", help=text, description=text)
     add_access_arguments(checked)
     checked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="timeout (default: 10)")

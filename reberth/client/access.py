@@ -1,12 +1,12 @@
-"""How an API server is reached: kubeconfig or service account, tokens, certificates, proxies.
+"""How to reach an API server: kubeconfig or service account, tokens, certificates, proxies.
 
-kubernetes_asyncio knows all these ways and is used for nothing else. Its client renews an in-cluster token
-by itself; whatever else gives tokens (a file, a plugin) is read again when the server answers 401.
+kubernetes_asyncio implements all of this and is used for nothing else. Its client renews an in-cluster token
+by itself; all other sources of tokens (a file, a plugin) are read again when the server answers 401.
 
-Only two parts of that package are loaded: what reads a kubeconfig, and HTTP as it says. An ordinary import
-of anything in it also loads its records of every kind of Kubernetes: 38 MB and half a second for nothing
-(measured). Two of its packages load them and do nothing else, so these two are left empty while the parts
-that are used are loaded. Whoever imports the package afterwards gets all of it.
+Only two parts of that package are loaded: the kubeconfig loader and the REST client. An ordinary import of
+any part also loads its models of every Kubernetes kind: 38 MB and half a second for nothing (measured). Two
+of its packages only load these models, so empty packages stand in for them while the needed parts are loaded.
+A later import of the package loads all of it.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _CLIENT = f"{_PACKAGE}.client"
 
 @contextmanager
 def _emptied(*packages: str) -> Iterator[None]:
-    """Load these packages as empty ones while the context lasts, and forget what was imported of them."""
+    """Load these packages as empty ones while the context lasts, then forget what was imported from them."""
     before = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_inside(name)}
     for name in packages:
         spec = find_spec(name)
@@ -62,20 +62,20 @@ with _emptied(_PACKAGE, _CLIENT):
     client.ApiClient = RESTClientObject  # type: ignore[attr-defined] # named there, and not used by us
     from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
 
-_CONNECTIONS = 256  # watches hold one each; aiohttp's own limit of 100 would make calls wait for them
-# What the package raises for a file that does not have the structure that it takes for granted.
+_CONNECTIONS = 256  # watches hold one each; aiohttp's default limit of 100 would make calls wait for them
+# What the package raises for a file without the expected structure.
 _OF_PYTHON = (TypeError, LookupError, AssertionError, AttributeError)
 
-# Each TLS connection has a buffer of this size, and all of it is in memory: with asyncio's own 256 KiB a
-# hundred watches take 20 MB more, and reading costs no less.
+# Each TLS connection has a buffer of this size, all of it in memory: with asyncio's default of 256 KiB a
+# hundred watches take 20 MB more, and reading is no faster.
 sslproto.SSLProtocol.max_size = 2**16
 
 
 @dataclass(frozen=True)
 class Access:
-    """Which kubeconfig describes how to reach the API server.
+    """The kubeconfig that describes how to reach the API server.
 
-    Without a kubeconfig: $KUBECONFIG, then the service account of the pod, then ~/.kube/config.
+    Without one: $KUBECONFIG, then the service account of the pod, then ~/.kube/config.
     """
 
     kubeconfig: str | None = None
@@ -115,10 +115,10 @@ class Connection:
             raise ConfigurationError(f"{self._access}: invalid certificates: {error}") from error
         self._proxy = self._configuration.proxy or find_proxy(self.server)
         pool = self._rest.pool_manager
-        # Else ~/.netrc is read before each request, and a password there for the server breaks them all.
+        # Otherwise ~/.netrc is read before each request, and a password there for the server breaks them all.
         pool._trust_env = False  # noqa: SLF001 - there is no other way
-        # aiohttp silently sends a DELETE or PUT again when an old connection breaks. Only the caller knows
-        # whether a second try is safe.
+        # aiohttp silently resends a DELETE or PUT when an old connection breaks. Only the caller knows
+        # whether a second attempt is safe.
         pool._retry_connection = False  # noqa: SLF001 - likewise
         return self
 
@@ -134,7 +134,7 @@ class Connection:
     async def send(
         self, method: str, path: str, *, headers: dict[str, str], body: bytes | None = None
     ) -> aiohttp.ClientResponse:
-        """Send a request; the head of its answer has come when this returns. The caller closes the answer."""
+        """Send a request; return when the head of the response has arrived. The caller closes it."""
         credentials = (await self._configuration.auth_settings()).values()
         answer: aiohttp.ClientResponse = await self._rest.pool_manager.request(
             method,
@@ -149,7 +149,7 @@ class Connection:
         return answer
 
     async def renew(self, seen: int) -> None:
-        """Read the credentials again, once for all who saw the same `renewals` when they were refused."""
+        """Read the credentials again, once for all tasks that were refused with the same `renewals`."""
         async with self._renewing:
             if self.renewals == seen:
                 fresh = await _load(self._access)
@@ -159,13 +159,13 @@ class Connection:
 
 
 def find_proxy(server: str) -> str | None:
-    """Give the proxy that the environment names for a server."""
+    """Give the proxy that the environment sets for a server."""
     url = urlsplit(server)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 def _is_there(files: str) -> bool:
-    """Tell whether any of the files is there that are named with colons between them."""
+    """Tell whether any file in this colon-separated list exists."""
     return any(each and Path(each).expanduser().exists() for each in files.split(os.pathsep))
 
 
@@ -184,11 +184,11 @@ async def _load(access: Access) -> Any:  # noqa: ANN401 - the package has no typ
                 persist_config=False,
             )
     except (ConfigException, yaml.YAMLError, OSError, ValueError, *_OF_PYTHON) as error:
-        # A file of any other content fails in any of these ways.
+        # A malformed file fails in any of these ways.
         raise ConfigurationError(f"{access}: cannot connect to the API server: {_say(error)}") from error
     return configuration
 
 
 def _say(error: Exception) -> str:
-    """Say in one line what is wrong with the file, not which Python error that caused."""
+    """Describe the fault of the file in one line, not the Python error that it caused."""
     return "not a valid kubeconfig" if isinstance(error, _OF_PYTHON) else " ".join(str(error).split())

@@ -1,8 +1,8 @@
-"""A client of the API server: records in and out, and every answer but a success is a typed error.
+"""A client of the API server: records in and out; every unsuccessful response is a typed error.
 
 Every call has a deadline and may be cancelled at any point; whether a write was carried out is then unknown.
-A call is sent again only where that cannot do harm: reads, and what the server rejected before it looked at
-it (401, after the credentials were read again; 429 without a cause).
+A call is only repeated where that is safe: reads, and requests that the server rejected unprocessed (401,
+after the credentials were read again; 429 without a cause).
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class ApiSettings(Section, frozen=True):
 
 
 class Api:
-    """One API server; an async context. Any number of tasks may use it at once."""
+    """A client of one API server; an async context. Any number of tasks may use it at once."""
 
     def __init__(self, access: Access, settings: ApiSettings = ApiSettings()) -> None:  # noqa: B008 - frozen
         self.settings = settings
@@ -163,7 +163,7 @@ class Api:
     async def apply(
         self, resource: Resource[T], name: str, body: T, *, manager: str, namespace: str = ""
     ) -> T:
-        """Server-side apply of our fields; a field of somebody else is a `Conflict`."""
+        """Server-side apply of our fields; a field of another manager is a `Conflict`."""
         path, query = resource.path(name, namespace=namespace), {"fieldManager": manager}
         request = ApiRequest("patch", resource.name, path, query, resource.encode(body), APPLY)
         return self._reader(resource).read(str(request), await self._write(request))
@@ -171,13 +171,13 @@ class Api:
     async def replace(
         self, resource: Resource[T], name: str, body: T, *, namespace: str = "", subresource: str = ""
     ) -> T:
-        """PUT of the whole object, or of its status; its resourceVersion is the precondition."""
+        """PUT of the whole object or of its status; its resourceVersion is the precondition."""
         path = resource.path(name, namespace=namespace, subresource=subresource)
         request = ApiRequest("update", resource.name, path, body=resource.encode(body))
         return self._reader(resource).read(str(request), await self._write(request))
 
     async def delete(self, resource: Resource[T], name: str, *, uid: str, namespace: str = "") -> None:
-        """Delete the object of this uid and no other of its name."""
+        """Delete the object with this uid, but no other object of that name."""
         options = msgspec.json.encode({"preconditions": {"uid": uid}})
         await self._write(
             ApiRequest("delete", resource.name, resource.path(name, namespace=namespace), body=options)
@@ -192,7 +192,7 @@ class Api:
         dry_run: bool = False,
         annotations: dict[str, str] | None = None,
     ) -> None:
-        """Evict the pod of this uid. A PDB's refusal is the error with the cause `DisruptionBudget`."""
+        """Evict the pod with this uid. A refusal by a PDB is an error with the cause `DisruptionBudget`."""
         options: dict[str, Any] = {"preconditions": {"uid": uid}}
         if dry_run:
             options["dryRun"] = ["All"]
@@ -207,12 +207,12 @@ class Api:
         await self._write(ApiRequest("evict", PODS.name, path, body=msgspec.json.encode(eviction)))
 
     async def version(self) -> str:
-        """The server's own, such as `1.36`."""
+        """The version of the server, such as `1.36`."""
         said = msgspec.json.decode(await self._read(ApiRequest("get", "version", "/version")))
         return f"{said['major']}.{said['minor'].rstrip('+')}"
 
     async def _read(self, request: ApiRequest) -> bytes:
-        """Send until there is an answer, tries are used up, or the deadline passes."""
+        """Retry until the server answers, the attempts are used up, or the deadline passes."""
         async with self._deadline(request):
             for attempt in range(1, self.settings.tries):
                 try:
@@ -222,7 +222,7 @@ class Api:
             return await self._once(request)
 
     async def _write(self, request: ApiRequest) -> bytes:
-        """Send again only what the server rejected without looking at it."""
+        """Retry only what the server rejected unprocessed."""
         async with self._deadline(request):
             for attempt in range(1, self.settings.tries):
                 try:
@@ -253,7 +253,7 @@ class Api:
                 return await ResponseBody(answer).whole()
 
     async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
-        """Give a successful answer, its body still unread. Credentials are renewed once."""
+        """Give a successful response with its body unread. Credentials are renewed once."""
         seen = self._connection.renewals
         try:
             return await self._send(request)

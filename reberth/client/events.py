@@ -1,11 +1,11 @@
-"""What Reberth tells people through Events: recorded at once, written when there is time, never in the way.
+"""Kubernetes Events: recorded at once, written in the background, never blocking the caller.
 
     async with recording(api, reporter="reberth.dev/rescheduler", instance=identity) as recorder:
         recorder.record(pod, reason="Moving", note="...", action="Move")
 
-`record` never waits. What is said again of the same object in the same words becomes a series of the first
-Event, with a count, and is written at most once a minute. Both what waits and what is remembered are bounded;
-an Event that finds no room, or that the API server does not take, is lost and counted.
+`record` never waits. An Event that repeats an earlier one of the same object becomes a series with a count,
+and is written at most once a minute. The queue and the known series are both bounded; an Event that does not
+fit, or that the API server does not accept, is lost and counted.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _SERIES_LIFE = 360.0
 _SERIES_PAUSE = 60.0
 _CLOSING_TIME = 2.0
 _LONGEST_NOTE = 1024
-# Events of what has no namespace stand here.
+# Events about cluster-scoped objects are written to this namespace.
 _NAMESPACE_OF_CLUSTER = "default"
 
 log = Log(__name__)
@@ -44,7 +44,7 @@ class EventSeries(Record, frozen=True):
 
 
 class WrittenEvent(Event, frozen=True):
-    """An Event with what only its writer has to say."""
+    """An Event with the fields that only its writer sets."""
 
     reporting_instance: str = ""
     series: EventSeries | None = None
@@ -54,7 +54,7 @@ EVENTS: Resource[WrittenEvent] = Resource(plain_kind("Event", WrittenEvent, "eve
 
 
 class _EventContent(NamedTuple):
-    """What is said of which object: the same again is a repetition."""
+    """The content of an Event: equal content is a repetition."""
 
     regarding: ObjectReference
     related: ObjectReference | None
@@ -70,7 +70,7 @@ class _Series:
         self.name = f"{content.regarding.name}.{uuid.uuid4().hex[:16]}"
         self.first = self.last = now
         self.count = 1
-        self.written = 0  # how many of them the API server knows
+        self.written = 0  # how many of them the API server has stored
         self.written_at = float("-inf")
 
     def repeat(self, now: float) -> None:
@@ -79,7 +79,7 @@ class _Series:
 
 
 class EventRecorder:
-    """Takes what is to be told. One task writes it."""
+    """Queues Events; one background task writes them."""
 
     def __init__(self, api: Api, *, reporter: str, instance: str, clock: Callable[[], float]) -> None:
         self.lost = 0
@@ -102,7 +102,7 @@ class EventRecorder:
         kind: str = NORMAL,
         related: ObjectReference | None = None,
     ) -> None:
-        """Say something of an object: reason and action are few words, the note is for people."""
+        """Record an Event: reason and action are a few words, the note is for people."""
         content = _EventContent(regarding, related, reason, note[:_LONGEST_NOTE], action, kind)
         series = self._continue(content, self._clock())
         if series.written and series.last < series.written_at + _SERIES_PAUSE:
@@ -120,7 +120,7 @@ class EventRecorder:
             await self._write_waiting()
 
     async def close(self, *, within: float = _CLOSING_TIME) -> None:
-        """Write what still waits, and the counts of all series, as far as that goes quickly."""
+        """Write the queued Events and the counts of all series, as far as the closing time allows."""
         for content, series in self._known.items():
             if series.count > series.written:
                 self._waiting[content] = series
@@ -178,7 +178,7 @@ class EventRecorder:
         )
 
     def _drop(self, content: _EventContent, why: str) -> None:
-        """Count it, and forget its series: the next one begins anew. Only the first in a row is logged."""
+        """Count a lost Event and forget its series. Of consecutive losses only the first is logged."""
         self.lost += 1
         self._known.pop(content, None)
         if not self._is_losing:
@@ -195,7 +195,7 @@ async def recording(
     clock: Callable[[], float] = time.time,
     closing_time: float = _CLOSING_TIME,
 ) -> AsyncIterator[EventRecorder]:
-    """Record while the context lasts; at its end what waits is written, as far as that goes quickly."""
+    """Record while the context lasts; at its end write the queued Events while `closing_time` lasts."""
     recorder = EventRecorder(api, reporter=reporter, instance=instance, clock=clock)
     writing = asyncio.create_task(recorder.write_forever())
     try:

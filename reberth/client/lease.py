@@ -1,16 +1,16 @@
-"""Leadership: of many processes one writes at a time.
+"""Leader election: of many processes one writes at a time.
 
     async with leading(api, settings, identity=name_holder()) as leadership:
         ...
         leadership.check()  # immediately before every write
 
-The lease is an object of coordination.k8s.io, kept as client-go keeps it, so kubectl shows the holder. Whose
-lease it is, the API server decides by its versions; for how long, our monotonic clock: we hold it until so
-many seconds after the last renewal *was sent*. Others count the lease's full duration from when they *saw*
-that renewal, and never trust a time that somebody else's clock wrote. What lies between the two is the time
-that a request on its way has to arrive.
+The lease is an object of coordination.k8s.io in the format of client-go, so kubectl shows the holder. The API
+server's versions decide which process holds the lease; our monotonic clock decides for how long: we hold it
+until `renew_deadline` after the last renewal *was sent*. Other processes count the full duration from the
+time when they *saw* that renewal, and never trust a time that another process's clock wrote. The difference
+is the time that a request in flight has to arrive.
 
-Whoever loses the lease is cancelled: the body of the context ends where it stands, with LeaseLost.
+A process that loses the lease is cancelled: the body of the context ends immediately, with LeaseLost.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ log = Log(__name__)
 
 
 class LeaseSettings(Section, frozen=True):
-    """Which lease, and how patiently it is kept."""
+    """The name of the lease, and its timeouts."""
 
     namespace: str = "reberth-system"
     name: str = "reberth-rescheduler"
     duration: Duration = Duration(15)
-    """Others take a lease over that they have not seen renewed for so long."""
+    """Other processes take over a lease that they have not seen renewed for this time."""
     renew_deadline: Duration = Duration(10)
-    """Its holder stops so long after the last renewal that succeeded."""
+    """The holder stops this time after its last successful renewal."""
     retry_every: Duration = Duration(2)
 
     def __post_init__(self) -> None:
@@ -60,11 +60,11 @@ class LeaseSettings(Section, frozen=True):
 
 
 class LeaseLost(ReberthError):
-    """Somebody else leads, or may lead by now."""
+    """Another process leads, or may lead by now."""
 
 
 def name_holder() -> str:
-    """Make a name that no other process has."""
+    """Make a name that is unique among all processes."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -77,7 +77,7 @@ class Leadership:
         self._clock = clock
 
     def check(self) -> None:
-        """Raise LeaseLost if the deadline has passed, also where no timer has had a chance to say so."""
+        """Raise LeaseLost if the deadline has passed, even if no timer has fired yet."""
         if self._clock() >= self.deadline:
             raise LeaseLost("the lease was not renewed in time")
 
@@ -91,10 +91,11 @@ async def leading(
     give_way: bool = False,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Leadership | Refused]:
-    """Hold the lease while the context lasts; given back at its end.
+    """Hold the lease while the context lasts; release it at its end.
 
-    Waits until the lease is free. Who gives way is refused as soon as its holder is seen to be alive, and
-    gets the API server's errors. Raises LeaseLost in the middle of the body when the lease is lost.
+    Waits until the lease is free. With `give_way` it yields a refusal as soon as the holder is seen to be
+    alive, and raises the API server's errors. Raises LeaseLost in the middle of the body when the lease is
+    lost.
     """
     keeper = _LeaseKeeper(api, settings, identity, clock)
     refused = await keeper.take(give_way=give_way)
@@ -120,7 +121,7 @@ async def leading(
 
 
 class _Observed(NamedTuple):
-    """What of a lease changes when its holder is alive, and since when we have seen it so."""
+    """The fields of a lease that change while its holder is alive, and since when they are unchanged."""
 
     spec: LeaseSpec
     since: float
@@ -154,7 +155,7 @@ class _LeaseKeeper:
             await asyncio.sleep(self._pause())
 
     async def _try(self) -> bool | Refused:
-        """True: the lease is ours. Refused: its holder lives. False: that is not known yet."""
+        """True: we hold the lease. Refused: its holder is alive. False: not known yet."""
         lease = await self._read()
         if lease is None:
             return await self._write_first()
@@ -165,7 +166,7 @@ class _LeaseKeeper:
         return Refused(LEASE_HELD, f"{holder} holds the lease {self._place}") if alive else False
 
     def _observe(self, spec: LeaseSpec) -> bool:
-        """Note what the lease says; tell whether its holder has renewed it between two looks."""
+        """Record the state of the lease; tell whether its holder has renewed it since the last look."""
         before = self._observed
         if before and before.spec == spec:
             return False
@@ -201,7 +202,7 @@ class _LeaseKeeper:
         return True
 
     async def _claim(self, lease: Lease) -> bool:
-        """Take over a lease that is free; what somebody else has written in between counts first."""
+        """Take over a free lease; a write by another process in between wins."""
         others = lease.spec.holder_identity != self._identity
         transitions = (lease.spec.lease_transitions or 0) + others
         sent = self.monotonic()
@@ -216,7 +217,7 @@ class _LeaseKeeper:
         return True
 
     async def renew_forever(self, leadership: Leadership, expiry: asyncio.Timeout) -> None:
-        """Renew in time; when that fails for good, the timeout ends the body."""
+        """Renew in time; if renewals keep failing, the timeout ends the body."""
         while True:
             await asyncio.sleep(self._settings.retry_every)
             still = await self._renew()
@@ -227,7 +228,7 @@ class _LeaseKeeper:
                 return
 
     async def _renew(self) -> bool:
-        """False: the lease is certainly no longer ours. An error may pass before the deadline does."""
+        """False: the lease is certainly no longer ours. Errors are tolerated until the deadline passes."""
         sent = self.monotonic()
         patch = {"renewTime": write_micro_time(self._clock())}
         try:
@@ -243,7 +244,7 @@ class _LeaseKeeper:
         return True
 
     async def _look_again(self) -> bool:
-        """Find out who wrote: an earlier renewal of ours, somebody's annotation, or a new holder."""
+        """Find the cause of a conflict: an earlier renewal of ours, a changed annotation, or a new holder."""
         try:
             lease = await self._read()
         except ApiError as error:
@@ -251,13 +252,13 @@ class _LeaseKeeper:
             return True
         holder = lease.spec.holder_identity if lease else None
         if lease is None or holder != self._identity:
-            self.trouble = f"{holder or 'nobody'} holds the lease now"
+            self.trouble = f"{holder} holds the lease now" if holder else "the lease has no holder now"
             return False
         self._version = lease.metadata.resource_version
         return await self._renew() if self.monotonic() < self.deadline else True
 
     async def release(self, leadership: Leadership) -> None:
-        """Give the lease back at once, unless it may be another's by now."""
+        """Release the lease at once, unless another process may hold it by now."""
         if self.monotonic() >= leadership.deadline:
             return
         leadership.deadline = self.monotonic()
@@ -285,7 +286,7 @@ class _LeaseKeeper:
         self.trouble = ""
 
     def _report(self, trouble: str) -> None:
-        """Say what is wrong, once until it changes."""
+        """Log the trouble, once until it changes."""
         if trouble != self.trouble:
             log.warning("lease not renewed", lease=self._place, reason=trouble)
         self.trouble = trouble

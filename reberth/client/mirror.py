@@ -19,7 +19,7 @@ from reberth.runtime import metrics
 
 
 class Mirror:
-    """The watchers of a cluster, and how fresh what they cached is."""
+    """The watchers of a cluster, and how fresh the caches are."""
 
     def __init__(
         self, api: Api, cache: Cache, resources: Iterable[Resource[Any]], settings: WatchSettings
@@ -39,9 +39,9 @@ class Mirror:
             await self.watchers[name].synced()
 
     async def changed(self, *, since: int) -> int:
-        """Wait for a change after that one and for the end of its burst; gives the newest change.
+        """Wait for a change after this one and for the end of its burst; give the newest change.
 
-        Cancelling it loses nothing: the next call gives what this one would have.
+        Cancelling it loses nothing: the next call returns the same change or a newer one.
         """
         while self._change <= since:
             self._wake_up.clear()
@@ -54,7 +54,7 @@ class Mirror:
         return {name: watcher.age for name, watcher in self.watchers.items()}
 
     def troubles(self) -> dict[str, str | None]:
-        """Why a kind is not in sync now, or None if it is."""
+        """Why a kind is not in sync now, or None if it is in sync."""
         return {name: watcher.trouble for name, watcher in self.watchers.items()}
 
     async def _settle(self) -> None:

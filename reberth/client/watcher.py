@@ -1,12 +1,12 @@
-"""Keep one kind of a cache in sync: list it, watch it, and list it again where the server says so.
+"""Keeps one kind of a cache in sync: list it, watch it, and list it again when the server requires it.
 
-A kind is listed by a watch that begins with the list (streaming lists), on servers that support it, else in
-pages. A watch that ends is continued where it stopped; the kind is listed again when the server no longer
-knows that version, when it refuses, or when `resync` asks for it. A connection on which nothing comes for too
-long counts as dead: the server sends a bookmark at least every minute.
+On servers that support streaming lists, the watch begins with the list; on others the list is read in pages.
+A watch that ends is continued from the last version; the kind is listed again when the server no longer knows
+that version, when it refuses, or when `resync` asks for it. A connection without data for too long counts as
+dead: the server sends a bookmark at least every minute.
 
-The watcher of a kind that is not installed, or that we may not read, keeps trying without disturbing the
-others. An optional kind that is not installed is treated as empty until it is, and that is no trouble.
+The watcher of a kind that is not installed, or that RBAC forbids, keeps trying without affecting the others.
+An optional kind that is not installed is treated as empty until it is; that is not trouble.
 
 An object that cannot be read is counted and logged; its last readable version stays in the cache.
 """
@@ -34,11 +34,11 @@ T = TypeVar("T", bound=Record)
 log = Log(__name__)
 
 _LASTING = 5.0
-"""A watch that lived for so many seconds has worked: its end does not lengthen the back-off."""
-# After so many server errors in a row the version itself may be what the server fails on: list again.
+"""A watch that lasted this many seconds has worked: its end does not lengthen the back-off."""
+# After this many server errors in a row, the version itself may be the cause: list again.
 _PASSING_AT_MOST = 5
 _TIMER_STEP = 0.5
-# How API servers answer `sendInitialEvents` that cannot serve it: 500 where etcd is too old.
+# Responses of API servers that cannot serve `sendInitialEvents`: 500 if etcd is too old.
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
 _BEFORE_ALL = "0"
@@ -51,13 +51,13 @@ class WatchSettings(Section, frozen=True):
     seconds: Positive = 300.0
     """The server is asked to end a watch after this time, so that no connection lasts forever."""
     silence: Positive = 90.0
-    """A connection on which nothing came for so long is closed and opened again."""
+    """A connection without any data for this time is closed and opened again."""
     first_pause: Positive = 0.5
     longest_pause: Positive = 30.0
     settle: NotNegative = 0.05
-    """Changes that follow each other faster than this wake a consumer once."""
+    """Changes that follow each other within this time wake a consumer only once."""
     longest_burst: NotNegative = 1.0
-    """A burst of changes that does not end wakes a consumer after this time all the same."""
+    """A continuous burst of changes still wakes a consumer after this time."""
 
 
 class Watcher(Generic[T]):
@@ -105,11 +105,11 @@ class Watcher(Generic[T]):
         await self._synced.wait()
 
     async def answered(self) -> None:
-        """Wait for the first list, or for a refusal of the server that retries will not change soon."""
+        """Wait for the first list, or for a refusal that retries are unlikely to change soon."""
         await self._answered.wait()
 
     def resync(self) -> None:
-        """List the kind again at once; until then readers see what is cached."""
+        """List the kind again at once; until it is complete, readers see the cached objects."""
         self._version = None
         self._resync_asked = True
         if self._patience is not None and not self._patience.expired():
@@ -169,7 +169,7 @@ class Watcher(Generic[T]):
             self._answered.set()
 
     def _take_for_none(self) -> None:
-        """Treat a kind that is not installed as empty; what was cached of it has gone with it."""
+        """Treat a kind that is not installed as empty; its cached objects are gone with it."""
         if self.trouble is not None:
             log.info("kind not installed, treated as empty", resource=self.resource.name)
         self.trouble = None
@@ -212,7 +212,7 @@ class Watcher(Generic[T]):
         return None
 
     def _hear(self) -> None:
-        """Restart the silence timer; not with every line, moving a timer that often would cost."""
+        """Restart the silence timer; not for every line, because moving a timer that often is expensive."""
         now = self._loop.time()
         if self._patience is not None and now >= self._heard_at + _TIMER_STEP:
             self._heard_at = now
@@ -221,7 +221,7 @@ class Watcher(Generic[T]):
     def _take(
         self, line: WatchEvent[T] | BadObject, listing: Listing[T, Any] | None
     ) -> Listing[T, Any] | None:
-        """Take an event into the listing while there is one, else into the cache."""
+        """Apply an event to the listing while there is one, else to the cache."""
         if isinstance(line, BadObject):
             self._name(line)
             return listing
@@ -267,12 +267,12 @@ class Watcher(Generic[T]):
             return False
 
     def _leave_out(self, subject: T, error: ObjectError) -> None:
-        """Log an object that cannot be used, and go on with the rest."""
+        """Log an unusable object, and go on with the others."""
         meta = meta_of(subject)
         self._name(BadObject(meta.namespace, meta.name, str(error), meta.resource_version))
 
     def _name(self, bad: BadObject) -> None:
-        """Count it, and log it once for each of its versions."""
+        """Count the object, and log it once for each of its versions."""
         metrics.WATCH_BAD_OBJECTS.labels(self.resource.name).inc()
         if bad not in self._named and len(self._named) < _BAD_OBJECTS_NAMED:
             self._named.add(bad)
@@ -284,7 +284,7 @@ class Watcher(Generic[T]):
             )
 
     def _report(self, trouble: str) -> None:
-        """Log what is wrong, once until it changes."""
+        """Log the trouble, once until it changes."""
         if trouble != self.trouble:
             log.warning("cache not synced", resource=self.resource.name, reason=trouble)
         self.trouble = trouble

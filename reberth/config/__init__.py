@@ -1,1 +1,1 @@
-"""Files that operators write: YAML to frozen records, every fault with its line."""
+"""Files that operators write: from YAML to frozen records; every fault is reported with its line."""

@@ -1,7 +1,7 @@
-"""Settings: a YAML file becomes one frozen Struct, or one error that names everything wrong with it.
+"""Settings: a YAML file becomes one frozen Struct, or one error that lists everything wrong with it.
 
-A daemon declares what it takes as Structs that derive from `Section`; the outermost one's name is the `kind`
-that its file must state. Whatever a file holds that was not declared is refused, never ignored.
+A daemon declares its settings as Structs that derive from `Section`; the name of the outermost one is the
+`kind` that the file must state. Undeclared fields are refused, never ignored.
 """
 
 from operator import attrgetter
@@ -17,12 +17,12 @@ from reberth.records import REBERTH_API_VERSION
 from reberth.values.duration import convert
 from reberth.values.errors import FieldFault, SettingsError
 
-# What a ConfigMap can hold.
+# The size limit of a ConfigMap.
 _MOST_BYTES = 2**20
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A mapping of settings. What holds between its fields is checked in `__post_init__`, by a ValueError."""
+    """A mapping of settings. Its `__post_init__` checks constraints between fields by a ValueError."""
 
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -40,7 +40,7 @@ def load(path: Path, kind: type[S], *, api_version: str = REBERTH_API_VERSION) -
 def parse(
     content: bytes, kind: type[S], *, source: str = "settings", api_version: str = REBERTH_API_VERSION
 ) -> S:
-    """Read settings from what a file holds; errors call it by its source."""
+    """Read settings from the content of a file; errors name its source."""
     document = read_document(content)
     if document.root is None:
         raise SettingsError(source, document.faults)
@@ -67,8 +67,8 @@ def _content(path: Path) -> bytes:
 
 
 def _faults_of_header(root: YamlNode, kind: type[S], api_version: str) -> list[FieldFault]:
-    """Give what is wrong with the file's own word of what it is; then nothing else in it is worth a look."""
-    # A class that reads only a part of another one's file names that file's kind as FILE_KIND.
+    """Check the kind that the file states; if it is wrong, nothing else in the file is checked."""
+    # A class that reads only a part of another class's file names that file's kind as FILE_KIND.
     name = getattr(kind, "FILE_KIND", kind.__name__)
     header = [("apiVersion", Literal[api_version]), ("kind", Literal[name])]
     return find_faults(root, msgspec.defstruct("Header", header))

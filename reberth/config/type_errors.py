@@ -1,8 +1,8 @@
-"""Every fault of a document that does not fit its type.
+"""Finds every fault of a document that does not fit its type.
 
-msgspec is the only judge and stops at the first fault. Only when it has refused is the document walked side
-by side with its type, down to the smallest parts that are refused; each of them gets its path, its line, what
-was expected and what was found.
+msgspec alone decides what is valid, and stops at the first fault. Only after a refusal are the document and
+its type walked side by side, down to the smallest refused parts; each is reported with its path, its line,
+the expected type and the value found.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from reberth.config.yaml_document import YamlNode, joined, quoted
 from reberth.values.duration import TextValue, convert
 from reberth.values.errors import FieldFault
 
-# An annotation, which may be anything that stands after a field's colon.
+# The annotation of a field, which may be anything.
 Kind = Any
 
 _FOUND_SHOWN = 60
@@ -47,7 +47,7 @@ _BOUNDS = {
 
 
 def find_faults(node: YamlNode, kind: Kind, path: str = "") -> list[FieldFault]:
-    """Give every fault of the node as this kind of value; none if it fits."""
+    """List every fault of the node as this type of value; none if it fits."""
     try:
         convert(node.value, kind)
     except msgspec.ValidationError as refusal:
@@ -91,7 +91,7 @@ def _faults_of_fields(
 
 
 def _faults_of_variants(node: YamlNode, kinds: list[Kind], path: str) -> list[FieldFault]:
-    """Look into the only variant there is, or into that of several structs which the tag names."""
+    """Check the only variant there is, or the one of several structs that the tag names."""
     if len(kinds) == 1:
         return find_faults(node, kinds[0], path)
     if not isinstance(node.parts, dict) or not all(map(inspect.is_struct_type, kinds)):
@@ -112,7 +112,7 @@ def _missing(kind: Kind, path: str, line: int) -> FieldFault:
 def _misfit(node: YamlNode, kind: Kind, refusal: msgspec.ValidationError) -> str:
     info = inspect.type_info(kind)
     if isinstance(node.parts, dict) and isinstance(info, inspect.StructType | inspect.DictType):
-        # The parts fit and the whole does not: its own check has said why.
+        # The parts fit and the whole does not: its own check has given the reason.
         return str(refusal).partition(" - at ")[0]
     return f"expected {_expected(info)}, found {_found(node)}{_suggested(_meant(node, info))}"
 

@@ -1,8 +1,8 @@
-"""One YAML document, read to plain values that know their lines.
+"""One YAML document, read to plain values that keep their line numbers.
 
-The reader knows the core types of YAML 1.2 alone: `off`, `no`, `12:30` and `2026-01-01` are text, `0o17` is a
-number, and what is no finite number stays the text it was. Two equal keys, other tags and a second document
-are faults. Aliases are allowed, up to a number of values that no honest file has.
+The reader only knows the core types of YAML 1.2: `off`, `no`, `12:30` and `2026-01-01` are text, `0o17` is a
+number, and infinite numbers and NaN stay text. Duplicate keys, other tags and a second document are faults.
+Aliases are allowed, up to a number of values that only a malicious file exceeds.
 """
 
 import math
@@ -20,7 +20,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*")
 
 
 class YamlNode(msgspec.Struct, frozen=True):
-    """A plain value, the line of its key or of itself, and its parts, each a node."""
+    """A plain value, its line (for a field, the line of its key), and its parts, each a node."""
 
     value: Any
     line: int
@@ -29,7 +29,7 @@ class YamlNode(msgspec.Struct, frozen=True):
 
 
 class YamlDocument(msgspec.Struct, frozen=True):
-    """A file's root, and what is wrong whatever the file is for; without a root it cannot be read at all."""
+    """The root of a file, and faults that do not depend on its type; without a root it is unreadable."""
 
     root: YamlNode | None
     faults: list[FieldFault]
@@ -60,7 +60,7 @@ def joined(path: str, key: str | int) -> str:
 
 
 def quoted(value: object) -> str:
-    """Give a value as JSON, so that it stays on its line whatever it holds."""
+    """Give a value as JSON, so that any value stays on one line."""
     return msgspec.json.encode(value).decode()
 
 
@@ -118,7 +118,7 @@ _TAGS = _SCALARS.keys() | {"tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
 
 
 class _Builder:
-    """Builds every node once, so that an alias costs nothing and its size is still known."""
+    """Builds every node once, so that an alias costs nothing and its size is still counted."""
 
     def __init__(self) -> None:
         self._faults: list[FieldFault] = []

@@ -1,1 +1,1 @@
-"""Small values: quantities, durations, times, a refusal, errors."""
+"""Small values: quantities, durations, times, refusals and errors."""

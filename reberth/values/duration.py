@@ -1,7 +1,7 @@
 """Values that operators write as text: "1h30m" and "10%".
 
 A TextValue is a number with its own notation. Any such class may be the type of a settings field: `convert`
-reads its text, and an error message says what was expected.
+reads its text, and errors name the expected format.
 """
 
 import re
@@ -12,7 +12,7 @@ import msgspec
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION = re.compile(rf"(?=.)(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
 _UNITS = (3600.0, 60.0, 1.0, 0.001)
-# Ten years: added to any date of today it is still a date.
+# Ten years: the current date plus this is still a valid date.
 _LONGEST = 87600 * 3600.0
 _PERCENTAGE = re.compile(rf"{_NUMBER}%")
 
@@ -24,12 +24,12 @@ class TextValue:
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
-        """Read the text; None if it is not what is expected."""
+        """Read the text; None if it does not have the expected format."""
         raise NotImplementedError
 
 
 class Duration(TextValue, float):
-    """A span of time, as a float of seconds."""
+    """A duration, as a float of seconds."""
 
     expected = "a duration such as 30s, 1h30m or 250ms, at most 87600h"
 
@@ -53,7 +53,7 @@ class PositiveDuration(Duration):
 
 
 class Percentage(TextValue, float):
-    """A share of a whole, as a float from 0 to 1."""
+    """A percentage, as a float from 0 to 1."""
 
     expected = "a percentage from 0% to 100%"
 
@@ -65,7 +65,7 @@ class Percentage(TextValue, float):
 
 
 def convert(value: object, kind: Any) -> Any:  # noqa: ANN401 - any annotation may be asked for
-    """Make plain values into a kind of value; msgspec.ValidationError says why not."""
+    """Convert plain values to a type; msgspec.ValidationError gives the reason if that fails."""
     return msgspec.convert(value, kind, dec_hook=_read_measure)
 
 

@@ -1,6 +1,6 @@
-"""What can go wrong, as a tree of exceptions.
+"""All errors, as a tree of exceptions.
 
-A refusal is no exception but a value with a reason (`refusal`).
+A refusal is not an exception but a value with a reason (`refusal`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,11 @@ _FAULTS_SHOWN = 20
 
 
 class ReberthError(Exception):
-    """Any error that Reberth knows and explains; everything else is a bug."""
+    """Any error that Reberth expects and explains; everything else is a bug."""
 
 
 class ConfigurationError(ReberthError):
-    """Bad input of the operator; the message names it and says why it cannot be used."""
+    """Invalid input of the operator; the message names it and gives the reason."""
 
 
 class FieldFault(NamedTuple):
@@ -32,7 +32,7 @@ class FieldFault(NamedTuple):
 
 
 class SettingsError(ConfigurationError):
-    """A settings file that cannot be used: one line that names the file and every field at fault."""
+    """An invalid settings file: one line that names the file and every invalid field."""
 
     def __init__(self, source: str, faults: Sequence[FieldFault]) -> None:
         super().__init__(source, faults)
@@ -46,15 +46,15 @@ class SettingsError(ConfigurationError):
 
 
 class ServingError(ConfigurationError):
-    """The server cannot start, or not with this address, port, certificate or key."""
+    """The server cannot start at all, or not with this address, port, certificate or key."""
 
 
-# The API server's words before the message of an admission webhook that denied a request.
+# The API server puts these words before the message of an admission webhook that denied a request.
 _DENIED = "denied the request"
 
 
 class ApiError(ReberthError):
-    """The API server did not do what was requested, or it is unknown whether it did.
+    """The API server did not carry out the request, or the outcome is unknown.
 
     `causes` are (reason, message, field) of the Status body; `retry_after` is in seconds.
     """
@@ -82,7 +82,7 @@ class ApiError(ReberthError):
 
 
 class BadRequest(ApiError):
-    """400: the request itself is wrong."""
+    """400: the request itself is invalid."""
 
 
 class Unauthorized(ApiError):
@@ -90,7 +90,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: the client may not do this."""
+    """403: the client does not have permission."""
 
 
 class NotFound(ApiError):
@@ -102,7 +102,7 @@ class Conflict(ApiError):
 
 
 class AlreadyExists(Conflict):
-    """409: an object of that name is there."""
+    """409: an object with that name exists already."""
 
 
 class Gone(ApiError):
@@ -110,11 +110,11 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """422: the object is not valid; the causes name the fields."""
+    """422: the object is invalid; the causes name the fields."""
 
 
 class TooManyRequests(ApiError):
-    """429: a budget or a webhook refuses, or the overloaded server has not looked at the request."""
+    """429: a budget or a webhook refuses, or the overloaded server has rejected the request unprocessed."""
 
     @property
     def is_decided(self) -> bool:
@@ -131,18 +131,18 @@ class Unreachable(ApiError):
 
 
 class Unanswered(ApiError):
-    """The request was sent and no complete answer came: it is unknown whether it was carried out."""
+    """The request was sent but no complete answer came: it is unknown whether it was carried out."""
 
 
 class Unreadable(ApiError):
-    """The answer is not what the API promises."""
+    """The response does not follow the API."""
 
 
 @contextmanager
 def taken_apart() -> Iterator[None]:
-    """Of errors that a task group raises together, raise only the first one.
+    """Raise only the first of the errors that a task group raises together.
 
-    If a bug is among them, they are raised as they came.
+    If one of them is a bug, the whole group is raised unchanged.
     """
     try:
         yield

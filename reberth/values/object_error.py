@@ -1,4 +1,4 @@
-"""What is wrong with one object, with the path of the field so that its owner finds it."""
+"""An error in one object, with the path of the field so that its owner can find it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ _TIMES = ("creationTimestamp", "deletionTimestamp", "startTime", "lastTransition
 
 
 class ObjectError(ValueError):
-    """An object that cannot be used: its kind, its name, the field and the reason."""
+    """An unusable object: its kind, its name, the field and the reason."""
 
     def __init__(self, kind: str, meta: ObjectMeta, *, field: str, reason: str) -> None:
         super().__init__(kind, meta, field, reason)
@@ -30,7 +30,7 @@ class ObjectError(ValueError):
 
 
 def find_unreadable(record: Record) -> str:
-    """Name the first field that holds no quantity, or no time, where one must stand."""
+    """Give the path of the first field with an invalid quantity or time."""
     for path, leaf in _walk(msgspec.to_builtins(record), ()):
         if _is_unreadable(path, leaf):
             return _write_path(path)

@@ -1,9 +1,8 @@
 """Kubernetes resource quantities ("250m", "1Gi", 2, 1e3), read exactly and written canonically.
 
-A quantity is never finer than a billionth and never larger than an int64, so a whole number of nanos holds
-every one of them without loss: what is smaller becomes 1n, what is larger becomes the largest, as in
-Kubernetes. Sums are made in nanos and rounded once, at the end, always away from zero: a request for a little
-is never rounded to nothing.
+A quantity is never finer than a billionth and never larger than an int64, so a whole number of nanos
+represents each one exactly: smaller values become 1n and larger ones the maximum, as in Kubernetes. Sums are
+made in nanos and rounded once, at the end, always away from zero: a small request never becomes zero.
 """
 
 import re
@@ -44,13 +43,13 @@ def milli_value(quantity: Quantity) -> int:
 
 
 def round_up(amount: int, unit: int) -> int:
-    """Count the units (UNIT or MILLI) in an amount of nanos, away from zero; an int64 holds the result."""
+    """Convert an amount of nanos to units (UNIT or MILLI), rounded away from zero; it fits an int64."""
     count = -(-abs(amount) // unit)
     return _cap(count if amount >= 0 else -count, LARGEST)
 
 
 def write_quantity(amount: int, *, binary: bool = False) -> str:
-    """Write nanos as Kubernetes does: 1500m, 3G, with `binary` 2Gi where that is exact."""
+    """Write nanos as Kubernetes does: 1500m, 3G, or with `binary` 2Gi if that is exact."""
     if not amount:
         return "0"
     if binary and abs(amount) >= 1024 * UNIT and amount % UNIT == 0:
@@ -84,7 +83,7 @@ def _cap(amount: int, most: int) -> int:
 
 
 def _shorten(amount: int, step: int, suffixes: tuple[str, ...]) -> str:
-    """Take out as many steps as go evenly."""
+    """Divide by the step as often as it divides evenly."""
     index = 0
     while amount % step == 0 and index < len(suffixes) - 1:
         amount //= step

@@ -1,6 +1,6 @@
-"""Values made fit for a log: plain, short, and with secrets removed.
+"""Makes values safe for a log: plain, short, and with secrets removed.
 
-A field is secret by its name; in text, patterns that only secrets have are removed.
+A field is secret by its name; in text, patterns that only match secrets are removed.
 """
 
 import math
@@ -14,7 +14,7 @@ _NAMES = (
     r"token|authorization|passw(?:or)?d|secret|cookie|credentials?|(?:api|private|tls)[-_.]?key|key[-_.]?data"
 )
 _SECRET_NAME = re.compile(rf"(?:{_NAMES})\Z", re.IGNORECASE)
-# Each pattern keeps its first group and loses the rest.
+# Of each match only the first group is kept.
 _PRIVATE_KEY = r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 # A secret's name, and after it the value: bare, quoted, or quoted within a quoted text.
 _NAMED = rf"""((?:{_NAMES})[\\"']*\s*[:=]\s*)(?:(?:bearer|basic)\s+)?"""
@@ -29,7 +29,7 @@ _SECRETS = [
 
 
 def redact(text: str) -> str:
-    """Give a text without its secrets, cut to a length that a log can bear."""
+    """Give a text without its secrets, truncated to a reasonable length for a log."""
     more = len(text) - _LONGEST_TEXT
     text = text[:_LONGEST_TEXT]
     for secret in _SECRETS:
@@ -38,7 +38,7 @@ def redact(text: str) -> str:
 
 
 def plain(value: object, name: str = "", depth: int = 0) -> object:
-    """Give a field's value as JSON can hold it."""
+    """Convert a field's value to a JSON value."""
     if _SECRET_NAME.search(name):
         return REDACTED
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):

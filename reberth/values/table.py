@@ -1,15 +1,15 @@
-"""Tables as text: aligned columns, and columns no wider than a terminal."""
+"""Text tables: aligned columns, and columns no wider than a terminal."""
 
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 GAP, BELOW = "  ", "    "
-# Less room than this is not worth beginning a text in.
+# A text column narrower than this is not readable.
 _LEAST_ROOM = 24
 
 
 def align(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = "") -> Iterator[str]:
-    """Align cells in columns; numbers stand in the columns that are aligned to the right."""
+    """Align cells in columns; numbers go into right-aligned columns."""
     sizes = _measure(rows)
     for row in rows:
         cells = [
@@ -20,7 +20,7 @@ def align(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent:
 
 
 def wrap_table(rows: Sequence[Sequence[str]], *, width: int, indent: str = "") -> Iterator[str]:
-    """Align cells in columns; where they are too wide, the last or all but the first stand below."""
+    """Align cells in columns; if they are too wide, the last cell or all but the first go below."""
     *sizes, last = _measure(rows)
     taken = len(indent) + sum(sizes) + len(GAP) * len(sizes)
     for *cells, text in rows:
@@ -37,7 +37,7 @@ def wrap_table(rows: Sequence[Sequence[str]], *, width: int, indent: str = "") -
 
 
 def wrap_text(text: str, *, width: int, first: str = "", rest: str | None = None) -> list[str]:
-    """Break a text into lines; `first` stands before the first line, `rest` before the others."""
+    """Wrap a text; `first` is the prefix of the first line, `rest` that of the others."""
     below = first if rest is None else rest
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=below, break_on_hyphens=False)
 

@@ -1,6 +1,6 @@
-"""Points in time: the texts of Kubernetes' objects to seconds since the epoch, and back.
+"""Points in time: from the timestamps of Kubernetes objects to seconds since the epoch, and back.
 
-Seconds are floats: until the year 2242 they hold every microsecond. Nanoseconds are cut off.
+Seconds are floats: until the year 2242 they represent every microsecond. Nanoseconds are truncated.
 """
 
 import re
@@ -19,27 +19,27 @@ class TimeError(ValueError):
     """The text is not a point in time."""
 
 
-# Replicas are born together, and every event of an object repeats its times.
+# Replicas are often created in the same second, and every event of an object repeats its times.
 @lru_cache(maxsize=2**15)
 def parse_time(text: str) -> float:
-    """Read what RFC 3339 allows: "2026-01-02T03:04:05Z", with fractions, with an offset."""
-    if _FORM.fullmatch(text):  # fromisoformat alone reads much else
+    """Read RFC 3339: "2026-01-02T03:04:05Z", with fractions, with an offset."""
+    if _FORM.fullmatch(text):  # fromisoformat alone accepts many other formats
         with suppress(ValueError):
             return datetime.fromisoformat(text).timestamp()
     raise TimeError(f"invalid time {text!r:.80}, e.g. 2026-01-02T03:04:05Z")
 
 
 def write_time(seconds: float) -> str:
-    """Write whole seconds, as most of Kubernetes' fields have them."""
+    """Write whole seconds, the format of most Kubernetes fields."""
     return _write(seconds, "seconds")
 
 
 def write_micro_time(seconds: float) -> str:
-    """Write microseconds, as leases and events have them."""
+    """Write microseconds, the format of leases and Events."""
     return _write(seconds, "microseconds")
 
 
 def _write(seconds: float, precision: str) -> str:
-    """Write what lies beyond the calendar as its edge: a foreign time plus a duration may get there."""
+    """Clamp a time to the calendar: a time from another program plus a duration may leave it."""
     moment = datetime.fromtimestamp(max(_FIRST, min(seconds, _LAST)), UTC)
     return f"{moment.replace(tzinfo=None).isoformat(timespec=precision)}Z"
