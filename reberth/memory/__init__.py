@@ -1,1 +1,1 @@
-"""REMEMBER: notes, histories, the ledger and add-on scores, and the advice that is drawn from them."""
+"""REMEMBER: notes, histories, the move ledger and add-on scores, and the advice derived from them."""

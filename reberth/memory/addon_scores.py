@@ -1,12 +1,12 @@
 """The scores that add-ons give to nodes: which of them count, how much, and their weighted mean.
 
-A source writes named scores from -100 to 100 for a node into an object of its own, valid until a moment or
-forever. A score that is missing or expired is 0; one that is not a number in that range never counts. Of two
-objects of one source for one node the one that is valid for longer counts. A weight from -10 to 10 says how
-much a score counts; a negative one prefers the nodes that come last. A node's worth is the weighted mean of
-its scores, so it lies between -100 and 100 too.
+A source writes named scores from -100 to 100 for a node into its own object, valid until a given time or
+without limit. A missing or expired score is 0; a score that is not a number in that range never counts. Of
+two objects of one source for the same node, the one that is valid for longer counts. A weight from -10 to 10
+determines how much a score counts; a negative weight prefers nodes with low scores. A node's total is the
+weighted mean of its scores, so it also lies between -100 and 100.
 
-The settings name the scores and their weights, and within what bounds a pod may choose others for itself, by
+The settings list the scores and their weights, and the range within which a pod may choose other weights by
 an annotation such as "load/cpu=3, power/green=-2".
 """
 
@@ -41,7 +41,7 @@ FORBIDDEN_CHOICE = Refused(_BAD_WEIGHTS, "the annotation gives a weight that the
 
 _CHOICE = re.compile(r"\s*([^/=,\s]+)/([^=,\s]+)=(-?[0-9]{1,3})\s*")
 
-# A score's source and name.
+# The source and name of a score.
 ScoreKey = tuple[str, str]
 Weights = dict[ScoreKey, int]
 _Weight = Annotated[int, msgspec.Meta(ge=-10, le=10)]
@@ -49,12 +49,12 @@ _Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 Grades = npt.NDArray[np.uint8]
 
-# So many choices of weights are graded for later; pods rarely choose for themselves.
+# The number of different weights whose grades are kept; pods rarely choose their own.
 _MOST_GRADED = 16
 
 
 class WeightedScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A score that counts by its weight, unless a pod chooses one from `least` to `most`."""
+    """A score that counts by its weight, unless a pod chooses a weight from `least` to `most`."""
 
     source: str
     name: str
@@ -86,14 +86,14 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class WeightChoice(NamedTuple):
-    """The weights that hold for a pod, and why those of its annotation do not."""
+    """The weights that apply to a pod, and why those of its annotation are refused."""
 
     weights: Weights
     refused: Refused | None = None
 
 
 def choose_weights(annotation: str | None, settings: ScoreSettings) -> WeightChoice:
-    """Take what the pod chooses; if any of it is wrong, none of it holds."""
+    """Apply the weights of the annotation; if any of them is invalid, none of them applies."""
     table = settings.table()
     weights = {coordinate: score.weight for coordinate, score in table.items()}
     if not annotation:
@@ -109,14 +109,14 @@ def choose_weights(annotation: str | None, settings: ScoreSettings) -> WeightCho
 
 
 class ValidScore(NamedTuple):
-    """A score that counts until a moment; the one that lasts longer is the greater one."""
+    """A score that counts until a given time; the one that lasts longer is the greater one."""
 
     valid_until: float
     value: float
 
 
 def read_score(score: PlacementScore, valid_until: str | None) -> ValidScore | Refused:
-    """Judge one score of an object."""
+    """Validate one score of an object."""
     value = score.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NOT_A_NUMBER
@@ -129,7 +129,7 @@ def read_score(score: PlacementScore, valid_until: str | None) -> ValidScore | R
 
 
 class _Graded:
-    """The grades of all rows by some weights, true from one instant to another but for rows that changed."""
+    """The grades of all rows for certain weights, valid for a period except for rows that change."""
 
     def __init__(self, grades: Grades, since: float, until: float) -> None:
         self.grades = grades
@@ -139,10 +139,10 @@ class _Graded:
 
 
 class ScoreTable:
-    """The scores that the settings name, for many nodes at once.
+    """The scores that the settings list, for many nodes at once.
 
-    A node's scores are kept by its name and stand in the table while the node has a row. The last row of the
-    table belongs to no node: there, at -1, stand those that nobody has seen.
+    A node's scores are kept by its name and are in the table while the node has a row. The last row, at -1,
+    is for nodes that are not cached.
     """
 
     def __init__(self, settings: ScoreSettings) -> None:
@@ -171,13 +171,13 @@ class ScoreTable:
             del self._names[node]
 
     def seat(self, node: str, row: int) -> None:
-        """Give a node its row."""
+        """Assign a row to a node."""
         self._grow(row + 2)
         self._rows[node] = row
         self._write(node)
 
     def seat_first(self, rows: Mapping[str, int]) -> None:
-        """Give nodes their rows, before any score was put."""
+        """Assign rows to nodes, before any score is added."""
         self._grow(len(rows) + 1)
         self._rows.update(rows)
 
@@ -187,9 +187,9 @@ class ScoreTable:
         self._note_change(row)
 
     def grade(self, weights: Weights, now: float) -> Grades:
-        """Give the grades of the nodes in all rows, from 0 to 10. They are kept, so they must not be changed.
+        """Give the grades of the nodes in all rows, from 0 to 10. The array is shared: do not change it.
 
-        Most pods have the same weights: only the rows that have changed since the last one are graded anew.
+        Most pods have the same weights: only rows that changed since the last call are graded again.
         """
         key = tuple(weights.items())
         known = self._graded.get(key)
@@ -202,20 +202,20 @@ class ScoreTable:
         return known.grades
 
     def combine(self, weights: Weights, rows: Rows, now: float) -> _Floats:
-        """Give the worth of the nodes in these rows, from -100 to 100."""
+        """Give the total of the nodes in these rows, from -100 to 100."""
         factors = np.array([weights.get(coordinate, 0) for coordinate in self._coordinates], dtype=np.float64)
         is_valid = self._valid_until.take(rows, axis=0) > now
         valid = np.where(is_valid, self._values.take(rows, axis=0), 0.0)
-        # Divided last: the sum of whole numbers is exact, so equal worths are equal to the last bit.
+        # Divided last: the sum of whole numbers is exact, so equal totals are equal to the last bit.
         worth: _Floats = (valid @ factors) / max(1.0, np.abs(factors).sum())
         return worth
 
     def explain(self, node: str, now: float) -> dict[ScoreKey, float | Refused]:
-        """Give what counts of a node, or why it does not."""
+        """Give the scores of a node that count, and the reasons why others do not."""
         return {coordinate: self._judge(node, coordinate, now) for coordinate in self._coordinates}
 
     def next_expiry(self, now: float) -> float | None:
-        """Tell when the next score that counts stops to."""
+        """Give the time when the next score expires."""
         first = _find_next(self._valid_until, now)
         return first if math.isfinite(first) else None
 

@@ -1,15 +1,15 @@
-"""What the memory advises for one pod on many nodes: drawn to some, kept away from others, graded.
+"""The memory's advice for one pod on many nodes: nodes it is drawn to, nodes it should avoid, and grades.
 
-Five signals, each of which may be switched off:
+Five signals, each of which can be switched off:
 
-* *draw*: an open move of the pod's controller names the nodes that its next pod should go to;
-* *notes*: nodes that should be avoided by the pod, some of them strictly;
+* *draw*: an open move of the pod's controller lists the destinations for its next pod;
+* *notes*: nodes that the pod should avoid, some of them strictly;
 * *standing*: nodes that are leaving or too young;
-* *history*: nodes that a move of this workload made worse, or came back to, not long ago;
-* *scores*: what add-ons think of the nodes.
+* *history*: nodes where a recent move of this workload ended worse, or to which its pod returned;
+* *scores*: the scores that add-ons give to the nodes.
 
-The advice for a pod is made once and costs as much as there is to say. The grades of thousands of nodes are
-then a few steps over arrays, and reasons are written only when somebody asks for an explanation.
+The advice for a pod is made once, at a cost that depends on the number of facts, not of nodes. The grades of
+thousands of nodes are then a few array operations, and reasons are only written for an explanation.
 """
 
 import math
@@ -107,15 +107,15 @@ def advise_pod(
 
 
 def refuse_nodes(advice: PodAdvice, nodes: Iterable[str]) -> dict[str, Refused]:
-    """Refuse the nodes that the pod must not go to."""
+    """Refuse the nodes that the pod must strictly avoid."""
     strict = advice.strictly_noted
     return {node: STRICTLY_NOTED for node in nodes if node in strict} if strict else {}
 
 
 def grade_avoiding(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
-    """Grade the nodes in these rows 10 or 0: where the pod is drawn to, else where nothing speaks against.
+    """Grade the nodes in these rows: 10 for the best destination, else for those not to be avoided; 0 others.
 
-    A destination that is to be avoided meanwhile draws no pod. If every node is to be avoided, none is.
+    A destination that must be avoided by now draws no pod. If every node would be avoided, none is.
     """
     if advice.drawn_by:
         return grade_ranks(rank_avoiding(index, advice, rows))
@@ -124,22 +124,22 @@ def grade_avoiding(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
 
 
 def grade_ranks(ranks: Ranks) -> Grades:
-    """Give the nodes of the highest rank the highest grade, and the others none."""
+    """Give the nodes of the highest rank the highest grade, and all others 0."""
     grades: Grades = (ranks == ranks.max(initial=0)) * np.uint8(MOST_GRADE)
     return grades
 
 
 def rank_avoiding(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Ranks:
-    """Rank the nodes in these rows: of any part of them those of the highest rank are graded 10.
+    """Rank the nodes in these rows: in any subset, the nodes of the highest rank are graded 10.
 
-    A destination is above all that come after it in the list; then comes what is not to be avoided.
+    A destination ranks above all later ones in the list; then come the nodes that need not be avoided.
     """
     welcome = _grade_welcome(index, advice, rows)
     return np.where(welcome, index.spread(_rank_destinations(advice), rows) + 1, 0.0)
 
 
 def grade_scores(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
-    """Grade the nodes in these rows from 0 to 10: what add-ons think of them, less what bad landings lost."""
+    """Grade the nodes in these rows from 0 to 10: the add-on scores, less the losses by bad landings."""
     weights = advice.choice.weights if advice.settings.scores else {}
     grades = index.scores.grade(weights, advice.now)
     return (_take_off(index, advice.losses, grades) if advice.losses else grades).take(rows)
@@ -181,7 +181,7 @@ def _find_losses(history: EvictionHistory | None, now: float, settings: AdviceSe
         if node:
             age = max(0.0, now - closing_time(move))
             found.setdefault(node, []).append(settings.loss * 2.0 ** (-age / settings.loss_half_life))
-    # fsum gives the same for any order of the moves.
+    # fsum gives the same result for any order of the moves.
     return {node: math.fsum(losses) for node, losses in found.items()}
 
 
@@ -201,7 +201,7 @@ def _grade_welcome(index: MemoryIndex, advice: PodAdvice, rows: Rows) -> Grades:
 
 
 def _take_off(index: MemoryIndex, losses: Mapping[str, float], grades: Grades) -> Grades:
-    """Lower the grades of nodes by what bad outcomes cost; nodes that are not cached lose nothing."""
+    """Lower the grades of nodes by the cost of bad outcomes; nodes that are not cached lose nothing."""
     left = grades.copy()
     for node, loss in losses.items():
         row = index.rows.get(node)

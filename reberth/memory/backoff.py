@@ -37,7 +37,7 @@ _FRUITLESS = frozenset(
 
 
 class BackOff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The first and the longest whiles, and when to give up."""
+    """The first and the longest back-offs, and when a workload is given up."""
 
     pair: Duration = Duration(30 * 60)
     """After a move without gain, no pod of it leaves that node for this time; doubled each time."""
@@ -63,7 +63,7 @@ def is_fruitless(move: PastMove) -> bool:
 
 
 def closing_time(move: PastMove) -> float:
-    """Tell when the move's end was known; an entry that does not say so ended with the eviction."""
+    """Give the time when the outcome was known; without `closedAt`, the time of the eviction."""
     return instant(move.closed_at or move.evicted_at)
 
 
@@ -76,19 +76,19 @@ def instant(time: str | None) -> float:
 
 
 def end_block(move: PastMove, past: Iterable[PastMove], back_off: BackOff) -> float:
-    """Tell until when a fruitless move, itself among the past, keeps its workload on the node it left."""
+    """Give the time until which a fruitless move, itself in `past`, keeps its workload on the source node."""
     count = _count_up_to(move, [one for one in past if one.from_ == move.from_], back_off)
     return closing_time(move) + min(back_off.pair * 2.0 ** (count - 1), back_off.longest_pair)
 
 
 def end_giving_up(past: Iterable[PastMove], now: float, back_off: BackOff) -> float | None:
-    """Tell until when the workload is given up, if too many moves have been fruitless."""
+    """Give the time until which the workload is given up, if too many moves were fruitless."""
     count = sum(_is_counted(move, now, back_off) for move in past)
     return now + back_off.given_up_for if count >= back_off.moves else None
 
 
 def still_counts(move: PastMove, now: float, back_off: BackOff) -> bool:
-    """Tell whether a past move may still make a block, or lengthen the next one."""
+    """Tell whether a past move may still cause a back-off, or lengthen the next one."""
     return _is_counted(move, now, back_off) or instant(move.block_until) > now
 
 
@@ -99,7 +99,7 @@ def find_block(
     node: str | None = None,
     back_off: BackOff = DEFAULT_BACK_OFF,
 ) -> Refused | None:
-    """Tell why, and until when, the workload may lose no pod: at all, or on a node."""
+    """Give the reason and the end of a back-off of the workload: for all moves, or for those off a node."""
     blocks = [block for block in _blocks(status, node, back_off) if block[0] > now]
     if not blocks:
         return None
@@ -131,5 +131,5 @@ def _count_up_to(move: PastMove, past: Iterable[PastMove], back_off: BackOff) ->
 
 
 def _is_counted(move: PastMove, now: float, back_off: BackOff) -> bool:
-    """What a clock ahead of ours has closed counts too."""
+    """Moves that a leader with a fast clock closed in our future count too."""
     return is_fruitless(move) and closing_time(move) > now - back_off.counted_over

@@ -1,15 +1,15 @@
-"""How the next pod of a controller is drawn to the destinations of an open move.
+"""Matches the unbound pods of a controller with its open moves, whose destinations draw them.
 
-Replicas are alike: which of them is "the replacement" nobody can say, nor need to. So the open moves of a
-controller stand in a row by the time they were planned, its unbound pods in another, and each pod is drawn by
-the move opposite to it. A move leaves its row when a pod that may be its replacement is bound. A pod beyond
-the row is drawn by nothing. The answer depends on the objects alone: every reader that has seen the same ones
-gives the same.
+Replicas are alike: it is neither possible nor necessary to know which pod is "the replacement". So the open
+moves of a controller are sorted by the time they were planned, its unbound pods by their place in the
+scheduler's queue, and the n-th pod is drawn by the n-th move. A move leaves the queue when a pod that may be
+its replacement is bound. If there are more pods than moves, nothing draws the rest. The result depends only
+on the objects: every reader that has seen the same objects gets the same result.
 
-Unbound pods stand in their row as kube-scheduler takes them from its queue: by the version at which each came
-or last failed. Were it another row, the first pod to be asked about might be a later one, drawn by nothing;
-bound somewhere, it would be taken for the replacement, and nobody would be drawn at all. Births do not tell
-that row, they are cut to the second.
+Unbound pods are sorted in the order in which kube-scheduler takes them from its queue: by the version at
+which each was created or last failed. In another order, the first pod that the scheduler asks about could be
+one that no move draws; once bound somewhere, it would be taken for the replacement, and no pod would be drawn
+at all. Creation times do not give that order, because they are truncated to seconds.
 """
 
 import math
@@ -22,27 +22,27 @@ from reberth.memory.history import is_expired
 from reberth.records import ObjectMeta, OpenMove, Phase
 
 UNSTORED = math.inf
-"""The version of a pod that is yet to be made: it will be the last in the row."""
+"""The version of a pod that is not created yet: it sorts last."""
 
 
 class Replica(NamedTuple):
-    """A pod of some controller, as far as a draw depends on it."""
+    """The fields of a pod that the draw depends on."""
 
     created_at: float
     uid: str
     version: float = UNSTORED
     bound: bool = False
-    waiting: bool = False  # for the scheduler: not bound, terminating or finished
+    waiting: bool = False  # in the scheduler's queue: not bound, terminating or finished
 
 
 def replica_of(row: PodRow) -> Replica:
-    """Tell of a mirrored pod what a draw depends on."""
+    """Make the replica of a cached pod."""
     waiting = row.node is None and not (row.is_terminating or row.is_finished)
     return Replica(row.created, row.uid, row.version, bound=row.node is not None, waiting=waiting)
 
 
 def asking_replica(pod: ObjectMeta) -> Replica:
-    """Tell the same of a pod that is asked about: it waits, whatever the mirror says."""
+    """Make the replica of the pod that the scheduler asks about: it waits, whatever is cached of it."""
     version = pod.resource_version
     stored = version.isdecimal() and version.isascii()
     return Replica(
@@ -55,7 +55,7 @@ def draw(
 ) -> OpenMove | None:
     """Give the move that draws the asked pod.
 
-    Moves and replicas are those of its controller.
+    Moves and replicas must belong to its controller.
     """
     untaken = list_untaken(moves, replicas, now=now, waiting_uid=asked.uid)
     waiting = [other for other in replicas if other.waiting and other.uid != asked.uid]
@@ -66,7 +66,7 @@ def draw(
 def list_untaken(
     moves: Iterable[OpenMove], replicas: Iterable[Replica], *, now: float, waiting_uid: str = ""
 ) -> list[OpenMove]:
-    """Give the moves that still wait for a replacement, in their row."""
+    """List the moves that still wait for a replacement, in the order in which they were planned."""
     row = sorted((move for move in moves if _draws(move, now)), key=_planned)
     earliest = _earliest_birth(row[0]) if row else math.inf
     young = [one for one in replicas if one.bound and one.created_at > earliest]
@@ -90,12 +90,12 @@ def _draws(move: OpenMove, now: float) -> bool:
 
 
 def _may_replace(replica: Replica, move: OpenMove) -> bool:
-    """Tell apart the moved pod itself: it may have been born in the second of the plan."""
+    """Exclude the moved pod itself: it may have been created in the same second as the plan."""
     return replica.created_at > _earliest_birth(move) and replica.uid != move.pod_uid
 
 
 def _earliest_birth(move: OpenMove) -> float:
-    """Births are cut to the second: one in the second of the plan may have come after it."""
+    """Creation times are truncated: a pod from the second of the plan may have been created after it."""
     return instant(move.planned_at) - 1
 
 

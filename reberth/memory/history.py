@@ -1,8 +1,8 @@
-"""The eviction history of a workload: its open moves, and how the past ones ended.
+"""The eviction history of a workload: its open moves, and the outcomes of past ones.
 
-An open move goes Planned -> Noted -> Evicted and is closed with an outcome; `backoff` has the consequences of
-a fruitless one. Every function takes a history and gives the next one, so that a write that met a conflict
-can be repeated on the newer history; repeated, it changes nothing the second time.
+An open move goes Planned -> Noted -> Evicted and is closed with an outcome; `backoff` defines the
+consequences of a fruitless one. Every function takes a history and returns the next one, so that a write that
+met a conflict can be repeated on the newer history; a repeated call changes nothing.
 """
 
 import math
@@ -60,7 +60,7 @@ _PHASES = tuple(Phase)
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How a move came to its end."""
+    """The outcome of a move, and its measurements."""
 
     outcome: Outcome
     landed_on: str | None = None
@@ -70,7 +70,7 @@ class Ending(msgspec.Struct, frozen=True):
 
     @property
     def is_well(self) -> bool:
-        """Nothing is known to be worse for the move."""
+        """Whether the move is not known to have made anything worse."""
         return self.outcome not in _BAD
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def start_history(signature: Signature) -> EvictionHistory:
-    """Make the empty history of a pod's workload; it goes when the workload goes."""
+    """Make the empty history of a pod's workload; it is deleted with the workload."""
     root = signature.root
     owner = OwnerReference(root.api_version, root.kind, root.name, root.uid, block_owner_deletion=False)
     return EvictionHistory(
@@ -96,7 +96,7 @@ def start_history(signature: Signature) -> EvictionHistory:
 
 
 def is_history_of(history: EvictionHistory, workload: WorkloadIdentity) -> bool:
-    """Tell it from the history of an earlier workload of the same name."""
+    """Distinguish it from the history of an earlier workload of the same name."""
     uid = history.spec.workload.uid
     return not uid or not workload.uid or uid == workload.uid
 
@@ -111,7 +111,7 @@ def draft_move(
     reason: str,
     now: float,
 ) -> OpenMove:
-    """Describe the move of a pod off its node, as planned now."""
+    """Describe a newly planned move of the pod off its node."""
     grace_period = pod.spec.termination_grace_period_seconds
     if grace_period is None:
         grace_period = DEFAULT_GRACE_PERIOD
@@ -131,7 +131,7 @@ def draft_move(
 
 
 def open_move(history: EvictionHistory, move: OpenMove) -> EvictionHistory | Refused:
-    """Add an open move; one with its id may be there already."""
+    """Add an open move; the history may already contain it."""
     opened, past = _moves(history)
     if _find(opened, move.id):
         return history
@@ -145,7 +145,7 @@ def open_move(history: EvictionHistory, move: OpenMove) -> EvictionHistory | Ref
 def advance_move(
     history: EvictionHistory, move_id: str, phase: Phase, *, now: float
 ) -> EvictionHistory | Refused:
-    """Take an open move forward to a phase; it may be there already."""
+    """Advance an open move to a phase; it may already be there."""
     opened, _ = _moves(history)
     move = _find(opened, move_id)
     if move is None:
@@ -167,7 +167,7 @@ def close_move(
     now: float,
     back_off: BackOff = DEFAULT_BACK_OFF,
 ) -> EvictionHistory | Refused:
-    """Take an open move to the past ones, where it may be already, and draw the consequences."""
+    """Close an open move, unless it is already closed, and apply the consequences."""
     opened, past = _moves(history)
     move = _find(opened, move_id)
     if move is None:
@@ -182,7 +182,7 @@ def close_move(
 
 
 def review(history: EvictionHistory, now: float, *, back_off: BackOff = DEFAULT_BACK_OFF) -> EvictionHistory:
-    """Bound the past moves, end a giving-up whose time is over, and say what holds as a condition."""
+    """Limit the number of past moves, end an expired giving-up, and set the condition."""
     status = history.status
     given_up = instant(status.given_up_until) > now
     return _with_status(
@@ -198,7 +198,7 @@ def is_expired(move: OpenMove, now: float) -> bool:
 
 
 def learn_cost(history: EvictionHistory) -> float | None:
-    """Give what a move costs this workload: the median of the seconds until its replacements were Ready."""
+    """Give the cost of a move of this workload: the median seconds until its replacements were Ready."""
     times = [move.time_to_ready for move in history.status.past or () if move.time_to_ready is not None]
     return median(times) if times else None
 
@@ -245,7 +245,7 @@ def _give_up(history: EvictionHistory, until: float | None) -> EvictionHistory:
 
 
 def _bound(past: tuple[PastMove, ...], now: float, back_off: BackOff) -> tuple[PastMove, ...]:
-    """Keep the newest, oldest first; but no hail of refused moves may wash out what still counts."""
+    """Keep the newest, oldest first; but many refused moves must not push out those that still count."""
     by_worth = sorted(past, key=lambda move: (still_counts(move, now, back_off), *_age(move)))
     return tuple(sorted(by_worth[-MOST_PAST:], key=_age))
 

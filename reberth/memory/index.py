@@ -1,8 +1,8 @@
-"""The memory, indexed so that a call for one pod is answered without looking at every node.
+"""The memory, indexed so that a call for one pod is answered without visiting every node.
 
 Watches feed it object by object, in any order; its content depends on the objects alone. Nodes have rows, so
-that an answer about thousands of nodes is a few steps over arrays. The last row, at -1, stands for nodes that
-are not cached yet: nothing is known against them, nor for them.
+that an answer about thousands of nodes is a few array operations. The last row, at -1, is for nodes that are
+not cached yet: nothing is known for or against them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -35,17 +35,17 @@ class MemoryIndex:
         self.standing: dict[str, LeavingNode | YoungNode] = {}
         self.unreadable: set[str] = set()  # nodes whose annotation cannot be read
         self.settings = settings
-        self.choice = choose_weights(None, settings)  # of a pod that chooses nothing
+        self.choice = choose_weights(None, settings)  # of a pod without an annotation
         self.scores = ScoreTable(settings)
         self._free: list[int] = []
-        # By the identity of the nodes, which are kept, so that nothing else gets it.
+        # By the identity of the mapping, which is kept alive so that no other object gets the same id.
         self._welcome: dict[tuple[int, bool], tuple[Mapping[str, object], Grades]] = {}
         self._shunned: npt.NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
         self._histories: dict[_Key, EvictionHistory] = {}
         self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
 
     def put_first(self, nodes: Iterable[tuple[Node, LeavingNode | YoungNode | None]]) -> None:
-        """Put nodes that were judged before (leaving, young or neither), before any other."""
+        """Add the first nodes, already judged as leaving, young or neither."""
         judged = {node.metadata.name: (node, standing) for node, standing in nodes}
         self.rows = {name: row for row, name in enumerate(judged)}
         self.scores.seat_first(self.rows)
@@ -102,14 +102,14 @@ class MemoryIndex:
         return history if history and is_history_of(history, signature.root) else None
 
     def moves_of(self, controller_uid: str) -> list[OpenMove]:
-        """Give the open moves of a controller's pods."""
+        """Give the open moves of the pods of a controller."""
         return [move for moves in self._moves.get(controller_uid, {}).values() for move in moves]
 
     def gather_names(self) -> None:
-        """Put the names of the nodes side by side in memory, and their rows.
+        """Copy the names of the nodes, and their rows, into contiguous memory.
 
-        Hundreds of them are looked up with every call. Scattered among all that a cluster is made of, each in
-        its own record, they cost three times as much where other programs use the processor's caches too.
+        Hundreds of them are looked up with every call. Scattered over the memory of the whole cache, they
+        cost three times as much when other programs use the processor's caches too.
         """
         names = [name.encode().decode() for name in self.rows]
         rows = np.fromiter(self.rows.values(), np.intp, len(names)).tolist()
@@ -120,13 +120,13 @@ class MemoryIndex:
         return np.fromiter(map(self.rows.get, nodes, repeat(UNSEEN)), np.intp, len(nodes))
 
     def are_distinct(self, rows: Rows) -> bool:
-        """Tell whether all are rows of different nodes, and none of one that nobody has seen twice."""
+        """Tell whether the rows belong to different nodes; at most one of the nodes may be unknown."""
         table = np.zeros(len(self._shunned), dtype=np.bool_)
         table[rows] = True
         return int(np.count_nonzero(table)) == len(rows)
 
     def spread(self, values: Mapping[str, float], rows: Rows) -> npt.NDArray[np.float64]:
-        """Give each row its node's value: 0 to those that have none, and to nodes nobody has seen."""
+        """Give the value of the node in each row; 0 for nodes without a value and uncached ones."""
         if not values:
             return np.zeros(len(rows))
         table = np.zeros(len(self._shunned))
@@ -135,9 +135,9 @@ class MemoryIndex:
         return table[rows]
 
     def welcomes(self, noted: Mapping[str, object], rows: Rows, *, standing: bool) -> Grades:
-        """Grade nodes 0 that are among these, which must not change, or are leaving or young; the others 10.
+        """Grade these nodes 0, which must not change, and leaving or young ones; all others 10.
 
-        Quickly if these very ones were asked about of late.
+        A repeated call with the same mapping is quick.
         """
         key = (id(noted), standing)
         known = self._welcome.get(key)

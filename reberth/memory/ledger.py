@@ -1,16 +1,16 @@
-"""How many disruptions we may still cause: rates over windows of time, counted from one ledger of debits.
+"""The disruption budget: rates over windows of time, counted from one ledger of debits.
 
-Before an eviction a debit is reserved as Tentative; after it, marked as Spent. A rate of "10 per 10m" means
-that no window of ten minutes, wherever it begins, contains more than ten disruptions by Reberth, whichever
-leader made them:
+Before an eviction a debit is reserved as Tentative; afterwards it is marked as Spent. A rate of "10 per 10m"
+means that no window of ten minutes, wherever it begins, contains more than ten disruptions by Reberth,
+whichever leader made them:
 
 * a debit counts from the moment it is reserved, and a Tentative one until it is spent or returned, since its
-  eviction may happen at any time, or may have happened with its answer lost;
-* a Spent one counts from the moment it was marked, when the termination had begun, for the period and for
-  as long as the clocks of two leaders may differ;
-* time never runs behind the newest debit: a leader whose clock is slow cannot enter one into the past.
+  eviction may happen at any time, or may have happened with its response lost;
+* a Spent one counts from the moment it was marked, when the termination had begun, for the period and for the
+  possible difference between the clocks of two leaders;
+* time never goes back behind the newest debit: a leader with a slow clock cannot add a debit in the past.
 
-A debit whose time cannot be read counts forever.
+A debit with an unreadable time counts forever.
 """
 
 import math
@@ -35,7 +35,7 @@ _RATE = re.compile(r"([0-9]{1,6}) per (\S+)")
 
 
 class Rate(TextValue, tuple[int, float]):
-    """So many in any period of so many seconds."""
+    """At most `limit` disruptions in any period of this many seconds."""
 
     __slots__ = ()
     expected = "a rate such as 10 per 10m"
@@ -80,7 +80,7 @@ class Disruption(msgspec.Struct, frozen=True):
 
 
 class RateWindow(msgspec.Struct, frozen=True):
-    """How far a rate is used up, and when it allows one more: None if time alone does not change that."""
+    """The use of a rate, and when it allows one more: None if time alone does not change that."""
 
     rule: str
     rate: Rate
@@ -99,7 +99,7 @@ def start_ledger() -> MoveLedger:
 def list_windows(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
 ) -> list[RateWindow]:
-    """Give the state of every rate that a disruption would fall under."""
+    """Give the use of every rate that a disruption counts against."""
     debits, time = _debits(ledger), _time_of(ledger, now)
     in_namespace = [debit for debit in debits if debit.namespace == disruption.namespace]
     of_workload = [debit for debit in debits if debit.workload_uid == disruption.workload_uid]
@@ -118,7 +118,7 @@ def list_windows(
 def refuse_disruption(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
 ) -> Refused | None:
-    """Tell which rule forbids one more disruption, and until when: the one that does for longest."""
+    """Give the rule that forbids one more disruption, and until when: of several, the longest."""
     windows = list_windows(ledger, limits, disruption, now=now)
     closed = [window for window in windows if not window.left]
     if not closed:
@@ -130,7 +130,7 @@ def refuse_disruption(
 def add_debit(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
 ) -> MoveLedger | Refused:
-    """Reserve a Tentative debit if every rate allows it; the move may have one already."""
+    """Reserve a Tentative debit if every rate allows it; the move may already have one."""
     if _find(ledger, disruption.move):
         return ledger
     refused = refuse_disruption(ledger, limits, disruption, now=now)
@@ -151,7 +151,7 @@ def add_debit(
 
 
 def mark_spent(ledger: MoveLedger, move: str, *, now: float) -> MoveLedger | Refused:
-    """Mark the debit as Spent: the termination has begun, not later than now. It may be marked already."""
+    """Mark the debit as Spent: the termination has begun, not later than now. It may already be marked."""
     debit = _find(ledger, move)
     if debit is None:
         return NO_DEBIT
@@ -171,7 +171,7 @@ def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
 
 
 def prune_debits(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> MoveLedger:
-    """Drop the Spent debits that no rate counts any more."""
+    """Drop the Spent debits that no longer count against any rate."""
     time, longest = _time_of(ledger, now), _longest_period(limits)
     kept = [debit for debit in _debits(ledger) if _counted_until(debit, longest) > time]
     return _with_debits(ledger, kept)
@@ -190,7 +190,7 @@ def _with_debits(ledger: MoveLedger, debits: Iterable[Debit]) -> MoveLedger:
 
 
 def _time_of(ledger: MoveLedger, now: float) -> float:
-    """The clock of an earlier leader may be ahead of ours: time does not run back."""
+    """The clock of an earlier leader may be ahead of ours: time does not go back."""
     entered = (_entry_time(debit) for debit in _debits(ledger))
     return max([now, *(time for time in entered if time is not None)])
 

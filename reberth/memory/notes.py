@@ -1,13 +1,14 @@
 """Which pods should avoid a node: the notes in the node's annotation.
 
-The annotation is Kubernetes' own list of pods that should avoid a node. It is shared: others write entries
-too, and the next version of this program may write what this one cannot read. So each entry is kept in the
-very bytes it came in, and a list that cannot be read as a whole is left alone.
+The annotation is Kubernetes' own list of pods that should avoid a node. It is shared: other programs write
+entries too, and a later version of Reberth may write entries that this one cannot read. So each entry is kept
+byte for byte, and a list that cannot be read as a whole is left alone.
 
-An entry of ours carries a member `reberth` with the move's id. With a root owner in it, it holds for every
-generation of that owner (the node is bad for the service); without, for its controller alone (this template
-is bad on this node). It holds until `expiresAt`. A foreign entry holds for an hour from its evictionTime; one
-from further in the future than that does not hold yet, so that no broken clock keeps pods away for years.
+An entry of Reberth has a member `reberth` with the move's id. If it contains a root owner, it holds for every
+generation of that owner (the node is bad for the service); otherwise for its controller alone (this template
+is bad on this node). It holds until `expiresAt`. An entry of another program holds for an hour from its
+evictionTime; if that is further in the future than an hour, the entry does not hold yet, so that no broken
+clock keeps pods away for years.
 """
 
 import math
@@ -34,7 +35,7 @@ NOTES_FULL = Refused("NotesFull", "the node has the maximum number of notes, all
 _LIST = "preferAvoidPods"
 _MOST_FOUND = 64
 
-# What a note and a pod have in common: an owner's uid, or its namespace, group, kind and name.
+# The key that a note and a pod share: an owner's uid, or its namespace, group, kind and name.
 _Key = str | tuple[str, str, str, str]
 
 
@@ -43,7 +44,7 @@ class _PodSignature(Record, frozen=True):
 
 
 class NoteOrigin(Record, frozen=True):
-    """The member `reberth`, which only our entries have: the move and policy that wrote it."""
+    """The member `reberth`, which only Reberth's entries have: the move and policy that wrote it."""
 
     id: str
     namespace: str
@@ -61,7 +62,7 @@ class _Entry(Record, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A readable entry; only ours have a mark."""
+    """A readable entry; only entries of Reberth have a mark."""
 
     text: bytes
     controller_uid: str
@@ -80,12 +81,12 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """All that one annotation holds."""
+    """The content of one annotation."""
 
     ours: tuple[Note, ...] = ()  # oldest first
     foreign: tuple[Note, ...] = ()
-    kept: tuple[bytes, ...] = ()  # the foreign entries, and all that cannot be read, as they were found
-    members: tuple[tuple[str, bytes], ...] = ()  # what stands beside the list
+    kept: tuple[bytes, ...] = ()  # entries of other programs, and unreadable ones, byte for byte
+    members: tuple[tuple[str, bytes], ...] = ()  # the other members beside the list
 
     def __iter__(self) -> Iterator[Note]:
         yield from self.ours
@@ -93,7 +94,7 @@ class Notes(msgspec.Struct, frozen=True):
 
 
 def read_notes(annotation: str | None, *, foreign_life: float = FOREIGN_LIFE) -> Notes | Refused:
-    """Read the annotation's value; none and an empty one hold nothing."""
+    """Read the annotation's value; a missing or empty one contains nothing."""
     if not annotation:
         return Notes()
     try:
@@ -112,7 +113,7 @@ def read_notes(annotation: str | None, *, foreign_life: float = FOREIGN_LIFE) ->
 
 
 def render_notes(notes: Notes) -> str | None:
-    """Write the annotation's value; None: it holds nothing any more and should go."""
+    """Write the annotation's value; None: it is empty and should be removed."""
     if not (notes.ours or notes.kept or notes.members):
         return None
     entries = [*notes.kept, *(note.text for note in notes.ours)]
@@ -132,9 +133,10 @@ def compose_note(
     for_service: bool = False,
     strict: bool = False,
 ) -> Note:
-    """Write a note, for the pod's controller or for the whole service that its root owner is.
+    """Make a note, for the pod's controller or for the whole service that its root owner is.
 
-    A root that is known by name alone is left out: the controller is certain, the name may be another's.
+    A root owner without a uid is left out: the controller is certain, the name may belong to another
+    workload.
     """
     owner = signature.controller
     root = signature.root if for_service and signature.root.uid else None
@@ -151,9 +153,10 @@ def compose_note(
 def add_note(
     notes: Notes, note: Note, *, now: float, open_moves: Collection[str], most: int = MOST_NOTES
 ) -> Notes | Refused:
-    """Add a note of ours; one with its move's id is there already: nothing changes.
+    """Add a note of Reberth; if its move already has one, nothing changes.
 
-    What has expired goes. If there is still no room, the oldest of those that no open move holds goes.
+    Expired notes are removed. If there is still no room, the oldest of those without an open move are
+    removed.
     """
     if any(_move(held) == _move(note) for held in notes.ours):
         return notes
@@ -171,12 +174,12 @@ def remove_move(notes: Notes, move: str) -> Notes:
 
 
 def drop_expired(notes: Notes, now: float) -> Notes:
-    """Remove those of ours that have expired."""
+    """Remove the expired notes of Reberth."""
     return _with_ours(notes, [held for held in notes.ours if now < held.expires_at])
 
 
 def next_expiry(notes: Notes, now: float) -> float | None:
-    """Tell when the next note stops to hold."""
+    """Give the time when the next note expires."""
     return min((note.expires_at for note in notes if note.expires_at > now), default=None)
 
 
@@ -186,7 +189,7 @@ def matches(note: Note, signature: Signature) -> bool:
 
 
 class FoundNotes(NamedTuple):
-    """The notes that hold for a workload from one instant to another, by their nodes."""
+    """The notes that apply to a workload during a period, by their nodes."""
 
     notes: Mapping[str, tuple[Note, ...]] = MappingProxyType({})
     strict: frozenset[str] = frozenset()
@@ -199,7 +202,7 @@ NOTHING_FOUND = FoundNotes()
 
 
 class NoteIndex:
-    """Which nodes hold notes for a pod, found without a look at the other nodes."""
+    """Finds the nodes with notes for a pod without visiting the other nodes."""
 
     def __init__(self) -> None:
         self._notes: dict[str, tuple[Note, ...]] = {}
@@ -209,7 +212,7 @@ class NoteIndex:
 
     @property
     def has_strict(self) -> bool:
-        """Tell whether any pod is kept away strictly from any node."""
+        """Tell whether any note keeps pods strictly away from a node."""
         return self._strict > 0
 
     def put(self, node: str, notes: Notes) -> None:
@@ -234,7 +237,7 @@ class NoteIndex:
         self._found.clear()
 
     def find(self, signature: Signature, now: float) -> FoundNotes:
-        """Give the notes that hold for a pod by their nodes; quickly if its like was asked about of late."""
+        """Give the notes that apply to a pod, by their nodes; quick for a pod like a recent one."""
         found = self._found.get(signature)
         if found is None or not found.since <= now < found.until:
             if len(self._found) >= _MOST_FOUND:

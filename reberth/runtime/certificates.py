@@ -1,8 +1,8 @@
 """The server's certificate, renewed without a restart.
 
-A handshake uses the context that is current when it begins, so a renewal touches no open connection and
-changes everything at once: certificate, key and the CA that client certificates must come from. No session of
-an older context can be resumed in a new one.
+A handshake uses the context that is current when it begins, so a renewal affects no open connection and
+replaces everything at once: the certificate, the key, and the CA for client certificates. A session of an
+older context cannot be resumed in a new one.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from reberth.values.errors import ServingError
 
 log = logs.Log(__name__)
 
-# OpenSSL's names for a key that is not the certificate's: of the right type, and of another type.
+# OpenSSL's reasons for a key that does not belong to the certificate: of the same type, of another type.
 _STRANGERS = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 
 
 class CertificateFiles(Section, frozen=True):
-    """PEM files: the certificate with its chain, its key, and the CA whose certificates clients must show."""
+    """PEM files: the certificate with its chain, its key, and the CA that signs client certificates."""
 
     cert_file: str
     key_file: str
@@ -35,20 +35,20 @@ class CertificateFiles(Section, frozen=True):
 
 
 class LiveCertificate:
-    """A server's TLS context that follows its files; bad ones are logged and counted, valid ones stay.
+    """A server's TLS context that follows its files; invalid ones are logged and counted, valid ones stay.
 
-    Opening it raises a ServingError if the files are bad from the start.
+    Opening it raises a ServingError if the files are invalid from the start.
     """
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
-        # Hashed before they are read: whatever is written in between counts as a change.
+        # Hashed before they are read: a write in between counts as a change.
         self._seen = live_files.look(files.paths())
         self.context = _RenewedContext(ssl.PROTOCOL_TLS_SERVER)
         self._take(server_context(files))
 
     async def follow(self, interval: float = live_files.LOOK_INTERVAL) -> NoReturn:
-        """Take every good change of the files.
+        """Load every valid change of the files.
 
         Runs until cancelled, which is safe at any moment: the certificate is the old one or the new one.
         """
@@ -86,7 +86,7 @@ class _RenewedContext(ssl.SSLContext):
 
 
 class _ToldHandshake(ssl.SSLObject):
-    """Logs why a handshake was refused; asyncio drops the connection without telling either side."""
+    """Logs why a handshake was refused; asyncio closes the connection without an error."""
 
     def do_handshake(self) -> None:
         try:
@@ -121,10 +121,10 @@ def _check_readable(path: Path) -> None:
 
 
 def _load_pair(context: ssl.SSLContext, files: CertificateFiles) -> None:
-    # A context of its own tells a bad certificate from a bad key, for which OpenSSL has the same words.
+    # A separate context tells an invalid certificate from an invalid key: OpenSSL's error is the same.
     _load_authorities(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), files.cert_file)
     try:
-        # Without a password OpenSSL would ask for that of an encrypted key, at the terminal, and wait.
+        # Without a password callback OpenSSL would ask for the password of an encrypted key on the terminal.
         context.load_cert_chain(files.cert_file, files.key_file, password="")
     except ssl.SSLError as error:
         if error.reason in _STRANGERS:

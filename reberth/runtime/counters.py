@@ -1,7 +1,8 @@
-"""Counters and histograms for what happens at every call, counted in the event loop's thread alone.
+"""Fast counters and histograms for every call, used in the event loop's thread only.
 
-prometheus_client guards each of its own by a lock and looks a labelled one up under another: to count a call
-in half a dozen of them costs as much as to answer it. These are scraped beside them, and look the same.
+prometheus_client guards each metric by a lock and looks up labelled ones under another: to count a call in
+half a dozen of them costs as much as to answer it. These are scraped together with its metrics, and look the
+same.
 """
 
 from bisect import bisect_left
@@ -15,12 +16,12 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-# The values of the labels, in their order.
+# The label values, in order.
 _Values = tuple[str, ...]
 
 
 class FastCounter:
-    """A counter: how often, or how much."""
+    """A counter of events or amounts."""
 
     __slots__ = ("value",)
 
@@ -37,7 +38,7 @@ class CounterVec(Collector):
     def __init__(self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry) -> None:
         self._family = (name, text, tuple(labels))
         self.by_labels: defaultdict[_Values, FastCounter] = defaultdict(FastCounter)
-        """For code that counts at every call: found without calling a function."""
+        """For code that counts every call: no function call is needed to find the counter."""
         registry.register(self)
 
     def labels(self, *values: str) -> FastCounter:
@@ -54,7 +55,7 @@ class CounterVec(Collector):
 
 
 class FastHistogram:
-    """A histogram: how many observations were not above each bound, and their sum."""
+    """A histogram: how many observations are at most each bound, and their sum."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -88,7 +89,7 @@ class HistogramVec(Collector):
         self.by_labels: defaultdict[_Values, FastHistogram] = defaultdict(
             partial(FastHistogram, tuple(buckets))
         )
-        """As those of CounterVec."""
+        """The children, as in CounterVec."""
         registry.register(self)
 
     def labels(self, *values: str) -> FastHistogram:

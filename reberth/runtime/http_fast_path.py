@@ -1,8 +1,8 @@
 """One port, two paths: plain calls are answered at once, everything else is left to aiohttp.
 
-kube-scheduler waits for its extenders with every pod, so a call must cost little. All of its calls look
-alike: a POST with a length, over one connection that it keeps. Such a call is read and answered here, within
-the step of the event loop in which its last byte came, by one write. The first request of any other form is
+kube-scheduler waits for its extenders with every pod, so a call must be cheap. All of its calls look alike: a
+POST with a length, over a connection that it keeps open. Such a call is read and answered here, with one
+write, in the step of the event loop in which its last byte arrived. The first request of any other form is
 handed over to aiohttp together with its connection, for good.
 """
 
@@ -26,7 +26,7 @@ _LINES = {status: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for s
 
 
 class Reply(NamedTuple):
-    """The answer to a call."""
+    """The response to a call."""
 
     status: HTTPStatus
     body: bytes
@@ -34,23 +34,23 @@ class Reply(NamedTuple):
     is_last: bool = False
     """The connection is closed after it."""
     then: Callable[[], None] | None = None
-    """Runs after the answer was written, and after the calls that have come meanwhile."""
+    """Called after the response was written, and after the calls that arrived in the meantime."""
 
 
 class PlainCall(NamedTuple):
-    """A POST to a path of its own that is answered without waiting for anything."""
+    """A POST to a fixed path that is answered without waiting."""
 
     answer: Callable[[bytes, float], Reply]
-    """Called with the body, and with the `time.perf_counter` at which the head came."""
+    """Called with the body, and the `time.perf_counter` at which the head arrived."""
     give_up: Callable[[float], Reply]
-    """Called if the body does not come in time; with when the head came."""
+    """Called if the body does not arrive in time; with the time at which the head arrived."""
     most_bytes: int
     seconds: float
     """How long to wait for the body."""
 
 
 class FastPath:
-    """The connections of a server: makes their protocols, and closes them when the server stops."""
+    """The connections of a server: creates their protocols, and closes them when the server stops."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class FastPath:
         self.others = others
         self.keep_alive = keep_alive
         self.on_pending = on_pending
-        """Called with 1 when a call begins to wait for its body, and with -1 when it no longer does."""
+        """Called with 1 when a call starts to wait for its body, and with -1 when it no longer waits."""
         self.is_stopping = False
         self._lines: set[PlainConnection] = set()
         self._all_gone = asyncio.Event()
@@ -81,7 +81,7 @@ class FastPath:
             self._all_gone.set()
 
     async def close(self, within: float) -> None:
-        """Close all connections as soon as their answers are written."""
+        """Close all connections as soon as their responses are written."""
         if not self._lines:
             return
         self._all_gone.clear()
@@ -98,18 +98,18 @@ class FastPath:
 
 
 class _Pending(NamedTuple):
-    """A call of which the head has come."""
+    """A call whose head has arrived."""
 
     path: str
     call: PlainCall
     begin: int
-    """Where the body begins in what was received, and where it ends."""
+    """The start and the end of the body in the received bytes."""
     end: int
     since: float
 
 
 class PlainConnection(asyncio.Protocol):
-    """A connection that has carried nothing but plain calls so far."""
+    """A connection that has only carried plain calls so far."""
 
     transport: asyncio.Transport
 
@@ -131,7 +131,7 @@ class PlainConnection(asyncio.Protocol):
         self._leave()
 
     def pause_writing(self) -> None:
-        """Stop reading from a client that does not read its answers: they would fill our memory."""
+        """Stop reading from a client that does not read its responses: they would fill our memory."""
         self.transport.pause_reading()
 
     def resume_writing(self) -> None:
@@ -188,7 +188,7 @@ class PlainConnection(asyncio.Protocol):
         self._loop.call_soon(_finish, pending, reply, time.perf_counter() - pending.since)
 
     def _hand_over(self) -> None:
-        """Hand the connection to aiohttp, with what has come of a call that is not plain."""
+        """Hand the connection to aiohttp, with the received bytes of a call that is not plain."""
         other = self._board.others()
         chunks = self._leave()
         self.transport.set_protocol(other)
@@ -202,7 +202,7 @@ class PlainConnection(asyncio.Protocol):
         return self._forget()
 
     def _forget(self) -> list[bytes]:
-        """Get ready for another call; give what had come of the last one."""
+        """Prepare for the next call; give the received bytes of the last one."""
         if self._pending:
             self._board.on_pending(-1)
         if self._patience:

@@ -1,8 +1,9 @@
 """The HTTP server of a daemon: its own routes, /healthz, /readyz and /metrics, over TLS or on loopback.
 
 It stops in an order that loses no call: it reports not ready, accepts no new connection, answers the requests
-in flight, and only then closes the idle connections. It speaks HTTP/1.1 only, and keeps idle connections
-longer than kube-scheduler does (90 s), so that the scheduler never writes to one that was just closed here.
+in flight, and only then closes the idle connections. It only speaks HTTP/1.1, and keeps idle connections
+longer than kube-scheduler does (90 s), so that the scheduler never writes to a connection that was just
+closed.
 """
 
 import asyncio
@@ -28,20 +29,20 @@ from reberth.values.errors import ServingError
 
 log = logs.Log(__name__)
 
-# None if all is well, else the reason why it is not.
+# None if the check passes, otherwise the reason why it fails.
 Check = Callable[[], str | None]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _SCHEDULER_KEEPS_SECONDS = 90
-# Time for a request that was on its way when the listener closed, and for writing the last answers.
+# Time for a request that was in flight when the listener closed, and for writing the last responses.
 _ARRIVAL_SECONDS = 0.1
 _WRITE_SECONDS = 1.0
-# nginx's status for a caller that went away before the answer; it is only counted.
+# nginx's status for a client that disconnected before the response; it is only counted.
 _CALLER_GONE = 499
 
 
 class ServerSettings(Section, frozen=True):
-    """Where and how to serve. Plain HTTP is for loopback, unless `allowPlain` says that more is meant."""
+    """The address, and how to serve. Other addresses than loopback need TLS or `allowPlain`."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8443
@@ -62,11 +63,11 @@ class ServerSettings(Section, frozen=True):
 
 
 class Server:
-    """A server from entering to leaving its `async with`.
+    """A server, from entering to leaving its `async with`.
 
-    Entering raises a ServingError if the address or the certificate cannot be used. Leaving stops gracefully,
-    also when the block is cancelled. Below the checks, /readyz prints remarks: what an operator should know,
-    but no reason to send calls elsewhere. A second cancellation, while stopping, gives up the requests in
+    Entering raises a ServingError if the address or the certificate is invalid. Leaving stops gracefully,
+    even when the block is cancelled. Below the checks, /readyz prints remarks: information for the operator
+    that does not make the server unready. A second cancellation, while stopping, gives up the requests in
     flight; the sockets are closed in any case.
     """
 
@@ -81,7 +82,7 @@ class Server:
         look_interval: float = live_files.LOOK_INTERVAL,
     ) -> None:
         self.port = settings.port
-        """The port; after entering, the one that the system chose if the settings say 0."""
+        """The port; after entering, the one that the system chose if the settings specify 0."""
         self._settings = settings
         self._checks = checks or {}
         self._remarks = remarks
@@ -160,7 +161,7 @@ class Server:
         )
 
     def _make_line(self) -> asyncio.Protocol:
-        """Make the protocol of a connection; the runner is set up before anybody connects."""
+        """Make the protocol of a connection; the runner is set up before the first client connects."""
         return cast(web.Server, self._runner.server)()
 
     def _own_routes(self) -> list[web.RouteDef]:
@@ -187,7 +188,7 @@ class Server:
 
     @web.middleware
     async def _count_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Count and time a request; while stopping, its answer is the last on its connection."""
+        """Count and time a request; while stopping, its response is the last on its connection."""
         started, code = time.perf_counter(), "cut_off"
         self._count_in_flight(1)
         try:
@@ -225,14 +226,14 @@ async def _serve_metrics(_: web.Request) -> web.Response:
 
 
 def _reason(error: OSError | UnicodeError) -> str:
-    """Say why an address cannot be used; asyncio's own text would name the address again."""
+    """Explain why an address is invalid; asyncio's own message would repeat the address."""
     if isinstance(error, UnicodeError):
         return "invalid host name"
     return str(error.strerror) if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
 
 
 def _route(request: web.Request) -> str:
-    """Give the route as it was declared, which bounds the label whatever is asked for."""
+    """Give the route as it was declared: this bounds the label whatever path a client requests."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else "unmatched"
 

@@ -1,8 +1,8 @@
-"""Files that may change under a running daemon: their last valid content stays in use.
+"""Files that may change while a daemon runs: their last valid content stays in use.
 
-A look at a file hashes its whole content. That follows the symbolic links of a mounted ConfigMap or Secret
-when the kubelet swaps them, an editor that replaces the file and one that writes into it, on any file system.
-A change is taken once two looks in a row agree, so that a half-written file is not mistaken for a bad one.
+Each poll hashes the whole content of a file. That detects a mounted ConfigMap or Secret whose symbolic links
+the kubelet swaps, and an editor that replaces the file or writes into it, on any file system. A change is
+loaded once two polls in a row agree, so that a half-written file is not mistaken for an invalid one.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = logs.Log(__name__)
 
 
 def look(paths: Sequence[Path]) -> list[str]:
-    """Give a hash of each file's content, or why it cannot be read."""
+    """Give a hash of each file's content, or the reason why it cannot be read."""
     return [_look_at(path) for path in paths]
 
 
@@ -44,9 +44,9 @@ async def follow(
     seen: list[str],
     interval: float = LOOK_INTERVAL,
 ) -> NoReturn:
-    """Reload whenever the content of the files differs from what was last seen.
+    """Call `reload` whenever the content of the files changes.
 
-    Runs until cancelled, which is safe at any moment; a reload that is under way is cancelled with it.
+    Runs until cancelled, which is safe at any moment; a running reload is cancelled with it.
     """
     last = seen
     while True:
@@ -59,9 +59,9 @@ async def follow(
 
 
 class LiveSettings(Generic[S]):
-    """Settings that follow their file; a bad file is logged and counted, and the last valid settings stay.
+    """Settings that follow their file; if it is invalid, that is logged and the last valid ones stay.
 
-    Opening them raises a SettingsError if the file is bad from the start.
+    Opening them raises a SettingsError if the file is invalid from the start.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class LiveSettings(Generic[S]):
         self._name = kind.__name__
         self._on_change = on_change
         self._on_refusal = on_refusal
-        # Hashed before it is read: whatever is written in between counts as a change.
+        # Hashed before it is read: a write in between counts as a change.
         self._seen = look([path])
         self.current = load(path, kind)
         self.refusal: SettingsError | None = None
         """Why the current content of the file is not in use."""
-        metrics.SETTINGS_RELOAD_FAILURES.labels(self._name)  # stands at 0 before the first
+        metrics.SETTINGS_RELOAD_FAILURES.labels(self._name)  # exports 0 before the first failure
         self._record_valid()
 
     async def follow(self, interval: float = LOOK_INTERVAL) -> NoReturn:
-        """Take every good change of the file and call `on_change` if the settings differ.
+        """Load every valid change of the file and call `on_change` if the settings differ.
 
         Runs until cancelled, which is safe at any moment: the settings are the old ones or the new ones.
         """

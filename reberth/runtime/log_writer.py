@@ -1,7 +1,7 @@
 """Log lines that never block the process: written at once or dropped, and drops are counted.
 
-Nothing is buffered, so a full disk leaves nothing behind that fails later. If nobody reads the pipe, the
-writer waits once, briefly; from then on it drops lines until the pipe takes one again.
+Nothing is buffered, so a full disk leaves no pending output that fails later. If the reader of the pipe is
+stuck, the writer waits once, briefly; from then on it drops lines until the pipe accepts one again.
 """
 
 import errno
@@ -19,11 +19,11 @@ _CAUSES = {
     errno.EBADF: "closed",
     errno.EAGAIN: "stalled",
 }
-_PATIENCE_MS = 50  # a reader that is merely slow gets a chance; a call of the scheduler must not notice
+_PATIENCE_MS = 50  # long enough for a slow reader, short enough for a call of the scheduler
 
 
 class LineWriter(logging.Handler):
-    """Writes each record as one line to a file descriptor; tells the first of several drops on another."""
+    """Writes each record as one line to a file descriptor; reports the first of several drops on another."""
 
     def __init__(self, out: int, other: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ def _encoded(line: str) -> bytes:
 
 
 def _send_some(out: int, data: bytes, patience_ms: int) -> int:
-    """Write as much as can be written without waiting: a pipe that is ready takes PIPE_BUF bytes."""
+    """Write as much as fits without waiting: a pipe that is ready accepts PIPE_BUF bytes."""
     ready = select.poll()
     ready.register(out, select.POLLOUT)
     if not ready.poll(patience_ms):

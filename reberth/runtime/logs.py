@@ -1,6 +1,6 @@
-"""Logs: an event in a few constant words, then its fields, on one line of JSON or for a person's eye.
+"""Structured logs: an event in a few constant words, then its fields, on one line of JSON or of plain text.
 
-The standard library's logging carries them, so what other packages log comes out in the same shape.
+The standard library's logging carries them, so the logs of other packages have the same format.
 """
 
 import json
@@ -19,14 +19,14 @@ _BARE = re.compile(r"[\w./:@%+-]+")
 
 
 class LogSettings(Section, frozen=True):
-    """How logs look and how much they say; `auto` is for a person on a terminal, else JSON."""
+    """Log format and level; `auto` is text on a terminal, otherwise JSON."""
 
     style: Literal["auto", "json", "console"] = "auto"
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 class Log:
-    """A module's log. The fields go by keyword: `log.info("pod evicted", pod="shop/web-1", node="n1")`."""
+    """The log of a module. Fields are keywords: `log.info("pod evicted", pod="shop/web-1", node="n1")`."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
@@ -49,7 +49,7 @@ class Log:
 
 
 def setup(settings: LogSettings, *, out: int = 2, other: int = 1) -> None:
-    """Send all logs of the process to one file descriptor; the other one hears of it when that fails."""
+    """Send all logs of the process to one file descriptor; report failures to write on the other."""
     console = settings.style == "console" or (settings.style == "auto" and os.isatty(out))
     writer = LineWriter(out, other)
     writer.setFormatter(ConsoleLines() if console else JsonLines())
@@ -58,14 +58,14 @@ def setup(settings: LogSettings, *, out: int = 2, other: int = 1) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         return json.dumps({**_head(record), **_fields(record), **_failure(record)})
 
 
 class ConsoleLines(logging.Formatter):
-    """One line an event; the traceback of a failure follows it."""
+    """One line per event; the traceback of an exception follows it."""
 
     def format(self, record: logging.LogRecord) -> str:
         head, failure = _head(record), _failure(record)
@@ -89,12 +89,12 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError):
-        # Arguments that do not fit their format are another package's slip, and still worth reading.
+        # Arguments that do not fit their format are a bug of another package, and still worth logging.
         return f"{record.msg} {record.args}"
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """Give the fields; one that has the name of something else on the line gets an underscore."""
+    """Give the fields; a field that collides with another key on the line gets an underscore."""
     taken = ("time", "level", "logger", "event", "failure", "traceback")
     fields: dict[str, object] = getattr(record, "fields", {})
     return {f"{name}_" if name in taken else name: plain(value, name) for name, value in fields.items()}
@@ -116,5 +116,5 @@ def _shown(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """Escape what would break the line or play with the terminal."""
+    """Escape characters that would break the line or control the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,8 +1,8 @@
-"""Every metric's name and labels, in one place, in one registry.
+"""The names and labels of all metrics, in one registry.
 
-A label takes few values, known beforehand: what comes from outside passes `bounded` first. Nothing is ever
-counted per node or per pod, since a scrape of 10,000 series holds the event loop for longer than an answer
-to the scheduler may take.
+A label only takes a few values that are known in advance: external values pass through `bounded` first. No
+metric has a series per node or pod, since a scrape of 10,000 series blocks the event loop for longer than a
+response to the scheduler may take.
 """
 
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from reberth.runtime.counters import CounterVec, HistogramVec
 
-# A `_created` series beside every counter would double the scrape and tell nothing.
+# A `_created` series beside every counter would double the size of a scrape without use.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the package leaves this one without types
 
 REGISTRY = CollectorRegistry()
@@ -28,7 +28,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 def bounded(value: str, allowed: Collection[str]) -> str:
-    """Give the value if it is one of those allowed, else `other`: no label grows without end."""
+    """Give the value if it is allowed, else `other`, so that a label cannot grow without limit."""
     return value if value in allowed else OTHER
 
 
@@ -46,33 +46,33 @@ def _seconds(name: str, text: str, *labels: str) -> Histogram:
 
 SETTINGS_RELOAD_FAILURES = _counter(
     "reberth_settings_reload_failures_total",
-    "Changes of a settings file that were refused; the last good settings stayed.",
+    "Reloads of a settings file that failed because it is invalid; the last valid settings stay in use.",
     "kind",
 )
 SETTINGS_LAST_RELOAD_SUCCESS = _gauge(
     "reberth_settings_last_reload_success_timestamp_seconds",
-    "When settings were last taken from their file, at the start or by a reload.",
+    "Time when the settings were last loaded from their file, at the start or by a reload.",
     "kind",
 )
 SETTINGS_VALID = _gauge(
     "reberth_settings_valid",
-    "1 while a settings file holds what is in force, 0 while it is refused.",
+    "1 while the settings file is valid and in use, 0 while it is refused.",
     "kind",
 )
 
 CERTIFICATE_RELOAD_FAILURES = _counter(
     "reberth_certificate_reload_failures_total",
-    "Changes of the server's certificate, key or client CA that were refused; the last good ones stayed.",
+    "Reloads of the server's certificate, key or client CA that failed; the last valid ones stay in use.",
     "certificate",
 )
 CERTIFICATE_LAST_RELOAD_SUCCESS = _gauge(
     "reberth_certificate_last_reload_success_timestamp_seconds",
-    "When the server's certificate was last taken from its files, at the start or by a reload.",
+    "Time when the server's certificate was last loaded from its files, at the start or by a reload.",
     "certificate",
 )
 CERTIFICATE_VALID = _gauge(
     "reberth_certificate_valid",
-    "1 while the certificate's files hold what is served, 0 while they are refused.",
+    "1 while the certificate's files are valid and in use, 0 while they are refused.",
     "certificate",
 )
 
@@ -84,31 +84,31 @@ LOGS_DROPPED = _counter(
 
 API_REQUESTS = _counter(
     "reberth_api_requests_total",
-    "Requests to the API server by their answer's code, or unanswered.",
+    "Requests to the API server, by status code or unanswered.",
     "verb",
     "resource",
     "code",
 )
 API_REQUEST_DURATION = _seconds(
     "reberth_api_request_duration_seconds",
-    "Seconds from sending a request to the API server to its whole answer; for a watch, to its first byte.",
+    "Seconds from an API request to the end of its response; for a watch, to the first byte.",
     "verb",
     "resource",
 )
 API_RATE_LIMIT_WAIT = _counter(
     "reberth_api_rate_limit_wait_seconds_total",
-    "Seconds that requests have waited for the client's own rate limit.",
+    "Seconds that requests have waited for the client-side rate limit.",
 )
 API_RETRIES = _counter(
     "reberth_api_retries_total",
-    "Requests to the API server that were sent again.",
+    "Retried requests to the API server.",
     "verb",
     "resource",
 )
 
 WATCH_RESTARTS = _counter(
     "reberth_watch_restarts_total",
-    "Watches that had to be opened again.",
+    "Watches that were restarted, by cause.",
     "resource",
     "cause",
 )
@@ -119,34 +119,34 @@ WATCH_EVENTS = _counter(
 )
 WATCH_BAD_OBJECTS = _counter(
     "reberth_watch_bad_objects_total",
-    "Objects that could not be read or used, each time they came.",
+    "Objects received that cannot be read or used.",
     "resource",
 )
 WATCH_OBJECTS = _gauge(
     "reberth_watch_objects",
-    "Objects mirrored.",
+    "Objects in the cache.",
     "resource",
 )
 WATCH_STALENESS = _gauge(
     "reberth_watch_staleness_seconds",
-    "Seconds since the mirror was last known to be true.",
+    "Seconds since the API server last confirmed the cache.",
     "resource",
 )
 WATCH_SYNCED = _gauge(
     "reberth_watch_synced",
-    "1 once the mirror holds the whole resource, else 0.",
+    "1 once the cache has synced, else 0.",
     "resource",
 )
 
 HTTP_REQUESTS = CounterVec(
     "reberth_http_requests_total",
-    "Requests answered, by route and code.",
+    "HTTP requests answered, by route and status code.",
     ["route", "code"],
     registry=REGISTRY,
 )
 HTTP_REQUEST_DURATION = HistogramVec(
     "reberth_http_request_duration_seconds",
-    "Seconds from a request's head to its answer.",
+    "Seconds from the head of an HTTP request to its response.",
     ["route"],
     registry=REGISTRY,
     buckets=_SECONDS,
