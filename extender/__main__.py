@@ -17,7 +17,7 @@ BAD_INPUT = 2
 
 
 def main() -> int:
-    """Exit code 0: told to stop, or all is well; 1: the scheduler's file does not fit; 2: bad input."""
+    """Exit code 0: stopped on request, or no fault; 1: the scheduler's file does not fit; 2: bad input."""
     arguments = _parser().parse_args()
     try:
         if arguments.check_scheduler:

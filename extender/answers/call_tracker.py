@@ -1,8 +1,8 @@
-"""Whether kube-scheduler calls at all: it skips an extender whose prioritize call fails without a word.
+"""Detects that kube-scheduler does not call: it silently skips an extender whose prioritize call fails.
 
-Counted are the pods that got a node since the last call. With several replicas one may get all the calls,
-since the scheduler keeps its connection: the others then see pods placed without a call. So this is a warning
-and never a reason not to be ready.
+The tracker counts the pods that got a node since the last call. With several replicas one may receive all
+calls, since the scheduler keeps its connection: the others then see pods placed without a call. So this is a
+warning and never a reason not to be ready.
 """
 
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from extender.answers.settings import CallTrackerSettings
 from reberth.cluster.rows import PodRow
 
-# Bounds what is kept of pods that were asked about and never got a node.
+# Limits the memory for pods that were asked about and never got a node.
 _MOST_EXPECTED = 10_000
 
 
 class CallTracker:
-    """When each part was called last, and how many pods were placed since then without a call."""
+    """When each part was called last, and how many pods were placed without a call since then."""
 
     def __init__(self, parts: tuple[str, ...]) -> None:
         self.last_asked: dict[str, float] = dict.fromkeys(parts, 0.0)
@@ -23,12 +23,12 @@ class CallTracker:
         self._expected: dict[str, dict[str, None]] = {part: {} for part in parts}
 
     def hear(self, part: str, now: float) -> None:
-        """A call has come."""
+        """Record a call."""
         self.last_asked[part] = now
         self.placed_since[part] = 0
 
     def expect(self, part: str, uid: str) -> None:
-        """Note the pod of a call, so that it is not counted when the cache sees it placed."""
+        """Remember the pod of a call, so that it is not counted when the cache sees it placed."""
         expected = self._expected[part]
         expected[uid] = None
         if len(expected) > _MOST_EXPECTED:
@@ -43,7 +43,7 @@ class CallTracker:
                 self.placed_since[part] += 1
 
     def warnings(self, settings: CallTrackerSettings, *, parts: Iterable[str]) -> list[str]:
-        """Warn of the parts that should be called and were not, for too many pods."""
+        """Warn about parts that the scheduler should call but did not for too many pods."""
         counts = {part: self.placed_since[part] for part in parts}
         return [
             f"{pods} pods were placed since the last call of /{part}; one of several replicas is enough"

@@ -1,4 +1,4 @@
-"""Explain in words what every signal says of every node for one pod, by the functions that answer calls."""
+"""Explains what each signal contributes for one pod on each node, with the functions of the answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from reberth.records import ObjectMeta
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 
-# So many nodes are explained at a time: calls of the scheduler wait meanwhile.
+# The number of nodes explained at a time: calls of the scheduler wait meanwhile.
 _AT_ONCE = 50
 
 
 def metadata_of(pod: PodRow) -> ObjectMeta:
-    """Give the metadata of a cached pod, as the scheduler sends it."""
+    """Give the metadata of a cached pod in the form in which the scheduler sends it."""
     return ObjectMeta(
         name=pod.name,
         namespace=pod.namespace,
@@ -45,7 +45,7 @@ def describe(pod: ObjectMeta, advice: PodAdvice) -> Mapping[str, Any]:
 
 
 def explain_nodes(index: MemoryIndex, advice: PodAdvice, nodes: Sequence[str]) -> Iterator[list[NodeAdvice]]:
-    """Explain these nodes as if all of them were in one call, some at a time."""
+    """Explain these nodes as if all of them were in one call, a batch at a time."""
     rows = index.locate(nodes)
     avoid = grade_avoiding(index, advice, rows).tolist()
     scores = grade_scores(index, advice, rows).tolist()

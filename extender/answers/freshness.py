@@ -1,7 +1,8 @@
-"""When an answer must be neutral: what it needs is not cached yet, or is stale, or time is short.
+"""When an answer must be neutral: a cache that it needs is not synced yet or is stale, or time is short.
 
-A cache that was not confirmed for a minute may be fully up to date: in a quiet cluster the API server sends
-only a bookmark, once a minute. So age alone does not make a cache stale; age and trouble with the watch do.
+A cache that was not confirmed for a minute may be fully up to date: in a quiet cluster the API server only
+sends a bookmark, once a minute. So age alone does not make a cache stale; it is stale if its watch has
+trouble as well.
 """
 
 from collections.abc import Iterable
@@ -27,7 +28,7 @@ def find_neutral_cause(
 ) -> str | None:
     """Give the cause for which the answer must be neutral, or None; `spent` is the time since the call.
 
-    A cache whose watch works is never stale, so it need not be among those that are needed.
+    A cache whose watch works is never stale, so `needed` may leave it out.
     """
     causes = {_doubt(state, stale_after) for state in needed}
     if spent > deadline:

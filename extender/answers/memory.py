@@ -1,7 +1,7 @@
-"""The cache of a cluster and the memory index over it, kept in step: what the extender answers from.
+"""The extender's data: the cache of a cluster and the memory index built from it, kept in step.
 
-Every object that changes is passed on at once to the index; after a new list only those that differ. So an
-answer never waits for anything, and sees all that the cache has seen.
+Every changed object is passed on to the index at once; after a new list, only the objects that differ. So an
+answer never waits for anything, and uses everything that the cache has received.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _REMEMBERED: tuple[_ANY, ...] = (NODE, HISTORY, SCORE)
 
 
 class ExpiryCounts:
-    """When the notes or scores of many objects expire: how many are valid, and how many have expired."""
+    """The expiry times of the notes or scores of many objects: how many are valid or have expired."""
 
     def __init__(self) -> None:
         self._ends: dict[str, tuple[float, ...]] = {}
@@ -113,7 +113,7 @@ class ClusterMemory(Cache):
         return _HandedOn(self._mirror(kind), partial(self._hand_on, kind))
 
     def retune(self, settings: ScoreSettings) -> None:
-        """Build the index again, after the settings have changed which scores count."""
+        """Rebuild the index, after a change of the settings for scores."""
         self.index, self.fragments, self._located = MemoryIndex(settings), Fragments(), None
         for kind in _REMEMBERED:
             for row in self.of(kind).rows():
@@ -127,7 +127,7 @@ class ClusterMemory(Cache):
         return 0 if row is None else mirror.identify(row).version
 
     def locate(self, nodes: list[str]) -> LocatedNodes:
-        """Find the rows of the nodes; quickly if it is the same list as in the last call."""
+        """Find the rows of the nodes; quick if the list is the same as in the last call."""
         if self._located is None or self._located[0] is not nodes:
             self._located = nodes, self._locate(nodes)
         return self._located[1]
@@ -140,7 +140,7 @@ class ClusterMemory(Cache):
         return LocatedNodes(nodes, rows, are_seen=bool(rows.min(initial=0) >= 0))
 
     def advise(self, pod: ObjectMeta, *, now: float, settings: AdviceSettings) -> PodAdvice:
-        """Gather what the memory says of a pod that waits for a node."""
+        """Gather the memory's advice for an unbound pod."""
         replicas = self._find_replicas(pod) if settings.draw else {}
         return advise_pod(self.index, pod, owners=self.owners, replicas=replicas, now=now, settings=settings)
 
@@ -152,7 +152,7 @@ class ClusterMemory(Cache):
         return {controller.uid: list(map(replica_of, self._replicas.get(controller.uid, {}).values()))}
 
     def _hand_on(self, kind: _ANY, before: Rows[Any]) -> None:
-        """Pass on what a new list has changed."""
+        """Pass on the changes of a new list."""
         after, identify = self.of(kind).rows(), self._mirror(kind).identify
         for row in before:
             if after.by_uid(identify(row).uid) is None:
@@ -221,7 +221,7 @@ class ClusterMemory(Cache):
 
 
 class _HandedOn(Listing[Any, Any]):
-    """A list whose changes are passed on when it is complete."""
+    """A list whose changes are passed on once it is complete."""
 
     def __init__(self, mirror: Any, hand_on: Callable[[Rows[Any]], None]) -> None:  # noqa: ANN401 - of any kind
         super().__init__(mirror)
@@ -237,7 +237,7 @@ class _HandedOn(Listing[Any, Any]):
 
 
 def _lighten(subject: Record) -> Record:
-    """Leave out the resources of nodes and pods: the extender does not read them."""
+    """Leave out the resources of nodes and pods, which the extender does not read."""
     if isinstance(subject, Node):
         return replace(subject, status=NodeStatus(conditions=subject.status.conditions))
     if isinstance(subject, Pod):

@@ -1,11 +1,11 @@
-"""Which candidate nodes of a preemption are left: those whose victims no PodDisruptionBudget protects.
+"""Removes preemption candidates whose victims a PodDisruptionBudget protects.
 
-kube-scheduler may delete victims that a PodDisruptionBudget protects. Here the nodes of such victims are
-removed from its list, by the rules of the Eviction API: a pod that the budget does not count (not running, or
-terminating) is free, a pod that is not Ready may be. A node that would refuse the pod afterwards is no
-candidate either: its victims would die for nothing. A victim that is not cached is no reason to refuse.
+kube-scheduler may delete victims that a PodDisruptionBudget protects. This module removes the nodes of such
+victims from its list, by the rules of the Eviction API: a pod that the budget does not count (not running, or
+terminating) is free, a pod that is not Ready may be. A node that would refuse the pod afterwards is removed
+too: its victims would be deleted for nothing. A victim that is not cached is not a reason to refuse.
 
-The candidates that are left stay as they came: the scheduler goes by their order and numbers.
+The remaining candidates stay unchanged: the scheduler depends on their order and numbers.
 """
 
 from collections import Counter
@@ -27,12 +27,12 @@ Limit = Callable[[Sequence[PodRow]], Refused | None]
 
 
 class FilteredCandidates(msgspec.Struct, frozen=True):
-    """The candidates that are left, and why the others are not."""
+    """The remaining candidates, and why the others were removed."""
 
     left: dict[str, msgspec.Raw]
     dropped: dict[str, Refused]
     overruled: bool = False
-    """A limit would be broken on every node, and the settings only prefer that it is not."""
+    """A limit would be broken on every node, but the settings only prefer to keep it."""
 
 
 def filter_candidates(
@@ -58,7 +58,7 @@ def filter_candidates(
 
 
 def limit_by_budgets(within: Callable[[str], Iterable[PodDisruptionBudget]]) -> Limit:
-    """Make the limit that PodDisruptionBudgets set; `within` gives those of a namespace."""
+    """Make the limit for PodDisruptionBudgets; `within` gives the budgets of a namespace."""
 
     def limit(victims: Sequence[PodRow]) -> Refused | None:
         needed: Counter[tuple[str, str]] = Counter()
@@ -97,13 +97,13 @@ def _frees_unready(budget: PodDisruptionBudget) -> bool:
 
 
 def _allowed(budget: PodDisruptionBudget) -> int:
-    """Give how many evictions are left; none while the budget's controller has not seen its last change."""
+    """Give how many evictions are left; none until the budget's controller has seen its last change."""
     is_seen = budget.status.observed_generation >= budget.metadata.generation
     return max(0, budget.status.disruptions_allowed) if is_seen else 0
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector:
-    """Compile the selector; the API server admits no broken one, so one that is broken selects nothing."""
+    """Compile the selector; the API server admits no malformed one, so a malformed one selects nothing."""
     try:
         return compile_selector(budget.spec.selector)
     except SelectorError:

@@ -1,7 +1,7 @@
-"""The answer of prioritize, joined from entries that are made once for each node and grade.
+"""The response of prioritize, joined from entries that are made once for each node and grade.
 
-All entries have the same length, padded with spaces, which have no meaning between the parts of JSON. So an
-answer about thousands of nodes copies some bytes for each, without a Python object.
+All entries have the same length: they are padded with spaces, which JSON allows between its parts. So a
+response about thousands of nodes copies a few bytes for each, without a Python object.
 """
 
 from typing import NamedTuple

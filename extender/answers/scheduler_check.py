@@ -1,8 +1,8 @@
-"""Whether kube-scheduler's configuration fits the extender: how it is called, and that its weight suffices.
+"""Checks kube-scheduler's configuration: how it calls the extender, and whether the weight suffices.
 
 A plugin gives a node up to 100 points times its weight, an extender up to 100 times its own. A destination
-wins over all of them together if the weight of /avoid is larger than all other weights of the profile in sum.
-Not every plugin gives all its points, so a weight that is a little smaller may do.
+wins over all of them together if the weight of /avoid is larger than the sum of all other weights of the
+profile. Few plugins give all of their points at once, so a slightly smaller weight may suffice.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ AVOID = "/avoid"
 
 
 def find_faults(scheduler: KubeScheduler) -> list[str]:
-    """Give what is wrong with the configuration, each fault in a line; none if all is well."""
+    """List the faults of the configuration, one per line; none if it fits."""
     ours = [one for one in scheduler.extenders if one.url_prefix.rstrip("/").endswith(AVOID)]
     if len(ours) != 1:
         return [f"{len(ours)} extenders have a urlPrefix that ends with {AVOID}, one is needed"]
@@ -22,7 +22,7 @@ def find_faults(scheduler: KubeScheduler) -> list[str]:
 
 
 def find_smallest_weight(profile: Profile, *, others: int) -> int:
-    """Give the smallest weight that surely wins over the profile's plugins and the other extenders."""
+    """Give the smallest weight that always wins over the profile's plugins and the other extenders."""
     return sum(weight for _, weight in profile.scores) + others + 1
 
 

@@ -1,4 +1,4 @@
-"""What an answer depends on besides the cluster: which signals count, and when an answer must be neutral."""
+"""The settings that an answer depends on: which signals count, and when an answer must be neutral."""
 
 from typing import Annotated, Literal
 
@@ -13,22 +13,22 @@ from reberth.values.duration import Duration, PositiveDuration
 class PreemptSettings(Section, frozen=True):
     """How a preemption treats PodDisruptionBudgets.
 
-    `strict`: no candidate is left that would break one. `prefer`: such a candidate only if there is no other.
-    `off`: budgets are ignored.
+    `strict`: remove every candidate that would break one. `prefer`: keep such candidates only if no other is
+    left. `off`: ignore the budgets.
     """
 
     budgets: Literal["strict", "prefer", "off"] = "prefer"
 
 
 class CallTrackerSettings(Section, frozen=True):
-    """Warn that kube-scheduler does not call, after so many pods that these schedulers have placed."""
+    """Warn that kube-scheduler does not call after this many pods placed by these schedulers."""
 
     pods: Annotated[int, Meta(ge=1)] = 20
     schedulers: tuple[str, ...] = ("default-scheduler",)
 
 
 class AnswerSettings(Section, frozen=True):
-    """What the answers depend on; taken from a changed file without a restart."""
+    """The settings of the answers; a changed file is applied without a restart."""
 
     advice: AdviceSettings = AdviceSettings()
     scores: ScoreSettings = ScoreSettings()

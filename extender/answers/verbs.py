@@ -1,7 +1,7 @@
 """The answers to kube-scheduler's calls, from the arguments and the memory to bytes.
 
-Every answer has a neutral form, which changes nothing of what the scheduler would do by itself: all nodes
-pass, all get the same score, all candidates stay.
+Every answer has a neutral form, which does not affect the scheduler's decision: all nodes pass, all get the
+same score, all candidates stay.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ from reberth.records import ObjectMeta, OpenMove
 from reberth.values.refusal import Refused
 
 _OWNERS = {REPLICA_SET, JOB}
-# Signals that an answer does not depend on are not gathered: each costs time in every call.
+# Signals that an answer does not depend on are not gathered: each takes time in every call.
 _REFUSES_WITHOUT = {"draw": False, "history": False}
 _AVOIDS_WITHOUT = {"history": False}
 _SCORES_WITHOUT = {"draw": False, "notes": False}
@@ -40,7 +40,7 @@ Kinds = set[Kind[Any, Any]]
 
 
 class Answer(NamedTuple):
-    """The bytes, and the numbers that are counted as metrics."""
+    """The response body, and the numbers for the metrics."""
 
     body: bytes
     asked: int
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
     drawn: int = 0
     refused: int = 0
     exhausted: Refused | None = None
-    """Why no candidate is left, although there were some."""
+    """Why no candidate is left, although the call had some."""
     overruled: bool = False
 
 
@@ -62,9 +62,9 @@ class Verb(NamedTuple):
     decide: Callable[[ClusterMemory, Any, AnswerSettings, float], Answer]
     stay_neutral: Callable[[ClusterMemory, Any], Answer]
     part: str
-    """The extender that it belongs to, as kube-scheduler's configuration has them."""
+    """The extender in kube-scheduler's configuration that makes this call."""
     prepare_next: Callable[[ClusterMemory, Any], object] = lambda *_: None
-    """Work that can be done before the next call for the same pod comes."""
+    """Work that can be done before the next call for the same pod arrives."""
 
 
 def _filter(memory: ClusterMemory, asked: ExtenderArgs, settings: AnswerSettings, now: float) -> Answer:
@@ -182,7 +182,7 @@ FILTER = Verb(
     _filter,
     _pass_all,
     _AVOID,
-    lambda memory, asked: memory.locate(asked.nodes),  # it is prioritized next
+    lambda memory, asked: memory.locate(asked.nodes),  # the pod is prioritized next
 )
 PRIORITIZE = Verb(
     "prioritize",

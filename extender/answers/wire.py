@@ -1,7 +1,7 @@
 """kube-scheduler's extender API, version 1: the arguments of its calls, read from bytes.
 
-Only what the answer depends on is decoded: of the pod, its metadata. Unknown fields are ignored, so a later
-scheduler may add some. A call that cannot be read is refused with the field that is at fault.
+Only the fields that the answer depends on are decoded; of the pod, its metadata. Unknown fields are ignored,
+because a later scheduler may add some. A call that cannot be read is refused with the field at fault.
 """
 
 from functools import lru_cache
@@ -19,17 +19,17 @@ NOT_CAPABLE = "nodeCacheCapable: true is required: this extender reads node name
 
 
 class UnreadableCall(ValueError):
-    """The call cannot be read; the message says why."""
+    """The call cannot be read; the message gives the reason."""
 
 
 class AskedPod(Record, frozen=True):
-    """A pod of which only the metadata is needed."""
+    """A pod, with its metadata only."""
 
     metadata: ObjectMeta
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True):
-    """A pod and nodes, in the scheduler's order (`ExtenderArgs`). The list must not be changed."""
+    """A pod and nodes, in the scheduler's order (`ExtenderArgs`). Do not change the list."""
 
     pod: ObjectMeta
     nodes: list[str]
@@ -38,7 +38,7 @@ class ExtenderArgs(msgspec.Struct, frozen=True):
 
 
 class ExtenderPreemptionArgs(msgspec.Struct, frozen=True):
-    """A pod, and the uids of its victims on each candidate node; the entries are kept as they came."""
+    """A pod, and the uids of its victims on each candidate node; the entries are kept byte for byte."""
 
     pod: ObjectMeta
     victims: dict[str, tuple[str, ...]]
@@ -105,24 +105,24 @@ def read_preemption_args(body: bytes) -> ExtenderPreemptionArgs:
 
 
 def read_pod(body: bytes) -> ObjectMeta:
-    """Read a pod as `kubectl get -o json` prints it. Raises Unreadable."""
+    """Read a pod from the output of `kubectl get -o json`. Raises Unreadable."""
     return _read(_pod, body).metadata
 
 
 def pass_all(asked: ExtenderArgs) -> bytes:
-    """Write the answer of filter where all nodes pass."""
+    """Write the response of filter when all nodes pass."""
     return b'{"NodeNames":%b,"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}' % asked.text
 
 
 def write_filter(passed: list[str], refused: dict[str, str]) -> bytes:
-    """Write the answer of filter: the nodes that pass, and why others never will."""
+    """Write the response of filter: the nodes that pass, and why the others never will."""
     return msgspec.json.encode(
         {"NodeNames": passed, "FailedNodes": {}, "FailedAndUnresolvableNodes": refused, "Error": ""}
     )
 
 
 def write_preempt(entries: dict[str, msgspec.Raw]) -> bytes:
-    """Write the answer of preempt, with the entries as they came."""
+    """Write the response of preempt; the remaining entries are unchanged."""
     return msgspec.json.encode({"NodeNameToMetaVictims": entries})
 
 
@@ -136,7 +136,7 @@ def _read(decoder: "msgspec.json.Decoder[T]", body: bytes | msgspec.Raw) -> T:
 
 
 def _read_victims(entry: msgspec.Raw) -> tuple[str, ...]:
-    """Give the uids of the victims; a later scheduler also sends candidates without any."""
+    """Give the uids of the victims; later schedulers also send candidates without any."""
     return tuple([victim.uid for victim in _read(_victims, entry).pods or ()])
 
 

@@ -1,4 +1,4 @@
-"""The extender's Events: why a preemption has no candidate left, and that changed settings are refused."""
+"""The extender's Events: why a preemption has no candidate left, and that changed settings were refused."""
 
 import socket
 from pathlib import Path
@@ -25,7 +25,7 @@ def announce_exhaustion(recorder: EventRecorder, pod: ObjectMeta, refused: Refus
 def announce_refusal(
     recorder: EventRecorder, refusal: SettingsError, *, namespace: Path = _NAMESPACE
 ) -> None:
-    """Record on our own pod that its changed settings are refused. Outside of a pod only the log says so."""
+    """Record on our own pod that its changed settings were refused. Outside a pod they are only logged."""
     try:
         own = ObjectReference("v1", "Pod", namespace.read_text().strip(), socket.gethostname())
     except OSError:

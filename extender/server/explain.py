@@ -1,4 +1,4 @@
-"""GET and POST /explain: for people, why a pod is drawn to a node or kept away from it."""
+"""GET and POST /explain: explains to people why a pod is drawn to a node or kept away from it."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from reberth.records import ObjectMeta
 
 
 class ExplainRoutes:
-    """Explains a cached pod by its name, or any pod that is posted."""
+    """Explains a cached pod by its name, or any posted pod."""
 
     def __init__(
         self, memory: ClusterMemory, *, settings: Callable[[], AnswerSettings], limits: BodyLimits
@@ -50,5 +50,5 @@ class ExplainRoutes:
         explained = []
         for some in explain_nodes(self._memory.index, advice, nodes):
             explained += some
-            await asyncio.sleep(0)  # calls of the scheduler, which waits with every pod, go first
+            await asyncio.sleep(0)  # calls of the scheduler take precedence: it waits with every pod
         return json_response({**describe(pod, advice), "nodes": explained})

@@ -1,7 +1,7 @@
 """kube-scheduler's calls: read, answered, counted. Scheduling must never be worse than without the extender.
 
-A call that cannot be read gets an error, which the scheduler ignores (`ignorable: true`). One that can be
-read is answered; in doubt, and after a bug of ours, the answer is neutral and counted by its cause.
+A call that cannot be read gets an error, which the scheduler ignores (`ignorable: true`). Any other call is
+answered; in case of doubt, and after a bug in the extender, the answer is neutral and counted by its cause.
 """
 
 import time
@@ -32,7 +32,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class _Answered(NamedTuple):
-    """A call that could be read, and its answer."""
+    """A readable call, and its answer."""
 
     verb: Verb
     question: Any
@@ -44,7 +44,7 @@ class _Answered(NamedTuple):
 
 
 class CallHandler:
-    """Answers calls from the memory, by the settings that are current at that moment."""
+    """Answers calls from the memory, with the settings that are current at that moment."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class CallHandler:
         self._needed: tuple[AnswerSettings | None, dict[str, Kinds]] = None, {}
 
     def calls(self) -> dict[str, PlainCall]:
-        """Give the handlers of calls in the form that kube-scheduler uses, by path."""
+        """Give the handlers of calls in kube-scheduler's usual form, by path."""
         return {verb.path: self._make_call(verb) for verb in VERBS}
 
     def routes(self) -> list[web.RouteDef]:
@@ -93,7 +93,7 @@ class CallHandler:
         return handle
 
     def _reply(self, verb: Verb, body: bytes, started: float) -> Reply:
-        """Answer; what can wait is done after the answer was written, since the scheduler waits for it."""
+        """Answer; defer other work until the response is written, because the scheduler waits for it."""
         try:
             question = verb.read(body)
             answer, cause = self._answer(verb, question, started)
@@ -120,7 +120,7 @@ class CallHandler:
         verb.prepare_next(self._memory, question)
 
     def _answer(self, verb: Verb, question: object, started: float) -> tuple[Answer, str | None]:
-        """Answer, neutrally in doubt; then also give the cause."""
+        """Answer, neutrally in case of doubt; then also give the cause."""
         settings = self._settings()
         cause = find_neutral_cause(
             self._mirror_states(self._list_needed(verb, settings)),
@@ -137,7 +137,7 @@ class CallHandler:
         return verb.stay_neutral(self._memory, question), cause
 
     def _list_needed(self, verb: Verb, settings: AnswerSettings) -> Kinds:
-        """List what an answer depends on; the same until the settings change."""
+        """List the kinds that an answer depends on; the same until the settings change."""
         if self._needed[0] is not settings:
             self._needed = settings, {each.path: each.needs(settings) for each in VERBS}
         return self._needed[1][verb.path]

@@ -1,6 +1,6 @@
-"""The extender's metrics; beside them stand those of the library for HTTP, watches and settings.
+"""The extender's metrics; those of HTTP, watches and settings are in `reberth.runtime.metrics`.
 
-A label takes few values, known beforehand. Nothing is counted per node or per pod.
+A label only takes a few values that are known in advance. No metric has a series per node or pod.
 """
 
 from prometheus_client import Counter, Gauge
@@ -13,13 +13,13 @@ _BYTES = tuple(2.0**power for power in range(10, 25, 2))
 
 REQUESTS = CounterVec(
     "reberth_extender_requests_total",
-    "Calls of kube-scheduler by result.",
+    "Calls of kube-scheduler, by verb and result.",
     ["verb", "result"],
     registry=REGISTRY,
 )
 DURATION = HistogramVec(
     "reberth_extender_request_duration_seconds",
-    "Seconds from a call's head to its answer.",
+    "Seconds from the head of a call to its response.",
     ["verb"],
     registry=REGISTRY,
     buckets=_SECONDS,
@@ -39,13 +39,13 @@ NODES = CounterVec(
 )
 NEUTRAL = CounterVec(
     "reberth_extender_neutral_answers_total",
-    "Neutral answers, which leave everything to the scheduler, by cause: cold, stale, deadline, fault.",
+    "Neutral answers, which leave the decision to the scheduler, by cause: cold, stale, deadline, fault.",
     ["verb", "cause"],
     registry=REGISTRY,
 )
 EXHAUSTED = Counter(
     "reberth_extender_preemptions_exhausted_total",
-    "Preemptions for which no candidate was left, by the rule that removed them.",
+    "Preemptions without any remaining candidate, by the rule that removed them.",
     ["rule"],
     registry=REGISTRY,
 )
@@ -56,13 +56,13 @@ OVERRULED = Counter(
 )
 LAST_ASKED = Gauge(
     "reberth_extender_last_asked_timestamp_seconds",
-    "When kube-scheduler called last; 0 if it never did.",
+    "Time of the last call of kube-scheduler; 0 if it never called.",
     ["part"],
     registry=REGISTRY,
 )
 PLACED_UNASKED = Gauge(
     "reberth_extender_pods_placed_unasked",
-    "Pods that were placed since kube-scheduler called last.",
+    "Pods placed since the last call of kube-scheduler.",
     ["part"],
     registry=REGISTRY,
 )

@@ -39,13 +39,13 @@ log = Log(__name__)
 
 _KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
 MIRRORED = tuple(resource for resource in ALL_RESOURCES if resource.kind in _KINDS)
-# Versions of Kubernetes differ in how they count what a pod requests, which the extender does not use.
+# Kubernetes versions differ in how they count a pod's requests, which the extender does not use.
 VERSION = (1, 36)
 _LARGEST_PIECE = 2**23
 
 
 class ExtenderProcess:
-    """The parts of the process, wired together. Raises a SettingsError if the file is bad."""
+    """The components of the process, connected. Raises a SettingsError if the file is invalid."""
 
     def __init__(self, path: Path, access: Access) -> None:
         self.live = LiveSettings(path, ExtenderSettings, on_change=self._take, on_refusal=self._refuse)
@@ -90,7 +90,7 @@ class ExtenderProcess:
         return self.live.current
 
     def _take(self, fresh: ExtenderSettings) -> None:
-        """Apply changed settings, as far as that is possible without a restart."""
+        """Apply changed settings, as far as possible without a restart."""
         if fresh.scores != self._memory.index.settings:
             self._memory.retune(fresh.scores)
         late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
@@ -102,7 +102,7 @@ class ExtenderProcess:
             announce_refusal(self._recorder, refusal)
 
     def _servers(self, mirror: Mirror, recorder: EventRecorder) -> list[Server]:
-        """Make the servers. The one for probes starts first and stops last, to report the stop to the end."""
+        """Make the servers. The one for probes starts first and stops last, to report the whole stop."""
         readiness = Readiness(
             mirror,
             self._call_tracker,
@@ -151,10 +151,10 @@ def _now(count: Callable[[float], int]) -> float:
 
 
 def _keep_memory_for_calls() -> None:
-    """Take a large piece of memory once and give it back.
+    """Allocate a large block of memory once and free it.
 
-    From then on glibc keeps pieces up to that size for the next call. Else it asks the system for each of
-    them, and a call that names 5,000 nodes takes twice as long.
+    From then on glibc keeps blocks up to that size for the next call. Otherwise it requests each of them from
+    the system, and a call that names 5,000 nodes takes twice as long.
     """
     bytearray(_LARGEST_PIECE)
 

@@ -12,7 +12,7 @@ from reberth.values.errors import SettingsError
 
 
 class Readiness:
-    """Ready once all kinds that the signals need are listed, and from then on: stale answers are neutral."""
+    """Ready once all needed kinds are listed, and from then on: stale caches make answers neutral."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Readiness:
         self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
 
     def mirror_states(self, kinds: Kinds) -> list[MirrorState]:
-        """Give the state of the caches whose watch is in trouble; a kind that was never listed is."""
+        """Give the state of the caches whose watch has trouble; a kind that was never listed has."""
         watchers = [self._watchers[kind] for kind in kinds if self._watchers[kind].trouble is not None]
         return [MirrorState(watcher.is_synced, watcher.trouble, watcher.age) for watcher in watchers]
 
@@ -38,11 +38,11 @@ class Readiness:
         return {"process": self._check_running, "mirrors": self._check_synced}
 
     def remarks(self) -> Iterator[str]:
-        """Tell age and trouble of each cache, refused settings, and whether the scheduler does not call."""
+        """List the age and trouble of each cache, refused settings, and missing calls of the scheduler."""
         for watcher in sorted(self._watchers.values(), key=lambda watcher: watcher.resource.name):
-            heard = f"heard {watcher.age:.1f} s ago" if watcher.is_synced else "never listed"
+            age = f"confirmed {watcher.age:.1f} s ago" if watcher.is_synced else "never listed"
             trouble = f", {watcher.trouble}" if watcher.trouble else ""
-            yield f"# {watcher.resource.name}: {heard}{trouble}"
+            yield f"# {watcher.resource.name}: {age}{trouble}"
         refusal = self._find_refusal()
         if refusal:
             yield f"# settings refused, the last valid ones are in use: {refusal}"
@@ -60,5 +60,5 @@ class Readiness:
 
 
 def _expected(settings: ExtenderSettings) -> list[str]:
-    """Give the parts that the scheduler should call: /scores only if any score counts."""
+    """Give the parts that the scheduler should call: /scores only if a score counts."""
     return ["avoid", "scores"] if settings.scores.scores else ["avoid"]

@@ -1,4 +1,4 @@
-"""The body of a call, read within a limit of size and of time into memory that was allocated once."""
+"""Reads the body of a call, within a limit of size and time, into memory that is allocated once."""
 
 import asyncio
 from http import HTTPStatus
@@ -8,7 +8,7 @@ from aiohttp import web
 
 
 class BodyRefused(Exception):
-    """The body is refused; with the HTTP status, and the result that metrics count."""
+    """The body is refused; with the HTTP status, and the result for the metrics."""
 
     def __init__(self, status: HTTPStatus, result: str, text: str) -> None:
         super().__init__(text)
@@ -24,7 +24,7 @@ class BodyLimits(NamedTuple):
 async def receive(request: web.Request, limits: BodyLimits) -> bytes:
     """Read the whole body. Raises BodyRefused; a connection that breaks raises its own error."""
     length = _announced(request, limits)
-    if request.content.is_eof():  # it came together with the head
+    if request.content.is_eof():  # it arrived together with the head
         return request.content.read_nowait()
     try:
         async with asyncio.timeout(limits.seconds):

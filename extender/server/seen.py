@@ -24,13 +24,13 @@ _KINDS: dict[str, Kind[Any, Any]] = {"nodes": NODE, "evictionhistories": HISTORY
 
 
 class ChangeSignal:
-    """Wakes everybody who waits for the next change of the cache."""
+    """Wakes all waiters at the next change of the cache."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def fire(self) -> None:
-        # A new event for the next waiters: clearing the old one could lose those who have not run yet.
+        # A new event for the next waiters: clearing the old one could lose waiters that have not run yet.
         self._event.set()
         self._event = asyncio.Event()
 

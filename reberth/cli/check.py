@@ -1,4 +1,4 @@
-"""Check that every kind that Reberth reads can be read, before the daemons are installed."""
+"""Checks that every kind that Reberth needs can be read, before the daemons are installed."""
 
 import asyncio
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from reberth.values.errors import ApiError
 
 
 class KindCheck(NamedTuple):
-    """One kind: how many objects could be read, or why not."""
+    """One kind: how many objects were read, or why they cannot be read."""
 
     resource: str
     objects: int
@@ -21,7 +21,7 @@ class KindCheck(NamedTuple):
 
 
 class CheckReport(NamedTuple):
-    """The result for one cluster; `trouble` tells why nothing could be checked."""
+    """The result for one cluster; `trouble` is the reason why nothing could be checked."""
 
     server: str
     version: str
@@ -34,7 +34,7 @@ class CheckReport(NamedTuple):
 
 
 async def check(access: Access, *, seconds: float) -> CheckReport:
-    """List every kind once, within this time. Raises ConfigurationError if the access cannot be used."""
+    """List every kind once, within this time. Raises ConfigurationError if the cluster access is invalid."""
     async with Api(access) as api:
         try:
             async with asyncio.timeout(seconds):
@@ -54,7 +54,7 @@ async def check(access: Access, *, seconds: float) -> CheckReport:
 
 
 async def _wait(mirror: Mirror, seconds: float) -> None:
-    """Wait until every kind is synced or has failed; one that does neither runs into the timeout."""
+    """Wait until every kind is synced or has failed; otherwise the timeout ends the wait."""
     try:
         async with asyncio.timeout(seconds):
             await asyncio.gather(*(watcher.answered() for watcher in mirror.watchers.values()))

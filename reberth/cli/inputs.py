@@ -1,4 +1,4 @@
-"""Arguments of the commands: files, times and versions; an error names what cannot be used."""
+"""Arguments of the commands: files, times and versions; an error names the invalid argument."""
 
 import argparse
 import sys
@@ -20,11 +20,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class UsageError(ConfigurationError):
-    """The arguments, or the files that they name, cannot be used."""
+    """The arguments, or the files that they name, are invalid."""
 
 
 def add_access_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare --kubeconfig and --context, which mean the same in every program."""
+    """Add --kubeconfig and --context, which have the same meaning in every program."""
     parser.add_argument(
         "--kubeconfig",
         metavar="FILE",
@@ -36,7 +36,7 @@ def add_access_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_access(arguments: argparse.Namespace) -> Access:
-    """Give what `add_access_arguments` has declared."""
+    """Give the values of the arguments that `add_access_arguments` has added."""
     return Access(arguments.kubeconfig, arguments.context)
 
 
@@ -49,7 +49,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_settings(path: str | None, default: S) -> S:
-    """Read settings of the default's kind; without a file, give the default."""
+    """Read settings of the same type as the default; without a file, give the default."""
     return default if path is None else settings.parse(read_bytes(path), type(default), source=path)
 
 
@@ -63,9 +63,9 @@ def read_scheduler(path: str | None, version: Version) -> KubeScheduler:
 def read_objects(
     path: str, *, now: float, version: Version, annotations: frozenset[str] = frozenset()
 ) -> LoadedObjects:
-    """Read objects as kubectl prints them; these annotations of pods are kept, too.
+    """Read objects from the output of kubectl; pods keep these annotations, too.
 
-    Raises UsageError if no object can be used: an answer would be about an empty cluster.
+    Raises UsageError if no object is usable: the answer would be about an empty cluster.
     """
     try:
         reading = load_objects(read_bytes(path), now=now, version=version, annotations=annotations)

@@ -37,7 +37,7 @@ _VERIFIED: tuple[Version, ...] = ((1, 35), (1, 36))
 
 
 class ForecastInputs(NamedTuple):
-    """Everything that the forecast of a pod depends on."""
+    """All inputs of the forecast of a pod."""
 
     view: View
     scheduler: KubeScheduler
@@ -104,7 +104,7 @@ def answer(arguments: argparse.Namespace) -> str:
 
 
 def _warn(reading: LoadedObjects, scheduler: KubeScheduler, version: Version) -> None:
-    """Warn on stderr of what limits the forecast."""
+    """Print warnings about limits of the forecast to stderr."""
     if version not in _VERIFIED:
         verified = " and ".join(map(_write_version, _VERIFIED))
         sys.stderr.write(
@@ -123,7 +123,7 @@ def _write_version(version: Version) -> str:
 
 
 def _describe(place: int, inputs: ForecastInputs) -> tuple[str, Json]:
-    """Forecast one pod, as if no other pod moved."""
+    """Forecast one pod on its own, as if no other pod moved."""
     view, scheduler, extenders, victim = inputs
     snapshot = view.facts.snapshot
     row = snapshot.pods.rows[place]

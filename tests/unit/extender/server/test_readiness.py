@@ -68,7 +68,7 @@ async def test_all_is_well() -> None:
     status, lines = await Told(ExtenderSettings()).ask()
     assert status == 200
     assert lines[:3] == ["process: ok", "mirrors: ok", "serving: ok"]
-    assert lines[3] == "# evictionhistories: heard 1.2 s ago"
+    assert lines[3] == "# evictionhistories: confirmed 1.2 s ago"
     assert len(lines) == 3 + len(KINDS)
 
 
@@ -99,7 +99,7 @@ async def test_a_stale_cache_is_reported_and_the_extender_stays_ready() -> None:
     told.watchers["pods"].trouble = "no data from the server for 90 s"
     status, lines = await told.ask()
     assert status == 200
-    assert "# pods: heard 1.2 s ago, no data from the server for 90 s" in lines
+    assert "# pods: confirmed 1.2 s ago, no data from the server for 90 s" in lines
 
 
 def test_mirror_states_list_only_needed_kinds_with_trouble() -> None:
