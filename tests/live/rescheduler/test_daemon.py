@@ -95,7 +95,7 @@ async def see_nothing_planned(one: Daemon) -> None:
     plan = await one.plan()
     assert plan is not None
     assert plan["moves"] == plan["refused"] == []
-    assert "warning: Off: the policy's mode is off" in await one.remarks("Off")
+    assert "warning: Off: the mode of the policy file is off" in await one.remarks("Off")
     assert await one.said("reberth_rescheduler_mode", mode="off") == 3
     assert await one.said("reberth_rescheduler_mode") == 3
     assert '"stopped_by": "Off"' in one.log

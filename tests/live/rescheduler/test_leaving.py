@@ -98,9 +98,11 @@ async def list_resources(client: Client) -> list[tuple[str, str]]:
 
 
 def list_commands(page: str) -> list[list[str]]:
-    _, _, rest = (ROOT / "docs" / page).read_text().partition("\n## Leaving nothing behind\n")
+    _, _, rest = (ROOT / "docs" / page).read_text().partition("\n## Uninstall\n")
     section = rest.partition("\n## ")[0]
-    return [shlex.split(line, comments=True) for line in section.splitlines() if line.startswith("    ")]
+    commands = [shlex.split(line, comments=True) for line in section.splitlines() if line.startswith("    ")]
+    assert commands, f"{page} no longer says how to uninstall"
+    return commands
 
 
 async def obey(cluster: Cluster, client: Client, command: list[str]) -> None:
