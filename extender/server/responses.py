@@ -1,4 +1,4 @@
-"""The answers of the routes that are not kube-scheduler's: JSON, or a sentence that says what is wrong."""
+"""The responses of the routes for operators and Reberth: JSON, or a sentence that describes the error."""
 
 import msgspec
 from aiohttp import web

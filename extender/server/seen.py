@@ -1,4 +1,4 @@
-"""GET /seen tells whether this extender has cached an object at a version.
+"""GET /seen: whether this extender has cached an object at a version or a newer one.
 
 The rescheduler asks before it evicts: an extender that has not seen the move and its note would let the
 scheduler put the replacement back onto the node that the pod was moved off. So every eviction waits for this

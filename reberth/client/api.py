@@ -330,5 +330,5 @@ def _breaking_off(request: ApiRequest) -> Iterator[None]:
     except (aiohttp.ClientError, OSError) as error:
         text = str(error) or type(error).__name__
         raise errors.Unanswered(str(request), f"the connection was lost: {text}") from error
-    except HttpProcessingError as error:  # what came is no HTTP
+    except HttpProcessingError as error:  # the response is not HTTP
         raise errors.Unreadable(str(request), str(error)) from error

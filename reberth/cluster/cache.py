@@ -65,7 +65,7 @@ class Listing(Generic[Wire, Kept]):
     def __init__(self, mirror: _Mirror[Wire, Kept]) -> None:
         self._mirror = mirror
         self._table = Table(mirror.identify)
-        self._is_anew = mirror.is_outdated
+        self._remakes_rows = mirror.is_outdated
 
     def apply(self, event: str, subject: Wire) -> None:
         """Apply an event of the stream that brings the list; an object of a page counts as ADDED.
@@ -82,7 +82,7 @@ class Listing(Generic[Wire, Kept]):
         known = self._table.by_uid(identity.uid) or self._mirror.table.by_uid(identity.uid)
         if known is not None:
             self._table.put(identity, known)
-        if known is None or self._is_anew or self._mirror.identify(known) != identity:
+        if known is None or self._remakes_rows or self._mirror.identify(known) != identity:
             self._table.put(identity, self._mirror.keep(subject))
 
     def finish(self, resource_version: str) -> None:
@@ -91,7 +91,7 @@ class Listing(Generic[Wire, Kept]):
             self._mirror.kind, ObjectMeta("(list)", resource_version=resource_version)
         )
         self._mirror.is_complete = True
-        if self._is_anew:
+        if self._remakes_rows:
             self._mirror.is_outdated = False
         self._mirror.table.become(self._table)
 

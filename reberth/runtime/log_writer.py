@@ -35,7 +35,7 @@ class LineWriter(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._write(self.format(record))
-        except Exception:  # noqa: BLE001 - a line that cannot be made must not stop what it tells of
+        except Exception:  # noqa: BLE001 - a line that cannot be formatted must not stop the code that logs it
             metrics.LOGS_DROPPED.labels("unprintable").inc()
 
     def _write(self, line: str) -> None:

@@ -87,7 +87,7 @@ def read_version(text: str) -> Version:
 
 def count_bound_requests(pod: Pod, *, version: Version) -> PodRequests:
     """Count a bound pod, as this version of kube-scheduler does."""
-    if pod.spec.resources is None and _says_nothing(pod.status):
+    if pod.spec.resources is None and _is_irrelevant(pod.status):
         return count_incoming_requests(pod.spec)  # the same result for most pods, in two thirds of the time
     resize = _find_resize(pod.status)
     views, sums = _view_maxima(pod, resize) if version < (1, 37) else _view_sums(pod, resize)
@@ -120,7 +120,7 @@ def write_amount(resource: str, amount: int) -> str:
     return write_quantity(amount * _unit(resource), binary=is_bytes)
 
 
-def _says_nothing(status: PodStatus) -> bool:
+def _is_irrelevant(status: PodStatus) -> bool:
     """Tell whether no part of a pod's status, as templates keep it, affects its requests."""
     return status == PodStatus(qos_class=status.qos_class)
 
