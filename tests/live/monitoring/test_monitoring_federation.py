@@ -46,6 +46,8 @@ async def prometheus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
             await finished(place, "waiting")
             await made.until('reberth_federation_handovers_total{result="ready"} == 1')
             await made.until('reberth_federation_rebalance_waiting_workloads{reason="BindingNotFound"} == 1')
+            # The first rebalancer counts as waiting until its workload is healthy in its new cluster.
+            await made.until("sum(reberth_federation_rebalance_waiting_workloads) == 1")
             yield made
 
 
