@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -142,13 +142,11 @@ def list_pure_files() -> dict[str, list[str]]:
     """List the files of each package in the purity contract, the only list of pure packages."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     pure = next(contract for contract in settings["contracts"] if contract["name"] == PURITY)
-    return {name: list(_list_files(name)) for name in pure["source_modules"]}
+    return {name: _list_files(ROOT / name.replace(".", "/")) for name in pure["source_modules"]}
 
 
-def _list_files(name: str) -> Iterator[str]:
-    path = ROOT / name.replace(".", "/")
-    found = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    return (str(file.relative_to(ROOT)) for file in found)
+def _list_files(package: Path) -> list[str]:
+    return [str(file.relative_to(ROOT)) for file in sorted(package.rglob("*.py"))]
 
 
 def refuse_uncovered(report: Mapping[str, Any], pure: Mapping[str, list[str]]) -> None:

@@ -47,6 +47,7 @@ def test_every_pure_file_is_counted() -> None:
     assert "reberth/selectors/labels.py" in counted  # of a package
     assert "federation/scheduling/__init__.py" in counted
     assert all((suites.ROOT / file).is_file() for file in counted)
+    assert all(suites.list_pure_files().values())  # a package that was renamed has no files
 
 
 def measured(taken: int, of: int) -> dict[str, Any]:
