@@ -6,7 +6,8 @@ that version, when it refuses, or when `resync` asks for it. A connection withou
 dead: the server sends a bookmark at least every minute.
 
 The watcher of a kind that is not installed, or that RBAC forbids, keeps trying without affecting the others.
-An optional kind that is not installed is treated as empty until it is; that is not trouble.
+An optional kind that is not installed is treated as empty until it is; that is not trouble. It is looked for
+ever more rarely, because most clusters never install it.
 
 An object that cannot be read is counted and logged; its last readable version stays in the cache.
 """
@@ -41,6 +42,7 @@ _TIMER_STEP = 0.5
 # Responses of API servers that cannot serve `sendInitialEvents`: 500 if etcd is too old.
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
+_ABSENT = "absent"
 _BEFORE_ALL = "0"
 """A version that is older than every other."""
 
@@ -54,6 +56,8 @@ class WatchSettings(Section, frozen=True):
     """A connection without any data for this time is closed and opened again."""
     first_pause: Positive = 0.5
     longest_pause: Positive = 30.0
+    longest_absence_pause: Positive = 600.0
+    """An optional kind that is not installed is looked for again after at most this time."""
     settle: NotNegative = 0.05
     """Changes that follow each other within this time wake a consumer only once."""
     longest_burst: NotNegative = 1.0
@@ -88,6 +92,7 @@ class Watcher(Generic[T]):
         self._heard_at = float("-inf")
         self._resync_asked = False
         self._failures = 0
+        self._absences = 0
         self._named: set[BadObject] = set()
         self._events = metrics.WATCH_EVENTS.labels(resource.name)
 
@@ -98,7 +103,12 @@ class Watcher(Generic[T]):
 
     @property
     def age(self) -> float:
-        """Seconds since the server last confirmed this kind; infinite before the first list."""
+        """Seconds since the server last confirmed this kind; infinite before the first list.
+
+        A kind that is not installed does not age: between two looks nobody waits for an answer.
+        """
+        if self._absences:
+            return 0.0
         return float("inf") if self._fresh_at is None else self._loop.time() - self._fresh_at
 
     async def synced(self) -> None:
@@ -119,14 +129,17 @@ class Watcher(Generic[T]):
         while True:
             started = self._loop.time()
             cause = await self._follow_until_it_breaks()
+            if cause == _ABSENT:
+                await self._pause(self._absences, self._settings.longest_absence_pause)
+                continue
+            self._absences = 0
             metrics.WATCH_RESTARTS.labels(self.resource.name, cause).inc()
             self._failures = 0 if self._loop.time() - started >= _LASTING else self._failures + 1
             if self._failures:
-                await self._pause()
+                await self._pause(self._failures, self._settings.longest_pause)
 
-    async def _pause(self) -> None:
-        first, longest = self._settings.first_pause, self._settings.longest_pause
-        await asyncio.sleep(jittered_backoff(self._failures, first=first, longest=longest))
+    async def _pause(self, tries: int, longest: float) -> None:
+        await asyncio.sleep(jittered_backoff(tries, first=self._settings.first_pause, longest=longest))
 
     async def _follow_until_it_breaks(self) -> str:
         """Run one watch, after a list if one is needed; give the cause of its end."""
@@ -144,37 +157,40 @@ class Watcher(Generic[T]):
             self._report(str(error))
             return "unreachable"
         except (ApiError, ObjectError) as error:
-            self._refused(error)
-            return "refused"
+            return self._refused(error)
         finally:
             self._patience = None
         return "ended"
 
-    def _refused(self, error: ApiError | ObjectError) -> None:
+    def _refused(self, error: ApiError | ObjectError) -> str:
         """Keep the version after a passing error of the server; after any other refusal list again."""
+        absent = isinstance(error, errors.NotFound)
+        if absent and self.resource.is_optional:
+            self._take_for_none()
+            return _ABSENT
         status = error.status if isinstance(error, ApiError) else 0
         if self._version is None and self._can_stream_lists and status in _NO_STREAMED_LISTS:
             self._can_stream_lists = False
             log.info("server cannot stream lists, reading them in pages", resource=self.resource.name)
-            return
-        absent = isinstance(error, errors.NotFound)
-        if absent and self.resource.is_optional:
-            self._take_for_none()
-            return
+            return "refused"
         passing = isinstance(error, errors.ServerFault | errors.TooManyRequests)
         if not passing or self._failures >= _PASSING_AT_MOST:
             self._version = None
         self._report("not installed in this cluster" if absent else str(error))
         if not passing:
             self._answered.set()
+        return "refused"
 
     def _take_for_none(self) -> None:
         """Treat a kind that is not installed as empty; its cached objects are gone with it."""
-        if self.trouble is not None:
-            log.info("kind not installed, treated as empty", resource=self.resource.name)
-        self.trouble = None
-        self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL)
-        self._version = None
+        self._failures = 0
+        if not self._absences:  # else nothing has changed, and no consumer is woken
+            if self.trouble is not None:
+                log.info("kind not installed, treated as empty", resource=self.resource.name)
+            self.trouble = None
+            self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL)
+            self._version = None
+        self._absences += 1
 
     async def _follow(self) -> None:
         async with asyncio.timeout(self._settings.silence) as self._patience:
@@ -252,6 +268,7 @@ class Watcher(Generic[T]):
         if self.trouble is not None:
             log.info("cache synced", resource=self.resource.name)
         self.trouble = None
+        self._absences = 0
 
     def _list(self, listing: Listing[T, Any], event: str, subject: T) -> None:
         try:

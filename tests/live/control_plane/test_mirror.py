@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
@@ -161,6 +162,34 @@ async def test_an_optional_kind_may_be_installed_and_removed_without_errors(
         await client.delete(f"{DEFINITIONS}/berths.tests.reberth.dev")
         await until_there_are(mirror, cache, 0)
     assert not [record for record in caplog.records if "not installed" in str(vars(record))]
+
+
+async def test_an_optional_kind_that_is_not_installed_is_looked_for_rarely_until_it_is_there(
+    bare: Cluster, proxy: FaultProxy
+) -> None:
+    """Counted before the real API server; ten minutes are a second here."""
+    berths = Resource(BERTH, "berths", "v1", namespaced=False, is_optional=True)
+    longest, cache = 1.0, Cache(version=(1, 36))
+    patient = replace(IMPATIENT, longest_absence_pause=longest)
+    async with (
+        bare.client() as client,
+        await through(proxy, bare, "rarely") as api,
+        mirroring(api, cache, [berths], settings=patient) as mirror,
+        asyncio.timeout(60),
+    ):
+        await mirror.synced()
+        await asyncio.sleep(2)
+        before = len(proxy.journal.select(Match(client="rarely")))
+        await asyncio.sleep(3)
+        asked = len(proxy.journal.select(Match(client="rarely"))) - before
+        assert 2 <= asked <= 6  # pauses between 0.5 and 1 s
+        assert mirror.troubles() == {"berths": None}
+        await client.create(DEFINITIONS, BERTHS)
+        await client.wait(berths.path(), lambda listed: "items" in listed)
+        await client.create(berths.path(), B1)
+        async with asyncio.timeout(longest + 1):
+            await until_there_are(mirror, cache, 1)
+        await client.delete(f"{DEFINITIONS}/berths.tests.reberth.dev")
 
 
 B1 = {"apiVersion": "tests.reberth.dev/v1", "kind": "Berth", "metadata": {"name": "b1"}}

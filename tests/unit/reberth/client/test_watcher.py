@@ -14,9 +14,10 @@ from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
 from reberth.cluster.kinds import POD, PODS
 from reberth.protocol.response import WatchEvent
 from reberth.records import ObjectMeta, Pod
-from reberth.values.errors import NotFound
+from reberth.values.errors import NotFound, Unreachable
 from tests.support.builders import pod
 from tests.support.cluster.strategies import pod_record
+from tests.support.metrics import read_metric
 
 END = {"k8s.io/initial-events-end": "true"}
 
@@ -28,12 +29,15 @@ class FakeApi:
         self.lines: asyncio.Queue[WatchEvent[Pod]] = asyncio.Queue()
         self.since: list[str | None] = []
         self.is_installed = True
+        self.is_reachable = True
 
     @asynccontextmanager
     async def watch(
         self, *_: Any, since: str | None, **__: Any
     ) -> AsyncIterator[AsyncIterator[WatchEvent[Pod]]]:
         self.since.append(since)
+        if not self.is_reachable:
+            raise Unreachable("GET /pods", "no answer")
         if not self.is_installed:
             raise NotFound("watch /pods", "the server could not find the requested resource", status=404)
         yield self._read()
@@ -74,18 +78,62 @@ async def test_an_optional_kind_is_empty_while_it_is_not_installed() -> None:
     watching = asyncio.create_task(watcher.run())
     await asyncio.wait_for(watcher.synced(), 1)
     assert (watcher.trouble, len(cache.of(POD))) == (None, 0)
-    await asyncio.sleep(600)
-    assert len(api.since) < 60
+    await asyncio.sleep(3600)
     api.is_installed = True
     api.bring(ADDED, 7)
     api.end_list(8)
-    await asyncio.sleep(60)
+    await asyncio.sleep(600)
     assert (watcher.trouble, len(cache.of(POD))) == (None, 1)
+    assert watcher.age > 0
     api.is_installed = False
     api.bring(MODIFIED, 9)  # the last one of this watch
     await asyncio.sleep(60)
     assert (watcher.trouble, len(cache.of(POD))) == (None, 0)
-    assert set(api.since) == {None, "9"}
+    assert set(api.since) - {"8"} == {None, "9"}  # a silent watch is opened again from 8
+    watching.cancel()
+
+
+@pytest.mark.looptime
+async def test_an_optional_kind_that_is_not_installed_is_looked_for_ever_more_rarely() -> None:
+    woken: list[float] = []
+    loop, api = asyncio.get_running_loop(), FakeApi()
+    api.is_installed = False
+    foreign = replace(PODS, name="missed", is_optional=True)
+    cache = Cache(version=(1, 36))
+    watcher = Watcher(
+        cast("Api", api),
+        cache,
+        foreign,
+        settings=WatchSettings(),
+        on_change=lambda: woken.append(loop.time()),
+    )
+    watching = asyncio.create_task(watcher.run())
+    await asyncio.sleep(3600)
+    first_hour = len(api.since)
+    await asyncio.sleep(24 * 3600)
+    assert first_hour <= 24  # eleven doublings, then a look every five to ten minutes
+    assert 24 * 6 <= len(api.since) - first_hour <= 24 * 12
+    # It counts neither as a restarted watch nor as an old cache, and nobody is woken for it.
+    for cause in ("refused", "absent"):
+        assert read_metric("reberth_watch_restarts_total", resource="missed", cause=cause) == 0
+    assert (watcher.trouble, watcher.age, len(woken)) == (None, 0, 1)
+    watching.cancel()
+
+
+@pytest.mark.looptime
+async def test_after_an_outage_an_optional_kind_is_looked_for_soon() -> None:
+    api, cache = FakeApi(), Cache(version=(1, 36))
+    api.is_installed = False
+    foreign = replace(PODS, is_optional=True)
+    watcher = Watcher(cast("Api", api), cache, foreign, settings=WatchSettings(), on_change=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    await asyncio.sleep(3600)
+    api.is_reachable = False
+    await asyncio.sleep(600)
+    assert (watcher.trouble, watcher.age > 60) == ("GET /pods: no answer", True)
+    api.is_reachable = True
+    await asyncio.sleep(60)
+    assert (watcher.trouble, watcher.age) == (None, 0)
     watching.cancel()
 
 
