@@ -21,13 +21,12 @@ from reberth.runtime.logs import LogSettings
 from reberth.values.errors import ConfigurationError, ReberthError, taken_apart
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.commands import plan
+from rescheduler.commands import move_arguments, plan
 from rescheduler.commands.move import lead_by_hand, perform_move
 from rescheduler.commands.move_request import request_move
 from rescheduler.commands.notes import NodeNotes, clear_notes, describe_note, list_notes
 from rescheduler.daemon.process import Daemon
 from rescheduler.execution.store import MoveStore
-from rescheduler.moves.move_request import LONGEST_REASON
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings, read_forecaster
@@ -35,7 +34,7 @@ from rescheduler.settings import ReschedulerSettings, read_forecaster
 DONE, NOT_DONE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
-class _MoveArguments(TypedDict):
+class _MoveOptions(TypedDict):
     """What a move needs to know, whether the command or the daemon executes it."""
 
     to: tuple[str, ...]
@@ -93,12 +92,11 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _move(arguments: argparse.Namespace) -> int:
+    wanted = move_arguments.read_arguments(arguments)
     settings = _load(arguments)
     policy = load(arguments.policy, ReschedulerPolicy) if arguments.policy else ReschedulerPolicy()
-    asked = (read_access(arguments), settings, _read_pod(arguments))
-    move = _MoveArguments(
-        to=tuple(dict.fromkeys(arguments.to)), reason=_read_reason(arguments.reason), tell=_tell
-    )
+    asked = (read_access(arguments), settings, wanted.pod)
+    move = _MoveOptions(to=wanted.to, reason=wanted.reason, tell=_tell)
     make_forecast = read_forecaster(settings.scheduler)
     came: MoveReport | Ending | Refused = await perform_move(
         *asked, policy=policy, make_forecast=make_forecast, **move
@@ -148,26 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--once", action="store_true", help="run one cycle, wait for its moves, exit")
     add_access_arguments(run)
     move = _command(commands, "move", _move, "move one pod, and show where its replacement lands")
-    move.add_argument("pod", metavar="POD", help="NAMESPACE/NAME, or NAME with -n")
-    move.add_argument(
-        "-n", "--namespace", default="default", help="namespace, if POD names none (default: default)"
-    )
-    move.add_argument(
-        "--to",
-        nargs="+",
-        default=[],
-        metavar="NODE",
-        help="destinations, the best one first (default: the forecast chooses)",
-    )
-    move.add_argument(
-        "--policy",
-        type=Path,
-        metavar="FILE",
-        help="file of kind ReschedulerPolicy, for its rates and back-off (default: all defaults)",
-    )
-    move.add_argument(
-        "--reason", default="requested by hand", help="reason, shown in the note, the history and the Event"
-    )
+    move_arguments.add_arguments(move)
     planned = commands.add_parser("plan", help=plan.DESCRIPTION, description=plan.DESCRIPTION)
     plan.add_arguments(planned)
     planned.set_defaults(run=_plan)
@@ -205,20 +184,6 @@ def _load(arguments: argparse.Namespace) -> ReschedulerSettings:
     if arguments.extender:
         settings = msgspec.structs.replace(settings, extender=arguments.extender)
     return settings
-
-
-def _read_pod(arguments: argparse.Namespace) -> tuple[str, str]:
-    namespace, _, name = arguments.pod.rpartition("/")
-    if not name or "/" in namespace:
-        raise ConfigurationError(f"POD: {arguments.pod!r} must be NAME or NAMESPACE/NAME")
-    return namespace or arguments.namespace, name
-
-
-def _read_reason(text: str) -> str:
-    """The eviction history limits its length, and `notes list` shows it in one line."""
-    if not text.isprintable() or len(text.encode()) > LONGEST_REASON:
-        raise ConfigurationError(f"--reason: must be one line of at most {LONGEST_REASON} bytes")
-    return text
 
 
 def _tell(line: str) -> None:

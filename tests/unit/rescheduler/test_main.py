@@ -41,6 +41,9 @@ def unreachable(folder: Path) -> tuple[str, str]:
         (("move", "a/", "--to", "n1"), "POD: 'a/' must be NAME or NAMESPACE/NAME"),
         (("move", "a", "--reason", "two\nlines"), "--reason: must be one line of at most 1024 bytes"),
         (("move", "a", "--reason", "x" * 1025), "--reason: must be one line of at most 1024 bytes"),
+        (("move",), "POD is missing"),
+        (("move", "--to", "n1"), "POD is missing"),
+        (("move", "a", "--to", "n1,,n2"), "--to: 'n1,,n2' is no list of nodes"),
         (("move", "a", "--settings", "/nowhere"), "/nowhere: cannot be read"),
         (("notes", "list", "--kubeconfig", "/nowhere"), "/nowhere: cannot connect to the API server"),
     ],
@@ -69,7 +72,8 @@ def test_an_error_from_a_task_group_is_printed_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("move",), ("notes", "clear"), ("notes", "clear", "--all", "--node", "n1"), ("fly",)]
+    "arguments",
+    [(), ("move", "a", "b"), ("notes", "clear"), ("notes", "clear", "--all", "--node", "n1"), ("fly",)],
 )
 def test_arguments_that_do_not_belong_together_are_refused(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
