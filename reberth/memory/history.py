@@ -67,6 +67,7 @@ class Ending(msgspec.Struct, frozen=True):
     score_before: int | None = None
     score_after: int | None = None
     time_to_ready: float | None = None
+    as_forecast: bool | None = None  # None: nothing landed, or nothing drew it to a destination
 
     @property
     def is_well(self) -> bool:
@@ -230,6 +231,7 @@ def _as_past(move: OpenMove, ending: Ending, now: float) -> PastMove:
         policy=move.policy,
         reason=move.reason,
         landed_on=ending.landed_on,
+        as_forecast=ending.as_forecast,
         evicted_at=move.evicted_at,
         closed_at=write_micro_time(now),
         score_before=ending.score_before,

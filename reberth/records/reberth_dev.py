@@ -73,6 +73,7 @@ class PastMove(Record, frozen=True):
     policy: str = ""
     reason: str = ""
     landed_on: str | None = None
+    as_forecast: bool | None = None
     evicted_at: str | None = None
     score_before: int | None = None
     score_after: int | None = None

@@ -5,42 +5,44 @@ break rules are still moved during a pause.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from reberth.cluster.kinds import HISTORY
 from reberth.memory.backoff import closing_time, instant
 from reberth.memory.destination_draw import Replica, list_untaken, replica_of
-from reberth.records import EvictionHistory, Node, Outcome, PastMove, Phase
+from reberth.records import EvictionHistory, Node, Outcome, Phase
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import TimeError, parse_time
 from rescheduler.observe.rule_context import RuleContext
 
 _DRAINING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
-# Whether an outcome confirms the forecast; the other outcomes say nothing about it.
-_AS_FORECAST = {
-    Outcome.BETTER: True,
-    Outcome.SAME: True,
-    Outcome.WORSE: False,
-    Outcome.RETURNED: False,
-}
+
+
+class _JudgedLanding(NamedTuple):
+    """A landing that was compared with the forecast; sorted by time."""
+
+    closed_at: float
+    move: str
+    as_forecast: bool
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterHealth:
     """What only a process that watches the cluster knows: the brakes need it beside the snapshot.
 
-    `cache_ages` gives by kind how many seconds old the cached objects are. `landings` tells of the last
-    landings, oldest first, whether each was as forecast; without it, the eviction histories tell. `brakes`
-    are those that the process itself has put on.
+    `cache_ages` gives by kind how many seconds old the cached objects are. `brakes` are those that the
+    process itself has put on. Unless replacements are `drawn` to their destinations, by the extender, no
+    landing says anything about the forecast.
     """
 
     cache_ages: Mapping[str, float] = field(default_factory=dict)
-    landings: Sequence[bool] | None = None
     brakes: tuple[Refused, ...] = ()
+    drawn: bool = True
 
 
 NOT_WATCHED: Final = ClusterHealth()
@@ -49,13 +51,12 @@ NOT_WATCHED: Final = ClusterHealth()
 
 def find_brakes(context: RuleContext, health: ClusterHealth = NOT_WATCHED) -> tuple[Refused, ...]:
     """List all brakes that are on."""
-    known = _read_landings(context) if health.landings is None else health.landings
     found = (
         *health.brakes,
         _find_not_ready(context),
         _find_stale(health.cache_ages, context),
         _find_pending(context),
-        _find_astray(known, context),
+        _find_astray(context) if health.drawn else None,
     )
     return tuple(refused for refused in found if refused)
 
@@ -96,10 +97,15 @@ def _find_pending(context: RuleContext) -> Refused | None:
     return None
 
 
-def _find_astray(landings: Sequence[bool], context: RuleContext) -> Refused | None:
+def _find_astray(context: RuleContext) -> Refused | None:
+    """Find that too few of the last landings were as forecast.
+
+    The eviction histories tell, so a plan, the check before an eviction and the next leader agree. All moves
+    may be stopped, so that nothing lands any more: therefore only landings of a limited time count.
+    """
     settings = context.brakes
-    last = landings[-settings.landings :]
-    count = sum(last)
+    last = _list_landings(context)[-settings.landings :]
+    count = sum(landing.as_forecast for landing in last)
     if len(last) < settings.fewest_landings or count >= settings.inside_forecast * len(last):
         return None
     least = f"fewer than {settings.inside_forecast:.0%}"
@@ -163,13 +169,17 @@ def _list_replicas(place: int, context: RuleContext) -> list[Replica]:
     return [replica_of(pods.rows[other]) for other in alike]
 
 
-def _read_landings(context: RuleContext) -> list[bool]:
-    """Tell whether each recent landing was as forecast, oldest first."""
+def _list_landings(context: RuleContext) -> list[_JudgedLanding]:
+    """List the recent landings, oldest first."""
     since = context.now - context.brakes.landings_within
-    past = (move for history in context.snapshot.of(HISTORY) for move in history.status.past or ())
-    judged = [move for move in past if move.outcome in _AS_FORECAST and closing_time(move) > since]
-    return [_AS_FORECAST[move.outcome] for move in sorted(judged, key=_age)]
+    parts = (part.read(_read_landings) for part in context.snapshot.of(HISTORY).parts)
+    return sorted(landing for landing in chain.from_iterable(parts) if landing.closed_at > since)
 
 
-def _age(move: PastMove) -> tuple[float, str]:
-    return closing_time(move), move.id
+def _read_landings(histories: tuple[EvictionHistory, ...]) -> tuple[_JudgedLanding, ...]:
+    past = (move for history in histories for move in history.status.past or ())
+    return tuple(
+        _JudgedLanding(closing_time(move), move.id, move.as_forecast)
+        for move in past
+        if move.as_forecast is not None
+    )

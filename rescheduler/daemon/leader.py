@@ -126,5 +126,5 @@ class Leader:
         )
 
     def _describe_health(self) -> ClusterHealth:
-        landings = tuple(self._dispatcher.landings) if self._dispatcher else ()
-        return ClusterHealth(self._resources.find_cache_ages(), landings, self._stops.list_brakes())
+        drawn = self._resources.settings().extender != "none"
+        return ClusterHealth(self._resources.find_cache_ages(), self._stops.list_brakes(), drawn=drawn)

@@ -1,7 +1,7 @@
 """Runs moves at the same time: each one is a task, from its order to its outcome."""
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -21,10 +21,9 @@ from rescheduler.execution.orders import compose_planned
 from rescheduler.execution.recovery import AwaitedMove, resume_moves
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.order import MoveOrder
-from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
+from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry.recording import count_end, count_refusal
 
-MOST_LANDINGS = 1000
 _LONGEST_WAIT = 30.0  # for the moves before it: later, its plan would be too old
 PLAN_OLD = Refused("PlanOld", "the moves before it in the plan did not land in time")
 
@@ -47,8 +46,6 @@ class MoveDispatcher:
         self.executor = Executor(context)
         self.failed = False  # a move ended with an error: its state must be read from the cluster again
         self.is_well = True
-        self.landings: deque[bool] = deque(maxlen=MOST_LANDINGS)
-        """Whether the last moves landed as forecast, oldest first."""
         self._context = context
         self._group = group
         self._on_end = on_end
@@ -163,13 +160,8 @@ class MoveDispatcher:
 
     def _record_end(self, planned: PlannedMove | None, report: MoveReport) -> bool:
         """Log the end of a move in one line, and count it."""
-        context = self._context
-        landing = judge_landing(
-            report.entry, report.ending, extender=context.settings().extender, find=context.find_node
-        )
+        landing = report.landing
         count_end(report, landing)
-        if landing and landing.cause != UNDRAWN:
-            self.landings.append(landing.as_forecast)
         fields = _describe(report.entry.id, report.ending)
         if report.refused:
             fields |= _describe_refusal(report.refused)

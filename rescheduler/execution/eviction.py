@@ -17,6 +17,7 @@ from reberth.records import Node, OpenMove, Pod
 from reberth.runtime.metrics import bounded
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.execution.context import ExecutionContext, MoveHandle
 from rescheduler.execution.extenders import ObjectVersion
 from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
@@ -108,7 +109,13 @@ class Evictor:
         if entry.policy == MANUAL or forecast is None:
             return refuse_by_budgets(entry.pod_uid, snapshot, fresh.budgets)
         return refuse_by_rules(
-            entry, usable[0], snapshot, fresh, policy=context.policy(), schedulers=forecast.schedulers
+            entry,
+            usable[0],
+            snapshot,
+            fresh,
+            policy=context.policy(),
+            schedulers=forecast.schedulers,
+            health=ClusterHealth(drawn=context.settings().extender != "none"),
         )
 
     def _choose_usable(self, entry: OpenMove, pod: Pod, snapshot: Snapshot) -> tuple[str, ...] | Refused:

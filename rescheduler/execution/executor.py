@@ -24,7 +24,7 @@ from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.execution.store import HISTORY_GONE
 from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, undo_reason
 from rescheduler.moves.order import MoveOrder
-from rescheduler.moves.outcome import MoveReport
+from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
 
 # Creation times are stored in whole seconds; the rest is for clocks that are not read at the same instant.
 _CREATION_RESOLUTION = 1.05
@@ -91,8 +91,12 @@ class Executor:
     async def follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
         """Wait for the outcome of a move whose pod is evicted, and record it."""
         handle.reporter.tell("waiting for the replacement")
-        ending = await ReplacementWatcher(self._context, handle).follow(entry)
-        return await self._close(handle, entry, ending, None)
+        context = self._context
+        ending = await ReplacementWatcher(context, handle).follow(entry)
+        landing = judge_landing(entry, ending, extender=context.settings().extender, find=context.find_node)
+        if landing and landing.cause != UNDRAWN:
+            ending = replace(ending, as_forecast=landing.as_forecast)
+        return replace(await self._close(handle, entry, ending, None), landing=landing)
 
     async def _wait_for_older_pods(self, order: MoveOrder) -> None:
         """Wait until no existing pod can be taken for the replacement.

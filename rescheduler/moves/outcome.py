@@ -49,6 +49,7 @@ class MoveReport(msgspec.Struct, frozen=True):
     entry: OpenMove
     ending: Ending
     refused: Refused | None = None
+    landing: Landing | None = None
 
     @property
     def move(self) -> str:

@@ -9,6 +9,7 @@ can take it.
 """
 
 import dataclasses
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ from reberth.records import (
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Charge, charge_budget
-from rescheduler.budgets.brakes import find_brakes
+from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes
 from rescheduler.budgets.limits import CandidateMove, begin_limits
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -68,6 +69,7 @@ def refuse_by_rules(
     *,
     policy: ReschedulerPolicy,
     schedulers: frozenset[str],
+    health: ClusterHealth = NOT_WATCHED,
 ) -> Refused | None:
     """Check an open move against the rules of the plan again, without its own debit and history entry."""
     place, nodes = snapshot.pods.by_uid(move.pod_uid), snapshot.nodes.index
@@ -77,7 +79,7 @@ def refuse_by_rules(
     context = RuleContext(seen, policy.protections, limits, policy.brakes, schedulers)
     candidate = CandidateMove(place, nodes[move.from_], move.policy, nodes[destination])
     return (
-        next(iter(find_brakes(context)), None)
+        next(iter(find_brakes(context, health)), None)
         or refuse_protected(place, context)
         or begin_limits(context).refuse(candidate)
     )
@@ -112,12 +114,19 @@ def _refuse_exhausted(charge: Charge) -> Refused | None:
 
 def _freshen(snapshot: Snapshot, fresh: FreshState, *, without: str) -> Snapshot:
     """Put in what was just read, and leave out the move `without` and its debit."""
-    histories = [_forget_move(history, without) for history in snapshot.of(HISTORY)]
-    contents = {**snapshot.contents, BUDGET: _as_rows(fresh.budgets), HISTORY: _as_rows(histories)}
+    histories = Rows((_forget_in(part, without) for part in snapshot.of(HISTORY).parts), identify)
+    contents = {**snapshot.contents, BUDGET: _as_rows(fresh.budgets), HISTORY: histories}
     if fresh.ledger:
         debits = tuple(debit for debit in fresh.ledger.status.debits or () if debit.move != without)
         contents[LEDGER] = _as_rows([replace(fresh.ledger, status=LedgerStatus(debits))])
     return dataclasses.replace(snapshot, contents=contents)
+
+
+def _forget_in(part: NamespaceRows[EvictionHistory], move: str) -> NamespaceRows[EvictionHistory]:
+    """Leave out a move; a namespace without it keeps its part, and what was read from it."""
+    left = tuple(_forget_move(history, move) for history in part.rows)
+    unchanged = all(map(operator.is_, left, part.rows))
+    return part if unchanged else NamespaceRows(part.namespace, left)
 
 
 def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
 from rescheduler.budgets.brakes import ClusterHealth, find_brakes, find_pauses
 from rescheduler.model.guardrails import BrakeSettings
 from tests.support.builders import node
@@ -95,27 +96,40 @@ def test_the_brake_names_the_pod_that_waits() -> None:
     assert WEB["uid"] == EVICTED["controllerUID"]
 
 
+def landed(*, hits: int = 0, misses: int = 0, closed: float = NOW - 3600) -> Object:
+    """A workload's history: first the misses, then the hits, a second after each other."""
+    verdicts = [False] * misses + [True] * hits
+    past = [past_move("Better", write_time(closed + n), asForecast=hit) for n, hit in enumerate(verdicts)]
+    return history(f"app-{closed}", past=past)
+
+
 @pytest.mark.parametrize(
     ("good", "bad", "expected"),
     [(45, 5, []), (44, 6, ["ForecastAstray"]), (8, 1, []), (8, 2, ["ForecastAstray"]), (9, 1, [])],
 )
 def test_too_few_landings_inside_the_forecast_are_a_brake(good: int, bad: int, expected: list[str]) -> None:
-    assert brakes(landings=[False] * bad + [True] * good) == expected
+    assert brakes(landed(hits=good, misses=bad)) == expected
 
 
 def test_only_the_last_landings_count() -> None:
-    assert brakes(landings=[False] * 100 + [True] * 50) == []
-    (refused,) = find_brakes(context_of(), ClusterHealth(landings=[True] * 100 + [False] * 6))
+    old = landed(misses=100, closed=NOW - 7200)
+    assert brakes(old, landed(hits=50)) == []
+    (refused,) = find_brakes(context_of(old, landed(hits=44, misses=6)))
     assert refused.reason == "44 of the last 50 landings were as forecast, fewer than 90%"
 
 
-def test_the_forecast_brake_counts_outcomes_of_the_last_day() -> None:
-    good = [past_move(one, f"2027-01-15T07:0{n}:00.000000Z") for n in range(4) for one in ("Better", "Same")]
-    bad = [past_move(one, "2027-01-15T07:10:00.000000Z") for one in ("Worse", "Returned")]
-    nothing = [past_move(one) for one in ("Gone", "Refused", "Unknown", "NotReady")]
-    old = [past_move("Returned", f"2027-01-14T07:0{n}:00.000000Z") for n in range(9)]
-    assert brakes(history(past=good + bad + nothing)) == ["ForecastAstray"]
-    assert brakes(history(past=good + bad[:1] + nothing + old)) == []
+def test_the_forecast_brake_is_released_by_time_alone() -> None:
+    """While it is on, nothing is moved, so no new landing would ever release it."""
+    bad, day = landed(hits=8, misses=4), 24 * 3600
+    for later, expected in ((0, ["ForecastAstray"]), (day - 3700, ["ForecastAstray"]), (day - 3580, [])):
+        found = find_brakes(context_of(bad, now=NOW + later))
+        assert [refused.rule for refused in found] == expected
+
+
+def test_landings_that_nothing_was_to_draw_do_not_count() -> None:
+    undrawn = [past_move("Returned", landedOn="n1", evictedAt=f"2027-01-15T07:4{n}:00Z") for n in range(10)]
+    assert brakes(history(past=undrawn), landed(hits=10)) == []
+    assert brakes(landed(misses=10), drawn=False) == []
 
 
 def test_an_autoscaler_at_work_pauses_balance() -> None:

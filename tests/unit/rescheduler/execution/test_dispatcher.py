@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal, cast
 
 import msgspec
 import pytest
@@ -14,7 +15,9 @@ from reberth.values import errors
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher
+from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.model.plan import Destination, PlannedMove
+from rescheduler.settings import ReschedulerSettings
 from tests.support.metrics import rescheduler_metric
 from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
 
@@ -37,6 +40,19 @@ def planned(pod: str = "web-1", *, uid: str | None = None, to: str = "n2") -> Pl
         worth=44.0,
         reason="its node is over-utilised",
     )
+
+
+class SilentExtenders:
+    """None of them has seen anything."""
+
+    async def refuse_unseen(self, _versions: object) -> Refused:
+        return Refused("NotSeen", "nobody answers")
+
+
+def judged_landings(world: World) -> list[bool | None]:
+    history = world.history()
+    assert history is not None
+    return [move.as_forecast for move in history.status.past or ()]
 
 
 class Hand:
@@ -77,7 +93,20 @@ async def test_a_move_is_executed_to_its_end_and_counted() -> None:
     assert len(hand.api.world.evictions) == 1
     assert len(hand.dispatcher) == 0
     assert rescheduler_metric("moves_total", policy="underUtilisedNodes", result="evicted") == before + 1
-    assert list(hand.dispatcher.landings) == [True]
+    assert judged_landings(hand.api.world) == [True]
+
+
+@pytest.mark.parametrize(("extender", "judged"), [("optional", False), ("none", None)])
+async def test_the_history_says_whether_the_landing_was_as_forecast(
+    extender: Literal["optional", "none"],
+    judged: bool | None,  # noqa: FBT001 - a column of the table
+) -> None:
+    """Without the extender nothing draws the replacement, so a landing elsewhere says nothing."""
+    settings = ReschedulerSettings(extender=extender)
+    extenders = cast("ExtenderClient", SilentExtenders())
+    async with carrying(FakeApi(World()), settings=lambda: settings, extenders=extenders) as hand:
+        assert hand.dispatcher.begin(planned(to="n3"))
+    assert judged_landings(hand.api.world) == [judged]
 
 
 async def test_no_pod_and_no_workload_is_moved_twice_at_once() -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from reberth.cluster.kinds import HISTORY
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.ledger import LEDGER_NAME, DisruptionLimits, Rate, start_ledger
@@ -23,18 +24,21 @@ from reberth.records import (
 )
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
+from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes
 from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
 from rescheduler.moves.revalidation import (
     NOT_MIRRORED,
     FreshState,
+    _freshen,
     choose_usable,
     refuse_by_budgets,
     refuse_by_rules,
 )
+from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.support import builders
 from tests.support.memory.objects import NOW, WEB
-from tests.support.rescheduler.guardrails import context_of, history, open_move, replica
+from tests.support.rescheduler.guardrails import context_of, history, open_move, past_move, replica
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -94,6 +98,7 @@ def ask_rules(
     destination: str = "n2",
     ledger: MoveLedger | None = None,
     policy: ReschedulerPolicy | None = None,
+    health: ClusterHealth = NOT_WATCHED,
 ) -> Refused | None:
     return refuse_by_rules(
         move or opened(),
@@ -102,6 +107,7 @@ def ask_rules(
         FreshState((), ledger),
         policy=policy or ReschedulerPolicy(protections=ProtectionSettings(min_age=Duration(0))),
         schedulers=frozenset({"default-scheduler"}),
+        health=health,
     )
 
 
@@ -148,6 +154,30 @@ def test_a_brake_stops_a_move_that_is_already_open() -> None:
     refused = ask_rules(guard(*sick))
     assert refused is not None
     assert refused.rule == "NodesNotReady"
+
+
+ASTRAY = history(
+    "other",
+    past=[past_move("Same", f"2027-01-15T07:{n}:00Z", asForecast=n % 6 > 0) for n in range(20, 32)],
+)
+
+
+@pytest.mark.parametrize(("drawn", "rule"), [(True, "ForecastAstray"), (False, None)])
+def test_landings_brake_a_move_as_they_brake_the_plan(drawn: bool, rule: str | None) -> None:  # noqa: FBT001 - a column of the table
+    """A plan that makes moves which this check then refuses would begin and undo them again and again."""
+    snapshot, health = guard(ASTRAY), ClusterHealth(drawn=drawn)
+    planned = find_brakes(RuleContext(snapshot), health)
+    checked = ask_rules(snapshot, health=health)
+    assert [refused.rule for refused in planned] == ([rule] if rule else [])
+    assert checked == (planned[0] if rule else None)
+
+
+def test_other_namespaces_keep_what_was_read_of_their_histories() -> None:
+    elsewhere = ASTRAY | {"metadata": {**ASTRAY["metadata"], "namespace": "o"}}
+    snapshot = guard(history(open=[open_move()]), elsewhere)
+    left = _freshen(snapshot, FreshState(()), without="m-1").of(HISTORY)
+    assert left.part("o") is snapshot.of(HISTORY).part("o")
+    assert [each.status.open for each in left.within("default")] == [()]
 
 
 OTHER = replace(WEB, controller=replace(WEB.controller, uid="uid-other"))
