@@ -110,6 +110,16 @@ ALERTS = (
         "Apply the RBAC manifests of this version again.",
     ),
     Alert(
+        "ReberthClockOffset",
+        "max by (instance) (abs(reberth_rescheduler_clock_offset_seconds)) > 5"
+        " or max by (instance) (abs(reberth_extender_clock_offset_seconds)) > 5",
+        "10m",
+        "The clock of {{ $labels.instance }} is {{ $value | humanizeDuration }} off that of the API server",
+        "Reberth uses the API server's time, so its moves are right; but its logs are not, and other programs"
+        " on the machine whose clock is wrong may not be. Check the time synchronisation of both.",
+        "info",
+    ),
+    Alert(
         "ReberthStaleCache",
         "max by (instance, resource) (reberth_watch_staleness_seconds) > 180",
         "5m",

@@ -1,7 +1,6 @@
 """GET and POST /explain: explains to people why a pod is drawn to a node or kept away from it."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from aiohttp import web
@@ -20,9 +19,15 @@ class ExplainRoutes:
     """Explains a cached pod by its name, or any posted pod."""
 
     def __init__(
-        self, memory: ClusterMemory, *, settings: Callable[[], AnswerSettings], limits: BodyLimits
+        self,
+        memory: ClusterMemory,
+        *,
+        settings: Callable[[], AnswerSettings],
+        clock: Callable[[], float],
+        limits: BodyLimits,
     ) -> None:
         self._memory = memory
+        self._clock = clock
         self._settings = settings
         self._limits = limits
 
@@ -45,7 +50,7 @@ class ExplainRoutes:
             return bad_request(str(unreadable))
 
     async def _explain(self, request: web.Request, pod: ObjectMeta) -> web.Response:
-        advice = self._memory.advise(pod, now=time.time(), settings=self._settings().advice)
+        advice = self._memory.advise(pod, now=self._clock(), settings=self._settings().advice)
         nodes = request.query.getall("node", None) or sorted(self._memory.index.rows)
         explained = []
         for some in explain_nodes(self._memory.index, advice, nodes):

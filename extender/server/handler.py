@@ -54,6 +54,7 @@ class CallHandler:
         settings: Callable[[], AnswerSettings],
         mirror_states: Callable[[Kinds], list[MirrorState]],
         announce: Callable[[ObjectMeta, Refused], None],
+        clock: Callable[[], float],
         limits: BodyLimits,
     ) -> None:
         self._memory = memory
@@ -61,6 +62,7 @@ class CallHandler:
         self._settings = settings
         self._mirror_states = mirror_states
         self._announce = announce
+        self._clock = clock
         self._limits = limits
         self._last_refusal = ""
         self._needed: tuple[AnswerSettings | None, dict[str, Kinds]] = None, {}
@@ -130,7 +132,7 @@ class CallHandler:
         )
         if cause is None:
             try:
-                return verb.decide(self._memory, question, settings, time.time()), None
+                return verb.decide(self._memory, question, settings, self._clock()), None
             except Exception:
                 log.exception("answer failed, giving a neutral one", verb=verb.name)
                 cause = freshness.FAULT
@@ -156,7 +158,7 @@ class CallHandler:
         return Reply(status, f"{text}\n".encode())
 
     def _count_call(self, verb: Verb, result: str, seconds: float) -> None:
-        self._call_tracker.hear(verb.part, time.time())
+        self._call_tracker.hear(verb.part, self._clock())
         metrics.REQUESTS.by_labels[verb.name, result].value += 1
         metrics.DURATION.by_labels[verb.name,].observe(seconds)
 

@@ -66,6 +66,11 @@ PLACED_UNASKED = Gauge(
     ["part"],
     registry=REGISTRY,
 )
+CLOCK_OFFSET = Gauge(
+    "reberth_extender_clock_offset_seconds",
+    "Seconds that the API server's clock is ahead of this machine's; no decision depends on it.",
+    registry=REGISTRY,
+)
 NOTES = Gauge(
     "reberth_extender_notes",
     "Notes on nodes, valid and expired.",

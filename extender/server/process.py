@@ -8,7 +8,6 @@ import asyncio
 import gc
 import signal
 import socket
-import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -29,6 +28,7 @@ from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder, recording
 from reberth.client.mirror import Mirror, mirroring
+from reberth.client.server_clock import ServerClock
 from reberth.cluster.kinds import ALL_RESOURCES, BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
 from reberth.runtime.http_server import Server
 from reberth.runtime.live_files import LiveSettings
@@ -66,10 +66,10 @@ class ExtenderProcess:
         """Serve until SIGTERM or SIGINT. Raises a ConfigurationError if it cannot start."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        self._measure()
         _keep_memory_for_calls()
         async with AsyncExitStack() as stack:
             api = await stack.enter_async_context(Api(self._access, self._first.api))
+            self._measure(api.clock)
             mirror = await stack.enter_async_context(
                 mirroring(api, self._memory, MIRRORED, settings=self._first.watch)
             )
@@ -79,7 +79,7 @@ class ExtenderProcess:
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
             works = (self.live.follow(), _settle(mirror))
             background = [tasks.create_task(work) for work in works]
-            for server in self._servers(mirror, recorder):
+            for server in self._servers(mirror, recorder, api.clock.now):
                 await stack.enter_async_context(server)
             await self._stop.wait()
             log.info("stopping")
@@ -101,7 +101,7 @@ class ExtenderProcess:
         if self._recorder:
             announce_refusal(self._recorder, refusal)
 
-    def _servers(self, mirror: Mirror, recorder: EventRecorder) -> list[Server]:
+    def _servers(self, mirror: Mirror, recorder: EventRecorder, clock: Callable[[], float]) -> list[Server]:
         """Make the servers. The one for probes starts first and stops last, to report the whole stop."""
         readiness = Readiness(
             mirror,
@@ -117,10 +117,11 @@ class ExtenderProcess:
             settings=self._settings,
             mirror_states=readiness.mirror_states,
             announce=partial(announce_exhaustion, recorder),
+            clock=clock,
             limits=limits,
         )
         seen = SeenRoutes(self._memory, self._call_tracker, self._changes)
-        explain = ExplainRoutes(self._memory, settings=self._settings, limits=limits)
+        explain = ExplainRoutes(self._memory, settings=self._settings, clock=clock, limits=limits)
         serve = partial(Server, checks=readiness.checks(), remarks=readiness.remarks)
         probes = [serve(self._first.probes)] if self._first.probes else []
         return [
@@ -132,8 +133,9 @@ class ExtenderProcess:
             ),
         ]
 
-    def _measure(self) -> None:
+    def _measure(self, clock: ServerClock) -> None:
         """Register gauges that are read when Prometheus scrapes."""
+        metrics.CLOCK_OFFSET.set_function(clock.find_offset)
         for part in PARTS:
             metrics.LAST_ASKED.labels(part).set_function(
                 partial(self._call_tracker.last_asked.__getitem__, part)
@@ -142,12 +144,12 @@ class ExtenderProcess:
                 partial(self._call_tracker.placed_since.__getitem__, part)
             )
         for gauge, counts in ((metrics.NOTES, self._memory.notes), (metrics.SCORES, self._memory.scores)):
-            gauge.labels("valid").set_function(partial(_now, counts.valid))
-            gauge.labels("expired").set_function(partial(_now, counts.expired))
+            gauge.labels("valid").set_function(partial(_count, counts.valid, clock))
+            gauge.labels("expired").set_function(partial(_count, counts.expired, clock))
 
 
-def _now(count: Callable[[float], int]) -> float:
-    return count(time.time())
+def _count(count: Callable[[float], int], clock: ServerClock) -> float:
+    return count(clock.now())
 
 
 def _keep_memory_for_calls() -> None:

@@ -21,6 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from reberth.client.access import Access, Connection
 from reberth.client.body import ResponseBody
 from reberth.client.rate_limit import RateLimiter
+from reberth.client.server_clock import ServerClock
 from reberth.cluster.kinds import PODS, Resource
 from reberth.config.settings import AtLeastOne, Positive, Section
 from reberth.protocol import response
@@ -60,8 +61,15 @@ class ApiSettings(Section, frozen=True):
 class Api:
     """A client of one API server; an async context. Any number of tasks may use it at once."""
 
-    def __init__(self, access: Access, settings: ApiSettings = ApiSettings()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        access: Access,
+        settings: ApiSettings = ApiSettings(),  # noqa: B008 - frozen
+        clock: ServerClock | None = None,
+    ) -> None:
         self.settings = settings
+        self.clock = clock or ServerClock()
+        """The API server's time: every answer is heard."""
         self._connection = Connection(access)
         self._readers: dict[type[Record], Reader[Any]] = {}
         self._throttle: RateLimiter | None = None
@@ -267,7 +275,7 @@ class Api:
         await self._throttle.take()
         if request.verb not in _READING:
             self._check()
-        started = time.monotonic()
+        started, sent = time.monotonic(), self.clock.elapsed()
         code = metrics.UNANSWERED
         try:
             with _breaking_off(request):
@@ -277,6 +285,7 @@ class Api:
                     headers={**_HEADERS, "Content-Type": request.content},
                     body=request.body,
                 )
+            self.clock.hear(answer.headers.get("Date"), sent=sent)
             code = metrics.bounded(str(answer.status), metrics.API_CODES)
         finally:
             metrics.API_REQUESTS.labels(request.verb, request.subject, code).inc()

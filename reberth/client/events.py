@@ -9,7 +9,6 @@ fit, or that the API server does not accept, is lost and counted.
 """
 
 import asyncio
-import time
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -192,11 +191,11 @@ async def recording(
     *,
     reporter: str,
     instance: str,
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
     closing_time: float = _CLOSING_TIME,
 ) -> AsyncIterator[EventRecorder]:
     """Record while the context lasts; at its end write the queued Events while `closing_time` lasts."""
-    recorder = EventRecorder(api, reporter=reporter, instance=instance, clock=clock)
+    recorder = EventRecorder(api, reporter=reporter, instance=instance, clock=clock or api.clock.now)
     writing = asyncio.create_task(recorder.write_forever())
     try:
         yield recorder

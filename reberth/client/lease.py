@@ -15,7 +15,6 @@ A process that loses the lease is cancelled: the body of the context ends immedi
 
 import asyncio
 import socket
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -89,7 +88,7 @@ async def leading(
     *,
     identity: str,
     give_way: bool = False,
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
 ) -> AsyncIterator[Leadership | Refused]:
     """Hold the lease while the context lasts; release it at its end.
 
@@ -97,7 +96,7 @@ async def leading(
     alive, and raises the API server's errors. Raises LeaseLost in the middle of the body when the lease is
     lost.
     """
-    keeper = _LeaseKeeper(api, settings, identity, clock)
+    keeper = _LeaseKeeper(api, settings, identity, clock or api.clock.now)
     refused = await keeper.take(give_way=give_way)
     if refused:
         yield refused

@@ -11,6 +11,10 @@ from functools import lru_cache
 _FORM = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
+_HTTP_FORM = re.compile(
+    r"[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}:[0-9]{2}:[0-9]{2}) GMT"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
@@ -27,6 +31,15 @@ def parse_time(text: str) -> float:
         with suppress(ValueError):
             return datetime.fromisoformat(text).timestamp()
     raise TimeError(f"invalid time {text!r:.80}, e.g. 2026-01-02T03:04:05Z")
+
+
+@lru_cache(maxsize=4)  # all answers of one second have the same date
+def parse_http_date(text: str) -> float:
+    """Read the date of an HTTP answer: "Sun, 06 Nov 1994 08:49:37 GMT"."""
+    found = _HTTP_FORM.fullmatch(text)
+    if found and found[2] in _MONTHS:
+        return parse_time(f"{found[3]}-{_MONTHS.index(found[2]) + 1:02}-{found[1]}T{found[4]}Z")
+    raise TimeError(f"invalid date {text!r:.80}, e.g. Sun, 06 Nov 1994 08:49:37 GMT")
 
 
 def write_time(seconds: float) -> str:

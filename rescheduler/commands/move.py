@@ -104,6 +104,7 @@ async def open_execution_context(
                 recorder=recorder,
                 settings=lambda: settings,
                 policy=lambda: policy,
+                clock=api.clock.now,
                 forecast=forecast,
             )
             yield make_execution_context(resources, MoveStore(api, leadership), tell=tell)

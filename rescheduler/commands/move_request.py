@@ -5,7 +5,6 @@ command exits.
 """
 
 import asyncio
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -58,13 +57,13 @@ async def request_move(
         uid = await _find_uid(api, pod)
         if uid is None:
             return replace(NO_SUCH_POD, reason=f"there is no pod {'/'.join(pod)}")
-        request = _draft(pod, uid, to, reason)
+        request = _draft(pod, uid, to, reason, now=api.clock.now())
         return await MoveRequestClient(api, settings.lease, request, tell=tell).run(held)
 
 
-def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str) -> MoveRequest:
+def _draft(pod: tuple[str, str], uid: str, to: tuple[str, ...], reason: str, *, now: float) -> MoveRequest:
     made = uuid.uuid4().hex[:12]
-    return MoveRequest(made, *pod, uid, to[:MOST_DESTINATIONS], reason, write_time(time.time()))
+    return MoveRequest(made, *pod, uid, to[:MOST_DESTINATIONS], reason, write_time(now))
 
 
 async def _find_uid(api: Api, pod: tuple[str, str]) -> str | None:
@@ -85,13 +84,13 @@ class MoveRequestClient:
         request: MoveRequest,
         *,
         tell: Callable[[str], None],
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._api = api
         self._lease = lease
         self._request = request
         self._tell = tell
-        self._clock = clock
+        self._clock = clock or api.clock.now
 
     async def run(self, held: Refused) -> Ending | Refused:
         try:

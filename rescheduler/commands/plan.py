@@ -128,7 +128,8 @@ async def _read_cluster(
     arguments: argparse.Namespace, now: float, annotations: frozenset[str]
 ) -> tuple[Snapshot, Version]:
     if arguments.cluster is None:
-        return await _read_live_cluster(read_access(arguments), now, arguments.kubernetes, annotations)
+        given = None if arguments.now is None else now
+        return await _read_live_cluster(read_access(arguments), given, arguments.kubernetes, annotations)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
     with show_progress(lambda: f"reading {arguments.cluster}"):
         reading = read_objects(arguments.cluster, now=now, version=version, annotations=annotations)
@@ -140,15 +141,16 @@ async def _read_cluster(
 
 
 async def _read_live_cluster(
-    access: Access, now: float, given: Version | None, annotations: frozenset[str]
+    access: Access, now: float | None, given: Version | None, annotations: frozenset[str]
 ) -> tuple[Snapshot, Version]:
-    """Read everything once; Reberth's own kinds may not be installed."""
+    """Read everything once; Reberth's own kinds may not be installed. Now is the API server's time."""
     async with Api(access) as api:
         version = given or read_version(await api.version())
         cache = Cache(version=version, annotations=annotations)
         async with mirroring(api, cache, ALL_RESOURCES) as mirror:
             is_read = await _wait(mirror)
-            snapshot, troubles = take(cache, now=now), mirror.troubles()
+            snapshot = take(cache, now=api.clock.now() if now is None else now)
+            troubles = mirror.troubles()
     if not is_read:
         raise ReberthError(f"the cluster was not read within {_SYNCING_TIME:g} s")
     _tell_troubles({name: trouble for name, trouble in sorted(troubles.items()) if trouble})

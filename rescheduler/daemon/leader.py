@@ -1,7 +1,6 @@
 """What the leader runs: first recovery of the earlier leader's moves, then cycles until the lease is lost."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -39,7 +38,7 @@ class Leader:
             resources.cache,
             model=resources.forecast.model,
             settings=lambda: resources.settings().drift,
-            clock=time.time,
+            clock=resources.clock,
             offload=self._worker,
         )
         self._stops = StopConditions(resources, self._drift_monitor.find_drift)
@@ -119,7 +118,7 @@ class Leader:
             policy=resources.policy,
             model=resources.forecast.model,
             health=self._describe_health,
-            clock=time.time,
+            clock=resources.clock,
             warnings=self.list_warnings,
             offload=self._worker,
             stop_reason=self._stops.stop_reason,

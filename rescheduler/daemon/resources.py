@@ -1,6 +1,5 @@
 """What a daemon has from its start to its stop, whether it leads or not."""
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from rescheduler.observe.cache import NotifyingCache
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
+from rescheduler.telemetry import metrics
 from rescheduler.telemetry.events import REPORTER
 
 _NOT_INSTALLED = "not installed in this cluster"
@@ -108,14 +108,16 @@ async def open_daemon_resources(
     first, identity = settings(), name_holder()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        lease_api = await enter(Api(access, first.api))
         api = await enter(Api(access, first.api))
+        lease_api = await enter(Api(access, first.api, api.clock))
+        metrics.CLOCK_OFFSET.set_function(api.clock.find_offset)
         version = read_version(await api.version())
         cache = NotifyingCache(version=version, annotations=policy().protections.annotation_keys)
-        recorder = await enter(recording(api, reporter=REPORTER, instance=identity, clock=time.time))
+        recorder = await enter(recording(api, reporter=REPORTER, instance=identity))
         extenders = await enter(connect_to_extenders(api, first.extender_access))
         yield DaemonResources(
             api=api,
+            clock=api.clock.now,
             lease_api=lease_api,
             cache=cache,
             extenders=extenders,

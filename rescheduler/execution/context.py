@@ -1,6 +1,5 @@
 """What the execution of moves works with: the cluster's resources, and a handle for each move."""
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from typing import Protocol
@@ -70,6 +69,8 @@ class ClusterResources:
     recorder: EventRecorder
     settings: Callable[[], ReschedulerSettings]
     policy: Callable[[], ReschedulerPolicy]
+    clock: Callable[[], float]
+    """The API server's time, by which everything is written and judged."""
     forecast: MoveForecast | None = None
 
 
@@ -78,7 +79,6 @@ class ExecutionContext(ClusterResources):
     """What all moves of one leader share."""
 
     store: MoveStore
-    clock: Callable[[], float]
     tell: Callable[[str], None]
     offload: Offload = run_inline
     stop_reason: Callable[[str], Refused | None] = never_stop
@@ -112,9 +112,7 @@ def make_execution_context(
 ) -> ExecutionContext:
     """Add to the resources of a process what only a leader has."""
     shared = {each.name: getattr(resources, each.name) for each in fields(ClusterResources)}
-    return ExecutionContext(
-        **shared, store=store, clock=time.time, tell=tell, offload=offload, stop_reason=stop_reason
-    )
+    return ExecutionContext(**shared, store=store, tell=tell, offload=offload, stop_reason=stop_reason)
 
 
 @dataclass(frozen=True)

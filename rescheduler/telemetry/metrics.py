@@ -103,6 +103,10 @@ RATE_REMAINING = _gauge(
 BRAKES_ON = _gauge(
     "brake_on", "1 while a brake stops all moves, or while moves for balance are paused.", "rule"
 )
+CLOCK_OFFSET = _gauge(
+    "clock_offset_seconds",
+    "Seconds that the API server's clock is ahead of this machine's; no decision depends on it.",
+)
 AGREEMENT = _gauge(
     "scheduler_agreement_ratio", "Share of the last bound pods that landed where the forecast expected them."
 )

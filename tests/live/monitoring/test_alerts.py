@@ -37,6 +37,7 @@ RAISED: dict[str, dict[str, str]] = {
     "ReberthWorkloadsGivenUp": {"given_up_workloads": "1x120"},
     "ReberthUnacknowledgedEvictions": {"moves_unacknowledged_total": "0+1x60"},
     "ReberthForbidden": {"!reberth_api_requests_total{code='403',verb='patch',resource='nodes'}": "0+1x60"},
+    "ReberthClockOffset": {"!reberth_extender_clock_offset_seconds{instance='a'}": "-6x60"},
     "ReberthStaleCache": {"!reberth_watch_staleness_seconds{instance='a',resource='pods'}": "900x60"},
     "ReberthSettingsRefused": {"!reberth_settings_valid{instance='a'}": "0x60"},
     "ReberthCertificateRefused": {"!reberth_certificate_valid{instance='a'}": "0x60"},

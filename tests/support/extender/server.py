@@ -1,6 +1,7 @@
 """Serve the extender's routes on a real socket, with a memory that a test fills."""
 
 import io
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -46,10 +47,13 @@ class Served:
             settings=lambda: self.settings,
             mirror_states=lambda _: self.mirror_states,
             announce=lambda pod, refused: self.announced.append((pod, refused)),
+            clock=time.time,
             limits=self._limits,
         )
         seen = SeenRoutes(self.known.memory, self.call_tracker, self.changes)
-        explain = ExplainRoutes(self.known.memory, settings=lambda: self.settings, limits=self._limits)
+        explain = ExplainRoutes(
+            self.known.memory, settings=lambda: self.settings, clock=time.time, limits=self._limits
+        )
         routes = [*handler.routes(), *seen.routes(), *explain.routes()]
         return Server(ServerSettings(port=0), calls=handler.calls(), routes=routes)
 

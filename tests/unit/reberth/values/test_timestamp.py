@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.values.timestamp import TimeError, parse_time, write_micro_time, write_time
+from reberth.values.timestamp import TimeError, parse_http_date, parse_time, write_micro_time, write_time
 
 # Until 2242 a float of seconds holds every microsecond.
 microseconds = st.integers(0, 2**33 * 10**6)
@@ -58,6 +58,22 @@ def test_anything_else_is_refused_by_name(text: str) -> None:
     with pytest.raises(TimeError, match="invalid time") as refusal:
         parse_time(text)
     assert repr(text) in str(refusal.value)
+
+
+def test_the_date_of_an_http_answer_is_read() -> None:
+    assert parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT") == parse_time("1994-11-06T08:49:37Z")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "1994-11-06T08:49:37Z", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"),
+        *("Sun, 06 Nov 1994 08:49:37 CET", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT"),
+    ],
+)
+def test_any_other_date_is_refused(text: str) -> None:
+    with pytest.raises(TimeError):
+        parse_http_date(text)
 
 
 def test_a_long_bad_text_is_cut_in_the_message() -> None:

@@ -24,6 +24,7 @@ def resources(
     pause = PauseWatch(nothing, LeaseSettings(), on_end=lambda: None)
     return DaemonResources(
         api=nothing,
+        clock=lambda: 0.0,
         lease_api=nothing,
         cache=NotifyingCache(version=(1, 36)),
         mirror=mirror,
