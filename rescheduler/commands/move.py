@@ -19,14 +19,16 @@ from rescheduler.execution.context import (
     ClusterResources,
     ExecutionContext,
     MoveForecast,
+    MoveHandle,
     make_execution_context,
 )
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.needed_kinds import FOR_A_MOVE
 from rescheduler.execution.orders import compose_order
-from rescheduler.execution.recovery import AwaitedMove, resume_moves
+from rescheduler.execution.recovery import resume_moves
 from rescheduler.execution.store import MoveStore
+from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
@@ -128,27 +130,28 @@ async def _perform(
 ) -> MoveReport | Refused:
     """Settle open moves, then move the pod. An open move of this pod is continued instead."""
     executor = Executor(context)
-    awaited = (await resume_moves(context, executor)).awaited
-    for one in awaited:
-        if (one.handle.namespace, one.entry.pod) == (namespace, name):
-            return await executor.follow(one.handle, one.entry)
-    async with _following(executor, awaited) as followed:
+    resumed = [one async for one in resume_moves(context, executor)]
+    unfinished = [(one.handle, one.settled) for one in resumed if isinstance(one.settled, MoveState)]
+    for handle, state in unfinished:
+        if (handle.namespace, state.entry.pod) == (namespace, name):
+            return await executor.finish(handle, state)
+    async with _finishing(executor, unfinished) as finished:
         order = await compose_order(context, namespace, name, to=to, reason=reason)
         if isinstance(order, Refused):
             return order
-        await asyncio.gather(*followed(namespace, name_history(order.signature.root)))
+        await asyncio.gather(*finished(namespace, name_history(order.signature.root)))
         return await executor.move(order)
 
 
 @asynccontextmanager
-async def _following(
-    executor: Executor, awaited: Iterable[AwaitedMove]
+async def _finishing(
+    executor: Executor, unfinished: Iterable[tuple[MoveHandle, MoveState]]
 ) -> AsyncIterator[Callable[[str, str], list[asyncio.Task[MoveReport]]]]:
-    """Follow the awaited moves meanwhile; those that do not end in time stay open for the next leader.
+    """Finish these moves meanwhile; those that do not end in time stay open for the next leader.
 
     Gives a function that lists the tasks of one history.
     """
-    tasks = [(one.handle, asyncio.create_task(executor.follow(one.handle, one.entry))) for one in awaited]
+    tasks = [(handle, asyncio.create_task(executor.finish(handle, state))) for handle, state in unfinished]
     try:
         yield lambda namespace, history: [
             task for handle, task in tasks if (handle.namespace, handle.history) == (namespace, history)

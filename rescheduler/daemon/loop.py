@@ -73,7 +73,6 @@ class CycleLoop:
         result = "failed"
         try:
             if dispatcher.failed or dispatcher.has_orphans():
-                dispatcher.failed = False
                 await dispatcher.resume()
             with metrics.CYCLE_DURATION.time():
                 made = await self._plan()

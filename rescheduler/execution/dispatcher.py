@@ -14,12 +14,13 @@ from reberth.records import Outcome
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import ExecutionContext
+from rescheduler.execution.context import ExecutionContext, MoveHandle
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.node_order import NodeOrder, Turn
 from rescheduler.execution.orders import compose_planned
-from rescheduler.execution.recovery import AwaitedMove, resume_moves
+from rescheduler.execution.recovery import resume_moves
 from rescheduler.model.plan import PlannedMove
+from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry.recording import count_end, count_refusal
@@ -86,12 +87,17 @@ class MoveDispatcher:
         return True
 
     async def resume(self) -> None:
-        """Settle the open moves of an earlier leader, and wait for the replacements of evicted ones."""
-        resumed = await resume_moves(self._context, self.executor)
-        for report in resumed.reports:
-            self._record_end(None, report)
-        for one in resumed.awaited:
-            self._put(one.entry.pod_uid, None, partial(self._follow, one))
+        """Settle the open moves that nobody is working on, and finish those that have to wait."""
+        self.failed = False
+        try:
+            async for one in resume_moves(self._context, self.executor):
+                if isinstance(one.settled, MoveReport):
+                    self._record_end(None, one.settled)
+                else:
+                    self._put(one.settled.entry.pod_uid, None, partial(self._finish, one.handle, one.settled))
+        except BaseException:
+            self.failed = True  # what was not settled is looked at again
+            raise
 
     def has_orphans(self) -> bool:
         """Tell whether a move is open that this process does not execute."""
@@ -154,9 +160,9 @@ class MoveDispatcher:
             return PLAN_OLD
         return self._context.stop_reason(planned.policy) or await compose_planned(self._context, planned)
 
-    async def _follow(self, one: AwaitedMove) -> bool:
-        with self.executor.holding(one.entry.id):
-            return self._record_end(None, await self.executor.follow(one.handle, one.entry))
+    async def _finish(self, handle: MoveHandle, state: MoveState) -> bool:
+        with self.executor.holding(state.entry.id):
+            return self._record_end(None, await self.executor.finish(handle, state))
 
     def _record_end(self, planned: PlannedMove | None, report: MoveReport) -> bool:
         """Log the end of a move in one line, and count it."""

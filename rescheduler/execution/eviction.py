@@ -162,18 +162,23 @@ class Evictor:
 
     async def _settle_doubt(self, state: MoveState) -> Refused | None:
         """Read the pod until it is terminating, or for so long that the request cannot arrive any more."""
-        context = self._context
         self._handle.reporter.tell("the eviction was not answered: reading the pod")
-        until = context.clock() + context.settings().eviction_timeout
-        while judge_pod(await self._read_pod(state), state.entry.pod_uid) == PodState.ALIVE:
-            left = until - context.clock()
-            if left <= 0:
-                return STILL_THERE
-            await asyncio.sleep(min(_READ_EVERY, left))
-        return None
+        until = asyncio.get_running_loop().time() + self._context.settings().eviction_timeout
+        pod = await watch_pod(self._context, self._handle.namespace, state.entry, until=until)
+        return STILL_THERE if pod is PodState.ALIVE else None
 
     async def _read_pod(self, state: MoveState) -> Pod | None:
         return await self._context.read_pod(self._handle.namespace, state.entry.pod)
+
+
+async def watch_pod(context: ExecutionContext, namespace: str, entry: OpenMove, *, until: float) -> PodState:
+    """Read the pod of a move until it is terminating or gone, or until a time of the event loop's clock."""
+    while True:
+        pod = judge_pod(await context.read_pod(namespace, entry.pod), entry.pod_uid)
+        left = until - asyncio.get_running_loop().time()
+        if pod is not PodState.ALIVE or left <= 0:
+            return pod
+        await asyncio.sleep(min(_READ_EVERY, left))
 
 
 def _find_node(snapshot: Snapshot, name: str) -> Node | None:

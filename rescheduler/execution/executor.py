@@ -6,7 +6,8 @@ next leader finds the move in its workload's eviction history and continues it (
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -19,7 +20,7 @@ from reberth.memory.notes import Notes, add_note, compose_note, remove_move
 from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
-from rescheduler.execution.eviction import Evictor
+from rescheduler.execution.eviction import Evictor, watch_pod
 from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.execution.store import HISTORY_GONE
 from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, undo_reason
@@ -29,6 +30,8 @@ from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
 # Creation times are stored in whole seconds; the rest is for clocks that are not read at the same instant.
 _CREATION_RESOLUTION = 1.05
 _LONGEST_CREATION_WAIT = 2.0  # if the API server's clock is ahead of ours
+# The API server's time for one request (--request-timeout): after it, no eviction is on its way any more.
+_LONGEST_REQUEST = 60.0
 MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not ended")
 
 
@@ -40,14 +43,21 @@ class Executor:
         """Moves whose notes must be kept; recovery adds those that it finds."""
         self.held: set[str] = set()
         """Moves that this process is working on."""
+        self._begun: set[str] = set()  # those of them that it has begun itself
+        self._doubted: dict[str, float] = {}  # when moves were interrupted, by the clock of the event loop
+        self._took_over = _loop_time()
         self._context = context
 
     async def move(self, order: MoveOrder, *, on_landing: Callable[[], None] = lambda: None) -> MoveReport:
         """Execute a new move to its outcome; `on_landing` is called when the replacement has a node."""
         await self._wait_for_older_pods(order)
         entry = self._draft(order)
-        with self.holding(entry.id):
-            return await self._move(order, entry, on_landing)
+        self._begun.add(entry.id)
+        try:
+            with self.holding(entry.id):
+                return await self._move(order, entry, on_landing)
+        finally:
+            self._begun.discard(entry.id)
 
     @contextmanager
     def holding(self, move: str) -> Iterator[None]:
@@ -55,13 +65,20 @@ class Executor:
         self.held.add(move)
         try:
             yield
+        except BaseException:
+            self._remember_doubt(move)
+            raise
         finally:
             self.held.discard(move)
+
+    def is_in_doubt(self, move: str) -> bool:
+        """Tell whether an eviction may be on its way that an earlier leader, or an interrupted try, sent."""
+        return _loop_time() < self._end_doubt(move)
 
     async def _move(self, order: MoveOrder, entry: OpenMove, on_landing: Callable[[], None]) -> MoveReport:
         most = self._context.policy().limits.per_workload
         # The first write: a move that no history records could not be found and undone after a crash.
-        start = partial(_open_one, entry=entry, most=most)
+        start = partial(_open_one, entry=entry, most=most, begun=self._begun)
         history = await self._context.store.start_history(order.signature, start)
         if isinstance(history, Refused):
             report = MoveReport(entry, Ending(Outcome.REFUSED), history)
@@ -70,16 +87,16 @@ class Executor:
         handle = dataclasses.replace(self._make_handle(order, entry, history), on_landing=on_landing)
         handle.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
         settled = await self.settle(handle, MoveState(entry, None, noted=False, pod=PodState.ALIVE))
-        return settled if isinstance(settled, MoveReport) else await self.follow(handle, settled)
+        return settled if isinstance(settled, MoveReport) else await self.finish(handle, settled)
 
-    async def settle(self, handle: MoveHandle, state: MoveState) -> MoveReport | OpenMove:
-        """Execute steps until the pod is evicted and the debit committed, or the move is closed."""
+    async def settle(self, handle: MoveHandle, state: MoveState) -> MoveReport | MoveState:
+        """Execute steps until the move is closed or has to wait: `finish` waits."""
         self.open.add(state.entry.id)
         actions = self._actions()
         while True:
             step = next_step(state, now=self._context.clock())
-            if step is MoveStep.VERIFY:
-                return state.entry
+            if step in (MoveStep.VERIFY, MoveStep.AWAIT_EVICTION):
+                return state
             if step is MoveStep.FORGET:
                 return self._end_without_history(handle, state)
             if step is MoveStep.CLOSE:
@@ -88,8 +105,30 @@ class Executor:
             handle.reporter.tell(step.value)
             state = await actions[step](handle, state)
 
-    async def follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
-        """Wait for the outcome of a move whose pod is evicted, and record it."""
+    async def finish(self, handle: MoveHandle, state: MoveState) -> MoveReport:
+        """Wait for the outcome of a settled move, and record it."""
+        settled: MoveReport | MoveState = state
+        while isinstance(settled, MoveState) and settled.entry.phase is not Phase.EVICTED:
+            settled = await self.settle(handle, await self._await_eviction(handle, settled))
+        return settled if isinstance(settled, MoveReport) else await self._follow(handle, settled.entry)
+
+    async def _await_eviction(self, handle: MoveHandle, state: MoveState) -> MoveState:
+        """Wait until an eviction that was sent before has taken effect, or cannot do so any more."""
+        entry = state.entry
+        handle.reporter.tell(MoveStep.AWAIT_EVICTION.value)
+        until = self._end_doubt(entry.id)
+        pod = await watch_pod(self._context, handle.namespace, entry, until=until)
+        return replace(state, pod=pod, in_doubt=False)
+
+    def _remember_doubt(self, move: str) -> None:
+        now = _loop_time()
+        living = {each: since for each, since in self._doubted.items() if now < since + _LONGEST_REQUEST}
+        self._doubted = {**living, move: now}
+
+    def _end_doubt(self, move: str) -> float:
+        return max(self._took_over, self._doubted.get(move, -math.inf)) + _LONGEST_REQUEST
+
+    async def _follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
         handle.reporter.tell("waiting for the replacement")
         context = self._context
         ending = await ReplacementWatcher(context, handle).follow(entry)
@@ -235,6 +274,7 @@ class Executor:
 
     def _finish(self, handle: MoveHandle, report: MoveReport) -> MoveReport:
         self.open.discard(report.move)
+        self._doubted.pop(report.move, None)
         handle.reporter.ended(report)
         handle.reporter.tell(f"{report.move}: {report}")
         return report
@@ -248,12 +288,20 @@ def find_debit(ledger: MoveLedger, move: str) -> Debit | None:
     return next((one for one in ledger.status.debits or () if one.move == move), None)
 
 
-def _open_one(history: EvictionHistory, *, entry: OpenMove, most: int | None) -> EvictionHistory | Refused:
+def _open_one(
+    history: EvictionHistory, *, entry: OpenMove, most: int | None, begun: Collection[str]
+) -> EvictionHistory | Refused:
     """Add the move to the history if fewer than `most` moves of the workload are open.
 
-    This check and the write are one: without it two moves could each find that none is open.
+    This check and the write are one: without it two moves could each find that none is open. A Noted move
+    that was not begun here stops every other one: an earlier leader's request may still evict its pod.
     """
     others = [one for one in history.status.open or () if one.id != entry.id]
-    if most is not None and len(others) >= max(most, 1):
+    left = any(one.phase == Phase.NOTED and one.id not in begun for one in others)
+    if left or (most is not None and len(others) >= max(most, 1)):
         return MOVE_UNDER_WAY
     return open_move(history, entry)
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()

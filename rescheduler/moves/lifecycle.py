@@ -8,7 +8,8 @@ ledger, the note on the source node, and the pod. A new leader reads these four 
   Planned move of an earlier leader is undone: its plan is old, and undoing it costs nothing.
 * Noted: the eviction may have been sent. If the pod is gone or terminating, the move counts as evicted, even
   if somebody else deleted the pod. If the pod is alive and the move was refused, is expired, or has lost its
-  note or its debit, the move is undone. Otherwise: validate, and evict.
+  note or its debit, the move is undone. Otherwise: validate, and evict. A Noted move of an earlier leader is
+  not undone while that leader's eviction may still be on its way: it would be evicted without note or debit.
 * Evicted: commit the disruption budget, then wait for the replacement.
 
 Why the order is this one:
@@ -64,6 +65,7 @@ class MoveStep(Enum):
     WRITE_NOTE = "write the note"
     ADVANCE_TO_NOTED = "record phase Noted"
     EVICT = "validate and evict"
+    AWAIT_EVICTION = "wait: an eviction that was sent before may still take effect"
     ADVANCE_TO_EVICTED = "record phase Evicted"
     COMMIT_BUDGET = "commit disruption budget"
     VERIFY = "wait for the replacement"
@@ -81,6 +83,7 @@ class MoveState(msgspec.Struct, frozen=True):
     noted: bool
     pod: PodState
     resumed: bool = False  # an earlier leader began it
+    in_doubt: bool = False  # an eviction that was sent before may still take effect
     refused: Refused | None = None
     history_gone: bool = False
     node_version: str = ""  # resourceVersion of the source node with the note: extenders must have seen it
@@ -103,7 +106,8 @@ def next_step(state: MoveState, *, now: float) -> MoveStep:
     if state.entry.phase == Phase.NOTED and state.pod != PodState.ALIVE:
         return MoveStep.ADVANCE_TO_EVICTED
     if undo_reason(state, now=now):
-        return _undo(state)
+        is_awaited = state.in_doubt and state.entry.phase == Phase.NOTED
+        return MoveStep.AWAIT_EVICTION if is_awaited else _undo(state)
     return MoveStep.EVICT if state.entry.phase == Phase.NOTED else _prepare(state)
 
 

@@ -128,10 +128,7 @@ class FakeApi:
         return self
 
     async def get(self, resource: Resource[Any], name: str, *, namespace: str = "") -> Any:
-        try:
-            return self.world.objects[resource.name, namespace, name]
-        except KeyError:
-            raise errors.NotFound("get", name) from None
+        return self._find(resource, name, namespace=namespace)
 
     async def list_pages(
         self, resource: Resource[Any], *, namespace: str = "", **_selection: str
@@ -153,13 +150,13 @@ class FakeApi:
         self, resource: Resource[Any], name: str, body: Any, *, namespace: str = "", subresource: str = ""
     ) -> Any:
         self._write()
-        self._compare(await self.get(resource, name, namespace=namespace), body.metadata.resource_version)
+        self._compare(self._find(resource, name, namespace=namespace), body.metadata.resource_version)
         assert subresource == "status"
         return self._done(self.world.put(resource, body))
 
     async def merge(self, resource: Resource[Any], name: str, patch: Mapping[str, Any], **place: str) -> Any:
         self._write()
-        found = await self.get(resource, name, **place)
+        found = self._find(resource, name, **place)
         self._compare(found, patch["metadata"]["resourceVersion"])
         given = {**(found.metadata.annotations or {}), **patch["metadata"]["annotations"]}
         kept = {key: value for key, value in given.items() if value is not None}
@@ -169,7 +166,7 @@ class FakeApi:
 
     async def delete(self, resource: Resource[Any], name: str, *, uid: str, namespace: str = "") -> None:
         self._write()
-        assert (await self.get(resource, name, namespace=namespace)).metadata.uid == uid
+        assert self._find(resource, name, namespace=namespace).metadata.uid == uid
         self._done(self.world.objects.pop((resource.name, namespace, name)))
 
     async def evict(
@@ -178,7 +175,7 @@ class FakeApi:
         self._write()
         self._asked += 1
         refusal = self._refusals.get(self._asked)
-        pod = await self.get(PODS, name, namespace=namespace)
+        pod = self._find(PODS, name, namespace=namespace)
         if isinstance(refusal, Late):
             asyncio.get_running_loop().call_later(3, self.world.evict, annotations["reberth.dev/move"], pod)
         if isinstance(refusal, Overtaken):
@@ -192,6 +189,12 @@ class FakeApi:
         self._done(pod)
         if refusal:
             raise refusal
+
+    def _find(self, resource: Resource[Any], name: str, *, namespace: str = "") -> Any:
+        try:
+            return self.world.objects[resource.name, namespace, name]
+        except KeyError:
+            raise errors.NotFound("get", name) from None
 
     def _compare(self, found: Any, version: str) -> None:
         if found.metadata.resource_version != version:

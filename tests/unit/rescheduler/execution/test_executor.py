@@ -17,6 +17,7 @@ from reberth.values.refusal import Refused
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import resume_moves
+from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 from tests.support.rescheduler.crash_simulator import (
@@ -58,8 +59,9 @@ async def order_and_move(api: FakeApi) -> MoveReport:
 async def take_over(api: FakeApi) -> None:
     context = make_context(api.world, api)
     executor = Executor(context)
-    for one in (await resume_moves(context, executor)).awaited:
-        await executor.follow(one.handle, one.entry)
+    async for one in resume_moves(context, executor):
+        if isinstance(one.settled, MoveState):
+            await executor.finish(one.handle, one.settled)
 
 
 def check(world: World) -> None:
@@ -137,7 +139,10 @@ async def test_a_move_whose_debit_is_lost_is_undone_and_reports_it() -> None:
     del world.objects["moveledgers", "", "default"]
     api = FakeApi(world)
     context = make_context(world, api)
-    (report,) = (await resume_moves(context, Executor(context))).reports
+    executor = Executor(context)
+    (one,) = [one async for one in resume_moves(context, executor)]
+    assert isinstance(one.settled, MoveState)
+    report = await executor.finish(one.handle, one.settled)
     assert report.refused
     assert report.refused.rule == "DebitLost"
     assert not world.evictions

@@ -1,0 +1,142 @@
+"""Open moves are resumed if nobody is working on them, and only then."""
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from reberth.cluster.kinds import PODS
+from reberth.memory.history import open_move
+from reberth.records import DebitState, Outcome, Phase
+from reberth.values import errors
+from rescheduler.execution.executor import Executor
+from rescheduler.execution.orders import compose_order
+from rescheduler.execution.recovery import resume_moves
+from rescheduler.moves.lifecycle import MoveState
+from rescheduler.moves.order import MoveOrder
+from rescheduler.moves.outcome import MoveReport
+from tests.support.memory.objects import WEB, move
+from tests.support.rescheduler.crash_simulator import FakeApi, Killed, World, make_context
+from tests.support.rescheduler.plans import policy
+from tests.support.rescheduler.racing_resumes import WORKLOADS, find_lies, race
+from tests.support.resumable_rounds import Proof
+
+pytestmark = pytest.mark.looptime
+
+SAMPLE = 40
+RACES = 1000
+LONGEST_REQUEST = 60.0
+NO_BUDGET = errors.TooManyRequests("evict", "no", causes=[("DisruptionBudget", "none left", "")])
+
+
+async def run_races(seeds: Iterable[int]) -> Counter[str]:
+    """Run a race for each seed, and count what happened in them."""
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        one = await race(seed)
+        assert find_lies(one) == [], f"seed {seed}"
+        counts += Counter(
+            races=1,
+            evictions=len(one.world.evictions),
+            resumes=one.resumed,
+            failed_lists=one.lists_failed,
+            interrupted=one.interrupted,
+            refused=sum(move.evicted_at is None for move in one.world.past()),
+        )
+    return counts
+
+
+async def test_resuming_while_moves_begin_evicts_nobody_unpaid_and_undoes_no_healthy_move() -> None:
+    counts = await run_races(range(SAMPLE))
+    assert counts["evictions"] >= (WORKLOADS - 1) * SAMPLE
+    assert counts["failed_lists"] > SAMPLE
+    assert counts["interrupted"] > SAMPLE / 4
+
+
+@pytest.mark.soak
+async def test_in_a_thousand_races_every_eviction_is_paid_and_every_history_is_true() -> None:
+    proof = Proof("resumes")
+    seeds = proof.remaining(range(RACES))
+    counts = await run_races(seeds)
+    proof.note(seeds)
+    print(f"\n{len(proof.passed())} races; in this run {dict(counts)}")
+
+
+async def die_before_the_eviction(world: World) -> None:
+    """Leave a Noted move with its note and its debit; whether its eviction was sent, nobody knows."""
+    context = make_context(world, api := FakeApi(world, dies_at=8))
+    order = await compose_order(context, "shop", "web-1", to=("n2",), reason="why not")
+    assert isinstance(order, MoveOrder)
+    with pytest.raises(Killed):
+        await Executor(context).move(order)
+    assert api.died
+
+
+async def take_over(world: World) -> MoveReport:
+    """Resume the move as the next leader, whose dry run is refused."""
+    context = make_context(world, FakeApi(world, refusals={1: NO_BUDGET}))
+    executor = Executor(context)
+    ((handle, settled),) = [one async for one in resume_moves(context, executor)]
+    assert isinstance(settled, MoveState)
+    return await executor.finish(handle, settled)
+
+
+async def test_a_refused_move_is_not_undone_while_an_earlier_leaders_eviction_may_arrive() -> None:
+    world = World()
+    await die_before_the_eviction(world)
+    (found,) = world.noted()
+    pod = world.objects[PODS.name, "shop", "web-1"]
+    asyncio.get_running_loop().call_later(20.0, world.evict, found, pod)
+    report = await take_over(world)
+    assert report.refused is None
+    assert [debit.state for debit in world.debits().values()] == [DebitState.SPENT]
+    history = world.history()
+    assert history is not None
+    (past,) = history.status.past or ()
+    assert past.evicted_at
+    assert past.outcome != Outcome.REFUSED
+    assert world.noted() == {found}
+
+
+async def test_it_is_undone_once_no_earlier_eviction_can_arrive_any_more() -> None:
+    world = World()
+    await die_before_the_eviction(world)
+    began = asyncio.get_running_loop().time()
+    report = await take_over(world)
+    assert report.refused
+    assert report.refused.rule == "PDB"
+    assert asyncio.get_running_loop().time() - began >= LONGEST_REQUEST
+    assert (world.evictions, world.debits(), world.noted()) == ([], {}, set())
+
+
+async def test_nothing_else_of_the_workload_is_begun_meanwhile() -> None:
+    world = World()
+    await die_before_the_eviction(world)
+    api = FakeApi(world, refusals={1: NO_BUDGET})
+    context = dataclasses.replace(make_context(world, api), policy=lambda: policy(limits={"perWorkload": 3}))
+    executor = Executor(context)
+    ((handle, settled),) = [one async for one in resume_moves(context, executor)]
+    assert isinstance(settled, MoveState)
+    order = await compose_order(context, "shop", "web-1", to=("n3",), reason="why not")
+    assert isinstance(order, MoveOrder)
+    refused = (await executor.move(order)).refused
+    assert refused
+    assert refused.rule == "MoveUnderWay"
+    assert (await executor.finish(handle, settled)).refused
+    assert (await executor.move(order)).refused is None
+
+
+async def test_a_move_that_another_leader_recorded_after_the_take_over_is_resumed() -> None:
+    world = World()
+    api = FakeApi(world)
+    context = make_context(world, api)
+    executor = Executor(context)
+    assert [one async for one in resume_moves(context, executor)] == []
+    late = move("m-late", phase=Phase.PLANNED, pod="web-1", pod_uid="uid-web-1", life=600.0)
+    await context.store.start_history(WEB, lambda history: open_move(history, late))
+    ((_, settled),) = [one async for one in resume_moves(context, executor)]
+    assert isinstance(settled, MoveReport)
+    assert settled.refused
+    assert settled.refused.rule == "Interrupted"
