@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -107,6 +108,17 @@ class ReschedulerSettings(Section, frozen=True):
 RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "probes", "log")
 
 
+def make_forecaster(
+    given: SchedulerSettings,
+    configuration: KubeSchedulerConfiguration,
+    extender: ExtenderForecastSettings,
+    version: Version,
+) -> Forecaster:
+    """Make a forecaster from the content of the files and the API server's version."""
+    known = read_version(given.kubernetes) if given.kubernetes else version
+    return Forecaster(SchedulerModel(known, arrange(configuration, version=known), extender))
+
+
 def read_forecaster(given: SchedulerSettings) -> Callable[[Version], Forecaster]:
     """Read the files at once; the API server's version may come later. Raises SettingsError."""
     configuration = KubeSchedulerConfiguration()
@@ -114,9 +126,4 @@ def read_forecaster(given: SchedulerSettings) -> Callable[[Version], Forecaster]
         file = Path(given.configuration)
         configuration = settings.load(file, KubeSchedulerConfiguration, api_version=API_VERSION)
     extender = settings.load(Path(given.extender), ExtenderForecastSettings) if given.extender else DEFAULTS
-
-    def make_forecaster(version: Version) -> Forecaster:
-        known = read_version(given.kubernetes) if given.kubernetes else version
-        return Forecaster(SchedulerModel(known, arrange(configuration, version=known), extender))
-
-    return make_forecaster
+    return partial(make_forecaster, given, configuration, extender)

@@ -48,8 +48,14 @@ class ExtenderProcess:
     """The components of the process, connected. Raises a SettingsError if the file is invalid."""
 
     def __init__(self, path: Path, access: Access) -> None:
-        self.live = LiveSettings(path, ExtenderSettings, on_change=self._take, on_refusal=self._refuse)
-        self._first = self.live.current
+        self.live = LiveSettings(
+            path,
+            ExtenderSettings,
+            restarting=RESTARTING_FIELDS,
+            on_change=self._take,
+            on_refusal=self._refuse,
+        )
+        self._first = self.live.first
         self._access = access
         self._stop = asyncio.Event()
         self._recorder: EventRecorder | None = None
@@ -93,9 +99,6 @@ class ExtenderProcess:
         """Apply changed settings, as far as possible without a restart."""
         if fresh.scores != self._memory.index.settings:
             self._memory.retune(fresh.scores)
-        late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
-        if late:
-            log.warning("changed settings need a restart", fields=late)
 
     def _refuse(self, refusal: SettingsError) -> None:
         if self._recorder:
@@ -107,7 +110,7 @@ class ExtenderProcess:
             mirror,
             self._call_tracker,
             settings=self._settings,
-            find_refusal=lambda: self.live.refusal,
+            settings_remarks=self.live.list_remarks,
             is_stopping=self._stop.is_set,
         )
         limits = BodyLimits(self._first.server.body_limit_bytes, self._first.body_within)

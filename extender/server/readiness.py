@@ -1,6 +1,6 @@
 """Whether the extender is ready, and how fresh its caches are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from extender.answers.call_tracker import CallTracker
 from extender.answers.freshness import MirrorState
@@ -8,7 +8,6 @@ from extender.answers.verbs import VERBS, Kinds
 from extender.server.settings import ExtenderSettings
 from reberth.client.mirror import Mirror
 from reberth.runtime.http_server import Check
-from reberth.values.errors import SettingsError
 
 
 class Readiness:
@@ -20,11 +19,11 @@ class Readiness:
         call_tracker: CallTracker,
         *,
         settings: Callable[[], ExtenderSettings],
-        find_refusal: Callable[[], SettingsError | None],
+        settings_remarks: Callable[[], Iterable[str]],
         is_stopping: Callable[[], bool],
     ) -> None:
         self._settings = settings
-        self._find_refusal = find_refusal
+        self._settings_remarks = settings_remarks
         self._call_tracker = call_tracker
         self._is_stopping = is_stopping
         self._watchers = {watcher.resource.kind: watcher for watcher in mirror.watchers.values()}
@@ -38,14 +37,13 @@ class Readiness:
         return {"process": self._check_running, "mirrors": self._check_synced}
 
     def remarks(self) -> Iterator[str]:
-        """List the age and trouble of each cache, refused settings, and missing calls of the scheduler."""
+        """List the age and trouble of each cache, settings not in use, and missing calls of the scheduler."""
         for watcher in sorted(self._watchers.values(), key=lambda watcher: watcher.resource.name):
             age = f"confirmed {watcher.age:.1f} s ago" if watcher.is_synced else "never listed"
             trouble = f", {watcher.trouble}" if watcher.trouble else ""
             yield f"# {watcher.resource.name}: {age}{trouble}"
-        refusal = self._find_refusal()
-        if refusal:
-            yield f"# settings refused, the last valid ones are in use: {refusal}"
+        for remark in self._settings_remarks():
+            yield f"# {remark}"
         settings = self._settings()
         for warning in self._call_tracker.warnings(settings.attention, parts=_expected(settings)):
             yield f"# warning: {warning}"

@@ -45,7 +45,12 @@ class _Mirror(Generic[Wire, Kept]):
         self.table = Table(identify)
         self.seen = 0
         self.is_complete = False
-        self.is_outdated = False  # its rows lack annotations that must be kept from now on
+        self.wanted = self.made = 0  # rows are outdated unless they were made as it is wanted now
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether its rows lack annotations, or count requests for an earlier version of Kubernetes."""
+        return self.made < self.wanted
 
     def apply(self, event: str, subject: Wire) -> bool:
         identity = _read_identity(self.kind, subject)
@@ -66,11 +71,12 @@ class Listing(Generic[Wire, Kept]):
         self._mirror = mirror
         self._table = Table(mirror.identify)
         self._remakes_rows = mirror.is_outdated
+        self._made = mirror.wanted
 
     def apply(self, event: str, subject: Wire) -> None:
         """Apply an event of the stream that brings the list; an object of a page counts as ADDED.
 
-        An unchanged object keeps its row, unless the row lacks annotations. Raises ObjectError; the cache
+        An unchanged object keeps its row, unless the row is outdated. Raises ObjectError; the cache
         then keeps the last readable version of the object.
         """
         if event == BOOKMARK:
@@ -92,7 +98,7 @@ class Listing(Generic[Wire, Kept]):
         )
         self._mirror.is_complete = True
         if self._remakes_rows:
-            self._mirror.is_outdated = False
+            self._mirror.made = self._made
         self._mirror.table.become(self._table)
 
 
@@ -137,12 +143,17 @@ class Cache:
         if keys <= self.templates.annotations:
             return False
         self.templates.annotations |= keys
-        self._mirror(POD).is_outdated = True
+        self._mirror(POD).wanted += 1
         return True
 
     def keeps_annotations(self, keys: frozenset[str]) -> bool:
-        """Tell whether all cached pods carry these annotations."""
+        """Tell whether all cached pods carry these annotations, and none is to be listed again."""
         return keys <= self.templates.annotations and not self._mirror(POD).is_outdated
+
+    def take_version(self, version: Version) -> None:
+        """Count the requests of pods for this version of Kubernetes; cached pods must be listed again."""
+        self.templates.take_version(version)
+        self._mirror(POD).wanted += 1
 
     def replace(self, kind: Kind[Wire, Any], listed: Iterable[Wire], resource_version: str) -> None:
         """Replace the contents of a kind by a complete list. Raises ObjectError; then nothing has changed."""

@@ -60,6 +60,12 @@ class Templates:
     def __len__(self) -> int:
         return len(self._by_content)
 
+    def take_version(self, version: Version) -> None:
+        """Count requests for this version from now on; earlier templates are not shared any more."""
+        self._version = version
+        self._by_content.clear()
+        self._by_owner.clear()
+
     def share(self, common: Pod) -> Template:
         """Give the template of a common part; create it for the first pod."""
         owners = common.metadata.owner_references

@@ -55,6 +55,17 @@ def parse(
     return settings
 
 
+def kind_of(kind: type[msgspec.Struct]) -> str:
+    """Give the `kind` that a file of these settings states."""
+    # A class that reads only a part of another class's file names that file's kind as FILE_KIND.
+    return str(getattr(kind, "FILE_KIND", kind.__name__))
+
+
+def yaml_name(kind: type[msgspec.Struct], field: str) -> str:
+    """Give the name that a field has in the file."""
+    return kind.__struct_encode_fields__[kind.__struct_fields__.index(field)]
+
+
 def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
@@ -68,9 +79,7 @@ def _content(path: Path) -> bytes:
 
 def _faults_of_header(root: YamlNode, kind: type[S], api_version: str) -> list[FieldFault]:
     """Check the kind that the file states; if it is wrong, nothing else in the file is checked."""
-    # A class that reads only a part of another class's file names that file's kind as FILE_KIND.
-    name = getattr(kind, "FILE_KIND", kind.__name__)
-    header = [("apiVersion", Literal[api_version]), ("kind", Literal[name])]
+    header = [("apiVersion", Literal[api_version]), ("kind", Literal[kind_of(kind)])]
     return find_faults(root, msgspec.defstruct("Header", header))
 
 

@@ -7,14 +7,16 @@ loaded once two polls in a row agree, so that a half-written file is not mistake
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Generic, NoReturn, TypeVar
 
 import msgspec
 
-from reberth.config.settings import load
+from reberth.config.settings import kind_of, load, yaml_name
+from reberth.records import REBERTH_API_VERSION
 from reberth.runtime import logs, metrics
 from reberth.values.errors import SettingsError
 
@@ -61,7 +63,8 @@ async def follow(
 class LiveSettings(Generic[S]):
     """Settings that follow their file; if it is invalid, that is logged and the last valid ones stay.
 
-    Opening them raises a SettingsError if the file is invalid from the start.
+    The process uses the `restarting` fields only at its start: a change of them waits for a restart.
+    Opening the settings raises a SettingsError if the file is invalid from the start.
     """
 
     def __init__(
@@ -69,21 +72,37 @@ class LiveSettings(Generic[S]):
         path: Path,
         kind: type[S],
         *,
+        api_version: str = REBERTH_API_VERSION,
+        restarting: Sequence[str] = (),
         on_change: Callable[[S], None] = lambda _: None,
         on_refusal: Callable[[SettingsError], None] = lambda _: None,
     ) -> None:
         self._path = path
-        self._kind = kind
-        self._name = kind.__name__
+        self._load = partial(load, path, kind, api_version=api_version)
+        self._name = kind_of(kind)
+        self._restarting = {field: yaml_name(kind, field) for field in restarting}
         self._on_change = on_change
         self._on_refusal = on_refusal
         # Hashed before it is read: a write in between counts as a change.
         self._seen = look([path])
-        self.current = load(path, kind)
+        self.first = self.current = self._load()
         self.refusal: SettingsError | None = None
         """Why the current content of the file is not in use."""
         metrics.SETTINGS_RELOAD_FAILURES.labels(self._name)  # exports 0 before the first failure
         self._record_valid()
+
+    @property
+    def awaiting_restart(self) -> list[str]:
+        """The fields, as they are named in the file, whose change is not in use before a restart."""
+        fields = self._restarting.items()
+        return [name for field, name in fields if getattr(self.current, field) != getattr(self.first, field)]
+
+    def list_remarks(self) -> Iterator[str]:
+        """Tell what of the file is not in use: all of it because it is refused, or some fields."""
+        if self.refusal:
+            yield f"refused, the last valid version stays in force: {self.refusal}"
+        if waiting := self.awaiting_restart:
+            yield f"restart needed for changed fields of {self._path}: {', '.join(waiting)}"
 
     async def follow(self, interval: float = LOOK_INTERVAL) -> NoReturn:
         """Load every valid change of the file and call `on_change` if the settings differ.
@@ -94,7 +113,7 @@ class LiveSettings(Generic[S]):
 
     async def _reload(self) -> None:
         try:
-            fresh = await asyncio.to_thread(load, self._path, self._kind)
+            fresh = await asyncio.to_thread(self._load)
         except SettingsError as refusal:
             self._refuse(refusal)
         else:
@@ -108,13 +127,16 @@ class LiveSettings(Generic[S]):
         self._on_refusal(refusal)
 
     def _take(self, fresh: S) -> None:
+        changed, self.current = fresh != self.current, fresh
         self._record_valid()
-        log.info("settings reloaded", file=str(self._path), changed=fresh != self.current)
-        if fresh != self.current:
-            self.current = fresh
+        log.info("settings reloaded", file=str(self._path), changed=changed)
+        if changed and self.awaiting_restart:
+            log.warning("changed settings need a restart", file=str(self._path), fields=self.awaiting_restart)
+        if changed:
             self._on_change(fresh)
 
     def _record_valid(self) -> None:
         self.refusal = None
         metrics.SETTINGS_VALID.labels(self._name).set(1)
+        metrics.SETTINGS_AWAITING_RESTART.labels(self._name).set(len(self.awaiting_restart))
         metrics.SETTINGS_LAST_RELOAD_SUCCESS.labels(self._name).set(time.time())

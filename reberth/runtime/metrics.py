@@ -59,6 +59,11 @@ SETTINGS_VALID = _gauge(
     "1 while the settings file is valid and in use, 0 while it is refused.",
     "kind",
 )
+SETTINGS_AWAITING_RESTART = _gauge(
+    "reberth_settings_awaiting_restart",
+    "Fields of the settings file that have changed since the start and are used only after a restart.",
+    "kind",
+)
 
 CERTIFICATE_RELOAD_FAILURES = _counter(
     "reberth_certificate_reload_failures_total",

@@ -24,18 +24,27 @@ class DriftMonitor:
     """Compares one binding after the other; bindings that come while too many wait are skipped."""
 
     def __init__(
-        self, cache: Cache, *, model: SchedulerModel, settings: Callable[[], DriftSettings],
+        self, cache: Cache, *, model: Callable[[], SchedulerModel], settings: Callable[[], DriftSettings],
         clock: Callable[[], float],
         offload: Offload,
     ) -> None:  # fmt: skip
-        self.agreement = HitRate()
         self._cache = cache
         self._model = model
+        self._judged_by = model()
+        self._agreement = HitRate()
         self._settings = settings
         self._clock = clock
         self._offload = offload
         self._sampler = Sampler()
         self._waiting: asyncio.Queue[tuple[Binding, Contents]] = asyncio.Queue(_MOST_WAITING)
+
+    @property
+    def agreement(self) -> HitRate:
+        """How the last bindings agreed with the current model; what an earlier one expected says nothing."""
+        model = self._model()
+        if model is not self._judged_by:
+            self._judged_by, self._agreement = model, HitRate()
+        return self._agreement
 
     def note(self, pod: PodRow, node: str) -> None:
         """Keep the state of the cluster right before a binding, if this binding is to be compared."""
@@ -50,25 +59,25 @@ class DriftMonitor:
     async def run(self) -> NoReturn:
         while True:
             binding, contents = await self._waiting.get()
-            before = self.find_drift()
-            self._enter(await self._judge(binding, contents))
+            before, agreement = self.find_drift(), self.agreement
+            self._enter(await self._judge(binding, contents), agreement)
             if (self.find_drift() is None) != (before is None):
                 self._log_change(self.find_drift())
 
     async def _judge(self, binding: Binding, contents: Contents) -> bool | None:
         now = self._clock()
         try:
-            return await self._offload(partial(_judge, binding, contents, self._model, now))
+            return await self._offload(partial(_judge, binding, contents, self._judged_by, now))
         except Exception:
             log.exception("binding not compared", uid=binding.uid)
             return None
 
-    def _enter(self, agreed: bool | None) -> None:  # noqa: FBT001 - it is a fact, not a flag
+    def _enter(self, agreed: bool | None, agreement: HitRate) -> None:  # noqa: FBT001 - a fact, not a flag
         said = {True: "hit", False: "miss", None: "unknown"}[agreed]
         metrics.BINDINGS.labels(said).inc()
         if agreed is not None:
-            self.agreement.enter(agreed, self._settings())
-            metrics.AGREEMENT.set(self.agreement.share or 0.0)
+            agreement.enter(agreed, self._settings())
+            metrics.AGREEMENT.set(agreement.share or 0.0)
 
     def _log_change(self, drift: Refused | None) -> None:
         if drift:

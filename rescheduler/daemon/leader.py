@@ -36,7 +36,7 @@ class Leader:
         self.trigger = Trigger(lambda: resources.settings().cycle)
         self._drift_monitor = DriftMonitor(
             resources.cache,
-            model=resources.forecast.model,
+            model=lambda: resources.forecast.model,
             settings=lambda: resources.settings().drift,
             clock=resources.clock,
             offload=self._worker,
@@ -80,7 +80,7 @@ class Leader:
         yield from self._resources.list_warnings()
         drift = self._drift_monitor.find_drift()
         if drift:
-            yield f"{drift.rule}: {drift.reason}"
+            yield "; ".join([f"{drift.rule}: {drift.reason}", *self._resources.forecast.list_remarks()])
 
     async def _take_over(self, group: asyncio.TaskGroup) -> MoveDispatcher:
         resources = self._resources
@@ -116,7 +116,7 @@ class Leader:
         return CycleInputs(
             contents=resources.cache.contents,
             policy=resources.policy,
-            model=resources.forecast.model,
+            model=lambda: resources.forecast.model,
             health=self._describe_health,
             clock=resources.clock,
             warnings=self.list_warnings,

@@ -46,7 +46,7 @@ class CycleInputs:
 
     contents: Callable[[], Contents]
     policy: Callable[[], ReschedulerPolicy]
-    model: SchedulerModel
+    model: Callable[[], SchedulerModel]
     health: Callable[[], ClusterHealth]
     clock: Callable[[], float]
     warnings: Callable[[], Iterable[str]]
@@ -99,9 +99,9 @@ class CycleLoop:
         self._begun.pop(planned.uid, None)
 
     async def _plan(self) -> CycleResult:
-        inputs, memory = self._inputs, self._memory
+        inputs, memory, model = self._inputs, self._memory, self._inputs.model()
         contents, policy, health, now = inputs.contents(), inputs.policy(), inputs.health(), inputs.clock()
-        made = await inputs.offload(lambda: _make(contents, policy, memory, inputs.model, health, now=now))
+        made = await inputs.offload(lambda: _make(contents, policy, memory, model, health, now=now))
         with metrics.PHASE_DURATION.labels("publish").time():
             warnings = tuple(dict.fromkeys((*inputs.warnings(), *made.plan.warnings)))
             made = replace(made, plan=msgspec.structs.replace(made.plan, warnings=warnings))

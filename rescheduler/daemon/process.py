@@ -24,11 +24,12 @@ from reberth.values.errors import ReberthError, SettingsError
 from reberth.values.refusal import Refused
 from rescheduler.daemon.http import StatusRoutes
 from rescheduler.daemon.leader import Leader
+from rescheduler.daemon.live_forecast import LiveForecast
 from rescheduler.daemon.loop import CycleResult
 from rescheduler.daemon.resources import DaemonResources, open_daemon_resources
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.planning.policy_file import ReschedulerPolicy
-from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings, read_forecaster
+from rescheduler.settings import RESTARTING_FIELDS, ReschedulerSettings
 from rescheduler.telemetry import metrics
 from rescheduler.telemetry.recording import forget_state
 
@@ -44,13 +45,19 @@ class Daemon:
 
     def __init__(self, settings: Path, policy: Path, access: Access) -> None:
         self.settings = LiveSettings(
-            settings, ReschedulerSettings, on_change=self._take_settings, on_refusal=self._refuse
+            settings,
+            ReschedulerSettings,
+            restarting=RESTARTING_FIELDS,
+            on_change=lambda _: self._wake(),
+            on_refusal=self._refuse,
         )
         self.policy = LiveSettings(
             policy, ReschedulerPolicy, on_change=self._take_policy, on_refusal=self._refuse
         )
-        self._first = self.settings.current
-        self._make_forecaster = read_forecaster(self._first.scheduler)
+        self._first = self.settings.first
+        self._forecast = LiveForecast(
+            self._first.scheduler, on_change=lambda: self._wake("scheduler"), on_refusal=self._refuse
+        )
         self._access = access
         self._stop = asyncio.Event()
         self._resources: DaemonResources | None = None
@@ -66,9 +73,10 @@ class Daemon:
             for server in self._servers(resources):
                 await stack.enter_async_context(server)
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            files = (self.settings.follow(), self.policy.follow())
+            files = (self.settings.follow(), self.policy.follow(), self._forecast.follow())
             works = (
                 *files,
+                self._forecast.follow_version(resources.api.version, resources.take_version),
                 resources.pause.run(),
                 resources.extender_health.run(),
                 self._keep_leading(resources),
@@ -99,7 +107,7 @@ class Daemon:
             self._access,
             lambda: self.settings.current,
             lambda: self.policy.current,
-            self._make_forecaster,
+            self._forecast,
             wake=self._wake,
         ) as resources:
             self._resources = resources
@@ -150,13 +158,6 @@ class Daemon:
                 metrics.LEADING.set(0)
                 forget_state()
 
-    def _take_settings(self, fresh: ReschedulerSettings) -> None:
-        """Apply changed settings, as far as that is possible without a restart."""
-        late = [field for field in RESTARTING_FIELDS if getattr(fresh, field) != getattr(self._first, field)]
-        if late:
-            log.warning("changed settings take effect after a restart", fields=late)
-        self._wake()
-
     def _take_policy(self, _: ReschedulerPolicy) -> None:
         if self._resources:
             self._resources.keep_annotations()
@@ -180,8 +181,8 @@ class Daemon:
         """Give the lines of /readyz: who leads, warnings, and caches that are not in sync."""
         lost = f"; this process lost the lease: {self._lost}" if self._lost else ""
         yield "leading" if self._leader else f"standby: another process leads, or no process leads yet{lost}"
-        for refusal in filter(None, (self.settings.refusal, self.policy.refusal)):
-            yield f"refused, the last valid version stays in force: {refusal}"
+        for file in (self.settings, self.policy, self._forecast):
+            yield from file.list_remarks()
         last = self._find_last()
         known = self._leader.list_warnings() if self._leader else resources.list_warnings()
         planned = last.cycle.list_warnings() if last else ()

@@ -14,13 +14,13 @@ from reberth.cluster.pods.requests import Version, read_version
 from reberth.records import ObjectReference
 from reberth.values.refusal import Refused
 from rescheduler.daemon.extender_health import ExtenderHealth
+from rescheduler.daemon.live_forecast import LiveForecast
 from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
 from rescheduler.model.extender_guarantees import list_missing_guarantees
 from rescheduler.observe.cache import NotifyingCache
-from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry import metrics
@@ -38,7 +38,7 @@ class DaemonResources(ClusterResources):
     mirror: Mirror
     pause: PauseWatch
     extender_health: ExtenderHealth
-    forecast: Forecaster
+    forecast: LiveForecast
     identity: str
 
     async def wait_until_synced(self) -> None:
@@ -64,19 +64,24 @@ class DaemonResources(ClusterResources):
     def refuse_unread_annotations(self) -> Refused | None:
         """Refuse moves while cached pods lack an annotation that protects them by the policy.
 
-        Without this, a pod that was protected a moment ago could be evicted.
+        Without this, a pod that was protected a moment ago could be evicted. Pods whose requests are counted
+        for an earlier version of Kubernetes are being read again, too.
         """
         keys = self.policy().protections.annotation_keys
         if self.cache.keeps_annotations(keys):
             return None
-        return Refused(
-            "StaleMirror", f"pods are being read again, with the annotations {', '.join(sorted(keys))}"
-        )
+        names = f", with the annotations {', '.join(sorted(keys))}" if keys else ""
+        return Refused("StaleMirror", f"pods are being read again{names}")
 
     def keep_annotations(self) -> None:
         """Read the pods again if the policy protects them by an annotation that the cache does not keep."""
         if self.cache.keep_annotations(self.policy().protections.annotation_keys):
             self.mirror.watchers["pods"].resync()
+
+    def take_version(self, version: Version) -> None:
+        """Read the pods again, since versions of Kubernetes differ in how they count a pod's requests."""
+        self.cache.take_version(version)
+        self.mirror.watchers["pods"].resync()
 
     def list_warnings(self) -> Iterator[str]:
         """Warn of what is not guaranteed, and of caches that plans are made without."""
@@ -100,7 +105,7 @@ async def open_daemon_resources(
     access: Access,
     settings: Callable[[], ReschedulerSettings],
     policy: Callable[[], ReschedulerPolicy],
-    make_forecaster: Callable[[Version], Forecaster],
+    forecast: LiveForecast,
     *,
     wake: Callable[[str], None],
 ) -> AsyncIterator[DaemonResources]:
@@ -112,6 +117,7 @@ async def open_daemon_resources(
         lease_api = await enter(Api(access, first.api, api.clock))
         metrics.CLOCK_OFFSET.set_function(api.clock.find_offset)
         version = read_version(await api.version())
+        forecast.take_version(version)
         cache = NotifyingCache(version=version, annotations=policy().protections.annotation_keys)
         recorder = await enter(recording(api, reporter=REPORTER, instance=identity))
         extenders = await enter(connect_to_extenders(api, first.extender_access))
@@ -127,7 +133,7 @@ async def open_daemon_resources(
             ),
             mirror=await enter(mirroring(api, cache, ALL_RESOURCES, settings=first.watch)),
             recorder=recorder,
-            forecast=make_forecaster(version),
+            forecast=forecast,
             identity=identity,
             settings=settings,
             policy=policy,

@@ -295,11 +295,36 @@ async def test_a_scheduler_that_is_configured_otherwise_is_found_out_and_stops_a
         one.follow(EAGER)
         await see_cycles(one, 2)
         assert await crowd.lost() == 0
+        one.follow(IDLE)
+        await see_the_settings_named(one, settings)
+        await see_the_file_followed(one, told, cluster.design.path(SCHEDULER_FILE).read_text())
+        await add_pods(crowd, "more")
+        assert await one.said("reberth_rescheduler_scheduler_agreement_ratio") > 0.6
+        await one.until(BRAKE_ON, lambda on: on == 0, rule="SchedulerDrift")
         await extender.schedule()
-        await add_pods(crowd, "spread")
-        await one.until("reberth_rescheduler_brake_on", lambda on: on == 0, rule="SchedulerDrift")
-        for name in ("packed", "spread"):
+        for name in ("packed", "more"):
             await crowd.client.delete(f"{DEPLOYMENTS}/{name}", {"propagationPolicy": "Foreground"})
+
+
+async def see_the_settings_named(one: Daemon, settings: Object) -> None:
+    """A change that is used only after a restart is named."""
+    one.set({**settings, "log": {"style": "json", "level": "debug"}})
+    await one.remarks(f"restart needed for changed fields of {one.settings}: log")
+    assert await one.said("reberth_settings_awaiting_restart", kind="ReschedulerSettings") == 1
+    one.set(settings)
+    await one.until("reberth_settings_awaiting_restart", lambda fields: fields == 0)
+
+
+async def see_the_file_followed(one: Daemon, told: Path, running: str) -> None:
+    """An invalid file is named, beside the drift too; the file of the running scheduler ends the drift."""
+    told.write_text(running.replace("kind: KubeScheduler", "parallelism: few\nkind: KubeScheduler"))
+    await one.until("reberth_settings_valid", lambda valid: valid == 0, kind="KubeSchedulerConfiguration")
+    refused = f"refused, the last valid version stays in force: {told}: parallelism (line "
+    assert (await one.remarks(f"; {refused}")).count(refused) > 1
+    assert await one.said(BRAKE_ON, rule="SchedulerDrift") == 1
+    told.write_text(running)
+    await one.until(BRAKE_ON, lambda on: on == 0, rule="SchedulerDrift")
+    assert "refused" not in (await one.ask("/readyz"))[1]
 
 
 IDLE = {**EAGER, "mode": "recommend"}

@@ -13,7 +13,6 @@ from extender.server.settings import ExtenderSettings
 from reberth.cluster.kinds import ALL_RESOURCES, BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Resource
 from reberth.memory.advice import AdviceSettings
 from reberth.runtime.http_server import Server, ServerSettings
-from reberth.values.errors import FieldFault, SettingsError
 from tests.support.memory.advice import LOAD
 
 ABSENT = "not installed in this cluster"
@@ -38,13 +37,13 @@ class Told:
         self.watchers = {resource.name: Watcher(resource) for resource in found}
         self.call_tracker = CallTracker(("avoid", "scores"))
         self.is_stopping = False
-        self.refusal: SettingsError | None = None
+        self.remarks: list[str] = []
         mirror: Any = Mirror(self.watchers)
         self.readiness = Readiness(
             mirror,
             self.call_tracker,
             settings=lambda: settings,
-            find_refusal=lambda: self.refusal,
+            settings_remarks=lambda: self.remarks,
             is_stopping=lambda: self.is_stopping,
         )
 
@@ -115,15 +114,12 @@ def test_mirror_states_list_only_needed_kinds_with_trouble() -> None:
     assert told.readiness.mirror_states({NODE}) == [lost]
 
 
-async def test_refused_settings_are_reported_and_the_extender_stays_ready() -> None:
+async def test_settings_that_are_not_in_use_are_reported_and_the_extender_stays_ready() -> None:
     told = Told(ExtenderSettings())
-    told.refusal = SettingsError("settings.yaml", [FieldFault("unknown field", "deadlin", 3)])
+    told.remarks = ["restart needed: settings.yaml"]
     status, lines = await told.ask()
     assert status == 200
-    assert (
-        "# settings refused, the last valid ones are in use: settings.yaml: deadlin (line 3): unknown field"
-        in lines
-    )
+    assert "# restart needed: settings.yaml" in lines
 
 
 async def test_a_process_that_stops_is_not_ready() -> None:

@@ -367,3 +367,36 @@ def test_rows_that_lack_nothing_are_not_made_again() -> None:
     before = cache.of(POD).by_uid("uid-a")
     cache.replace(POD, [pinned("a", 1)], "2")
     assert cache.of(POD).by_uid("uid-a") is before
+
+
+def resized(version: int) -> Pod:
+    """A pod in the middle of a resize: 1.36 counts each container's largest request, 1.37 the largest sum."""
+    said = [{"name": name, "resources": {"requests": {"cpu": cpu}}} for name, cpu in (("a", "3"), ("b", "1"))]
+    asked = [
+        {"name": name, "resources": {"requests": {"cpu": cpu}}} for name, cpu in (("a", "1"), ("b", "3"))
+    ]
+    made = {**pod("a", node="n"), "status": {"containerStatuses": said}}
+    made["spec"] = {**made["spec"], "containers": asked}
+    return pod_record(made, version, uid="uid-a")
+
+
+def cpu_of(cache: Cache) -> int:
+    row = cache.of(POD).by_uid("uid-a")
+    assert row is not None
+    return int(memoryview(row.template.main).cast("q")[0])
+
+
+def test_requests_are_counted_for_a_new_version_after_the_next_list() -> None:
+    """Of two changes in a row both count: a list that began between them is not enough."""
+    cache = Cache(version=(1, 35))
+    cache.replace(POD, [resized(1)], "1")
+    cache.take_version((1, 36))
+    early = cache.relist(POD)
+    early.apply(ADDED, resized(1))
+    cache.take_version((1, 37))
+    early.finish("2")
+    assert not cache.keeps_annotations(frozenset())
+    assert cpu_of(cache) == 6000
+    cache.replace(POD, [resized(1)], "3")
+    assert cache.keeps_annotations(frozenset())
+    assert cpu_of(cache) == 4000

@@ -3,7 +3,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 
@@ -20,6 +20,7 @@ VALID = "reberth_settings_valid"
 
 class DemoSettings(Section, frozen=True):
     number: int
+    listen_port: int = 80
 
 
 def settings(number: int | str) -> str:
@@ -57,7 +58,11 @@ class Followed:
         self.changes: list[DemoSettings] = []
         self.refusals: list[SettingsError] = []
         self.live = LiveSettings(
-            file, DemoSettings, on_change=self.changes.append, on_refusal=self.refusals.append
+            file,
+            DemoSettings,
+            restarting=["listen_port"],
+            on_change=self.changes.append,
+            on_refusal=self.refusals.append,
         )
 
     def numbers(self) -> list[int]:
@@ -196,6 +201,43 @@ async def test_a_change_of_a_comment_is_no_change_of_the_settings(followed: Foll
         await asyncio.sleep(2.5)
     assert followed.changes == []
     assert measured("reberth_settings_last_reload_success_timestamp_seconds") > 0
+
+
+@pytest.mark.looptime
+async def test_a_field_that_needs_a_restart_is_named_until_it_is_as_before(
+    followed: Followed, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting = "reberth_settings_awaiting_restart"
+    async with running(followed.live.follow()):
+        followed.file.write_text(f"{settings(2)}listenPort: 81\n")
+        await asyncio.sleep(2.5)
+        assert measured(waiting) == 1
+        (remark,) = followed.live.list_remarks()
+        assert remark == f"restart needed for changed fields of {followed.file}: listenPort"
+        (said,) = [record for record in caplog.records if record.levelname == "WARNING"]
+        assert vars(said)["fields"] == {"file": str(followed.file), "fields": ["listenPort"]}
+        followed.file.write_text("bad")
+        await asyncio.sleep(2.5)
+        assert len(list(followed.live.list_remarks())) == 2
+        followed.file.write_text(settings(3))
+        await asyncio.sleep(2.5)
+    assert measured(waiting) == 0
+    assert not list(followed.live.list_remarks())
+    assert followed.numbers() == [2, 3]
+
+
+class PartOfDemo(Section, frozen=True):
+    FILE_KIND: ClassVar[str] = "DemoSettings"
+
+    number: int
+
+
+def test_a_file_of_which_a_part_is_read_is_measured_by_its_own_kind(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("apiVersion: demo/v1\nkind: DemoSettings\nnumber: 7\n")
+    metrics.SETTINGS_VALID.labels("DemoSettings").set(0)
+    live = LiveSettings(tmp_path / "other", PartOfDemo, api_version="demo/v1")
+    assert live.current == PartOfDemo(7)
+    assert measured(VALID) == 1
 
 
 def test_a_file_that_is_bad_from_the_start_is_an_error(tmp_path: Path) -> None:

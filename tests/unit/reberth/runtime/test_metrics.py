@@ -13,7 +13,7 @@ UNITS = ("_seconds", "_bytes", "_ratio")
 UNITLESS = (
     *("_valid", "_synced", "_objects", "_notes", "_scores", "_unasked", "_depth", "_ready", "_score"),
     *("_points", "_moves", "_proposals", "_warnings", "_nodes", "_in_flight", "_workloads", "_disruptions"),
-    *("_on", "_paused", "_leading", "_applying", "_mode"),
+    *("_on", "_awaiting_restart", "_paused", "_leading", "_applying", "_mode"),
 )
 
 

@@ -70,7 +70,7 @@ def cycle_loop(*, stop_reason: Callable[[], Refused | None] = lambda: None, mode
     inputs = CycleInputs(
         contents=lambda: cast("Any", dict(reading.snapshot.contents)),
         policy=lambda: policy(**EAGER, mode=mode),
-        model=MODEL,
+        model=lambda: MODEL,
         health=ClusterHealth,
         clock=lambda: NOW,
         warnings=lambda: ["mind the gap"],
