@@ -23,6 +23,7 @@ EXAMPLES: Mapping[str, str] = {
     "limits.rates.namespace": '["5 per 10m"]',
     "protections.protectedPodAnnotations": "[example.com/pinned, example.com/tier=gold]",
     "protections.podSelector": "tier notin (gold)",
+    "protections.replacingKinds": "[apps.kruise.io/CloneSet]",
 }
 _SCHEDULER_HEAD = f"""\
 # The configuration of kube-scheduler, for the forecast: a copy of manifests/kube-scheduler/reberth.yaml.

@@ -210,6 +210,7 @@ class PodSpec(Record, frozen=True):
     volumes: tuple[Volume, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
     containers: tuple[Container, ...] | None = None
+    restart_policy: str | None = None
     termination_grace_period_seconds: int | None = None
     node_selector: dict[str, str] | None = None
     node_name: str | None = None

@@ -13,8 +13,10 @@ from reberth.memory.ledger import DisruptionLimits
 from reberth.selectors import is_qualified_name, parse_selector
 from reberth.values.duration import Duration, Percentage
 from rescheduler.model.quiet_hours import QuietHours, find_zone
+from rescheduler.model.replacing_kinds import parse_kind
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
+RestartPolicy = Literal["Always", "OnFailure", "Never"]
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -25,6 +27,10 @@ class ProtectionSettings(Section, frozen=True):
     """Protect pods with a system-critical priority."""
     job_pods: bool = True
     """Protect the pods of Jobs: a Job counts an eviction as a failure towards its backoffLimit."""
+    movable_restart_policies: tuple[RestartPolicy, ...] = ("Always",)
+    """Move a pod only if its restartPolicy is one of these; the pods of Jobs are the matter of jobPods."""
+    replacing_kinds: tuple[str, ...] = ()
+    """Kinds of controllers that replace an evicted pod, beside Kubernetes' own: GROUP/KIND."""
     local_storage: bool = True
     """Protect pods whose data would be lost or left behind: emptyDir, hostPath, ephemeral volumes."""
     movable_access_modes: tuple[AccessMode, ...] = ("ReadOnlyMany", "ReadWriteMany")
@@ -68,6 +74,8 @@ class ProtectionSettings(Section, frozen=True):
     def __post_init__(self) -> None:
         for selector in (self.namespace_selector, self.pod_selector):
             parse_selector(selector)
+        for kind in self.replacing_kinds:
+            parse_kind(kind)
         for annotation in self.protected_pod_annotations:
             if not is_qualified_name(annotation.partition("=")[0]):
                 raise ValueError(f"protectedPodAnnotations: {annotation!r:.60} has no valid annotation key")

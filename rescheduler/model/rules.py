@@ -19,6 +19,8 @@ PROTECTIONS: Final[_Rules] = {
     "BarePod": "The pod has no controller that would replace it.",
     "CriticalPod": "The pod is critical to the system by its priority or priority class.",
     "JobPod": "The pod belongs to a Job, which counts an eviction as a failure.",
+    "RestartPolicy": "The pod runs to an end, by its `restartPolicy`: its work would be lost.",
+    "UnknownController": "The kind of the pod's controller is not known to replace its pods.",
     "SystemNamespace": "The namespace is one of `systemNamespaces`.",
     "Namespace": "The settings exclude the namespace, or it is being deleted.",
     "Labels": "The labels of the pod do not match `podSelector`.",

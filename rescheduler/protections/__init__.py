@@ -15,7 +15,15 @@ from reberth.cluster.columns import Bools, seal
 from reberth.values.refusal import Refused
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.observe.rule_context import RuleContext
-from rescheduler.protections import annotations, ownership, pod_state, selection, volumes, workloads
+from rescheduler.protections import (
+    annotations,
+    ownership,
+    pod_state,
+    replacing,
+    selection,
+    volumes,
+    workloads,
+)
 from rescheduler.protections.annotations import Prices, read_prices
 from rescheduler.protections.selection import Automation, find_automation, list_marked
 
@@ -57,6 +65,8 @@ RULES: tuple[TemplateRule | PodRule, ...] = (
     TemplateRule("BarePod", ownership.refuse_bare),
     TemplateRule("CriticalPod", ownership.refuse_critical),
     TemplateRule("JobPod", ownership.refuse_job),
+    TemplateRule("RestartPolicy", replacing.refuse_finite),
+    TemplateRule("UnknownController", replacing.refuse_unknown),
     TemplateRule("SystemNamespace", selection.refuse_system),
     TemplateRule("Namespace", selection.refuse_namespace),
     PodRule("Labels", selection.find_unselected, selection.refuse_unselected),

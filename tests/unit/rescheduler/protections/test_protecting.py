@@ -71,6 +71,13 @@ ROWS: list[tuple[str, str, list[Object], dict[str, Any]]] = [
     ("CriticalPod", "system-node-critical", [replica(priorityClassName="system-node-critical")], {}),
     ("CriticalPod", "priority 2000000000", [replica(priority=2_000_000_000)], {}),
     ("JobPod", "Job sum", [replica(owned_by=owner("Job", "sum", api_version="batch/v1"))], {}),
+    ("RestartPolicy", "restartPolicy OnFailure", [replica(restartPolicy="OnFailure")], {}),
+    (
+        "UnknownController",
+        "add argoproj.io/Workflow to replacingKinds",
+        [replica(owned_by=owner("Workflow", "etl", api_version="argoproj.io/v1alpha1"))],
+        {},
+    ),
     ("Namespace", "default is in excludedNamespaces", [replica()], {"excluded_namespaces": ("default",)}),
     ("Namespace", "default is not in namespaces", [replica()], {"namespaces": ("shop",)}),
     ("Namespace", "namespaceSelector team=a", [replica(), namespace()], {"namespace_selector": "team=a"}),
@@ -180,7 +187,7 @@ FREE: list[tuple[str, list[Object], dict[str, Any]]] = [
     ("below the system's priorities", [replica(priority=1_999_999_999)], {}),
     (
         "job",
-        [replica(owned_by=owner("Job", "sum")), replica("w", owned_by=owner("Job", "sum"))],
+        [replica(name, owned_by=owner("Job", "sum", api_version="batch/v1")) for name in ("web-1", "w")],
         {"job_pods": False},
     ),
     ("bare, but evictable", [replica(owned_by=None, annotations=EVICTABLE)], {"last_ready": False}),
