@@ -68,6 +68,7 @@ class Ending(msgspec.Struct, frozen=True):
     score_after: int | None = None
     time_to_ready: float | None = None
     as_forecast: bool | None = None  # None: nothing landed, or nothing drew it to a destination
+    replacement_uid: str | None = None  # of a pod that is still pending
 
     @property
     def is_well(self) -> bool:
@@ -232,6 +233,7 @@ def _as_past(move: OpenMove, ending: Ending, now: float) -> PastMove:
         reason=move.reason,
         landed_on=ending.landed_on,
         as_forecast=ending.as_forecast,
+        replacement_uid=ending.replacement_uid,
         evicted_at=move.evicted_at,
         closed_at=write_micro_time(now),
         score_before=ending.score_before,

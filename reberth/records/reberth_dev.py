@@ -74,6 +74,7 @@ class PastMove(Record, frozen=True):
     reason: str = ""
     landed_on: str | None = None
     as_forecast: bool | None = None
+    replacement_uid: str | None = msgspec.field(default=None, name="replacementUID")
     evicted_at: str | None = None
     score_before: int | None = None
     score_after: int | None = None

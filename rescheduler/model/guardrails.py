@@ -117,7 +117,16 @@ class BrakeSettings(Section, frozen=True):
     mirror_age: Duration = Duration(30)
     """Stop if a cache has been out of sync for longer than this."""
     pending_replacement: Duration = Duration(2 * 60)
-    """Stop while a replacement has been pending for longer than this."""
+    """Do not move a workload with a replacement that has been pending for longer than this."""
+    fewest_workloads: Annotated[int, Meta(ge=1)] = 3
+    """Results of moves stop more than the workloads that had them only if these are at least so many.
+
+    If all of them are in one namespace, only that namespace is stopped.
+    """
+    moves: Annotated[int, Meta(ge=1)] = 20
+    """For that, count the pending replacements of this many of the last moves."""
+    pending_within: Duration = Duration(3600)
+    """The oldest pending replacement that counts for that."""
     landings: Annotated[int, Meta(ge=1)] = 50
     """Measure the forecast's accuracy over this many of the last landings."""
     fewest_landings: Annotated[int, Meta(ge=1)] = 10

@@ -109,7 +109,8 @@ def judge_replacement(
     if replacement is None:
         return _judge_absence(move, sighting, now)
     if replacement.node is None:
-        return Ending(Outcome.PENDING) if _is_expired(move, now) else None
+        pending = Ending(Outcome.PENDING, replacement_uid=replacement.uid)
+        return pending if _is_expired(move, now) else None
     if not _has_arrived(replacement) and not _is_expired(move, now):
         return None
     return _judge_landing(move, replacement, scores)

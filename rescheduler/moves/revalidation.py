@@ -79,7 +79,7 @@ def refuse_by_rules(
     context = RuleContext(seen, policy.protections, limits, policy.brakes, schedulers)
     candidate = CandidateMove(place, nodes[move.from_], move.policy, nodes[destination])
     return (
-        next(iter(find_brakes(context, health)), None)
+        find_brakes(context, health).refuse(place, context)
         or refuse_protected(place, context)
         or begin_limits(context).refuse(candidate)
     )

@@ -67,7 +67,9 @@ def refuse_over_limit(cycle: Cycle) -> Refused:
 def _list_objections(proposal: Proposal, cycle: Cycle, draft: PlanDraft) -> Iterator[Refused]:
     """List the rules that forbid the move for any destination."""
     pod, context = proposal.pod, cycle.context
-    yield from cycle.brakes
+    braked = cycle.brakes.refuse(pod, context)
+    if braked:
+        yield braked
     if proposal.demand is None:
         yield from cycle.pauses
         if find_threshold(cycle.settings.level, cycle.settings.worth) is None:

@@ -10,7 +10,7 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.extender import list_other_extenders
 from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
-from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes, find_pauses
+from rescheduler.budgets.brakes import NOT_WATCHED, Brakes, ClusterHealth, find_brakes, find_pauses
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.node_eligibility import find_rivals
@@ -47,7 +47,7 @@ class Cycle:
     memory: PlanMemory
     may_enter: Bools
     looked_at: frozenset[str]
-    brakes: tuple[Refused, ...]
+    brakes: Brakes
     pauses: tuple[Refused, ...]
 
     @property
@@ -76,7 +76,7 @@ class Cycle:
     def list_stops(self) -> tuple[Refused, ...]:
         """List all brakes and pauses that are on, and the mode off."""
         stop = self.settings.stop_reason()
-        return (*((stop,) if stop else ()), *self.brakes, *self.pauses)
+        return (*((stop,) if stop else ()), *self.brakes.everywhere, *self.pauses)
 
     def list_warnings(self) -> list[str]:
         """List what a reader of the plan should know."""
@@ -90,7 +90,7 @@ class Cycle:
             stopped.append(
                 "the scheduler does not call Reberth's extender: replacements are not drawn to destinations"
             )
-        return [*stopped, *foreign]
+        return [*stopped, *self.brakes.results.list_held(), *foreign]
 
 
 def begin_cycle(

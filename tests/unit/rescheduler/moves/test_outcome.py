@@ -98,6 +98,7 @@ def test_a_replacement_that_is_not_ready_is_awaited_until_the_move_expires() -> 
         ending = judged(pod, now=END)
         assert ending is not None
         assert ending.outcome == outcome
+        assert ending.replacement_uid == (None if pod.node else pod.uid)
     assert judged(None, now=END - 1) is None
     assert judged(None, now=END) == Ending(Outcome.PENDING)
 
