@@ -15,6 +15,7 @@ from reberth.config.settings import Section
 from reberth.forecast.extender import DEFAULTS, ExtenderForecastSettings
 from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration, arrange
 from reberth.memory.notes import BALANCE_LIFE
+from reberth.runtime.certificates import ClientTls
 from reberth.runtime.http_server import ServerSettings
 from reberth.runtime.logs import LogSettings
 from reberth.values.duration import Duration, PositiveDuration
@@ -24,16 +25,6 @@ from rescheduler.planning.drift import DriftSettings
 
 _LONGEST_WAIT = 10.0
 _ADDRESS = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
-
-
-class ClientTls(Section, frozen=True):
-    """The client certificate for calls to the extenders, and the CA that signed theirs."""
-
-    ca: str
-    certificate: str
-    key: str
-    server_name: str = ""
-    """The name in their certificate, if it differs from the address."""
 
 
 class ExtenderAccess(Section, frozen=True):

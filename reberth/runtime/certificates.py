@@ -1,13 +1,15 @@
-"""The server's certificate, renewed without a restart.
+"""The certificates of servers and clients, renewed without a restart.
 
 A handshake uses the context that is current when it begins, so a renewal affects no open connection and
-replaces everything at once: the certificate, the key, and the CA for client certificates. A session of an
+replaces everything at once: the certificate, the key, and the CA of the other side. A session of an
 older context cannot be resumed in a new one.
 """
 
 import asyncio
 import ssl
 import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,44 +36,83 @@ class CertificateFiles(Section, frozen=True):
         return [Path(name) for name in (self.cert_file, self.key_file, self.client_ca_file) if name]
 
 
-class LiveCertificate:
-    """A server's TLS context that follows its files; invalid ones are logged and counted, valid ones stay.
+class ClientTls(Section, frozen=True):
+    """The client certificate that a server asks for, and the CA that signed the server's own."""
+
+    ca: str
+    certificate: str
+    key: str
+    server_name: str = ""
+    """The name in the server's certificate, if it differs from the address."""
+
+
+class LiveContext:
+    """A TLS context that follows its files; invalid ones are logged and counted, the last valid ones stay.
 
     Opening it raises a ServingError if the files are invalid from the start.
     """
 
-    def __init__(self, files: CertificateFiles) -> None:
-        self._files = files
+    def __init__(
+        self, certificate: str, paths: Sequence[Path], *, protocol: int, load: Callable[[], ssl.SSLContext]
+    ) -> None:
+        self.refusal: ServingError | None = None
+        """Why the current content of the files is not in use."""
+        self._certificate = certificate
+        self._paths = paths
+        self._load = load
         # Hashed before they are read: a write in between counts as a change.
-        self._seen = live_files.look(files.paths())
-        self.context = _RenewedContext(ssl.PROTOCOL_TLS_SERVER)
-        self._take(server_context(files))
+        self._seen = live_files.look(paths)
+        self.context = _RenewedContext(protocol)
+        self._take(load())
 
     async def follow(self, interval: float = live_files.LOOK_INTERVAL) -> NoReturn:
         """Load every valid change of the files.
 
         Runs until cancelled, which is safe at any moment: the certificate is the old one or the new one.
         """
-        await live_files.follow(self._files.paths(), self._reload, seen=self._seen, interval=interval)
+        await live_files.follow(self._paths, self._reload, seen=self._seen, interval=interval)
+
+    def list_remarks(self) -> Iterator[str]:
+        """Tell that the files are not in use because they are refused."""
+        if self.refusal:
+            yield f"refused, the last valid version stays in force: {self.refusal}"
 
     async def _reload(self) -> None:
         try:
-            fresh = await asyncio.to_thread(server_context, self._files)
+            fresh = await asyncio.to_thread(self._load)
         except ServingError as refusal:
             self._refuse(refusal)
         else:
             self._take(fresh)
-            log.info("certificate reloaded", file=self._files.cert_file)
+            log.info("certificate reloaded", file=self._certificate)
 
     def _refuse(self, refusal: ServingError) -> None:
-        metrics.CERTIFICATE_VALID.labels(self._files.cert_file).set(0)
-        metrics.CERTIFICATE_RELOAD_FAILURES.labels(self._files.cert_file).inc()
+        self.refusal = refusal
+        metrics.CERTIFICATE_VALID.labels(self._certificate).set(0)
+        metrics.CERTIFICATE_RELOAD_FAILURES.labels(self._certificate).inc()
         log.error("certificate refused, keeping the last valid one", error=str(refusal))
 
     def _take(self, fresh: ssl.SSLContext) -> None:
+        self.refusal = None
         self.context.current = fresh
-        metrics.CERTIFICATE_VALID.labels(self._files.cert_file).set(1)
-        metrics.CERTIFICATE_LAST_RELOAD_SUCCESS.labels(self._files.cert_file).set(time.time())
+        metrics.CERTIFICATE_VALID.labels(self._certificate).set(1)
+        metrics.CERTIFICATE_LAST_RELOAD_SUCCESS.labels(self._certificate).set(time.time())
+
+
+class LiveCertificate(LiveContext):
+    """A server's TLS context that follows its files."""
+
+    def __init__(self, files: CertificateFiles) -> None:
+        load = partial(server_context, files)
+        super().__init__(files.cert_file, files.paths(), protocol=ssl.PROTOCOL_TLS_SERVER, load=load)
+
+
+class LiveClientCertificate(LiveContext):
+    """A client's TLS context that follows its files; a connection that is open keeps its certificate."""
+
+    def __init__(self, tls: ClientTls) -> None:
+        paths, load = [Path(tls.ca), Path(tls.certificate), Path(tls.key)], partial(client_context, tls)
+        super().__init__(tls.certificate, paths, protocol=ssl.PROTOCOL_TLS_CLIENT, load=load)
 
 
 class _RenewedContext(ssl.SSLContext):
@@ -80,9 +121,17 @@ class _RenewedContext(ssl.SSLContext):
     current: ssl.SSLContext
 
     def wrap_bio(
-        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *_: object, **__: object
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,  # noqa: FBT001, FBT002 - the signature of the standard library
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        return self.current.wrap_bio(incoming, outgoing, server_side=True)
+        del session  # it may be of an older context
+        return self.current.wrap_bio(
+            incoming, outgoing, server_side=server_side, server_hostname=server_hostname
+        )
 
 
 class _ToldHandshake(ssl.SSLObject):
@@ -106,10 +155,21 @@ def server_context(files: CertificateFiles) -> ssl.SSLContext:
     context.sslobject_class = _ToldHandshake
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    _load_pair(context, files)
+    _load_pair(context, files.cert_file, files.key_file)
     if files.client_ca_file:
         _load_authorities(context, files.client_ca_file)
         context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def client_context(tls: ClientTls) -> ssl.SSLContext:
+    """Make a context that shows the client certificate; a ServingError names the file at fault."""
+    for name in (tls.ca, tls.certificate, tls.key):
+        _check_readable(Path(name))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks the server's certificate and name
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load_pair(context, tls.certificate, tls.key)
+    _load_authorities(context, tls.ca)
     return context
 
 
@@ -120,18 +180,18 @@ def _check_readable(path: Path) -> None:
         raise ServingError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _load_pair(context: ssl.SSLContext, files: CertificateFiles) -> None:
+def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
     # A separate context tells an invalid certificate from an invalid key: OpenSSL's error is the same.
-    _load_authorities(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), files.cert_file)
+    _load_authorities(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate)
     try:
         # Without a password callback OpenSSL would ask for the password of an encrypted key on the terminal.
-        context.load_cert_chain(files.cert_file, files.key_file, password="")
+        context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         if error.reason in _STRANGERS:
-            raise ServingError(f"{files.key_file}: is not the key of {files.cert_file}") from None
+            raise ServingError(f"{key}: is not the key of {certificate}") from None
         if error.reason:
-            raise ServingError(f"{files.cert_file}: {_words(error)}") from None
-        raise ServingError(f"{files.key_file}: contains no key, or one that needs a password") from None
+            raise ServingError(f"{certificate}: {_words(error)}") from None
+        raise ServingError(f"{key}: contains no key, or one that needs a password") from None
 
 
 def _load_authorities(context: ssl.SSLContext, name: str) -> None:

@@ -177,6 +177,8 @@ class Server:
         ready = all(reason is None for reason in reasons.values())
         lines = [f"{name}: {'ok' if reason is None else reason}\n" for name, reason in reasons.items()]
         remarks = [f"{remark}\n" for remark in self._remarks()]
+        if self._certificate:
+            remarks += [f"# {remark}\n" for remark in self._certificate.list_remarks()]
         return web.Response(status=200 if ready else 503, text="".join([*lines, *remarks]))
 
     def _count_in_flight(self, change: int) -> None:

@@ -46,7 +46,7 @@ class SettingsError(ConfigurationError):
 
 
 class ServingError(ConfigurationError):
-    """The server cannot start at all, or not with this address, port, certificate or key."""
+    """A server cannot start at all, or not with this address, port, certificate or key; or a client."""
 
 
 # The API server puts these words before the message of an admission webhook that denied a request.

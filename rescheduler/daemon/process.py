@@ -181,7 +181,7 @@ class Daemon:
         """Give the lines of /readyz: who leads, warnings, and caches that are not in sync."""
         lost = f"; this process lost the lease: {self._lost}" if self._lost else ""
         yield "leading" if self._leader else f"standby: another process leads, or no process leads yet{lost}"
-        for file in (self.settings, self.policy, self._forecast):
+        for file in (self.settings, self.policy, self._forecast, resources.extenders):
             yield from file.list_remarks()
         last = self._find_last()
         known = self._leader.list_warnings() if self._leader else resources.list_warnings()

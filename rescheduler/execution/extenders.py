@@ -7,9 +7,8 @@ destination. An address that refuses the connection has no extender and does not
 """
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
 import aiohttp
@@ -17,9 +16,11 @@ import aiohttp
 from reberth.client.api import Api
 from reberth.cluster.kinds import Resource, plain_kind
 from reberth.records import ObjectMeta, Record
-from reberth.values.errors import ConfigurationError
+from reberth.runtime.certificates import ClientTls, LiveClientCertificate
+from reberth.runtime.live_files import LOOK_INTERVAL
+from reberth.values.errors import ConfigurationError, ServingError
 from reberth.values.refusal import Refused
-from rescheduler.settings import ClientTls, ExtenderAccess
+from rescheduler.settings import ExtenderAccess
 
 NOT_SEEN = "NotSeen"
 NO_EXTENDER = Refused(NOT_SEEN, "no extender can be reached")
@@ -59,10 +60,21 @@ class ObjectVersion(NamedTuple):
 class ExtenderClient:
     """Asks the extenders over one connection pool."""
 
-    def __init__(self, api: Api, access: ExtenderAccess, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self,
+        api: Api,
+        access: ExtenderAccess,
+        session: aiohttp.ClientSession,
+        certificate: LiveClientCertificate | None,
+    ) -> None:
         self._api = api
         self._access = access
         self._session = session
+        self._certificate = certificate
+
+    def list_remarks(self) -> Iterator[str]:
+        """Tell whether a renewed client certificate is not in use because it is refused."""
+        yield from self._certificate.list_remarks() if self._certificate else ()
 
     async def refuse_unseen(self, objects: Iterable[ObjectVersion]) -> Refused | None:
         """Refuse if an extender has not seen one of the objects in time, or if there is none."""
@@ -116,20 +128,27 @@ class ExtenderClient:
 
 
 @asynccontextmanager
-async def connect_to_extenders(api: Api, access: ExtenderAccess) -> AsyncIterator[ExtenderClient]:
-    """Connect while the context lasts. Raises ConfigurationError for certificates that cannot be used."""
-    trust = _load(access.tls) if access.tls else True
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session:
-        yield ExtenderClient(api, access, session)
+async def connect_to_extenders(
+    api: Api, access: ExtenderAccess, *, look_interval: float = LOOK_INTERVAL
+) -> AsyncIterator[ExtenderClient]:
+    """Connect while the context lasts. Raises ConfigurationError for certificates that cannot be used.
+
+    A client certificate that is renewed on disk is shown on the next connection.
+    """
+    certificate = _open_certificate(access.tls) if access.tls else None
+    connector = aiohttp.TCPConnector(ssl=certificate.context if certificate else True)
+    async with aiohttp.ClientSession(connector=connector) as session, AsyncExitStack() as stack:
+        if certificate:
+            renewal = asyncio.create_task(certificate.follow(look_interval))
+            stack.callback(renewal.cancel)
+        yield ExtenderClient(api, access, session, certificate)
 
 
-def _load(tls: ClientTls) -> ssl.SSLContext:
+def _open_certificate(tls: ClientTls) -> LiveClientCertificate:
     try:
-        trust = ssl.create_default_context(cafile=tls.ca)
-        trust.load_cert_chain(tls.certificate, tls.key)
-    except OSError as error:
-        raise ConfigurationError(f"extenderAccess.tls: {error}") from error
-    return trust
+        return LiveClientCertificate(tls)
+    except ServingError as error:
+        raise ConfigurationError(f"extenderAccess.tls: {error}") from None
 
 
 def _join(each: EndpointSlice) -> list[str]:

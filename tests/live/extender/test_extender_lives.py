@@ -20,6 +20,11 @@ from localcluster.credentials import Authority, KeyPair
 from localcluster.faults import FaultProxy
 from localcluster.host import processes
 from localcluster.state_dir import running
+from reberth.client.access import Access
+from reberth.client.api import Api
+from reberth.runtime.certificates import ClientTls
+from rescheduler.execution.extenders import ObjectVersion, connect_to_extenders
+from rescheduler.settings import ExtenderAccess
 from tests.live.support.extender_process import HOST, MANIFESTS, Extending, extending
 from tests.live.support.written_memory import PODS
 from tests.support.builders import pod
@@ -213,3 +218,29 @@ async def test_only_the_right_certificate_enters_and_a_renewal_costs_no_call(
                     await asyncio.sleep(0.05)
         assert complaints(cluster, said) == []
         assert await extender.said("reberth_extender_requests_total", verb="filter") >= 200
+        await see_a_client_renewed(extender, Authority(tmp_path / "known"), tls["serverName"])
+
+
+async def see_a_client_renewed(extender: Extending, authority: Authority, name: str) -> None:
+    """The rescheduler's certificate expires; once it is renewed on disk, extenders answer again."""
+    pair = authority.issue("rescheduler", lifetime=dt.timedelta(seconds=2))
+    tls = ClientTls(str(authority.certificate), str(pair.certificate), str(pair.key), name)
+    (replica,) = extender.replicas
+    access = ExtenderAccess(addresses=(f"{HOST}:{replica.port}",), tls=tls)
+    async with extender.cluster.client() as client, Api(Access(str(extender.cluster.kubeconfig))) as api:
+        node = (await client.get("/api/v1/nodes"))["items"][0]["metadata"]
+        asked = [ObjectVersion("nodes", "", node["name"], node["resourceVersion"])]
+        async with connect_to_extenders(api, access) as extenders:
+            assert await extenders.refuse_unseen(asked) is None
+            await asyncio.sleep(2)
+            await processes.kill(replica.process)  # an open connection would go on
+            replica.start(dies_with_parent=True)
+            await extender.ready()
+            refused = await extenders.refuse_unseen(asked)
+            assert refused is not None
+            assert refused.rule == "NotSeen"
+            assert "certificate has expired" in replica.log
+            authority.issue("rescheduler")
+            async with asyncio.timeout(10):
+                while await extenders.refuse_unseen(asked):
+                    await asyncio.sleep(0.1)

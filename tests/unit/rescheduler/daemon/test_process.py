@@ -21,6 +21,13 @@ def test_readyz_names_the_reason_for_a_lost_lease(lost: str, ending: str, tmp_pa
         file.write_text(f"{HEAD}{file.name}\n")
     daemon = Daemon(settings, policy, Access())
     daemon._lost = lost
-    resources: Any = SimpleNamespace(list_warnings=list, mirror=SimpleNamespace(troubles=dict))
+    resources: Any = SimpleNamespace(
+        list_warnings=list,
+        mirror=SimpleNamespace(troubles=dict),
+        extenders=SimpleNamespace(list_remarks=lambda: ["refused: tls.key"]),
+    )
     said = list(daemon._list_remarks(cast("Any", resources)))
-    assert said == [f"standby: another process leads, or no process leads yet{ending}"]
+    assert said == [
+        f"standby: another process leads, or no process leads yet{ending}",
+        "refused: tls.key",
+    ]

@@ -1,15 +1,21 @@
 """Whether the extenders have seen a move, with small servers on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import datetime as dt
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 from aiohttp import web
 
+from localcluster.credentials import Authority
 from reberth.client.api import Api
 from reberth.protocol.response import Page
+from reberth.runtime.certificates import CertificateFiles, ClientTls
+from reberth.runtime.http_server import Server, ServerSettings
 from reberth.values.duration import Duration
 from reberth.values.errors import ConfigurationError
 from reberth.values.refusal import Refused
@@ -17,11 +23,13 @@ from rescheduler.execution.extenders import (
     ENDPOINT_SLICES,
     NO_EXTENDER,
     EndpointSlice,
+    ExtenderClient,
     ObjectVersion,
     connect_to_extenders,
 )
-from rescheduler.settings import ClientTls, ExtenderAccess
+from rescheduler.settings import ExtenderAccess
 from tests.support.builders import as_record, meta
+from tests.support.metrics import read_metric
 
 SOUGHT = (
     ObjectVersion("nodes", "", "n1", "17"),
@@ -118,6 +126,101 @@ class Slices:
         yield Page(self._slices, "1", "")
 
 
-async def test_missing_certificates_are_named() -> None:
-    with pytest.raises(ConfigurationError, match=r"extenderAccess\.tls"):
-        await ask(NOBODY, tls=ClientTls("/nowhere/ca", "/nowhere/crt", "/nowhere/key"))
+NAME = "reberth-extender.reberth-system.svc"
+
+
+class Certificates:
+    """A CA, an extender that asks for its client certificates, and the client's own, which may be renewed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._authority = Authority(folder / "ca").create()
+        self._mounted = folder / "client"
+        self._mounted.mkdir()
+        server, ca = self._authority.issue("extender", hosts=[NAME]), str(self._authority.certificate)
+        files = CertificateFiles(str(server.certificate), str(server.key), ca)
+        self.settings = ServerSettings(port=0, tls=files)
+        self.tls = ClientTls(ca, str(self._mounted / "tls.crt"), str(self._mounted / "tls.key"), NAME)
+
+    def renew(self, *, seconds: float, key: str | None = None) -> None:
+        pair = self._authority.issue("rescheduler", lifetime=dt.timedelta(seconds=seconds))
+        Path(self.tls.certificate).write_bytes(pair.certificate.read_bytes())
+        Path(self.tls.key).write_text(pair.key.read_text() if key is None else key)
+
+
+@asynccontextmanager
+async def asking(certificates: Certificates) -> AsyncIterator[ExtenderClient]:
+    async def seen(_: web.Request) -> web.Response:
+        answer = web.json_response({"seen": 1, "lastAskedAt": None})
+        answer.force_close()  # the next question shows its certificate, too
+        return answer
+
+    async with Server(certificates.settings, routes=[web.get("/seen", seen)]) as server:
+        access = ExtenderAccess(addresses=(f"127.0.0.1:{server.port}",), tls=certificates.tls)
+        async with connect_to_extenders(cast("Api", None), access, look_interval=0.01) as extenders:
+            yield extenders
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_client_certificate_that_is_renewed_on_disk_is_shown_from_then_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    certificates = Certificates(tmp_path)
+    certificates.renew(seconds=-1)
+    async with asking(certificates) as extenders:
+        refused = await extenders.refuse_unseen(SOUGHT)
+        assert refused is not None
+        assert refused.rule == "NotSeen"
+        certificates.renew(seconds=60)
+        await until(lambda: "certificate reloaded" in caplog.messages)
+        assert await extenders.refuse_unseen(SOUGHT) is None
+
+
+async def test_an_invalid_renewal_is_named_and_the_last_valid_certificate_stays(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    certificates.renew(seconds=60)
+    async with asking(certificates) as extenders:
+        assert not list(extenders.list_remarks())
+        certificates.renew(seconds=60, key="nonsense")
+        await until(lambda: bool(list(extenders.list_remarks())))
+        (remark,) = extenders.list_remarks()
+        tls = certificates.tls
+        assert remark.startswith(
+            f"refused, the last valid version stays in force: {tls.key}: contains no key"
+        )
+        assert read_metric("reberth_certificate_valid", certificate=tls.certificate) == 0
+        assert await extenders.refuse_unseen(SOUGHT) is None
+        certificates.renew(seconds=60)
+        await until(lambda: not list(extenders.list_remarks()))
+        assert read_metric("reberth_certificate_valid", certificate=tls.certificate) == 1
+
+
+async def test_without_certificates_there_is_nothing_to_remark() -> None:
+    async with connect_to_extenders(cast("Api", None), ExtenderAccess()) as extenders:
+        assert not list(extenders.list_remarks())
+
+
+async def test_an_extender_of_another_name_is_not_believed(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    certificates.renew(seconds=60)
+    certificates.tls = msgspec.structs.replace(certificates.tls, server_name="other.svc")
+    async with asking(certificates) as extenders:
+        refused = await extenders.refuse_unseen(SOUGHT)
+    assert refused is not None
+    assert "other.svc" in refused.reason
+
+
+@pytest.mark.parametrize("missing", ["ca", "crt", "key"])
+async def test_missing_certificates_are_named(missing: str, tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    certificates.renew(seconds=60)
+    files = {"ca": certificates.tls.ca, "crt": certificates.tls.certificate, "key": certificates.tls.key}
+    Path(files[missing]).unlink()
+    expected = f"extenderAccess.tls: {files[missing]}: cannot be read: No such file or directory"
+    with pytest.raises(ConfigurationError, match=expected):
+        await ask(NOBODY, tls=certificates.tls)
