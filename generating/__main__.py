@@ -9,10 +9,17 @@ from generating.files import ROOT, generate
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m generating", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file is stale")
-    check: bool = parser.parse_args().check
-    stale = [
-        (path, text) for path, text in generate().items() if not path.exists() or path.read_text() != text
-    ]
+    parser.add_argument(
+        "--docs-url",
+        default="",
+        metavar="URL",
+        help="where this repository can be read, such as https://git.example.com/reberth/blob/main/:"
+        " the alerts' runbook_url begins with it (default: their path in the repository)",
+    )
+    arguments = parser.parse_args()
+    check: bool = arguments.check
+    files = generate(docs_url=arguments.docs_url and arguments.docs_url.rstrip("/") + "/")
+    stale = [(path, text) for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path, text in stale:
         if not check:
             path.parent.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 """The dashboard of the federation: rebalancing of replicas between clusters."""
 
 from generating.panels import Dashboard, Panel, Query, Row
-from generating.promql import write_increase, write_quantile
+from generating.promql import write_increase, write_quantile, write_total
 
 _OF = "reberth_federation_rebalance_"
 
@@ -37,7 +37,7 @@ REBALANCING = Row(
             "stat",
             "Workloads of WorkloadRebalancers that are not finished: not yet rescheduled, or not yet"
             " healthy.",
-            (Query(f"sum(max by (reason) ({_OF}waiting_workloads))"),),
+            (Query(f"sum({write_total(f'{_OF}waiting_workloads', 'reason')})"),),
             width=4,
             height=5,
             steps=(("green", None), ("orange", 1.0)),
@@ -65,7 +65,7 @@ REBALANCING = Row(
             "Waiting by reason",
             "timeseries",
             "Workloads of WorkloadRebalancers that are not finished, by reason.",
-            (Query(f"max by (reason) ({_OF}waiting_workloads)", "{{reason}}"),),
+            (Query(write_total(f"{_OF}waiting_workloads", "reason"), "{{reason}}"),),
             stacked=True,
         ),
         Panel(
@@ -95,4 +95,5 @@ FEDERATION_DASHBOARD = Dashboard(
     "reberth-federation",
     "Rebalancing of replicas between clusters: what triggered it, its results, and what it waits for.",
     (REBALANCING,),
+    f"{_OF}waiting_workloads",
 )

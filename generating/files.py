@@ -60,12 +60,12 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def generate() -> dict[Path, str]:
-    """Return the text of each file."""
+def generate(*, docs_url: str = "") -> dict[Path, str]:
+    """Return the text of each file; `docs_url` is where the alerts' runbooks can be read."""
     return {
         ROOT / "grafana" / "rescheduler.json": _write_json(write_dashboard(RESCHEDULER_DASHBOARD)),
         ROOT / "grafana" / "federation.json": _write_json(write_dashboard(FEDERATION_DASHBOARD)),
-        ROOT / "grafana" / "alerts.yaml": _write_yaml(write_alerts(ALERTS)),
+        ROOT / "grafana" / "alerts.yaml": _write_yaml(write_alerts(ALERTS, docs_url=docs_url)),
         ROOT / "manifests" / "rescheduler" / "21-policy.yaml": _write_policy(),
         ROOT / "manifests" / "rescheduler" / "22-scheduler.yaml": _write_scheduler(),
     }

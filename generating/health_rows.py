@@ -1,9 +1,10 @@
 """Rows of the dashboard about the programs: forecast and brakes, the rescheduler's health, the extender."""
 
 from generating.panels import Panel, Query, Row
-from generating.promql import write_increase, write_quantile
+from generating.promql import by, write_increase, write_quantile, write_total
 
-_LEADER = "and on (instance) (reberth_rescheduler_leading == 1)"
+_LEADER = "and on (cluster, namespace, instance) (reberth_rescheduler_leading == 1)"
+_WHERE = "{{cluster}} {{namespace}}"
 
 TRUST = Row(
     "Forecast and brakes",
@@ -13,15 +14,19 @@ TRUST = Row(
             "timeseries",
             "1 while a brake stops all moves, or a pause stops the moves for balance.",
             (
-                Query("max by (rule) (reberth_rescheduler_brake_on) > 0", "{{rule}}", answers="perhaps"),
-                Query("max(reberth_rescheduler_paused) > 0", "paused", answers="perhaps"),
+                Query(
+                    f"max {by('rule')} (reberth_rescheduler_brake_on) > 0",
+                    f"{{{{rule}}}} {_WHERE}",
+                    answers="perhaps",
+                ),
+                Query(f"max {by()} (reberth_rescheduler_paused) > 0", f"paused {_WHERE}", answers="perhaps"),
             ),
         ),
         Panel(
             "Forecast accuracy",
             "timeseries",
             "Share of the recently bound pods, moved or not, that landed where the forecast predicted.",
-            (Query("min(reberth_rescheduler_scheduler_agreement_ratio)", "agreement"),),
+            (Query(f"min {by()} (reberth_rescheduler_scheduler_agreement_ratio)", f"agreement {_WHERE}"),),
             unit="percentunit",
         ),
         Panel(
@@ -49,8 +54,8 @@ WELL = Row(
             "1 for the replica that leads, and 1 for a replica that makes its moves instead of only"
             " recommending them.",
             (
-                Query("reberth_rescheduler_leading", "{{instance}} leads"),
-                Query("reberth_rescheduler_applying", "{{instance}} applies moves"),
+                Query("reberth_rescheduler_leading", f"{{{{instance}}}} leads {_WHERE}"),
+                Query("reberth_rescheduler_applying", f"{{{{instance}}}} applies moves {_WHERE}"),
             ),
         ),
         Panel(
@@ -59,7 +64,8 @@ WELL = Row(
             "Time since the leader last published a plan.",
             (
                 Query(
-                    f"time() - (reberth_rescheduler_last_cycle_timestamp_seconds {_LEADER})", "{{instance}}"
+                    f"time() - (reberth_rescheduler_last_cycle_timestamp_seconds {_LEADER})",
+                    f"{{{{instance}}}} {_WHERE}",
                 ),
             ),
             unit="s",
@@ -81,7 +87,12 @@ WELL = Row(
             "Age of the caches",
             "timeseries",
             "Time since each cache was last known to be current: the five oldest.",
-            (Query("topk(5, max by (resource) (reberth_watch_staleness_seconds))", "{{resource}}"),),
+            (
+                Query(
+                    f"topk(5, max {by('resource')} (reberth_watch_staleness_seconds))",
+                    f"{{{{resource}}}} {_WHERE}",
+                ),
+            ),
             unit="s",
         ),
         Panel(
@@ -101,10 +112,13 @@ WELL = Row(
             "timeseries",
             "0 while a changed file is refused and the last valid one stays in force.",
             (
-                Query("min by (instance, kind) (reberth_settings_valid)", "{{kind}} of {{instance}}"),
                 Query(
-                    "min by (instance) (reberth_certificate_valid)",
-                    "certificate of {{instance}}",
+                    f"min {by('instance', 'kind')} (reberth_settings_valid)",
+                    f"{{{{kind}}}} of {{{{instance}}}} {_WHERE}",
+                ),
+                Query(
+                    f"min {by('instance')} (reberth_certificate_valid)",
+                    f"certificate of {{{{instance}}}} {_WHERE}",
                     answers="perhaps",
                 ),
             ),
@@ -144,7 +158,7 @@ EXTENDER = Row(
             "timeseries",
             "Pods bound since kube-scheduler last called; the lowest value of all replicas. It should stay"
             " near 0.",
-            (Query("min by (part) (reberth_extender_pods_placed_unasked)", "{{part}}"),),
+            (Query(f"min {by('part')} (reberth_extender_pods_placed_unasked)", f"{{{{part}}}} {_WHERE}"),),
         ),
         Panel(
             "Preferred and avoided nodes",
@@ -176,7 +190,7 @@ EXTENDER = Row(
             "Notes on nodes",
             "timeseries",
             "Notes that keep workloads away from the nodes that their pods were moved from, by state.",
-            (Query("max by (state) (reberth_extender_notes)", "{{state}}"),),
+            (Query(write_total("reberth_extender_notes", "state"), "{{state}}"),),
         ),
     ),
 )

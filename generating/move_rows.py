@@ -1,7 +1,7 @@
 """Rows of the dashboard about moves, their outcomes and the utilisation of the nodes."""
 
 from generating.panels import Panel, Query, Row
-from generating.promql import write_increase, write_quantile, write_share
+from generating.promql import write_increase, write_quantile, write_share, write_total
 
 _GREEN_FROM_90 = (("red", None), ("orange", 0.8), ("green", 0.9))
 _RED_FROM_1 = (("green", None), ("red", 1.0))
@@ -66,7 +66,7 @@ HELPING = Row(
             "Requests above the thresholds",
             "stat",
             "Sum of the requests above the thresholds of underUtilisedNodes, in units of a whole node.",
-            (Query('max(reberth_rescheduler_cluster_score{part="excess", when="now"})'),),
+            (Query(write_total('reberth_rescheduler_cluster_score{part="excess", when="now"}')),),
             width=4,
             height=5,
             steps=(("green", None), ("orange", 0.1), ("red", 1.0)),
@@ -76,7 +76,7 @@ HELPING = Row(
             "stat",
             "Workloads that are not moved for a day because their last moves gained nothing; see their"
             " EvictionHistories.",
-            (Query("max(reberth_rescheduler_given_up_workloads)"),),
+            (Query(write_total("reberth_rescheduler_given_up_workloads")),),
             width=4,
             height=5,
             steps=(("green", None), ("orange", 1.0)),
@@ -87,7 +87,7 @@ HELPING = Row(
             "Lower is better. It should fall while pods are moved, and then stay low.",
             (
                 Query(
-                    'max by (part) (reberth_rescheduler_cluster_score{when="now"})',
+                    write_total('reberth_rescheduler_cluster_score{when="now"}', "part"),
                     "{{part}}",
                 ),
             ),
@@ -119,7 +119,7 @@ NODES = Row(
             "Number of nodes by requested share. In a balanced cluster it is one narrow band.",
             (
                 Query(
-                    f'max by (le) (reberth_rescheduler_utilisation_nodes{{resource="{resource}"}})',
+                    write_total(f'reberth_rescheduler_utilisation_nodes{{resource="{resource}"}}', "le"),
                     "{{le}}",
                 ),
             ),
@@ -151,9 +151,11 @@ DOING = Row(
             "timeseries",
             "Moves in flight, moves in the last plan, and what the cluster's rates still allow.",
             (
-                Query("max(reberth_rescheduler_moves_in_flight)", "in flight"),
-                Query("max by (mode) (reberth_rescheduler_plan_moves)", "planned, {{mode}}"),
-                Query("max by (rate) (reberth_rescheduler_rate_remaining_disruptions)", "left in {{rate}}"),
+                Query(write_total("reberth_rescheduler_moves_in_flight"), "in flight"),
+                Query(write_total("reberth_rescheduler_plan_moves", "mode"), "planned, {{mode}}"),
+                Query(
+                    write_total("reberth_rescheduler_rate_remaining_disruptions", "rate"), "left in {{rate}}"
+                ),
             ),
         ),
         Panel(
@@ -175,7 +177,7 @@ DOING = Row(
             "Proposals that the last plan refused: the ten most frequent rules.",
             (
                 Query(
-                    "topk(10, max by (rule) (reberth_rescheduler_plan_refused_proposals))",
+                    f"topk(10, {write_total('reberth_rescheduler_plan_refused_proposals', 'rule')})",
                     "{{rule}}",
                     answers="perhaps",
                 ),

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from generating.promql import select_installations
+
 Kind = Literal["stat", "timeseries", "heatmap"]
 Answer = Literal["always", "after a move", "perhaps"]
 
@@ -41,6 +43,8 @@ class Dashboard(NamedTuple):
     uid: str
     description: str
     rows: tuple[Row, ...]
+    metric: str
+    """One that every installation has: it tells which clusters and namespaces can be chosen."""
 
 
 def write_dashboard(dashboard: Dashboard) -> dict[str, Any]:
@@ -55,16 +59,46 @@ def write_dashboard(dashboard: Dashboard) -> dict[str, Any]:
         "version": 1,
         "refresh": "30s",
         "time": {"from": "now-6h", "to": "now"},
-        "templating": {"list": [{"name": "datasource", "type": "datasource", "query": "prometheus"}]},
+        "templating": {"list": _write_variables(dashboard.metric)},
         "panels": list(_lay_out(dashboard.rows)),
     }
 
 
 def list_queries(dashboard: Dashboard) -> Iterator[tuple[str, Query]]:
-    """Return each query with the title of its panel."""
+    """Return each query, as Grafana has it, with the title of its panel."""
     for row in dashboard.rows:
         for panel in row.panels:
-            yield from ((panel.title, query) for query in panel.queries)
+            yield from ((panel.title, _select(query)) for query in panel.queries)
+
+
+def _select(query: Query) -> Query:
+    return query._replace(expression=select_installations(query.expression))
+
+
+def _write_variables(metric: str) -> list[dict[str, Any]]:
+    """Write what can be chosen above the panels. All also means series without the label."""
+    within = metric + '{cluster=~"$cluster"}'
+    return [
+        {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"},
+        _write_variable("cluster", f"label_values({metric}, cluster)"),
+        _write_variable("namespace", f"label_values({within}, namespace)"),
+    ]
+
+
+def _write_variable(name: str, query: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "label": name.capitalize(),
+        "type": "query",
+        "datasource": _SOURCE,
+        "query": {"query": query, "refId": name},
+        "refresh": 2,  # whenever the time range changes
+        "sort": 1,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": "All", "value": "$__all"},
+    }
 
 
 def _lay_out(rows: tuple[Row, ...]) -> Iterator[dict[str, Any]]:
@@ -103,7 +137,7 @@ def _write_target(panel: Panel, query: Query, refers: str) -> dict[str, Any]:
     return {
         "refId": refers,
         "datasource": _SOURCE,
-        "expr": query.expression,
+        "expr": select_installations(query.expression),
         "legendFormat": query.legend or "__auto",
         "format": "heatmap" if panel.kind == "heatmap" else "time_series",
         "instant": panel.kind == "stat",

@@ -10,4 +10,5 @@ RESCHEDULER_DASHBOARD = Dashboard(
     "Moves and their outcomes, the accuracy of the forecast, brakes, and the health of rescheduler and"
     " extender.",
     (HELPING, NODES, DOING, TRUST, WELL, EXTENDER),
+    "reberth_settings_valid",
 )

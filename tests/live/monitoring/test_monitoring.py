@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/reberth-system/leases/reberth-rescheduler"
 EXTENDERS, RESCHEDULER = (0, 1), 3
+CLUSTERS = ("east", "west")
 QUERIES = list(list_queries(RESCHEDULER_DASHBOARD))
 
 
@@ -31,16 +32,16 @@ class Shown(NamedTuple):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shown() -> AsyncIterator[Shown]:
-    """`make up`, watched by Prometheus from its first moment."""
+    """`make up`, watched by Prometheus from its first moment, as if it were two clusters that are well."""
     async with running("shown", nodes=30) as cluster:
         ports = {
             "extender": [cluster.spare_port(number) for number in EXTENDERS],
             "rescheduler": [cluster.spare_port(RESCHEDULER)],
         }
-        async with scraping(cluster, ports, rules=ALERT_RULES) as prometheus:
+        async with scraping(cluster, ports, rules=ALERT_RULES, clusters=CLUSTERS) as prometheus:
             code, said = await run("localproduct", "show", "--name", cluster.folder.name)
             assert code == 0, said
-            await prometheus.until("sum(up) == 3")
+            await prometheus.until("sum(up) == 6")
             yield Shown(cluster, prometheus, said)
 
 
@@ -77,12 +78,28 @@ async def test_the_dashboard_shows_the_gain_of_the_moves(shown: Shown) -> None:
     by_title = dict(QUERIES)
     said = {}
     for title in ("Moves with a gain", "Landed as forecast", "Pods moved", "Requests above the thresholds"):
-        (series,) = await shown.prometheus.query(fill_in(by_title[title]))
+        (series,) = await shown.prometheus.query(fill_in(by_title[title], cluster="east"))
         said[title] = float(series["value"][1])
     assert said["Moves with a gain"] > 0.9
     assert said["Landed as forecast"] > 0.9
     assert said["Pods moved"] > 0
     assert said["Requests above the thresholds"] == 0
+
+
+async def test_the_variable_chooses_a_cluster_and_all_are_added_up(shown: Shown) -> None:
+    query = dict(QUERIES)["Pods moved"]
+    found = {}
+    for cluster in (*CLUSTERS, ".*", "east|west", "north"):
+        found[cluster] = await shown.prometheus.query(fill_in(query, cluster=cluster))
+    values = {cluster: float(series[0]["value"][1]) for cluster, series in found.items() if series}
+    assert values["east"] > 0
+    # The same counters scraped twice, and asked for at different times.
+    assert values["west"] == pytest.approx(values["east"], rel=0.1)
+    assert values[".*"] == pytest.approx(values["east"] + values["west"], rel=0.1)
+    assert values["east|west"] == pytest.approx(values[".*"], rel=0.1)
+    assert "north" not in values
+    offered = await shown.prometheus.query(f"group by (cluster, namespace) ({RESCHEDULER_DASHBOARD.metric})")
+    assert sorted(series["metric"]["cluster"] for series in offered) == sorted(CLUSTERS)
 
 
 async def test_every_alert_is_evaluated_and_none_is_raised_for_a_product_that_is_well(shown: Shown) -> None:

@@ -58,9 +58,13 @@ class Prometheus:
             return await answer.json()
 
 
-def fill_in(query: Query) -> str:
-    """Put in what Grafana puts in."""
-    return query.expression.replace("$__rate_interval", "1m").replace("$__range", "1h")
+def fill_in(query: Query, *, cluster: str = ".*") -> str:
+    """Put in what Grafana puts in; by default all is chosen."""
+    filled = {"$__rate_interval": "1m", "$__range": "1h", "$cluster": cluster, "$namespace": ".*"}
+    expression = query.expression
+    for variable, value in filled.items():
+        expression = expression.replace(variable, value)
+    return expression
 
 
 def promtool() -> Path:
@@ -69,12 +73,15 @@ def promtool() -> Path:
 
 @asynccontextmanager
 async def scraping(
-    cluster: Cluster, jobs: Mapping[str, Sequence[int]], *, rules: Path
+    cluster: Cluster, jobs: Mapping[str, Sequence[int]], *, rules: Path, clusters: Sequence[str] = ("",)
 ) -> AsyncIterator[Prometheus]:
-    """Scrape these loopback ports every second for as long as the context lasts."""
+    """Scrape these loopback ports every second for as long as the context lasts.
+
+    With several clusters all ports are scraped once for each, and the series have its name as a label.
+    """
     program = await asyncio.to_thread(debian.program, PACKAGE, "prometheus")
     file = cluster.folder / "prometheus.yaml"
-    file.write_text(yaml.safe_dump(_configure(jobs, rules)))
+    file.write_text(yaml.safe_dump(_configure(jobs, rules, clusters)))
     address = f"{HOST}:{cluster.spare_port(_LAST_SPARE_PORT)}"
     storage = f"--storage.tsdb.path={cluster.folder / 'prometheus'}"
     command = [str(program), f"--config.file={file}", storage, f"--web.listen-address={address}"]
@@ -87,12 +94,17 @@ async def scraping(
         await processes.stop(running)
 
 
-def _configure(jobs: Mapping[str, Sequence[int]], rules: Path) -> Any:
+def _configure(jobs: Mapping[str, Sequence[int]], rules: Path, clusters: Sequence[str]) -> Any:
     return {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(rules)],
         "scrape_configs": [
-            {"job_name": job, "static_configs": [{"targets": [f"{HOST}:{port}" for port in ports]}]}
+            {"job_name": job, "static_configs": [_target(ports, cluster) for cluster in clusters]}
             for job, ports in jobs.items()
         ],
     }
+
+
+def _target(ports: Sequence[int], cluster: str) -> Any:
+    labels = {"cluster": cluster, "namespace": "reberth-system"} if cluster else {}
+    return {"targets": [f"{HOST}:{port}" for port in ports], "labels": labels}

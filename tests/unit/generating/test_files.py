@@ -1,6 +1,7 @@
 """What code writes: the committed files, the commented policy, the dashboard, the alerts."""
 
 import re
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import yaml
 from extender.server import metrics as of_extender
 from federation.hub import rebalance_metrics as of_rebalancing
 from generating.__main__ import main
-from generating.alerts import ALERTS
+from generating.alerts import ALERTS, RUNBOOKS, Alert, write_alerts
 from generating.commented_settings import Undocumented, write_settings, write_value
 from generating.federation_dashboard import FEDERATION_DASHBOARD
 from generating.files import EXAMPLES, ROOT, generate
@@ -27,7 +28,8 @@ from rescheduler.telemetry import metrics as of_rescheduler
 
 POLICY = ROOT / "manifests" / "rescheduler" / "21-policy.yaml"
 _METRIC = re.compile(r"\b((?:reberth|process)_[a-z_]+)(?:\{([^}]*)\})?")
-_OF_PROMETHEUS = {"instance", "le"}
+_OF_PROMETHEUS = {"instance", "le", "cluster", "namespace"}
+_AGGREGATION = re.compile(r"\b(sum|min|max|avg|count|group|topk|bottomk|quantile)\b(?: by \(([^)]*)\))?")
 MODULES = (of_library, of_extender, of_rescheduler, of_rebalancing)
 DASHBOARDS = (RESCHEDULER_DASHBOARD, FEDERATION_DASHBOARD)
 EXPRESSIONS = {
@@ -50,7 +52,7 @@ def test_the_check_names_stale_files(
 ) -> None:
     stale = tmp_path / "grafana" / "alerts.yaml"
     monkeypatch.setattr("generating.__main__.ROOT", tmp_path)
-    monkeypatch.setattr("generating.__main__.generate", lambda: {stale: "new"})
+    monkeypatch.setattr("generating.__main__.generate", lambda **_: {stale: "new"})
     said = []
     for arguments, code in (["--check"], 1), ([], 0), (["--check"], 0):
         monkeypatch.setattr("sys.argv", ["generating", *arguments])
@@ -157,10 +159,60 @@ def test_panels_do_not_overlap_and_have_a_description(dashboard: Dashboard) -> N
     assert all(panel["description"] and panel["targets"] for panel in panels if panel["type"] != "row")
 
 
-def test_the_documents_tell_of_every_alert() -> None:
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_an_alert_keeps_installations_apart(alert: Alert) -> None:
+    aggregations = _AGGREGATION.findall(alert.expression)
+    assert aggregations
+    assert all(labels.startswith("cluster, namespace") for _, labels in aggregations)
+    assert "without (" not in alert.expression
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.uid)
+def test_every_query_of_a_dashboard_follows_its_variables(dashboard: Dashboard) -> None:
+    written = write_dashboard(dashboard)
+    source, *variables = written["templating"]["list"]
+    assert source["type"] == "datasource"
+    assert [(one["name"], one["includeAll"], one["allValue"]) for one in variables] == [
+        ("cluster", True, ".*"),
+        ("namespace", True, ".*"),
+    ]
+    known = _labels_of_metrics()
+    assert all(dashboard.metric in known and dashboard.metric in one["query"]["query"] for one in variables)
+    chosen = 'cluster=~"$cluster", namespace=~"$namespace"'
+    expressions = [target["expr"] for panel in written["panels"] for target in panel.get("targets", ())]
+    assert expressions == [query.expression for _, query in list_queries(dashboard)]
+    for expression in expressions:
+        assert all(selector.startswith(chosen) for _, selector in _METRIC.findall(expression)), expression
+
+
+def test_every_alert_leads_to_its_section_in_the_runbooks() -> None:
     assert len({alert.name for alert in ALERTS}) == len(ALERTS)
-    texts = {alert.document: (ROOT / alert.document).read_text() for alert in ALERTS}
-    assert [alert.name for alert in ALERTS if f"`{alert.name}`" not in texts[alert.document]] == []
+    sections = dict(_read_sections((ROOT / RUNBOOKS).read_text()))
+    assert [name for name in sections if name.startswith("reberth")] == [one.name.lower() for one in ALERTS]
+    for rule in write_alerts(ALERTS)["groups"][0]["rules"]:
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert page == RUNBOOKS
+        assert re.findall(r"^\*\*(.*?):\*\*", sections[anchor], re.MULTILINE) == ["Seen", "It means", "Do"]
+
+
+def test_the_runbooks_can_be_links_to_where_the_repository_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = []
+    monkeypatch.setattr("generating.__main__.generate", lambda docs_url: given.append(docs_url) or {})
+    for url in ([], ["--docs-url", "https://example.com/main"], ["--docs-url", "https://example.com/main/"]):
+        monkeypatch.setattr("sys.argv", ["generating", "--check", *url])
+        assert main() == 0
+    assert given == ["", "https://example.com/main/", "https://example.com/main/"]
+    text = generate(docs_url="https://example.com/main/")[ROOT / "grafana" / "alerts.yaml"]
+    assert text.count("runbook_url: https://example.com/main/docs/runbooks.md#reberth") == len(ALERTS)
+
+
+def _read_sections(text: str) -> Iterator[tuple[str, str]]:
+    """Read a page's sections, with the anchor that a heading gets."""
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
+        heading, _, content = section.partition("\n")
+        yield re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-"), content
 
 
 def _labels_of_metrics() -> dict[str, set[str]]:
