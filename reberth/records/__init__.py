@@ -120,6 +120,7 @@ from reberth.records.workloads import (
     AutoscalerSpec,
     DisruptionBudgetSpec,
     DisruptionBudgetStatus,
+    Ordinals,
     Owner,
     OwnerSpec,
     OwnerStatus,
@@ -129,7 +130,9 @@ from reberth.records.workloads import (
     ReplicationController,
     ReplicationControllerSpec,
     ResourceQuota,
+    RollingUpdate,
     ScaleTarget,
+    UpdateStrategy,
 )
 
 __all__ = [
@@ -194,6 +197,7 @@ __all__ = [
     "ObjectMeta",
     "ObjectReference",
     "OpenMove",
+    "Ordinals",
     "Outcome",
     "Owner",
     "OwnerReference",
@@ -228,6 +232,7 @@ __all__ = [
     "ResourceQuota",
     "Resources",
     "RestartRule",
+    "RollingUpdate",
     "ScaleTarget",
     "SchedulingGate",
     "SchedulingGroup",
@@ -245,6 +250,7 @@ __all__ = [
     "TopologyRequirement",
     "TopologySpreadConstraint",
     "TopologyTerm",
+    "UpdateStrategy",
     "Volume",
     "VolumeAttachment",
     "VolumeNodeAffinity",

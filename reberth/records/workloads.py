@@ -3,12 +3,27 @@
 from reberth.records.meta import Condition, LabelSelector, ObjectMeta, Quantities, Record
 
 
+class RollingUpdate(Record, frozen=True):
+    partition: int | None = None
+
+
+class UpdateStrategy(Record, frozen=True):
+    type: str | None = None
+    rolling_update: RollingUpdate | None = None
+
+
+class Ordinals(Record, frozen=True):
+    start: int | None = None
+
+
 class OwnerSpec(Record, frozen=True):
     """The fields that Reberth reads in the spec of a ReplicaSet, StatefulSet, Deployment or Job."""
 
     replicas: int | None = None
     paused: bool | None = None
     selector: LabelSelector | None = None
+    update_strategy: UpdateStrategy | None = None
+    ordinals: Ordinals | None = None
 
 
 class OwnerStatus(Record, frozen=True):
@@ -16,6 +31,7 @@ class OwnerStatus(Record, frozen=True):
     replicas: int = 0
     ready_replicas: int = 0
     available_replicas: int = 0
+    current_replicas: int = 0
     updated_replicas: int = 0
     current_revision: str | None = None
     update_revision: str | None = None

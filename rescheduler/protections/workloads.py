@@ -1,4 +1,4 @@
-"""Protections by the state of the workload: surges, rollouts, replicas, quotas."""
+"""Protections by the state of the workload: surges, replicas, quotas."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -7,14 +7,13 @@ from reberth.cluster.kinds import AUTOSCALER, QUOTA, SCALED_OBJECT
 from reberth.cluster.pods.identity import Signature, group_of
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE
 from reberth.cluster.templates import RESOURCES
-from reberth.records import Autoscaler, ObjectMeta, Owner, ResourceQuota, ScaleTarget
+from reberth.records import Autoscaler, ObjectMeta, ResourceQuota, ScaleTarget
 from reberth.values.quantity import MILLI, UNIT, QuantityError, nanos
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
 
 _SURGES = ("evictionSurgeReplicas", "eviction-autoscaler.azure.com/original-min-replicas")
 _SCALERS = (AUTOSCALER, SCALED_OBJECT)
-_ROLLED = ("Deployment", "StatefulSet")
 _STANDARD = (CPU, MEMORY, STORAGE)
 
 
@@ -37,21 +36,6 @@ def refuse_surge(template: int, context: RuleContext) -> Refused | None:
     if key:
         return Refused("Surge", f"the workload's annotation {key}: a surge is running")
     return _refuse_surge_of_scaler(template, context)
-
-
-def refuse_paused(template: int, context: RuleContext) -> Refused | None:
-    root = _find_rolled(template, context)
-    if root is None or not root.spec.paused:
-        return None
-    return Refused("RolloutPaused", f"{_kind_of_root(template, context)} {root.metadata.name} is paused")
-
-
-def refuse_rollout(template: int, context: RuleContext) -> Refused | None:
-    root = _find_rolled(template, context)
-    kind = _kind_of_root(template, context)
-    if root is None or not _is_rolling(root, kind):
-        return None
-    return Refused("Rollout", f"{kind} {root.metadata.name} has a rollout in progress")
 
 
 def refuse_few(template: int, context: RuleContext) -> Refused | None:
@@ -156,28 +140,3 @@ def _count_replicas(template: int, context: RuleContext) -> int:
     root = context.root(template)
     desired = root.spec.replicas if root else None
     return int(context.replicas[context.workload_of[template]]) if desired is None else desired
-
-
-def _find_rolled(template: int, context: RuleContext) -> Owner | None:
-    """Give the root owner if it is of a kind that has rollouts."""
-    if not context.protections.rollouts:
-        return None
-    root = context.root(template)
-    return root if isinstance(root, Owner) and _kind_of_root(template, context) in _ROLLED else None
-
-
-def _kind_of_root(template: int, context: RuleContext) -> str:
-    signature = context.sign(template)
-    return signature.root.kind if isinstance(signature, Signature) else ""
-
-
-def _is_rolling(owner: Owner, kind: str) -> bool:
-    """An object without a generation was written by hand, so its status says nothing."""
-    status, desired = owner.status, owner.spec.replicas or 0
-    if not owner.metadata.generation:
-        return False
-    if status.observed_generation < owner.metadata.generation:
-        return True
-    if kind == "Deployment":
-        return status.updated_replicas < desired or status.replicas > status.updated_replicas
-    return status.current_revision != status.update_revision and status.updated_replicas < desired
