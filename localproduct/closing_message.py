@@ -13,7 +13,7 @@ _NEXT = """
 Try next, after  eval "$(.venv/bin/python -m localcluster env{name})":
 
   .venv/bin/python -m localproduct watch{name}        the display until Ctrl-C; in another shell:
-  kubectl taint node node-00003 old=yes:NoSchedule    its pods now violate a taint and are moved
+  kubectl taint node node-00003 old=yes:NoSchedule    after 5 s its pods violate it and are moved
   kubectl scale -n {namespace} deployment/web --replicas 60   new pods
   kubectl annotate -n reberth-system lease/reberth-rescheduler reberth.dev/paused=true
   kubectl get evictionhistories -A                    the eviction history of each workload

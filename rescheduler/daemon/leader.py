@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from reberth.client.lease import Leadership
+from reberth.cluster.snapshot import Snapshot
+from reberth.records import OpenMove
 from reberth.runtime.logs import Log
+from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.drift_monitor import DriftMonitor
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
@@ -20,6 +23,7 @@ from rescheduler.execution.store import MoveStore
 from rescheduler.execution.worker_thread import WorkerThread
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.moves.revalidation import refuse_reasonless
 from rescheduler.telemetry import metrics
 
 log = Log(__name__)
@@ -48,6 +52,7 @@ class Leader:
             tell=log.debug,
             offload=self._worker,
             stop_reason=self._stops.stop_reason,
+            refuse_reasonless=self._refuse_reasonless,
         )
         self.cycle_loop = CycleLoop(self._make_inputs(), memory)
         self._dispatcher: MoveDispatcher | None = None
@@ -110,6 +115,14 @@ class Leader:
             self.cycle_loop.forget(planned)
         if self._dispatcher and not self._dispatcher.waiting:
             self.trigger.fire("moves")
+
+    def _refuse_reasonless(self, move: OpenMove, snapshot: Snapshot, *, resumed: bool) -> Refused | None:
+        # An earlier leader has judged how long the reason of a move had lasted, and remembered it.
+        memory = None if resumed else self.cycle_loop.memory
+        resources = self._resources
+        return refuse_reasonless(
+            move, snapshot, memory, policy=resources.policy(), model=resources.forecast.model
+        )
 
     def _make_inputs(self) -> CycleInputs:
         resources = self._resources

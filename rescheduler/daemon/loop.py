@@ -59,8 +59,8 @@ class CycleLoop:
 
     def __init__(self, inputs: CycleInputs, memory: PlanMemory | None) -> None:
         self.last: CycleResult | None = None
+        self.memory = memory
         self._inputs = inputs
-        self._memory = memory
         self._begun: dict[str, RememberedMove] = {}
 
     async def run(self, trigger: Trigger, dispatcher: MoveDispatcher) -> None:
@@ -90,16 +90,16 @@ class CycleLoop:
     def forget(self, planned: PlannedMove) -> None:
         """Forget a move that was begun but refused: the next plan may propose it again."""
         moved = self._begun.pop(planned.uid, None)
-        if moved and self._memory:
-            kept = tuple(each for each in self._memory.moved if each is not moved)
-            self._memory = msgspec.structs.replace(self._memory, moved=kept)
+        if moved and self.memory:
+            kept = tuple(each for each in self.memory.moved if each is not moved)
+            self.memory = msgspec.structs.replace(self.memory, moved=kept)
 
     def settle(self, planned: PlannedMove) -> None:
         """Keep the memory of a move whose pod was evicted."""
         self._begun.pop(planned.uid, None)
 
     async def _plan(self) -> CycleResult:
-        inputs, memory, model = self._inputs, self._memory, self._inputs.model()
+        inputs, memory, model = self._inputs, self.memory, self._inputs.model()
         contents, policy, health, now = inputs.contents(), inputs.policy(), inputs.health(), inputs.clock()
         made = await inputs.offload(lambda: _make(contents, policy, memory, model, health, now=now))
         with metrics.PHASE_DURATION.labels("publish").time():
@@ -127,7 +127,7 @@ class CycleLoop:
         self._begun |= {move.uid: moved for move, moved in begun}
         for move, _ in begun:
             metrics.GAIN.labels("planned").observe(move.gain)
-        self._memory = msgspec.structs.replace(made.memory, moved=(*known, *(moved for _, moved in begun)))
+        self.memory = msgspec.structs.replace(made.memory, moved=(*known, *(moved for _, moved in begun)))
         metrics.APPLYING.set(bool(applied) and stopped_by is None)
         log.info(
             "planned",

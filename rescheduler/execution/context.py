@@ -56,6 +56,19 @@ def never_stop(_policy: str) -> Refused | None:
     return None
 
 
+def never_reasonless(_move: OpenMove, _snapshot: Snapshot, *, resumed: bool) -> Refused | None:
+    """Refuse no move: for a command, whose moves a person requests."""
+    del resumed
+    return None
+
+
+class ReasonCheck(Protocol):
+    """Asks the policy of a move whether it still has a reason for it."""
+
+    def __call__(self, move: OpenMove, snapshot: Snapshot, /, *, resumed: bool) -> Refused | None:
+        """Refuse the move if the reason has gone. A resumed move was begun by an earlier leader."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterResources:
     """What a process needs to see and change the cluster, whether it leads or not.
@@ -83,6 +96,7 @@ class ExecutionContext(ClusterResources):
     offload: Offload = run_inline
     stop_reason: Callable[[str], Refused | None] = never_stop
     """Why a move of this policy must not be made now."""
+    refuse_reasonless: ReasonCheck = never_reasonless
 
     async def read_pod(self, namespace: str, name: str) -> Pod | None:
         """Read a pod from the API server; None if there is none."""
@@ -109,10 +123,18 @@ def make_execution_context(
     tell: Callable[[str], None],
     offload: Offload = run_inline,
     stop_reason: Callable[[str], Refused | None] = never_stop,
+    refuse_reasonless: ReasonCheck = never_reasonless,
 ) -> ExecutionContext:
     """Add to the resources of a process what only a leader has."""
     shared = {each.name: getattr(resources, each.name) for each in fields(ClusterResources)}
-    return ExecutionContext(**shared, store=store, tell=tell, offload=offload, stop_reason=stop_reason)
+    return ExecutionContext(
+        **shared,
+        store=store,
+        tell=tell,
+        offload=offload,
+        stop_reason=stop_reason,
+        refuse_reasonless=refuse_reasonless,
+    )
 
 
 @dataclass(frozen=True)

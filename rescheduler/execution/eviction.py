@@ -95,14 +95,14 @@ class Evictor:
         fresh = FreshState(await context.list_budgets(self._handle.namespace), ledger)
         contents, now = context.mirror.cache.contents(), context.clock()
         return await context.offload(
-            lambda: self._refuse_by_rules(entry, pod, build(contents, now=now), fresh)
+            lambda: self._refuse_by_rules(state, pod, build(contents, now=now), fresh)
         )
 
     def _refuse_by_rules(
-        self, entry: OpenMove, pod: Pod, snapshot: Snapshot, fresh: FreshState
+        self, state: MoveState, pod: Pod, snapshot: Snapshot, fresh: FreshState
     ) -> Refused | None:
         """A person's request takes precedence over the rules of the plan, but not over the budgets."""
-        context, forecast = self._context, self._context.forecast
+        context, forecast, entry = self._context, self._context.forecast, state.entry
         usable = self._choose_usable(entry, pod, snapshot)
         if isinstance(usable, Refused):
             return usable
@@ -116,7 +116,7 @@ class Evictor:
             policy=context.policy(),
             schedulers=forecast.schedulers,
             health=ClusterHealth(drawn=context.settings().extender != "none"),
-        )
+        ) or context.refuse_reasonless(entry, snapshot, resumed=state.resumed)
 
     def _choose_usable(self, entry: OpenMove, pod: Pod, snapshot: Snapshot) -> tuple[str, ...] | Refused:
         context = self._context

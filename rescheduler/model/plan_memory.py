@@ -1,7 +1,7 @@
 """Plan memory: what one plan passes on to the next.
 
-It may be lost. Then nodes count as over-utilised from the next cycle on, and earlier moves are known from the
-eviction histories alone.
+It may be lost. Then nodes count as over-utilised, and taints as new, from the next cycle on, and earlier
+moves are known from the eviction histories alone.
 """
 
 from collections import defaultdict
@@ -29,9 +29,10 @@ class RememberedMove(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
-    """How long nodes have been over-utilised, what was moved where, and which pods were forecast in vain."""
+    """How long nodes have been over-utilised and tainted, what was moved where, and the forecasts in vain."""
 
     hot: dict[str, int] = {}
+    tainted: dict[str, dict[str, float]] = {}  # by node and taint: since when it is there
     moved: tuple[RememberedMove, ...] = ()
     looked_at: frozenset[str] = (
         frozenset()

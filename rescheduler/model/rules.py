@@ -114,6 +114,7 @@ EXECUTION: Final[_Rules] = {
     "MoveUnderWay": "Another move of the workload has not ended.",
     "NoSuchPod": "There is no such pod.",
     "PodMoved": "The pod is not on the source node of the move.",
+    "ReasonGone": "The policy of the move has no reason for it any more.",
     "NotMirrored": "The pod or a node of the move is not in the cache yet.",
     "NotSeen": "Not every extender has seen what was just written for the move.",
     "NoteUnreadable": "The notes of the node cannot be read.",

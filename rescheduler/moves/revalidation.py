@@ -3,9 +3,10 @@
 Between the plan and the eviction seconds pass, in which budgets, nodes and pods change. Without this check a
 move could exceed a limit that others have used up meanwhile, or send the pod to a node that is leaving.
 
-A planned move is checked against all rules of the plan again. A move that a person requested is checked
-against fewer: who owns the pod, whether it is terminating, what its budgets allow, and which destinations
-can take it.
+A planned move is checked against all rules of the plan again, and its policy is asked whether it still has a
+reason for it: a taint may have gone, or a node may not be over-utilised any more. A move that a person
+requested is checked against fewer: who owns the pod, whether it is terminating, what its budgets allow, and
+which destinations can take it.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from reberth.cluster.kinds import BUDGET, HISTORY, LEDGER
@@ -35,7 +37,10 @@ from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Charge, charge_budget
 from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes
 from rescheduler.budgets.limits import CandidateMove, begin_limits
+from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.rule_context import RuleContext
+from rescheduler.observe.scheduler_model import SchedulerModel
+from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.protections import refuse_protected
 
@@ -83,6 +88,28 @@ def refuse_by_rules(
         or refuse_protected(place, context)
         or begin_limits(context).refuse(candidate)
     )
+
+
+def refuse_reasonless(
+    move: OpenMove,
+    snapshot: Snapshot,
+    memory: PlanMemory | None,
+    *,
+    policy: ReschedulerPolicy,
+    model: SchedulerModel,
+) -> Refused | None:
+    """Refuse a move whose policy would not propose its pod any more, for whichever cause.
+
+    Without a memory, what a policy must see for some time counts as seen for so long.
+    """
+    place, cycle = snapshot.pods.by_uid(move.pod_uid), begin_cycle(snapshot, policy, memory, model)
+    if place is None:
+        return NOT_MIRRORED
+    pod = np.array([place], np.int32)
+    asked = (each for each in cycle.policies if each.name == move.policy)
+    due = (each.find_due(cause, pod, cycle.view)[0] for each in asked for cause in each.causes)
+    gone = Refused("ReasonGone", f"{move.policy} has no reason to move the pod any more")
+    return None if any(due) else gone
 
 
 def choose_usable(

@@ -24,6 +24,7 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies import under_utilised_nodes
 from rescheduler.policies.better_preferences import BetterPreferences
 from rescheduler.policies.broken_rules import BrokenRules, set_rules
+from rescheduler.policies.lasting_taints import watch_taints
 from rescheduler.policies.proposal import Policy
 from rescheduler.protections import Automation, list_marked
 
@@ -104,7 +105,10 @@ def begin_cycle(
     as_read = model.look_at(snapshot)
     advised = model.advise(CachedAdvice(as_read.facts, model.extender))
     view, policies = place_pending_pods(as_read, advised), settings.policies
-    rules = set_rules(policies.broken_rules, model.scheduler)
+    taints = watch_taints(
+        view.nodes, policies.broken_rules.taints, memory.tainted if memory else None, now=snapshot.now
+    )
+    rules = set_rules(policies.broken_rules, model.scheduler, taints.lasting)
     utilisation, hot = under_utilised_nodes.begin(view, policies.under_utilised_nodes, memory)
     context = RuleContext(
         snapshot,
@@ -131,7 +135,7 @@ def begin_cycle(
         scorer=ClusterScorer(rules, utilisation.bounds),
         policies=asked,
         made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
-        memory=PlanMemory(hot, before.moved),
+        memory=PlanMemory(hot, taints.since, before.moved),
         looked_at=before.looked_at,
         may_enter=find_usable_nodes(as_read.facts).usable,
         brakes=find_brakes(context, health),

@@ -70,6 +70,7 @@ class BetterPreferences:
     settings: PreferenceSettings
     scheduler: KubeScheduler
     name: str = BETTER_PREFERENCES
+    causes: tuple[str, ...] = (BETTER_PREFERENCES,)
     _known: ViewCache[_Preferences | None] = field(default_factory=ViewCache, repr=False)
 
     def propose(self, view: View) -> Iterator[Proposals]:

@@ -1,6 +1,7 @@
 """Policy brokenRules: moves pods off nodes where they break a rule that kube-scheduler enforces.
 
-* `taints`: the node has a taint, NoSchedule or NoExecute, that the pod does not tolerate.
+* `taints`: the node has a taint, NoSchedule or NoExecute, that the pod does not tolerate. It counts only
+  after it has lasted for a time.
 * `nodeAffinity`: the node no longer matches the pod's nodeSelector or required node affinity.
 * `antiAffinity`: the required anti-affinity of the pod, or of another pod in its domain, keeps the two apart.
   After one of them has moved, the other stays.
@@ -30,8 +31,9 @@ from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import BROKEN_RULES
 from rescheduler.observe.prospects import Prospect
+from rescheduler.policies.lasting_taints import LastingTaints, TaintSettings
 from rescheduler.policies.proposal import PolicySection, Proposal, Proposals
-from rescheduler.policies.rule_checks import count_replicas
+from rescheduler.policies.rule_checks import RuleInputs, count_replicas
 from rescheduler.policies.rules import (
     ANTI_AFFINITY,
     DUPLICATES,
@@ -53,7 +55,7 @@ _REASONS = {
 class RuleSettings(PolicySection, frozen=True):
     """Which rules are enforced, and the gain of a move that does it."""
 
-    taints: bool = True
+    taints: TaintSettings = TaintSettings()
     """Move pods off nodes whose taints they do not tolerate."""
     node_affinity: bool = True
     """Move pods off nodes that their required node affinity or nodeSelector does not match."""
@@ -74,6 +76,10 @@ class BrokenRules:
     settings: RuleSettings
     rules: SchedulingRules
     name: str = BROKEN_RULES
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        return self.rules.names
 
     def propose(self, view: View) -> Iterator[Proposals]:
         gain = self.settings.gain
@@ -111,13 +117,13 @@ def _describe(rule: str, _pod: int) -> str:
     return _REASONS[rule]
 
 
-def set_rules(settings: RuleSettings, scheduler: KubeScheduler) -> SchedulingRules:
+def set_rules(settings: RuleSettings, scheduler: KubeScheduler, taints: LastingTaints) -> SchedulingRules:
     """Give the rules that the settings enable."""
     switches = {
-        TAINTS: settings.taints,
+        TAINTS: settings.taints.enabled,
         NODE_AFFINITY: settings.node_affinity,
         ANTI_AFFINITY: settings.anti_affinity,
         SPREAD: settings.topology_spread,
         DUPLICATES: settings.duplicates,
     }
-    return SchedulingRules(tuple(rule for rule, on in switches.items() if on), scheduler)
+    return SchedulingRules(tuple(rule for rule, on in switches.items() if on), RuleInputs(scheduler, taints))

@@ -76,6 +76,10 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The causes of its proposals."""
+
     def propose(self, view: View) -> Iterable[Proposals]:
         """Propose the pods that should move, in any order."""
 

@@ -7,6 +7,7 @@ its domain, and from the pods that its own anti-affinity matches.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,7 +16,6 @@ from reberth.cluster.columns import Ints
 from reberth.cluster.templates import Template
 from reberth.forecast.plugins.affinity_terms import REQUIRED_ANTI_AFFINITY, TermsError, own_terms
 from reberth.forecast.plugins.existing_terms import WeightedPods, existing_terms
-from reberth.forecast.plugins.node_rules import filter_taint_toleration
 from reberth.forecast.plugins.spread_constraints import HARD, constraints_of
 from reberth.forecast.plugins.topology_spread import filter_pod_topology_spread
 from reberth.forecast.state.facts import ABSENT, SnapshotFacts
@@ -28,22 +28,31 @@ from reberth.forecast.state.view import View
 from reberth.records import Labels
 from reberth.selectors import SelectorError, compile_node_rule
 from rescheduler.observe.utilisation import find_usable_nodes
+from rescheduler.policies.lasting_taints import LastingTaints
+
+
+class RuleInputs(NamedTuple):
+    """What the checks need beside the view."""
+
+    scheduler: KubeScheduler
+    taints: LastingTaints
+
 
 # Gives for each node how often a pod of the template breaks the rule there; 0: it keeps the rule.
-Question = Callable[[IncomingPod, View, KubeScheduler], Ints]
+Question = Callable[[IncomingPod, View, RuleInputs], Ints]
 
 _SPREAD_PLUGIN = "PodTopologySpread"
 
 
-def break_taints(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
-    return _refused(filter_taint_toleration(incoming, view), view)
+def break_taints(incoming: IncomingPod, _view: View, inputs: RuleInputs) -> Ints:
+    return inputs.taints.find_untolerated(incoming.spec.tolerations)
 
 
-def break_node_affinity(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
+def break_node_affinity(incoming: IncomingPod, view: View, _inputs: RuleInputs) -> Ints:
     return (~view.facts.matching(compile_node_rule(incoming.spec))).astype(np.int64)
 
 
-def break_anti_affinity(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
+def break_anti_affinity(incoming: IncomingPod, view: View, _inputs: RuleInputs) -> Ints:
     """Count the other pods in the domain that must be kept apart from the pod."""
     others = np.zeros(view.facts.size, np.int64)
     template = view.facts.snapshot.pods.template
@@ -57,16 +66,16 @@ def break_anti_affinity(incoming: IncomingPod, view: View, _scheduler: KubeSched
     return others
 
 
-def break_spread(incoming: IncomingPod, view: View, scheduler: KubeScheduler) -> Ints:
+def break_spread(incoming: IncomingPod, view: View, inputs: RuleInputs) -> Ints:
     """Check with maxSkew + 1: kube-scheduler would add the pod, but the domain already counts it."""
-    arguments = _spread_arguments(incoming, scheduler)
+    arguments = _spread_arguments(incoming, inputs.scheduler)
     if arguments is None:
         return np.zeros(view.facts.size, np.int64)
     looser = view.facts.once(("looser", incoming.template), lambda: _loosen(incoming.template))
     return _refused(filter_pod_topology_spread(_with_template(incoming, looser), view, arguments), view)
 
 
-def break_duplicates(incoming: IncomingPod, view: View, _scheduler: KubeScheduler) -> Ints:
+def break_duplicates(incoming: IncomingPod, view: View, _inputs: RuleInputs) -> Ints:
     """Count how many more pods of the controller a node has than an even distribution would give it."""
     if incoming.controller is None:
         return np.zeros(view.facts.size, np.int64)

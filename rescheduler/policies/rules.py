@@ -14,11 +14,11 @@ from reberth.cluster.templates import Template
 from reberth.forecast.plugins.spread_constraints import HARD
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
-from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.view import View
 from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.rule_checks import (
     Question,
+    RuleInputs,
     break_anti_affinity,
     break_duplicates,
     break_node_affinity,
@@ -37,7 +37,7 @@ class SchedulingRules:
     """The enabled rules on one snapshot."""
 
     names: tuple[str, ...]
-    scheduler: KubeScheduler
+    inputs: RuleInputs
     _known: ViewCache[Ints] = field(default_factory=ViewCache, repr=False)
 
     def find_broken(self, view: View) -> Iterator[tuple[str, Indices, Ints]]:
@@ -85,7 +85,7 @@ class SchedulingRules:
         return self._known.once(
             view,
             (rule, template),
-            lambda: _QUESTIONS[rule](_ask(view.facts, template), view, self.scheduler),
+            lambda: _QUESTIONS[rule](_ask(view.facts, template), view, self.inputs),
         )
 
     def _find_touched(self, pod: int, facts: SnapshotFacts) -> set[int]:
@@ -93,7 +93,9 @@ class SchedulingRules:
         column = facts.snapshot.pods.template
         near = set(_list_spread_hard(facts)).intersection(facts.snapshot.templates_in(row.namespace))
         found = {
-            each for each in near if counts_in_spread(_ask(facts, each), facts, row.labels, self.scheduler)
+            each
+            for each in near
+            if counts_in_spread(_ask(facts, each), facts, row.labels, self.inputs.scheduler)
         }
         for each in list_apart(predict_replacement(facts, pod), facts):
             found.update(np.unique(column[each.pods]).tolist())

@@ -90,6 +90,7 @@ class UnderUtilisedNodes:
     cold: Bools
     begun: View
     name: str = UNDER_UTILISED_NODES
+    causes: tuple[str, ...] = (UNDER_UTILISED_NODES,)
     _known: ViewCache[Bools] = field(default_factory=ViewCache, repr=False)
     _rooms: ViewCache[Bools] = field(default_factory=ViewCache, repr=False)
     _balances: ViewCache[Balance] = field(default_factory=ViewCache, repr=False)

@@ -1,8 +1,10 @@
 """The daemon on a real cluster, with a real scheduler and the extender behind it."""
 
+import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +40,8 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces"
 LEADING = "reberth_rescheduler_leading"
 CYCLES = "reberth_rescheduler_cycles_total"
 BRAKE_ON = "reberth_rescheduler_brake_on"
+AGENT_NOT_READY = {"key": "node.cilium.io/agent-not-ready", "effect": "NoSchedule"}
+TAINT_SECONDS = 6
 SLOW = {"requestsPerSecond": 40, "burst": 10}
 
 
@@ -272,6 +276,48 @@ async def see_leader(*daemons: Daemon) -> list[Daemon]:
         for one in daemons:
             if await one.said(LEADING):
                 return sorted(daemons, key=lambda each: each is not one)
+
+
+async def test_a_taint_that_passes_from_node_to_node_moves_no_pod_and_one_that_stays_does(
+    extender: Extending, tmp_path: Path
+) -> None:
+    """As the agents of a DaemonSet taint their nodes during its rolling restart."""
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    only_rules: Object = {
+        "brokenRules": {"taints": {"for": f"{TAINT_SECONDS}s"}},
+        "underUtilisedNodes": {"mode": "off"},
+    }
+    async with (
+        imbalance(cluster, workloads=4, nodes=4) as crowd,
+        daemon(cluster, tmp_path, settings, {**EAGER, "policies": only_rules}) as one,
+    ):
+        await see_cycles(one, 1)
+        names = sorted(await crowd.spread())
+        nodes = [*names, names[0]]
+        began = time.monotonic()
+        for name in nodes:
+            async with tainted(crowd, name):
+                await asyncio.sleep(TAINT_SECONDS / 3)
+        assert time.monotonic() - began > TAINT_SECONDS
+        assert await crowd.lost() == 0
+        began = time.monotonic()
+        async with tainted(crowd, nodes[1]):
+            await one.until("reberth_rescheduler_moves_total", lambda count: count > 0)
+            assert time.monotonic() - began > TAINT_SECONDS
+            await one.quiet()
+        past = await crowd.past()
+        assert {(move["from"], move["outcome"]) for move in past} == {(nodes[1], "Better")}
+        assert nodes[1] not in await crowd.spread()
+        assert await crowd.lost() == len(past)
+
+
+@asynccontextmanager
+async def tainted(crowd: Crowd, name: str) -> AsyncIterator[None]:
+    await crowd.client.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": [AGENT_NOT_READY]}})
+    try:
+        yield
+    finally:
+        await crowd.client.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
 
 
 async def test_a_scheduler_that_is_configured_otherwise_is_found_out_and_stops_all_moves(

@@ -52,7 +52,11 @@ _NOW = "1s"
 # Nothing is left alone for any reason: every pod on a tainted node is to go, again and again.
 RESTLESS: Object = {
     "mode": "apply",
-    "policies": {"underUtilisedNodes": {"mode": "off"}, "betterPreferences": {"mode": "off"}},
+    "policies": {
+        "brokenRules": {"taints": {"for": "0s"}},
+        "underUtilisedNodes": {"mode": "off"},
+        "betterPreferences": {"mode": "off"},
+    },
     "rest": {"least": "0s", "longest": "0s", "noReturn": "0s"},
     "protections": {"minAge": "0s", "lastReady": False},
     "limits": {

@@ -85,8 +85,8 @@ async def run(one: CycleLoop, dispatcher: FakeDispatcher) -> None:
 
 
 def remembered(one: CycleLoop) -> int:
-    assert one._memory is not None
-    return len(one._memory.moved)
+    assert one.memory is not None
+    return len(one.memory.moved)
 
 
 async def test_the_moves_of_a_plan_are_begun_in_its_order_and_remembered() -> None:

@@ -10,16 +10,26 @@ import msgspec
 import pytest
 
 from reberth.client.lease import LeaseLost
-from reberth.cluster.kinds import HISTORY
+from reberth.cluster.kinds import HISTORY, PODS
+from reberth.cluster.snapshot import Snapshot
+from reberth.records import OpenMove, Phase
 from reberth.values import errors
+from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.extenders import ExtenderClient
+from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.model.plan import Destination, PlannedMove
+from rescheduler.observe.forecaster import Forecaster
+from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
+from tests.support.memory.objects import web_pod
 from tests.support.metrics import rescheduler_metric
 from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
+from tests.support.rescheduler.plans import MODEL
+
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
 
@@ -185,3 +195,28 @@ async def test_a_move_that_waits_too_long_for_earlier_moves_is_refused() -> None
         hand.dispatcher.begin(planned())
     assert hand.ends == [("shop/web-1", False)]
     assert rescheduler_metric("moves_refused_total", rule="PlanOld") == before + 1
+
+
+@pytest.mark.parametrize("reason", [None, Refused("ReasonGone", "the taint has gone")])
+async def test_the_policy_is_asked_for_its_reason_right_before_the_eviction(reason: Refused | None) -> None:
+    """Without a reason the debit is returned, the note is removed, and no pod is evicted."""
+    asked: list[tuple[str, Phase, bool]] = []
+    before = rescheduler_metric("moves_refused_total", rule="ReasonGone")
+
+    def refuse_reasonless(move: OpenMove, _snapshot: Snapshot, *, resumed: bool) -> Refused | None:
+        asked.append((move.pod, move.phase, resumed))
+        return reason
+
+    world = World()
+    world.put(PODS, web_pod("web-0", node="n3", age=60.0, status=READY))
+    async with carrying(
+        FakeApi(world),
+        forecast=Forecaster(MODEL),
+        policy=lambda: ReschedulerPolicy(level=5, protections=ProtectionSettings(min_age=Duration(0))),
+        refuse_reasonless=refuse_reasonless,
+    ) as hand:
+        hand.dispatcher.begin(planned())
+    assert asked == [("web-1", Phase.NOTED, False)]
+    assert hand.ends == [("shop/web-1", reason is None)]
+    assert len(world.evictions) == len(world.debits()) == len(world.noted()) == (reason is None)
+    assert rescheduler_metric("moves_refused_total", rule="ReasonGone") == before + (reason is not None)

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from reberth.cluster.kinds import HISTORY
+from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.ledger import LEDGER_NAME, DisruptionLimits, Rate, start_ledger
@@ -26,6 +27,7 @@ from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes
 from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
+from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.moves.revalidation import (
     NOT_MIRRORED,
     FreshState,
@@ -33,12 +35,14 @@ from rescheduler.moves.revalidation import (
     choose_usable,
     refuse_by_budgets,
     refuse_by_rules,
+    refuse_reasonless,
 )
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.support import builders
 from tests.support.memory.objects import NOW, WEB
 from tests.support.rescheduler.guardrails import context_of, history, open_move, past_move, place_of, replica
+from tests.support.rescheduler.plans import MODEL, VERSION
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -177,6 +181,37 @@ def test_other_namespaces_keep_what_was_read_of_their_histories() -> None:
     left = _freshen(snapshot, FreshState(()), without="m-1").of(HISTORY)
     assert left.part("o") is snapshot.of(HISTORY).part("o")
     assert [each.status.open for each in left.within("default")] == [()]
+
+
+RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
+RED_SINCE = PlanMemory(tainted={"n1": {"team=red:NoSchedule": NOW - 301}})
+
+
+def ask_policy(
+    policy: str, memory: PlanMemory | None = RED_SINCE, *, pod: str = "uid-web-1", taints: Any = (RED,)
+) -> str | None:
+    """Ask a policy about a pod of n1, whose cpu is nearly all requested and which may have taints."""
+    busy = [replica(f"busy-{number}", uid=f"uid-busy-{number}", cpu="1") for number in range(7)]
+    nodes = [builders.node("n1", cpu="8", taints=list(taints)), builders.node("n2")]
+    seen = load_objects([*nodes, replica("web-1", uid="uid-web-1"), *busy], now=NOW, version=VERSION)
+    move = msgspec.convert(open_move(policy=policy, podUID=pod), OpenMove)
+    refused = refuse_reasonless(move, seen.snapshot, memory, policy=ReschedulerPolicy(), model=MODEL)
+    return refused.rule if refused else None
+
+
+def test_the_policy_of_a_move_must_still_have_a_reason() -> None:
+    assert ask_policy("brokenRules") is None
+    assert ask_policy("brokenRules", taints=()) == "ReasonGone"
+    assert ask_policy("betterPreferences") == "ReasonGone"
+    assert ask_policy("brokenRules", pod="uid-new") == "NotMirrored"
+    assert ask_policy("of an earlier version") == "ReasonGone"
+
+
+def test_what_takes_time_is_remembered_and_without_a_memory_it_has_lasted() -> None:
+    assert ask_policy("brokenRules", PlanMemory()) == "ReasonGone"
+    assert ask_policy("brokenRules", None) is None
+    assert ask_policy("underUtilisedNodes", PlanMemory()) == "ReasonGone"
+    assert ask_policy("underUtilisedNodes", None) is None
 
 
 OTHER = replace(WEB, controller=replace(WEB.controller, uid="uid-other"))

@@ -250,6 +250,9 @@ def test_cycles_are_counted_in_a_row() -> None:
     assert memory.hot == {}
 
 
+AT_ONCE = {"brokenRules": {"taints": {"for": "0s"}}}
+
+
 def test_a_pod_is_not_moved_again_until_its_move_has_paid_for_its_cost() -> None:
     objects = tainted(replica("web-1", "web", "old"), replica("web-2", "web", "new"))
     made, memory = make_plan(objects)
@@ -257,13 +260,16 @@ def test_a_pod_is_not_moved_again_until_its_move_has_paid_for_its_cost() -> None
     after[1]["spec"]["taints"] = [RED]
     del after[0]["spec"]["taints"]
     again, _ = make_plan(
-        [*after, builders.node("third")], policy(protections={"minAge": "0s"}), memory, now=NOW + 60
+        [*after, builders.node("third")],
+        policy(protections={"minAge": "0s"}, policies=AT_ONCE),
+        memory,
+        now=NOW + 60,
     )
     assert refusals_of(again)["default/web-1.1"] == "NotPaidBack"
     assert [each.reason for each in again.refused] == [
         "its last move has not paid for its cost yet: the pod stays until 2026-11-18T13:00:00Z"
     ]
-    later, _ = make_plan([*after, builders.node("third")], policy(), memory, now=NOW + 90_000)
+    later, _ = make_plan([*after, builders.node("third")], policy(policies=AT_ONCE), memory, now=NOW + 90_000)
     assert "default/web-1.1" in moves_of(later)
 
 
@@ -273,7 +279,7 @@ def test_no_pod_is_sent_back_to_where_one_of_its_owner_came_from() -> None:
     after = carry_out(objects, made)
     after[1]["spec"]["taints"] = [RED]
     del after[0]["spec"]["taints"]
-    again, _ = make_plan(after, policy(), memory, now=NOW + 90_000)
+    again, _ = make_plan(after, policy(policies=AT_ONCE), memory, now=NOW + 90_000)
     assert set(refusals_of(again).values()) == {"Undoes"}
     forgotten, _ = make_plan(after, policy(), None, now=NOW + 90_000)
     assert len(forgotten.moves) == 1

@@ -84,7 +84,7 @@ def test_a_hard_taint_moves_pods_that_do_not_tolerate_it(effect: str) -> None:
         replica("log-2", "log", "b"),
     ]
     assert plan_moves(objects) == {"default/web-1": "b"}
-    assert plan_moves(objects, taints=False) == {}
+    assert plan_moves(objects, taints={"enabled": False}) == {}
 
 
 def test_a_soft_taint_moves_no_pod() -> None:
