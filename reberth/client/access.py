@@ -1,7 +1,8 @@
 """How to reach an API server: kubeconfig or service account, tokens, certificates, proxies.
 
 kubernetes_asyncio implements all of this and is used for nothing else. Its client renews an in-cluster token
-by itself; all other sources of tokens (a file, a plugin) are read again when the server answers 401.
+by itself; all other sources of tokens (a file, a plugin), client certificates and the CA are read again when
+the server answers 401, or when its certificate cannot be verified.
 
 Only two parts of that package are loaded: the kubeconfig loader and the REST client. An ordinary import of
 any part also loads its models of every Kubernetes kind: 38 MB and half a second for nothing (measured). Two
@@ -26,6 +27,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import yaml
 
+from reberth.runtime.live_files import look
+from reberth.runtime.logs import Log
 from reberth.values.errors import ConfigurationError
 
 _PACKAGE = "kubernetes_asyncio"
@@ -61,6 +64,8 @@ with _emptied(_PACKAGE, _CLIENT):
     client.Configuration = Configuration  # type: ignore[attr-defined] # a package that is empty as yet
     client.ApiClient = RESTClientObject  # type: ignore[attr-defined] # named there, and not used by us
     from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
+
+log = Log(__name__)
 
 _CONNECTIONS = 256  # watches hold one each; aiohttp's default limit of 100 would make calls wait for them
 # What the package raises for a file without the expected structure.
@@ -102,30 +107,24 @@ class Connection:
         self._access = access
         self._configuration: Any = None
         self._rest: Any = None
+        self._tls: list[object] = []
+        self._retired: list[Any] = []  # older clients, whose watches go on
         self._proxy: str | None = None
         self._renewing = asyncio.Lock()
         self.renewals = 0
 
     async def __aenter__(self) -> Self:
         self._configuration = await _load(self._access)
-        self._configuration.connection_pool_maxsize = _CONNECTIONS
-        try:
-            self._rest = RESTClientObject(self._configuration)
-        except OSError as error:
-            raise ConfigurationError(f"{self._access}: invalid certificates: {error}") from error
+        self._tls = _read_tls(self._configuration)
+        self._rest = self._open_client(self._configuration)
         self._proxy = self._configuration.proxy or find_proxy(self.server)
-        pool = self._rest.pool_manager
-        # Otherwise ~/.netrc is read before each request, and a password there for the server breaks them all.
-        pool._trust_env = False  # noqa: SLF001 - there is no other way
-        # aiohttp silently resends a DELETE or PUT when an old connection breaks. Only the caller knows
-        # whether a second attempt is safe.
-        pool._retry_connection = False  # noqa: SLF001 - likewise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._rest.close()
+        for client_of_its_time in (*self._retired, self._rest):
+            await client_of_its_time.close()
 
     @property
     def server(self) -> str:
@@ -149,19 +148,60 @@ class Connection:
         return answer
 
     async def renew(self, seen: int) -> None:
-        """Read the credentials again, once for all tasks that were refused with the same `renewals`."""
+        """Read the credentials again, once for all tasks that were refused with the same `renewals`.
+
+        If they are invalid, the last valid ones stay in use.
+        """
         async with self._renewing:
             if self.renewals == seen:
-                fresh = await _load(self._access)
-                self._configuration.api_key = fresh.api_key
-                self._configuration.refresh_api_key_hook = fresh.refresh_api_key_hook
+                try:
+                    await self._take(await _load(self._access))
+                except ConfigurationError as error:
+                    log.warning("credentials refused, keeping the last valid ones", error=str(error))
                 self.renewals += 1
+
+    async def _take(self, fresh: Any) -> None:  # noqa: ANN401 - the package has no types here
+        tls = _read_tls(fresh)
+        if tls != self._tls:
+            # An open connection keeps the certificate that it was opened with. Requests in flight end on it.
+            renewed = self._open_client(fresh)
+            while self._retired:
+                await self._retired.pop().close()
+            self._retired.append(self._rest)
+            self._rest, self._tls = renewed, tls
+            log.info("certificates for the API server reloaded", source=str(self._access))
+        self._configuration.api_key = fresh.api_key
+        self._configuration.refresh_api_key_hook = fresh.refresh_api_key_hook
+
+    def _open_client(self, configuration: Any) -> Any:  # noqa: ANN401 - likewise
+        configuration.connection_pool_maxsize = _CONNECTIONS
+        try:
+            opened = RESTClientObject(configuration)
+        except OSError as error:
+            raise ConfigurationError(f"{self._access}: invalid certificates: {error}") from error
+        pool = opened.pool_manager
+        # Otherwise ~/.netrc is read before each request, and a password there for the server breaks them all.
+        pool._trust_env = False  # noqa: SLF001 - there is no other way
+        # aiohttp silently resends a DELETE or PUT when an old connection breaks. Only the caller knows
+        # whether a second attempt is safe.
+        pool._retry_connection = False  # noqa: SLF001 - likewise
+        return opened
 
 
 def find_proxy(server: str) -> str | None:
     """Give the proxy that the environment sets for a server."""
     url = urlsplit(server)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
+
+
+def _read_tls(configuration: Any) -> list[object]:  # noqa: ANN401 - likewise
+    """Read what TLS depends on; two equal results need no new connections."""
+    names = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    return [
+        configuration.verify_ssl,
+        configuration.tls_server_name,
+        *look([Path(each) for each in names if each]),
+    ]
 
 
 def _is_there(files: str) -> bool:

@@ -1,8 +1,8 @@
 """A client of the API server: records in and out; every unsuccessful response is a typed error.
 
 Every call has a deadline and may be cancelled at any point; whether a write was carried out is then unknown.
-A call is only repeated where that is safe: reads, and requests that the server rejected unprocessed (401,
-after the credentials were read again; 429 without a cause).
+A call is only repeated where that is safe: reads, and requests that the server has not processed (401, or no
+trust in its certificate, after the credentials were read again; 429 without a cause).
 """
 
 import asyncio
@@ -261,11 +261,11 @@ class Api:
                 return await ResponseBody(answer).whole()
 
     async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
-        """Give a successful response with its body unread. Credentials are renewed once."""
+        """Give a successful response with its body unread. Credentials and certificates are renewed once."""
         seen = self._connection.renewals
         try:
             return await self._send(request)
-        except errors.Unauthorized:
+        except (errors.Unauthorized, errors.Untrusted):
             await self._connection.renew(seen)
         return await self._send(request)
 
@@ -334,6 +334,8 @@ def _breaking_off(request: ApiRequest) -> Iterator[None]:
     """Turn the errors of a connection into ours: never sent, or sent and not answered."""
     try:
         yield
+    except aiohttp.ClientSSLError as error:
+        raise errors.Untrusted(str(request), f"cannot connect: {error}") from error
     except aiohttp.ClientConnectorError as error:
         raise errors.Unreachable(str(request), f"cannot connect: {error}") from error
     except (aiohttp.ClientError, OSError) as error:

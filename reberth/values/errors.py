@@ -130,6 +130,10 @@ class Unreachable(ApiError):
     """No connection: the request was not sent."""
 
 
+class Untrusted(Unreachable):
+    """No connection: the server's certificate cannot be verified, or TLS failed otherwise."""
+
+
 class Unanswered(ApiError):
     """The request was sent but no complete answer came: it is unknown whether it was carried out."""
 

@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import json
 import socket
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -258,6 +259,22 @@ async def test_an_expired_client_certificate_is_refused(bare: Cluster) -> None:
         with pytest.raises(errors.ApiError) as caught:
             await api.version()
     assert isinstance(caught.value, errors.Unauthorized | errors.Unanswered)
+
+
+async def test_a_client_certificate_that_was_renewed_on_disk_is_used(bare: Cluster) -> None:
+    """The connection is kept alive, and the server looks at the certificate's date with each request."""
+    issue = partial(Authority(bare.design.path("pki")).issue, "brief", organizations=["system:masters"])
+    pair = issue(lifetime=dt.timedelta(seconds=2))
+    certificate = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+    path = credentials.write_kubeconfig(bare.design, "brief", certificate)
+    async with Api(Access(str(path)), QUICK) as api:
+        await api.version()
+        await asyncio.sleep(2.1)
+        with pytest.raises(errors.Unauthorized):
+            await api.get(kinds.NODES, "n")
+        issue()
+        with pytest.raises(errors.NotFound):
+            await api.get(kinds.NODES, "n")
 
 
 async def test_a_server_that_is_not_there_is_named(bare: Cluster) -> None:

@@ -1,12 +1,21 @@
 """How the connection to the API server is found, and the error where there is none."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from cryptography import x509
 
+from localcluster.credentials import Authority
 from reberth.client.access import Access, find_proxy
-from reberth.client.api import Api
-from reberth.values.errors import ConfigurationError
+from reberth.client.api import Api, ApiSettings
+from reberth.runtime.certificates import CertificateFiles
+from reberth.runtime.http_server import Server, ServerSettings
+from reberth.values.duration import Duration
+from reberth.values.errors import ConfigurationError, Unauthorized, Untrusted
 
 EMPTY_CLUSTER = """
 current-context: c
@@ -113,3 +122,103 @@ async def test_a_pod_without_its_service_account(monkeypatch: pytest.MonkeyPatch
     assert await refusal(Access()) == (
         "the pod's service account: cannot connect to the API server: Service token file does not exist."
     )
+
+
+class ApiServer:
+    """Speaks TLS, and answers 401 to whoever shows no client certificate of the current user."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority(folder / "pki").create()
+        self.known = "first"
+        self.mounted = folder / "mounted"
+        self.mounted.mkdir()
+        for name in ("ca.crt", "tls.crt", "tls.key"):
+            (self.mounted / name).touch()
+        self.show("first")
+        self.trust(self.authority)
+        self.shown: list[str] = []
+
+    def show(self, user: str) -> None:
+        pair = self.authority.issue(user)
+        (self.mounted / "tls.crt").write_bytes(pair.certificate.read_bytes())
+        (self.mounted / "tls.key").write_bytes(pair.key.read_bytes())
+
+    def trust(self, authority: Authority) -> None:
+        (self.mounted / "ca.crt").write_bytes(authority.certificate.read_bytes())
+
+    @asynccontextmanager
+    async def running(self, port: int = 0) -> AsyncIterator[int]:
+        pair = self.authority.issue("server", hosts=["127.0.0.1"])
+        files = CertificateFiles(str(pair.certificate), str(pair.key), str(self.authority.certificate))
+        routes = [web.get("/version", self._answer)]
+        async with Server(
+            ServerSettings(port=port, tls=files, stop_within=Duration(0.1)), routes=routes
+        ) as server:
+            yield server.port
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        assert request.transport is not None
+        certificate = x509.load_der_x509_certificate(
+            request.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        )
+        user = certificate.subject.rfc4514_string().removeprefix("CN=")
+        self.shown.append(user)
+        if user != self.known:
+            return web.json_response({"kind": "Status", "message": "Unauthorized"}, status=401)
+        return web.json_response({"major": "1", "minor": "36"})
+
+    def kubeconfig(self, port: int) -> Path:
+        path = self.mounted / "config"
+        path.write_text(
+            "{current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],"
+            f" clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{port}',"
+            "   certificate-authority: ca.crt}}],"
+            " users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]}"
+        )
+        return path
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> ApiServer:
+    return ApiServer(tmp_path)
+
+
+async def test_a_renewed_client_certificate_is_shown_after_a_401(server: ApiServer) -> None:
+    async with server.running() as port, Api(Access(str(server.kubeconfig(port)))) as api:
+        assert await api.version() == "1.36"
+        for user in ("second", "third", "fourth"):
+            server.show(user)
+            assert await api.version() == "1.36"
+            server.known = user
+            assert await asyncio.gather(*(api.version() for _ in range(5))) == ["1.36"] * 5
+    assert server.shown[-5:] == ["fourth"] * 5
+
+
+async def test_a_renewed_ca_is_trusted_after_a_failed_handshake(server: ApiServer, tmp_path: Path) -> None:
+    config, other = tmp_path / "config", Authority(tmp_path / "other").create()
+    async with server.running() as port, Api(Access(str(config := server.kubeconfig(port)))) as api:
+        assert await api.version() == "1.36"
+    server.trust(other)
+    async with server.running() as port:
+        server.kubeconfig(port)
+        async with Api(Access(str(config)), ApiSettings(tries=1)) as api:
+            with pytest.raises(Untrusted, match="certificate verify failed"):
+                await api.version()
+            server.trust(server.authority)
+            assert await api.version() == "1.36"
+
+
+@pytest.mark.parametrize("broken", ["config", "tls.crt", "tls.key", "ca.crt"])
+async def test_an_invalid_renewal_keeps_the_last_valid_credentials(
+    broken: str, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with server.running() as port, Api(Access(str(server.kubeconfig(port)))) as api:
+        server.known = "second"
+        content = (server.mounted / broken).read_bytes()
+        (server.mounted / broken).write_text("nonsense")
+        with pytest.raises(Unauthorized):
+            await api.version()
+        assert "credentials refused, keeping the last valid ones" in caplog.messages
+        (server.mounted / broken).write_bytes(content)
+        server.show("second")
+        assert await api.version() == "1.36"
