@@ -212,6 +212,7 @@ class PodSpec(Record, frozen=True):
     containers: tuple[Container, ...] | None = None
     restart_policy: str | None = None
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
     node_selector: dict[str, str] | None = None
     node_name: str | None = None
     host_network: bool | None = None

@@ -98,6 +98,21 @@ class PodDisruptionBudget(Record, frozen=True):
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
 
+class QuotaScope(Record, frozen=True):
+    scope_name: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class QuotaScopeSelector(Record, frozen=True):
+    match_expressions: tuple[QuotaScope, ...] | None = None
+
+
+class QuotaSpec(Record, frozen=True):
+    scopes: tuple[str, ...] | None = None
+    scope_selector: QuotaScopeSelector | None = None
+
+
 class QuotaStatus(Record, frozen=True):
     hard: Quantities | None = None
     used: Quantities | None = None
@@ -105,6 +120,7 @@ class QuotaStatus(Record, frozen=True):
 
 class ResourceQuota(Record, frozen=True):
     metadata: ObjectMeta
+    spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()
 
 

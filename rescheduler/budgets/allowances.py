@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from reberth.cluster.rows import PodRow
 from reberth.memory.ledger import Disruption, DisruptionLimits, RateWindow, list_windows
 from reberth.records import WorkloadIdentity
-from reberth.values.quantity import QuantityError
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import Budget, RuleContext
-from rescheduler.protections.workloads import QuotaNeed, list_needs
+from rescheduler.protections.workloads import UNREADABLE, QuotaNeed, list_needs
 
 _SPARING = "AlwaysAllow"
 _BUDGET_POLICIES = (None, "IfHealthyBudget", _SPARING)
@@ -166,5 +165,5 @@ def _find_needs(template: int, context: RuleContext) -> tuple[QuotaNeed, ...]:
     """An unreadable quota is refused before by the protection Quota."""
     try:
         return tuple(list_needs(template, context)) if context.protections.quotas else ()
-    except QuantityError:
+    except UNREADABLE:
         return ()

@@ -8,13 +8,17 @@ from reberth.cluster.pods.identity import Signature, group_of
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE
 from reberth.cluster.templates import RESOURCES
 from reberth.records import Autoscaler, ObjectMeta, ResourceQuota, ScaleTarget
+from reberth.selectors import SelectorError
 from reberth.values.quantity import MILLI, UNIT, QuantityError, nanos
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
+from rescheduler.protections.quota_scopes import counts
 
 _SURGES = ("evictionSurgeReplicas", "eviction-autoscaler.azure.com/original-min-replicas")
 _SCALERS = (AUTOSCALER, SCALED_OBJECT)
 _STANDARD = (CPU, MEMORY, STORAGE)
+UNREADABLE = (QuantityError, SelectorError)
+"""What is raised for a quota that cannot be read."""
 
 
 # The group, kind and name of a workload.
@@ -53,7 +57,7 @@ def refuse_quota(template: int, context: RuleContext) -> Refused | None:
         return None
     try:
         lacking = next((need for need in list_needs(template, context) if need.amount > need.room), None)
-    except QuantityError as error:
+    except UNREADABLE as error:
         return Refused("Quota", f"a ResourceQuota of the namespace cannot be read: {error}")
     if lacking is None:
         return None
@@ -65,14 +69,17 @@ def refuse_quota(template: int, context: RuleContext) -> Refused | None:
 def list_needs(template: int, context: RuleContext) -> Iterator[QuotaNeed]:
     """List what a replacement would need of each quota while the evicted pod still counts.
 
-    A StatefulSet creates the replacement after the pod is deleted, so it needs no additional quota.
+    A StatefulSet creates the replacement after the pod is deleted, so it needs no additional quota. Raises
+    UNREADABLE.
     """
     quotas = tuple(context.snapshot.of(QUOTA).within(context.template(template).namespace))
     signature = context.sign(template) if quotas else None
     if isinstance(signature, Signature) and signature.controller.kind == "StatefulSet":
         return
+    pod = context.template(template).pod
     for quota in quotas:
-        yield from _list_needs_of(quota, template, context)
+        if counts(quota, pod):
+            yield from _list_needs_of(quota, template, context)
 
 
 def _list_needs_of(quota: ResourceQuota, template: int, context: RuleContext) -> Iterator[QuotaNeed]:

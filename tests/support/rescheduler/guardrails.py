@@ -79,12 +79,14 @@ def namespace(name: str = "default", *, phase: str = "Active", **fields: Any) ->
     }
 
 
-def quota(hard: Mapping[str, str], used: Mapping[str, str], name: str = "cap") -> Object:
+def quota(hard: Mapping[str, str], used: Mapping[str, str], name: str = "cap", **scopes: Any) -> Object:
+    """A ResourceQuota; `scopes` are fields of its spec."""
     status = {"hard": dict(hard), "used": dict(used)}
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": meta(name, "default"),
+        "spec": {"hard": dict(hard), **scopes},
         "status": status,
     }
 
