@@ -7,7 +7,7 @@ from pathlib import Path
 
 from extender.answers.scheduler_check import find_faults
 from extender.server.process import ExtenderProcess
-from reberth.cli.inputs import add_access_arguments, read_access
+from reberth.cli.inputs import add_access_arguments, add_version_argument, read_access
 from reberth.cluster.pods.requests import read_version
 from reberth.forecast.state.profile import parse_scheduler
 from reberth.runtime import logs
@@ -48,6 +48,7 @@ def _check(path: Path, version: tuple[int, int]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m extender", description=__doc__)
+    add_version_argument(parser)
     doing = parser.add_mutually_exclusive_group(required=True)
     doing.add_argument(
         "--settings", metavar="FILE", help="serve, with the settings in this file (kind: ExtenderSettings)"

@@ -15,7 +15,7 @@ from federation.commands import webhook
 from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
-from reberth.cli.inputs import read_now
+from reberth.cli.inputs import add_version_argument, read_now
 from reberth.cluster.object_files import TextError
 from reberth.values.errors import ConfigurationError
 from reberth.values.object_error import ObjectError
@@ -35,6 +35,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m federation")
+    add_version_argument(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     text = "show where bindings would be scheduled, and why"
     schedule = commands.add_parser("schedule", help=text, description=text)

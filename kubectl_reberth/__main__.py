@@ -20,6 +20,9 @@ def main() -> int:
         case ["-h" | "--help", *_]:
             print(_describe())
             return 0
+        case ["--version", *_]:
+            print(f"reberth {import_module('reberth').__version__}")
+            return 0
         case [command, *arguments] if command in PROGRAMS:
             return _run(command, arguments)
         case [command, *_]:
@@ -38,7 +41,8 @@ def _run(command: str, arguments: list[str]) -> int:
 
 def _describe() -> str:
     commands = "\n".join(f"  {name:<14}{text}" for name, (_, text) in PROGRAMS.items())
-    return f"usage: python -m kubectl_reberth COMMAND ...\n\ncommands (each has its own --help):\n{commands}"
+    usage = "usage: python -m kubectl_reberth [--version] COMMAND ..."
+    return f"{usage}\n\ncommands (each has its own --help):\n{commands}"
 
 
 if __name__ == "__main__":

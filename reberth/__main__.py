@@ -10,7 +10,7 @@ import sys
 
 from reberth.cli import landing
 from reberth.cli.check import CheckReport, check
-from reberth.cli.inputs import add_access_arguments, read_access
+from reberth.cli.inputs import add_access_arguments, add_version_argument, read_access
 from reberth.runtime import logs
 from reberth.runtime.logs import LogSettings
 from reberth.values.errors import ConfigurationError
@@ -44,6 +44,7 @@ def _land(arguments: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m reberth")
+    add_version_argument(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     text = "check that Reberth can read every kind it needs"
     checked = commands.add_parser("check", help=text, description=text)

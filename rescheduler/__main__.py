@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from reberth.cli.inputs import add_access_arguments, read_access
+from reberth.cli.inputs import add_access_arguments, add_version_argument, read_access
 from reberth.client.api import Api
 from reberth.client.lease import LEASE_HELD
 from reberth.config.settings import load
@@ -133,6 +133,7 @@ async def _clear_notes(arguments: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rescheduler", description=__doc__)
+    add_version_argument(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     text = "run the daemon: plan again and again, and make the moves"
     run = commands.add_parser("run", help=text, description=text)

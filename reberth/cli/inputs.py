@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from reberth import __version__
 from reberth.client.access import Access
 from reberth.cluster.object_files import LoadedObjects, TextError, load_objects
 from reberth.cluster.pods.requests import Version, read_version
@@ -21,6 +22,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 class UsageError(ConfigurationError):
     """The arguments, or the files that they name, are invalid."""
+
+
+def add_version_argument(parser: argparse.ArgumentParser) -> None:
+    """Add --version: all programs have the same one."""
+    parser.add_argument("--version", action="version", version=f"reberth {__version__}")
 
 
 def add_access_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 
 from kubectl_reberth import __main__ as command
+from reberth import __version__
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -77,3 +78,16 @@ def test_no_program_is_imported_before_it_is_asked_for() -> None:
         "sys.exit(any(name in sys.modules for name in ('reberth', 'extender', 'rescheduler', 'federation')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("program", ["kubectl_reberth", "reberth", "rescheduler", "extender", "federation"])
+def test_every_program_tells_the_same_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], program: str
+) -> None:
+    monkeypatch.setattr("sys.argv", [program, "--version"])
+    try:
+        code = import_module(f"{program}.__main__").main()
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 0
+    assert capsys.readouterr().out == f"reberth {__version__}\n"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import yaml
 
+from reberth import __version__
 from tests.support.repository import ROOT
 
 PACKAGES = set(
@@ -41,3 +42,7 @@ def test_the_manifests_start_programs_of_the_image() -> None:
     started = [container["args"][0] for container in containers()]
     assert set(started) == PACKAGES - {"reberth", "kubectl_reberth"}
     assert all((ROOT / program / "__main__.py").exists() for program in started)
+
+
+def test_the_manifests_name_the_image_of_this_version() -> None:
+    assert {one["image"] for one in containers()} == {f"reberth:{__version__}"}

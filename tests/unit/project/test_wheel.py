@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reberth import __version__
 from tests.support.repository import ROOT
 
 PACKAGES = ("reberth", "extender", "rescheduler", "federation", "kubectl_reberth")
@@ -24,6 +25,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_our_packages_alone(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+
+
+def test_the_wheel_has_the_version_that_the_programs_tell(wheel: Path) -> None:
+    assert wheel.name.split("-")[:2] == ["reberth", __version__]
 
 
 def test_the_wheel_is_imported_from_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
