@@ -116,7 +116,7 @@ def _describe_policy(thresholds: Thresholds) -> dict[str, Any]:
         "mode": "recommend",
         "level": 5,
         "policies": {
-            "underUtilisedNodes": {"hotAfter": 1, **within},
+            "underUtilisedNodes": {"hotFor": "0s", **within},
             "betterPreferences": {"mode": "off"},
             "brokenRules": {"mode": "off"},
         },

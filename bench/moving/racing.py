@@ -35,7 +35,7 @@ _POLICY: Mapping[str, Any] = {
     "level": 5,
     "policies": {
         "underUtilisedNodes": {
-            "hotAfter": 1,
+            "hotFor": "0s",
             "low": {"cpu": f"{LOW}%", "memory": f"{LOW}%"},
             "high": {"cpu": f"{HIGH}%", "memory": f"{HIGH}%"},
         }

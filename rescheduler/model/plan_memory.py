@@ -5,12 +5,16 @@ moves are known from the eviction histories alone.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 import msgspec
 
 from reberth.cluster.rows import PodRow
+
+_ALWAYS = 0.0
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class RememberedMove(msgspec.Struct, frozen=True, rename="camel"):
@@ -31,8 +35,8 @@ class RememberedMove(msgspec.Struct, frozen=True, rename="camel"):
 class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
     """How long nodes have been over-utilised and tainted, what was moved where, and the forecasts in vain."""
 
-    hot: dict[str, int] = {}
-    tainted: dict[str, dict[str, float]] = {}  # by node and taint: since when it is there
+    hot_since: dict[str, float] = {}  # by node
+    tainted_since: dict[str, dict[str, float]] = {}  # by node and taint
     moved: tuple[RememberedMove, ...] = ()
     looked_at: frozenset[str] = (
         frozenset()
@@ -63,6 +67,17 @@ class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
         for each in self.moved:
             found[each.controller].append(each)
         return {controller: tuple(moves) for controller, moves in found.items()}
+
+
+def find_beginnings(
+    names: Iterable[str], before: Mapping[str, float] | None, *, now: float
+) -> dict[str, float]:
+    """Tell since when each of these has been as it is now: as remembered before, or only now.
+
+    Without a memory it has always been so.
+    """
+    known, first = (_NOTHING, _ALWAYS) if before is None else (before, now)
+    return {name: min(known.get(name, first), now) for name in names}
 
 
 def _has_placed(moved: RememberedMove, row: PodRow) -> bool:

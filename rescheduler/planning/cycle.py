@@ -106,7 +106,7 @@ def begin_cycle(
     advised = model.advise(CachedAdvice(as_read.facts, model.extender))
     view, policies = place_pending_pods(as_read, advised), settings.policies
     taints = watch_taints(
-        view.nodes, policies.broken_rules.taints, memory.tainted if memory else None, now=snapshot.now
+        view.nodes, policies.broken_rules.taints, memory.tainted_since if memory else None, now=snapshot.now
     )
     rules = set_rules(policies.broken_rules, model.scheduler, taints.lasting)
     utilisation, hot = under_utilised_nodes.begin(view, policies.under_utilised_nodes, memory)

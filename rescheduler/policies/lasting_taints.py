@@ -18,12 +18,11 @@ from reberth.config.settings import Section
 from reberth.records import Taint, Toleration
 from reberth.selectors import find_untolerated, is_qualified_name
 from reberth.values.duration import Duration
+from rescheduler.model.plan_memory import find_beginnings
 
 # By node and taint: since when it has been there without a gap.
 TaintTimes = Mapping[str, Mapping[str, float]]
 
-# Without a memory a taint counts as one that has always been there.
-_ALWAYS = 0.0
 _ANY = "*"
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _SET_BY_KUBERNETES = tuple(
@@ -99,9 +98,8 @@ def watch_taints(
         hard = [taint for taint in record.spec.taints or () if taint.effect in _HARD_EFFECTS]
         if not hard:
             continue
-        known = {} if before is None else before.get(nodes.names[place], {})
-        first = _ALWAYS if before is None else now
-        times = {name: min(known.get(name, first), now) for name in map(_name, hard)}
+        known = None if before is None else before.get(nodes.names[place], {})
+        times = find_beginnings(map(_name, hard), known, now=now)
         since[nodes.names[place]] = times
         counted = tuple(_list_lasting(hard, settings, times, now=now))
         codes[place] = distinct.setdefault(counted, len(distinct))

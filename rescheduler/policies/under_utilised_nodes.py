@@ -4,7 +4,7 @@
   with a threshold counts, extended resources too.
 * A node is over-utilised if any of these is above `high`, and under-utilised if all are at or below `low`.
   With `aroundMean` both are distances from the mean of all nodes.
-* Pods are moved off a node only after it has been over-utilised for `hotAfter` cycles in a row, and only
+* Pods are moved off a node only after it has been over-utilised for the time `hotFor` without a gap, and only
   until it is no longer over-utilised.
 * A destination must be under-utilised, and the pod must not make it over-utilised. So a pod that is too
   large for every under-utilised node stays, and if no node is under-utilised every pod stays.
@@ -18,7 +18,7 @@ kube-scheduler's points except those for resources.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,10 +27,10 @@ from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.cluster.pods.requests import CPU, MEMORY, write_amount
 from reberth.forecast.plugins.node_resources import resource_column
 from reberth.forecast.state.view import View
-from reberth.values.duration import Percentage
+from reberth.values.duration import Duration, Percentage
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import UNDER_UTILISED_NODES
-from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.model.plan_memory import PlanMemory, find_beginnings
 from rescheduler.observe.node_eligibility import ONLY_LEAVING
 from rescheduler.observe.prospects import Prospect
 from rescheduler.observe.utilisation import Bounds, Shares, find_usable_nodes, set_bounds
@@ -64,8 +64,8 @@ class UtilisationSettings(PolicySection, frozen=True):
     """A node is over-utilised if the requested share of any resource is above this; as in `low`."""
     around_mean: bool = False
     """Interpret `low` and `high` as distances below and above the mean of all nodes."""
-    hot_after: Annotated[int, msgspec.Meta(ge=1)] = 3
-    """A node must be over-utilised for this many cycles in a row before a pod is moved off it."""
+    hot_for: Duration = Duration(5 * 60)
+    """A node must be over-utilised for this time without a gap before a pod is moved off it."""
 
     def __post_init__(self) -> None:
         if set(self.low) != set(self.high):
@@ -205,19 +205,17 @@ class UnderUtilisedNodes:
 
 def begin(
     view: View, settings: UtilisationSettings, memory: PlanMemory | None
-) -> tuple[UnderUtilisedNodes, dict[str, int]]:
-    """Begin a cycle: give the policy, and for how many cycles each over-utilised node has been so."""
+) -> tuple[UnderUtilisedNodes, dict[str, float]]:
+    """Begin a cycle: give the policy, and since when each over-utilised node has been so."""
     low, high = (settings.low, settings.high) if settings.is_on else ({}, {})
     bounds = set_bounds(view, low, high, around_mean=settings.around_mean)
     names = view.nodes.names
-    before = None if memory is None else memory.hot
-    cycles = {
-        names[node]: settings.hot_after if before is None else before.get(names[node], 0) + 1
-        for node in np.flatnonzero(bounds.find_hot(view)).tolist()
-    }
-    long_hot = np.array([cycles.get(name, 0) >= settings.hot_after for name in names], np.bool_)
+    hot, long_hot = np.flatnonzero(bounds.find_hot(view)).tolist(), np.zeros(len(names), np.bool_)
+    now, before = view.facts.snapshot.now, memory.hot_since if memory else None
+    since = find_beginnings((names[node] for node in hot), before, now=now)
+    long_hot[hot] = [now - each >= settings.hot_for for each in since.values()]
     usable = find_usable_nodes(view.facts).usable
-    return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(view) & ~long_hot, view), cycles
+    return UnderUtilisedNodes(bounds, long_hot & usable, bounds.find_cold(view) & ~long_hot, view), since
 
 
 def _find_used(numbers: Ints, most: int) -> tuple[Ints, Ints]:

@@ -49,7 +49,7 @@ EAGER: Object = {
     "prices": {"replicas": 0},
     "policies": {
         "underUtilisedNodes": {
-            "hotAfter": 1,
+            "hotFor": "0s",
             "low": {"cpu": "30%", "memory": "30%"},
             "high": {"cpu": "40%", "memory": "75%"},
         }

@@ -29,7 +29,7 @@ NAME = "stormed"
 INTERVAL = 1.0
 POLICY = {
     "mode": "recommend",
-    "policies": {"underUtilisedNodes": {"hotAfter": 1}},
+    "policies": {"underUtilisedNodes": {"hotFor": "0s"}},
     "protections": {"minAge": "0s", "lastReady": False},
     "brakes": {"settling": "0s", "notReadyNodes": "100%"},
 }

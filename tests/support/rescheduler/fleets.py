@@ -38,7 +38,7 @@ def draw_policy(dice: Random, **limits: Any) -> Any:
                 "low": dict.fromkeys(("cpu", "memory"), f"{thresholds[0]}%"),
                 "high": dict.fromkeys(("cpu", "memory"), f"{thresholds[1]}%"),
                 "aroundMean": around,
-                "hotAfter": 1,
+                "hotFor": "0s",
             },
         },
     )

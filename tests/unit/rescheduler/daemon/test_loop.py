@@ -23,7 +23,7 @@ EAGER = {
     "worth": 0,
     "policies": {
         "underUtilisedNodes": {
-            "hotAfter": 1,
+            "hotFor": "0s",
             "low": {"cpu": "30%"},
             "high": {"cpu": "50%"},
         }

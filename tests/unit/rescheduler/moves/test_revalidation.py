@@ -184,7 +184,7 @@ def test_other_namespaces_keep_what_was_read_of_their_histories() -> None:
 
 
 RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
-RED_SINCE = PlanMemory(tainted={"n1": {"team=red:NoSchedule": NOW - 301}})
+RED_SINCE = PlanMemory(tainted_since={"n1": {"team=red:NoSchedule": NOW - 301}})
 
 
 def ask_policy(

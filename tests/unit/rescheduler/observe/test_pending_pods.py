@@ -57,7 +57,7 @@ def test_the_most_important_takes_the_room_first() -> None:
 
 def test_a_pending_pod_is_not_proposed_and_its_node_does_not_count() -> None:
     objects = to_be_moved(waiting(cpu="7"), builders.node("third"), builders.node("fourth"))
-    made, _ = make_plan(objects, policy(policies={"underUtilisedNodes": {"hotAfter": 1}}))
+    made, _ = make_plan(objects, policy(policies={"underUtilisedNodes": {"hotFor": "0s"}}))
     assert "default/etl-1" not in moves_of(made) | refusals_of(made)
     assert set(made.nodes) == {"old", *moves_of(made).values()}
 

@@ -12,6 +12,7 @@ from reberth.records import WorkloadIdentity
 from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
+from rescheduler.policies.under_utilised_nodes import UtilisationSettings
 from tests.support import builders
 from tests.support.rescheduler.plans import (
     NOW,
@@ -235,19 +236,32 @@ def test_a_scheduler_without_our_extender_is_warned_of() -> None:
     assert made.warnings[0].startswith("the scheduler does not call Reberth's extender")
 
 
-def test_a_node_must_have_been_hot_for_some_cycles() -> None:
+HOT_FOR = UtilisationSettings().hot_for
+
+
+def test_a_node_must_have_been_hot_for_some_time_however_many_cycles_there_were() -> None:
+    """Cycles come every few seconds where nodes change and moves end."""
     memory: PlanMemory | None = PlanMemory()
     moves = []
-    for cycle in range(3):
-        made, memory = make_plan(hot_node(), memory=memory, now=NOW + cycle * 300)
+    for seconds in (0, 5, 10, 15, HOT_FOR - 1, HOT_FOR):
+        made, memory = make_plan(hot_node(), memory=memory, now=NOW + seconds)
         moves.append(len(made.moves))
-    assert moves == [0, 0, 1]
+    assert moves == [0, 0, 0, 0, 0, 1]
 
 
-def test_cycles_are_counted_in_a_row() -> None:
-    memory = PlanMemory(hot={"hot": 2})
-    _, memory = make_plan(hot_node(4), memory=memory)
-    assert memory.hot == {}
+def test_the_time_of_a_hot_node_begins_anew_after_a_gap() -> None:
+    _, memory = make_plan(hot_node(), memory=PlanMemory())
+    assert memory.hot_since == {"hot": NOW}
+    _, memory = make_plan(hot_node(4), memory=memory, now=NOW + 1)
+    assert memory.hot_since == {}
+    made, memory = make_plan(hot_node(), memory=memory, now=NOW + HOT_FOR)
+    assert (len(made.moves), memory.hot_since) == (0, {"hot": NOW + HOT_FOR})
+
+
+def test_without_a_memory_a_hot_node_has_always_been_hot() -> None:
+    made, memory = make_plan(hot_node(), memory=None)
+    again, _ = make_plan(hot_node(), memory=PlanMemory(memory.hot_since), now=NOW + 1)
+    assert len(made.moves) == len(again.moves) == 1
 
 
 AT_ONCE = {"brokenRules": {"taints": {"for": "0s"}}}

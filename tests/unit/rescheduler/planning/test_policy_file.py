@@ -45,7 +45,7 @@ def test_the_defaults_are_safe() -> None:
             "policies: {underUtilisedNodes: {low: {cpu: 90%}, high: {cpu: 20%}}}",
             "low must not be above high",
         ),
-        ("policies: {underUtilisedNodes: {hotAfter: 0}}", "hotAfter"),
+        ("policies: {underUtilisedNodes: {hotFor: 3}}", "hotFor"),
         ("policies: {brokenRules: {gain: lots}}", "gain"),
         ("prices: {lasting: soon}", "a duration such as"),
         ("limits: {perCycle: -1}", "perCycle"),

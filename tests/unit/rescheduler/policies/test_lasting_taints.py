@@ -66,22 +66,22 @@ def test_a_taint_counts_after_it_has_lasted_without_a_gap() -> None:
     red, blue, settings = taint("red"), taint("blue"), TaintSettings()
 
     def look(before: PlanMemory, at: float, *taints: Object) -> tuple[list[str], PlanMemory]:
-        found = watch_taints(nodes(n1=list(taints)), settings, before.tainted, now=at)
+        found = watch_taints(nodes(n1=list(taints)), settings, before.tainted_since, now=at)
         keys = [each.key for each in found.lasting.distinct[found.lasting.codes[0]]]
-        return keys, PlanMemory(tainted=found.since)
+        return keys, PlanMemory(tainted_since=found.since)
 
     keys, memory = look(PlanMemory(), 0.0, red)
-    assert (keys, memory.tainted) == ([], {"n1": {"red:NoSchedule": 0.0}})
+    assert (keys, memory.tainted_since) == ([], {"n1": {"red:NoSchedule": 0.0}})
     keys, memory = look(memory, FOR - 1, red, blue)
     assert keys == []
     keys, memory = look(memory, FOR, red, blue)
     assert keys == ["red"]
     keys, memory = look(memory, FOR + 1, blue)
-    assert (keys, list(memory.tainted["n1"])) == ([], ["blue:NoSchedule"])
+    assert (keys, list(memory.tainted_since["n1"])) == ([], ["blue:NoSchedule"])
     keys, memory = look(memory, 2 * FOR, red, blue)
     assert keys == ["blue"]
     _, memory = look(memory, 2 * FOR, {**red, "value": "dark"})
-    assert memory.tainted == {"n1": {"red=dark:NoSchedule": 2 * FOR}}
+    assert memory.tainted_since == {"n1": {"red=dark:NoSchedule": 2 * FOR}}
 
 
 def test_without_a_memory_every_taint_has_lasted() -> None:

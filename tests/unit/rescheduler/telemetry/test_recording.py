@@ -76,7 +76,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     settings = policy(
         mode="recommend",
         limits={"rates": {"cluster": ["7 per 10m"]}},
-        policies={POLICY: {"hotAfter": 1, "low": {"cpu": "30%"}, "high": {"cpu": "50%"}}},
+        policies={POLICY: {"hotFor": "0s", "low": {"cpu": "30%"}, "high": {"cpu": "50%"}}},
     )
     reading = load_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
     cycle = begin_cycle(reading.snapshot, settings, None, MODEL)
