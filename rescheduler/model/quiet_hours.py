@@ -2,6 +2,10 @@
 
 They are times of the wall clock in a time zone of the operator's choice. If the end is not after the start,
 it is on the next day. The days are those on which the hours begin.
+
+When clocks go forward, a start or end that the clock skips is the moment at which it goes forward. When they
+go back, hours begin when the clock shows their start for the first time, and end when it shows their end for
+the last time: they are not interrupted, and include a repeated hour twice.
 """
 
 import re
@@ -65,23 +69,59 @@ def find_quiet(hours: Iterable[QuietHours], policy: str, *, zone: tzinfo, now: f
         for each in hours
         if not each.policies or policy in each.policies
         for begin, end in _spans(each, zone, now)
-        if begin <= now < end.timestamp()
+        if begin <= now < end
     ]
     if not ends:
         return None
     last = max(ends)
-    reason = f"policy {policy} has quiet hours until {last:%H:%M} ({zone})"
-    return Refused("QuietHours", reason, last.timestamp())
+    reason = f"policy {policy} has quiet hours until {datetime.fromtimestamp(last, zone):%H:%M} ({zone})"
+    return Refused("QuietHours", reason, last)
 
 
-def _spans(hours: QuietHours, zone: tzinfo, now: float) -> Iterator[tuple[float, datetime]]:
-    """List the quiet hours that may hold now: those that begin today, and those that began yesterday."""
+def _spans(hours: QuietHours, zone: tzinfo, now: float) -> Iterator[tuple[float, float]]:
+    """List the quiet hours that may hold now, by the day on which they begin.
+
+    That is tomorrow if they have begun, and then the clock went back over midnight.
+    """
     today = datetime.fromtimestamp(now, zone).date()
-    for day in (today, today - timedelta(days=1)):
+    for day in (today + timedelta(days=each) for each in (-1, 0, 1)):
         if not hours.days or DAYS[day.weekday()] in hours.days:
             last_day = day if hours.start < hours.end else day + timedelta(days=1)
-            yield _at(day, hours.start, zone).timestamp(), _at(last_day, hours.end, zone)
+            yield _first_instant(day, hours.start, zone), _last_instant(last_day, hours.end, zone)
 
 
-def _at(day: date, moment: TimeOfDay, zone: tzinfo) -> datetime:
-    return datetime.combine(day, moment.time, zone)
+def _first_instant(day: date, moment: TimeOfDay, zone: tzinfo) -> float:
+    """Give the instant at which the clock shows this time, or a later one, for the first time."""
+    first, second = _instants(day, moment, zone)
+    return first if first <= second else _find_leap(datetime.combine(day, moment.time), zone, second, first)
+
+
+def _last_instant(day: date, moment: TimeOfDay, zone: tzinfo) -> float:
+    """Give the instant up to which the clock shows a time before this one."""
+    first, second = _instants(day, moment, zone)
+    wall = datetime.combine(day, moment.time)
+    if first < second:
+        # The clock goes back to exactly this time if a second earlier it shows a later one.
+        return second if _clock_at(second - 1, zone) < wall else first
+    return first if first == second else _find_leap(wall, zone, second, first)
+
+
+def _instants(day: date, moment: TimeOfDay, zone: tzinfo) -> tuple[float, float]:
+    """Give the instants at which the clock shows this time: the first and the second, mostly the same.
+
+    For a time that the clock skips the first one is after the skip, and the second one before it.
+    """
+    shown = datetime.combine(day, moment.time, zone)
+    return shown.timestamp(), shown.replace(fold=1).timestamp()
+
+
+def _find_leap(wall: datetime, zone: tzinfo, before: float, after: float) -> float:
+    """Find the second between two instants at which the clock goes forward over this time."""
+    while after - before > 1:
+        middle = (before + after) // 2
+        before, after = (middle, after) if _clock_at(middle, zone) < wall else (before, middle)
+    return after
+
+
+def _clock_at(instant: float, zone: tzinfo) -> datetime:
+    return datetime.fromtimestamp(instant, zone).replace(tzinfo=None)

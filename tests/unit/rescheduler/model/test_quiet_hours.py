@@ -1,6 +1,6 @@
 """Quiet hours: over midnight, on some days, for some policies, and when the clocks change."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -115,3 +115,78 @@ def test_wrong_hours_are_refused_with_the_settings(line: str, said: str) -> None
     with pytest.raises(SettingsError) as caught:
         parse(text, LimitSettings)
     assert said in str(caught.value)
+
+
+def quiet_times(entry: QuietHours, zone: ZoneInfo, day: str) -> list[str]:
+    """Give when the hours begin and end on a day, with the offset from UTC."""
+    start = datetime.fromisoformat(day).replace(tzinfo=zone).timestamp()
+    minutes = [start + 60 * minute for minute in range(20 * 60)]
+    held = [bool(find_quiet([entry], "repair", zone=zone, now=now)) for now in minutes]
+    turns = [now for now, was, is_now in zip(minutes[1:], held, held[1:], strict=False) if was != is_now]
+    return [f"{datetime.fromtimestamp(now, zone):%H:%M%z}" for now in turns]
+
+
+@pytest.mark.parametrize(
+    ("day", "start", "end", "expected"),
+    [
+        ("2026-03-29", "02:00", "03:00", []),  # the clock shows none of it
+        ("2026-03-29", "02:15", "02:45", []),
+        ("2026-03-29", "02:30", "03:30", ["03:00+0200", "03:30+0200"]),
+        ("2026-03-29", "01:30", "02:30", ["01:30+0100", "03:00+0200"]),
+        ("2026-10-25", "01:00", "02:00", ["01:00+0200", "02:00+0200"]),
+        ("2026-10-25", "01:00", "02:30", ["01:00+0200", "02:30+0100"]),
+        ("2026-10-25", "02:00", "03:00", ["02:00+0200", "03:00+0100"]),
+        ("2026-10-25", "02:15", "02:45", ["02:15+0200", "02:45+0100"]),
+        ("2026-10-25", "02:30", "04:00", ["02:30+0200", "04:00+0100"]),
+    ],
+)
+def test_hours_on_the_nights_when_the_clocks_change(
+    day: str, start: str, end: str, expected: list[str]
+) -> None:
+    assert quiet_times(hours(start, end), BERLIN, day) == expected
+
+
+CHANGES = [
+    ("Europe/Berlin", "2026-03-29"),
+    ("Europe/Berlin", "2026-10-25"),
+    ("America/New_York", "2026-03-08"),
+    ("America/New_York", "2026-11-01"),
+    ("America/Sao_Paulo", "2018-11-04"),  # the day begins at 01:00
+    ("America/Sao_Paulo", "2018-02-17"),  # midnight goes back to 23:00
+    ("America/St_Johns", "2010-11-07"),  # 00:01 goes back to 23:01 of the day before
+    ("Australia/Lord_Howe", "2026-04-05"),  # half an hour
+    ("Australia/Lord_Howe", "2026-10-04"),
+    ("Pacific/Apia", "2011-12-30"),  # there was no such day
+    ("Asia/Kolkata", "2026-03-29"),  # nothing changes
+]
+WINDOWS = [
+    ("00:00", "01:00"), ("00:30", "00:45"), ("01:00", "02:00"), ("01:00", "02:30"), ("01:45", "02:15"),
+    ("02:00", "03:00"), ("02:15", "02:45"), ("02:30", "03:30"), ("02:30", "04:00"), ("22:00", "06:00"),
+    ("23:00", "00:00"), ("23:30", "00:00"), ("23:15", "23:45"), ("23:30", "00:30"), ("02:30", "02:30"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "day"), CHANGES)
+def test_every_minute_around_a_change_is_as_the_clock_on_the_wall_says(name: str, day: str) -> None:
+    """The clock is read minute by minute: from the first at or after the start to the last before the end."""
+    zone, midday = ZoneInfo(name), datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=UTC)
+    minutes = [midday.timestamp() + 60 * minute for minute in range(-72 * 60, 72 * 60)]
+    walls = [datetime.fromtimestamp(now, zone).replace(tzinfo=None) for now in minutes]
+    shift = [wall.replace(tzinfo=UTC).timestamp() - now for wall, now in zip(walls, minutes, strict=True)]
+    change = next((place for place in range(1, len(shift)) if shift[place] != shift[place - 1]), 72 * 60)
+    looked_at = range(change - 8 * 60, change + 8 * 60)
+    for start, end in WINDOWS:
+        quiet = set()
+        for begins_on in sorted({wall.date() + timedelta(days=more) for wall in walls for more in (0, 1)}):
+            begin = datetime.combine(begins_on, clock(start).time)
+            over = datetime.combine(begins_on + timedelta(days=int(end <= start)), clock(end).time)
+            after = [place for place, wall in enumerate(walls) if wall >= begin]
+            before = [place for place, wall in enumerate(walls) if wall < over]
+            if after and before:
+                quiet |= set(range(after[0], before[-1] + 1))
+        found = {
+            place
+            for place in looked_at
+            if find_quiet([hours(start, end)], "repair", zone=zone, now=minutes[place])
+        }
+        assert found == quiet & set(looked_at), (start, end)
