@@ -15,7 +15,7 @@ from federation.commands import webhook
 from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
-from reberth.cli.inputs import add_version_argument, read_now
+from reberth.cli.inputs import add_namespace_argument, add_version_argument, read_name, read_now
 from reberth.cluster.object_files import TextError
 from reberth.values.errors import ConfigurationError
 from reberth.values.object_error import ObjectError
@@ -47,8 +47,9 @@ def _parser() -> argparse.ArgumentParser:
         help="objects of the hub as kubectl prints them, JSON or YAML; - reads standard input; repeatable",
     )
     schedule.add_argument(
-        "binding", nargs="?", metavar="BINDING", help="namespace/name, or name; default: all"
+        "binding", nargs="?", metavar="BINDING", help="NAMESPACE/NAME, or NAME with -n (default: all)"
     )
+    add_namespace_argument(schedule, default="default")
     schedule.add_argument(
         "--now", metavar="TIME", help="such as 2026-01-02T03:04:05Z; default: the current time"
     )
@@ -68,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 def _schedule(arguments: argparse.Namespace) -> int:
     now = read_now(arguments.now)
     hub = _read_hub(arguments.hub)
-    names = _find(hub, arguments.binding)
+    names = _find(hub, arguments)
     fleet = Fleet(hub.clusters)
     decisions = {name: decide(hub.bindings[name], fleet, now=now) for name in names}
     text = write_json(decisions) if arguments.form == "json" else write_table(decisions)
@@ -96,13 +97,17 @@ def _read(source: str) -> bytes:
         raise ConfigurationError(f"--hub: {error}") from error
 
 
-def _find(hub: HubFile, asked: str | None) -> Iterable[str]:
+def _find(hub: HubFile, arguments: argparse.Namespace) -> Iterable[str]:
+    """Find the binding that is asked for; one without a namespace may be a ClusterResourceBinding."""
+    asked: str | None = arguments.binding
     if asked is None:
         return sorted(hub.bindings)
-    found = [name for name in (asked, f"default/{asked}") if name in hub.bindings]
+    namespaced = "/".join(read_name(asked, "BINDING", arguments, live=False))
+    sought = (namespaced,) if arguments.namespace else (asked, namespaced)
+    found = [name for name in sought if name in hub.bindings]
     if not found:
         there = ", ".join(sorted(hub.bindings)) or "none"
-        raise ConfigurationError(f"binding {asked} not found; available: {there}")
+        raise ConfigurationError(f"BINDING: {sought[-1]} not found; available: {there}")
     return found[:1]
 
 

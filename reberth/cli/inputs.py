@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from reberth import __version__
-from reberth.client.access import Access
+from reberth.client.access import Access, find_namespace
 from reberth.cluster.object_files import LoadedObjects, TextError, load_objects
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.config import settings
@@ -44,6 +44,36 @@ def add_access_arguments(parser: argparse.ArgumentParser) -> None:
 def read_access(arguments: argparse.Namespace) -> Access:
     """Give the values of the arguments that `add_access_arguments` has added."""
     return Access(arguments.kubeconfig, arguments.context)
+
+
+def add_namespace_argument(parser: argparse.ArgumentParser, *, default: str) -> None:
+    """Add -n; `default` says what applies without it."""
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        type=_namespace_argument,
+        help=f"namespace of a name that has none (default: {default})",
+    )
+
+
+def _namespace_argument(text: str) -> str:
+    if not text or "/" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no namespace")
+    return text
+
+
+def read_name(text: str, argument: str, arguments: argparse.Namespace, *, live: bool) -> tuple[str, str]:
+    """Read NAMESPACE/NAME or NAME, given as this argument; `live` names are of the kubeconfig's cluster.
+
+    Objects in a file may be of any cluster, so the kubeconfig says nothing about them.
+    """
+    namespace, slash, name = text.rpartition("/")
+    if not name or "/" in namespace or (slash and not namespace):
+        raise UsageError(f"{argument}: {text!r} must be NAME or NAMESPACE/NAME")
+    if namespace or arguments.namespace:
+        return namespace or arguments.namespace, name
+    return find_namespace(read_access(arguments)) if live else "default", name
 
 
 def read_bytes(path: str) -> bytes:

@@ -9,6 +9,8 @@ import msgspec
 
 from reberth.cli.inputs import (
     UsageError,
+    add_namespace_argument,
+    read_name,
     read_now,
     read_objects,
     read_scheduler,
@@ -46,9 +48,8 @@ class ForecastInputs(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "pods", nargs="*", metavar="POD", help="NAMESPACE/NAME; without a namespace, in default"
-    )
+    parser.add_argument("pods", nargs="*", metavar="POD", help="NAMESPACE/NAME, or NAME with -n")
+    add_namespace_argument(parser, default="default")
     parser.add_argument("--pending", action="store_true", help="forecast every pending pod")
     parser.add_argument(
         "--cluster",
@@ -94,7 +95,7 @@ def answer(arguments: argparse.Namespace) -> str:
     facts = SnapshotFacts(reading.snapshot, version)
     memory = SnapshotMemory(facts, read_settings(arguments.extender_settings, DEFAULTS))
     view, extenders = view_snapshot(facts), find_reberth_extenders(scheduler, memory)
-    places = list(_find_pods(view, arguments.pods, pending=arguments.pending))
+    places = list(_find_pods(view, arguments))
     inputs = ForecastInputs(view, scheduler, extenders, arguments.victim and Victim(arguments.victim))
     pods = dict(_describe(place, inputs) for place in places)
     if arguments.output == "wide":
@@ -136,19 +137,19 @@ def _describe(place: int, inputs: ForecastInputs) -> tuple[str, Json]:
     return name, describe(found, snapshot, state=NEXT, rare=rare)
 
 
-def _find_pods(view: View, names: list[str], *, pending: bool) -> Iterator[int]:
+def _find_pods(view: View, arguments: argparse.Namespace) -> Iterator[int]:
     pods = view.facts.snapshot.pods
-    if not names and not pending:
-        raise UsageError("name a pod, or use --pending")
-    for name in names:
-        namespace, _, own = name.rpartition("/")
-        place = pods.named(namespace or "default", own)
+    if not arguments.pods and not arguments.pending:
+        raise UsageError("POD is missing: name a pod, or use --pending")
+    for text in arguments.pods:
+        namespace, name = read_name(text, "POD", arguments, live=False)
+        place = pods.named(namespace, name)
         if place is None:
-            raise UsageError(f"the objects contain no pod {namespace or 'default'}/{own}")
+            raise UsageError(f"POD: the objects contain no pod {namespace}/{name}")
         if pods.rows[place].is_finished:
-            raise UsageError(f"pod {namespace or 'default'}/{own} has finished and will not be scheduled")
+            raise UsageError(f"POD: {namespace}/{name} has finished and will not be scheduled")
         yield place
-    if pending:
+    if arguments.pending:
         yield from (place for place, row in enumerate(pods.rows) if _is_pending(row))
 
 

@@ -63,11 +63,18 @@ with _emptied(_PACKAGE, _CLIENT):
     client = sys.modules[_CLIENT]
     client.Configuration = Configuration  # type: ignore[attr-defined] # a package that is empty as yet
     client.ApiClient = RESTClientObject  # type: ignore[attr-defined] # named there, and not used by us
-    from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
+    from kubernetes_asyncio.config import (
+        ConfigException,
+        list_kube_config_contexts,
+        load_incluster_config,
+        load_kube_config,
+    )
 
 log = Log(__name__)
 
 _CONNECTIONS = 256  # watches hold one each; aiohttp's default limit of 100 would make calls wait for them
+_NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_DEFAULT_NAMESPACE = "default"
 # What the package raises for a file without the expected structure.
 _OF_PYTHON = (TypeError, LookupError, AssertionError, AttributeError)
 
@@ -186,6 +193,22 @@ class Connection:
         # whether a second attempt is safe.
         pool._retry_connection = False  # noqa: SLF001 - likewise
         return opened
+
+
+def find_namespace(access: Access) -> str:
+    """Give kubectl's default: the namespace of the context or of the pod, else `default`.
+
+    A kubeconfig that is invalid is left to the connection, which names the fault.
+    """
+    try:
+        if access.file is None:
+            return _NAMESPACE_OF_POD.read_text().strip() or _DEFAULT_NAMESPACE
+        contexts, current = list_kube_config_contexts(config_file=access.file)
+        named = [one for one in contexts if one["name"] == access.context]
+        chosen: Any = named[0] if access.context else current
+        return str(chosen["context"].get("namespace") or _DEFAULT_NAMESPACE)
+    except (ConfigException, yaml.YAMLError, OSError, ValueError, *_OF_PYTHON):
+        return _DEFAULT_NAMESPACE
 
 
 def find_proxy(server: str) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reberth.cli.inputs import UsageError
+from reberth.cli.inputs import UsageError, add_namespace_argument, read_name
 from rescheduler.moves.move_request import LONGEST_REASON
 
 _EXAMPLE = "such as `move shop/web-1 --to node-7,node-12`"
@@ -26,9 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="POD",
         help="NAMESPACE/NAME, or NAME with -n; required, before or behind the nodes",
     )
-    parser.add_argument(
-        "-n", "--namespace", default="default", help="namespace, if POD names none (default: default)"
-    )
+    add_namespace_argument(parser, default="that of the kubeconfig's context")
     parser.add_argument(
         "--to",
         action="append",
@@ -52,7 +50,8 @@ def read_arguments(arguments: argparse.Namespace) -> MoveArguments:
     """Raises UsageError with the name of the argument."""
     pod, to = _split(arguments.pod, arguments.to)
     nodes = dict.fromkeys(node for words in to for word in words for node in _read_nodes(word))
-    return MoveArguments(_read_pod(pod, arguments.namespace), tuple(nodes), _read_reason(arguments.reason))
+    name = read_name(pod, "POD", arguments, live=True)
+    return MoveArguments(name, tuple(nodes), _read_reason(arguments.reason))
 
 
 def _split(pod: str | None, to: Sequence[Sequence[str]]) -> tuple[str, Sequence[Sequence[str]]]:
@@ -73,13 +72,6 @@ def _read_nodes(word: str) -> Iterator[str]:
         if not node or "/" in node:
             raise UsageError(f"--to: {word!r} is no list of nodes, {_EXAMPLE}")
         yield node
-
-
-def _read_pod(text: str, namespace: str) -> tuple[str, str]:
-    named, _, name = text.rpartition("/")
-    if not name or "/" in named:
-        raise UsageError(f"POD: {text!r} must be NAME or NAMESPACE/NAME")
-    return named or namespace, name
 
 
 def _read_reason(text: str) -> str:

@@ -13,8 +13,10 @@ import msgspec
 from reberth.cli.inputs import (
     UsageError,
     add_access_arguments,
+    add_namespace_argument,
     read_access,
     read_bytes,
+    read_name,
     read_now,
     read_objects,
     read_scheduler,
@@ -86,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remember", metavar="FILE", help="write the memory for the next plan to this file")
     parser.add_argument("--now", metavar="TIME", help="time of the plan, RFC 3339 (default: now)")
     parser.add_argument("--why", metavar="POD", help="explain why NAMESPACE/NAME is or is not moved")
+    add_namespace_argument(parser, default="that of the kubeconfig's context; with --cluster: default")
     parser.add_argument(
         "-o",
         "--output",
@@ -101,7 +104,7 @@ async def answer(arguments: argparse.Namespace) -> str:
     inputs = await _read_inputs(arguments)
     width = shutil.get_terminal_size((160, 0)).columns
     if arguments.why:
-        place = _find_pod(inputs.snapshot, arguments.why)
+        place = _find_pod(inputs.snapshot, arguments)
         with show_progress(inputs.describe):
             why = explain_pod(place, inputs.snapshot, inputs.policy, inputs.memory, model=inputs.model)
         return _write_why(why, arguments.output, width)
@@ -183,11 +186,11 @@ def _tell_troubles(troubles: Mapping[str, str]) -> None:
         sys.stderr.write(f"rescheduler: planned without {name}: {trouble}\n")
 
 
-def _find_pod(snapshot: Snapshot, name: str) -> int:
-    namespace, _, own = name.rpartition("/")
-    place = snapshot.pods.named(namespace or "default", own)
+def _find_pod(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
+    namespace, name = read_name(arguments.why, "--why", arguments, live=arguments.cluster is None)
+    place = snapshot.pods.named(namespace, name)
     if place is None:
-        raise UsageError(f"--why: there is no pod {namespace or 'default'}/{own}")
+        raise UsageError(f"--why: there is no pod {namespace}/{name}")
     return place
 
 

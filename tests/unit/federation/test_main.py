@@ -195,13 +195,20 @@ def test_bad_input_is_refused_in_one_line_that_names_the_field(
     assert answer.err.count("\n") == 1
 
 
+def test_the_namespace_of_a_binding_may_be_given_apart(run: Any) -> None:
+    assert run(HUB, "web", "-n", "default").out.startswith("default/web: ")
+    assert run(HUB, "role").out.startswith("role: ")
+    assert "BINDING: default/role not found" in run(HUB, "role", "--namespace", "default").err
+    assert "BINDING: 'a/b/c' must be NAME or NAMESPACE/NAME" in run(HUB, "a/b/c").err
+
+
 def test_an_invalid_time_file_or_binding_is_refused(run: Any) -> None:
     assert "--now: invalid time 'noon'" in run(HUB, "--now", "noon").err
     assert "No such file" in run(HUB, "--hub", "/no/such/file").err
     answer = run(HUB, "other")
     assert (answer.code, answer.err) == (
         2,
-        "federation: binding other not found; available: default/web, role\n",
+        "federation: BINDING: default/other not found; available: default/web, role\n",
     )
 
 

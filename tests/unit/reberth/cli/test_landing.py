@@ -45,6 +45,15 @@ def test_pods_are_forecast_by_name(
     assert states == {"default/waiting": "pending", "shop/web-1": "next"}
 
 
+def test_the_namespace_of_a_pod_may_be_given_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
+) -> None:
+    """The kubeconfig says nothing about the objects in a file."""
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    found = answer(monkeypatch, capsys, "--cluster", cluster, "-n", "shop", "web-1", "default/waiting")
+    assert list(found["pods"]) == ["shop/web-1", "default/waiting"]
+
+
 def test_all_pending_pods_can_be_forecast(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
 ) -> None:
@@ -75,7 +84,7 @@ def test_an_unusable_object_is_named_and_ignored(
     [
         ((), "name a pod, or use --pending"),
         (("missing",), "the objects contain no pod default/missing"),
-        (("done",), "pod default/done has finished"),
+        (("done",), "POD: default/done has finished"),
         (("waiting", "--now", "noon"), "--now: invalid time 'noon'"),
         (("waiting", "--scheduler-config", "/nowhere"), "/nowhere: cannot be read: No such file"),
         (("waiting", "--scheduler-config", __file__), "test_landing.py"),

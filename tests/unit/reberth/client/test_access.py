@@ -10,12 +10,13 @@ from aiohttp import web
 from cryptography import x509
 
 from localcluster.credentials import Authority
-from reberth.client.access import Access, find_proxy
+from reberth.client.access import Access, find_namespace, find_proxy
 from reberth.client.api import Api, ApiSettings
 from reberth.runtime.certificates import CertificateFiles
 from reberth.runtime.http_server import Server, ServerSettings
 from reberth.values.duration import Duration
 from reberth.values.errors import ConfigurationError, Unauthorized, Untrusted
+from tests.support.kubeconfig import write_contexts
 
 EMPTY_CLUSTER = """
 current-context: c
@@ -41,6 +42,33 @@ def test_kubeconfig_is_looked_up_in_the_documented_order(
     monkeypatch.setenv("KUBECONFIG", "/from/env")
     assert Access().file == "/from/env"
     assert Access("/given").file == "/given"
+
+
+def test_the_namespace_is_that_of_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_contexts(tmp_path / "one", current="shop", shop="shop", bank="bank", plain=None)
+    for context, namespace in ((None, "shop"), ("bank", "bank"), ("plain", "default"), ("gone", "default")):
+        assert find_namespace(Access(str(file), context)) == namespace
+    second = write_contexts(tmp_path / "two", current="other", other="other")
+    monkeypatch.setenv("KUBECONFIG", f"{file}:{second}")
+    assert find_namespace(Access(None, "bank")) == "bank"
+    assert find_namespace(Access(None, "other")) == "other"
+
+
+@pytest.mark.parametrize("content", ["", "[", "contexts: 7", "contexts: [{name: c}]\ncurrent-context: c"])
+def test_without_a_valid_kubeconfig_the_namespace_is_default(tmp_path: Path, content: str) -> None:
+    """What is wrong with it is told by the connection."""
+    file = tmp_path / "kubeconfig"
+    assert find_namespace(Access(str(file))) == "default"
+    file.write_text(content)
+    assert find_namespace(Access(str(file))) == "default"
+
+
+def test_in_a_pod_the_namespace_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr("reberth.client.access._NAMESPACE_OF_POD", tmp_path / "namespace")
+    assert find_namespace(Access()) == "default"
+    (tmp_path / "namespace").write_text("tools\n")
+    assert find_namespace(Access()) == "tools"
 
 
 @pytest.mark.parametrize(

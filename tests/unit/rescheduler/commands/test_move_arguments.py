@@ -1,16 +1,19 @@
 """The pod and the nodes of a move are told apart wherever they stand."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
-from reberth.cli.inputs import UsageError
+from reberth.cli.inputs import UsageError, add_access_arguments
 from rescheduler.commands.move_arguments import MoveArguments, add_arguments, read_arguments
+from tests.support.kubeconfig import write_contexts
 
 
 def read(*words: str) -> MoveArguments:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_arguments(parser)
+    add_access_arguments(parser)
     return read_arguments(parser.parse_args(words))
 
 
@@ -33,8 +36,17 @@ def test_the_pod_is_found_before_and_behind_the_nodes(words: str) -> None:
     assert read(*words.split())[:2] == (("shop", "web"), ("n1", "n2", "n3"))
 
 
-def test_without_nodes_the_forecast_chooses_them() -> None:
+def test_without_nodes_the_forecast_chooses_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
     assert read("web") == (("default", "web"), (), "requested by hand")
+
+
+def test_without_a_namespace_that_of_the_context_is_taken(tmp_path: Path) -> None:
+    file = str(write_contexts(tmp_path / "kubeconfig", current="c", c="shop", d="bank"))
+    assert read("web", "--kubeconfig", file).pod == ("shop", "web")
+    assert read("web", "--kubeconfig", file, "--context", "d").pod == ("bank", "web")
+    assert read("web", "--kubeconfig", file, "-n", "other").pod == ("other", "web")
+    assert read("own/web", "--kubeconfig", file, "-n", "other").pod == ("own", "web")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +58,7 @@ def test_without_nodes_the_forecast_chooses_them() -> None:
         ("web --to n1,", "--to: 'n1,' is no list of nodes"),
         ("web --to n1 shop/web", "--to: 'shop/web' is no list of nodes"),
         ("--to shop/web n1", "--to: 'shop/web' is no list of nodes"),
+        ("/web", "POD: '/web' must be NAME or NAMESPACE/NAME"),
         ("a/b/c", "POD: 'a/b/c' must be NAME or NAMESPACE/NAME"),
     ],
 )

@@ -103,6 +103,11 @@ def test_why_explains_one_pod(form: str) -> None:
     assert "LastReady" in told
 
 
+def test_the_namespace_of_why_may_be_given_apart() -> None:
+    told = run_command("--cluster", FULL, *NOW, "--why", "web-1", "-n", "shop")
+    assert told.startswith("shop/web-1 on ")
+
+
 def test_why_of_a_pod_that_no_policy_proposes() -> None:
     told = run_command("--cluster", ROOMY, *NOW, "--why", "shop/db-2")
     assert told.startswith("shop/db-2 on hdd-1: no policy proposes to move it")
@@ -156,7 +161,8 @@ def test_objects_without_a_node_are_reported(tmp_path: Path, capsys: pytest.Capt
         (("--cluster", "/nowhere"), "/nowhere: cannot be read: No such file"),
         (("--cluster", "/dev/null"), "/dev/null: contains no usable object"),
         (("--cluster", FULL, "--now", "noon"), "--now: invalid time 'noon'"),
-        (("--cluster", FULL, "--why", "nobody"), "there is no pod default/nobody"),
+        (("--cluster", FULL, "--why", "nobody"), "--why: there is no pod default/nobody"),
+        (("--cluster", FULL, "--why", "a/b/c"), "--why: 'a/b/c' must be NAME or NAMESPACE/NAME"),
         (("--cluster", FULL, "--memory", FULL), "is not a plan-memory file"),
         (("--cluster", FULL, "--policy", WITH_EXTENDER), "kind"),
         (("--cluster", FULL, "--remember", "/nowhere/memory"), "/nowhere/memory cannot be written"),
