@@ -6,7 +6,7 @@ met a conflict can be repeated on the newer history; a repeated call changes not
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from statistics import median
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from reberth.memory.backoff import (
     is_fruitless,
     still_counts,
 )
+from reberth.memory.refusals import drop_refusals, put_refusal
 from reberth.records import (
     REBERTH_API_VERSION,
     Condition,
@@ -36,6 +37,7 @@ from reberth.records import (
     PastMove,
     Phase,
     Pod,
+    RememberedRefusal,
     WorkloadIdentity,
 )
 from reberth.values.refusal import Refused
@@ -145,9 +147,14 @@ def open_move(history: EvictionHistory, move: OpenMove) -> EvictionHistory | Ref
 
 
 def advance_move(
-    history: EvictionHistory, move_id: str, phase: Phase, *, now: float
+    history: EvictionHistory,
+    move_id: str,
+    phase: Phase,
+    *,
+    now: float,
+    disproves: Callable[[RememberedRefusal], bool] = lambda _: False,
 ) -> EvictionHistory | Refused:
-    """Advance an open move to a phase; it may already be there."""
+    """Advance an open move to a phase, unless it is already there; drop the refusals that this disproves."""
     opened, _ = _moves(history)
     move = _find(opened, move_id)
     if move is None:
@@ -158,7 +165,8 @@ def advance_move(
         return PHASE_PASSED
     evicted_at = write_micro_time(now) if phase == Phase.EVICTED else None
     advanced = msgspec.structs.replace(move, phase=phase, evicted_at=evicted_at)
-    return _with_status(history, open=tuple(advanced if one is move else one for one in opened))
+    moved = _with_status(history, open=tuple(advanced if one is move else one for one in opened))
+    return msgspec.structs.replace(moved, status=drop_refusals(moved.status, disproves))
 
 
 def close_move(
@@ -168,8 +176,12 @@ def close_move(
     *,
     now: float,
     back_off: BackOff = DEFAULT_BACK_OFF,
+    refusal: RememberedRefusal | None = None,
 ) -> EvictionHistory | Refused:
-    """Close an open move, unless it is already closed, and apply the consequences."""
+    """Close an open move, unless it is already closed, and apply the consequences.
+
+    The refusal is written in the same step, so that no leader knows of the end without its cause.
+    """
     opened, past = _moves(history)
     move = _find(opened, move_id)
     if move is None:
@@ -179,6 +191,8 @@ def close_move(
         until = end_block(closed, [*past, closed], back_off)
         closed = msgspec.structs.replace(closed, block_until=write_time(until))
         history = _give_up(history, end_giving_up([*past, closed], now, back_off))
+    if refusal:
+        history = msgspec.structs.replace(history, status=put_refusal(history.status, refusal, now))
     still_open = tuple(one for one in opened if one is not move)
     return review(_with_status(history, open=still_open, past=(*past, closed)), now, back_off=back_off)
 
@@ -249,8 +263,15 @@ def _give_up(history: EvictionHistory, until: float | None) -> EvictionHistory:
 
 
 def _bound(past: tuple[PastMove, ...], now: float, back_off: BackOff) -> tuple[PastMove, ...]:
-    """Keep the newest, oldest first; but many refused moves must not push out those that still count."""
-    by_worth = sorted(past, key=lambda move: (still_counts(move, now, back_off), *_age(move)))
+    """Keep the newest, oldest first; but no refused move pushes out the outcome of an eviction."""
+    by_worth = sorted(
+        past,
+        key=lambda move: (
+            still_counts(move, now, back_off),
+            move.outcome is not Outcome.REFUSED,
+            *_age(move),
+        ),
+    )
     return tuple(sorted(by_worth[-MOST_PAST:], key=_age))
 
 

@@ -82,6 +82,17 @@ class PastMove(Record, frozen=True):
     block_until: str | None = None
 
 
+class RememberedRefusal(Record, frozen=True):
+    """What refused the last moves of the workload, and until when none that it concerns is tried again."""
+
+    rule: str
+    refused_at: str  # the last time
+    block_until: str
+    key: str = ""  # the pod, node, namespace or webhook that the rule is about
+    count: int = 1  # in a row
+    reason: str = ""
+
+
 class HistorySpec(Record, frozen=True):
     workload: WorkloadIdentity = WorkloadIdentity()
 
@@ -89,6 +100,7 @@ class HistorySpec(Record, frozen=True):
 class HistoryStatus(Record, frozen=True):
     open: tuple[OpenMove, ...] | None = None
     past: tuple[PastMove, ...] | None = None
+    refused: tuple[RememberedRefusal, ...] | None = None
     given_up_until: str | None = None
     conditions: tuple[Condition, ...] | None = None
 

@@ -9,3 +9,4 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     rule: str
     reason: str
     until: float | None = None  # seconds since the epoch; None: time alone changes nothing
+    key: str = ""  # what refused, if the rule alone does not say it: the name of a webhook

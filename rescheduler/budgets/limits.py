@@ -29,6 +29,7 @@ from rescheduler.budgets.allowances import (
     charge_ready,
     list_full_nodes,
 )
+from rescheduler.budgets.refused_before import charge_asking, refuse_before
 from rescheduler.model.quiet_hours import find_quiet, find_zone
 from rescheduler.observe.node_eligibility import refuse_destination, refuse_source
 from rescheduler.observe.rule_context import RuleContext
@@ -108,12 +109,13 @@ def _refuse_nodes(move: CandidateMove, context: RuleContext) -> Refused | None:
 
 
 def _refuse_now(move: CandidateMove, context: RuleContext) -> Refused | None:
-    """Refuse by time: quiet hours of the policy, or back-off of the workload."""
+    """Refuse by time: quiet hours of the policy, an earlier refusal, or back-off of the workload."""
     limits, now = context.limits, context.now
     quiet = find_quiet(limits.quiet_hours, move.policy, zone=find_zone(limits.time_zone), now=now)
+    refused = quiet or refuse_before(move.place, context)
     history = context.history(context.template_of(move.place))
-    if quiet or history is None:
-        return quiet
+    if refused or history is None:
+        return refused
     node = context.snapshot.nodes.names[move.source]
     return find_block(history.status, now, node=node, back_off=limits.back_off)
 
@@ -125,6 +127,7 @@ def _list_charges(move: CandidateMove, context: RuleContext) -> Iterator[Charge]
     yield from charge_ready(move.place, context)
     yield from charge_rates(move.place, context)
     yield from charge_quotas(move.place, context)
+    yield from charge_asking(move.place, context)
 
 
 def _list_under_way(context: RuleContext) -> Iterator[Charge]:

@@ -10,7 +10,7 @@ from reberth.memory.history import Ending
 from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
-from rescheduler.execution.executor import find_open
+from rescheduler.execution.executor import find_open, list_remarks
 from rescheduler.moves.move_request import MoveAnswer
 
 _POLL_EVERY = 0.25
@@ -73,8 +73,11 @@ class MoveProgress:
         if history is None and self._last:
             return Ending(Outcome.GONE)
         move = find_open(history, self._answer.move) if history else None
-        if move:
+        if history and move:
+            remarks = [] if self._last else list_remarks(history, self._clock())
             self._report(move)
+            for remark in remarks:
+                self._tell(remark)
         return self._give_up() if self._clock() >= self._until else None
 
     def _end(self, past: PastMove) -> Ending:

@@ -18,11 +18,12 @@ from rescheduler.daemon.resources import DaemonResources
 from rescheduler.daemon.stop_conditions import StopConditions
 from rescheduler.daemon.triggers import ClusterTriggers, Trigger
 from rescheduler.execution.context import make_execution_context
-from rescheduler.execution.dispatcher import MoveDispatcher
+from rescheduler.execution.dispatcher import MoveDispatcher, MoveEnd
 from rescheduler.execution.store import MoveStore
 from rescheduler.execution.worker_thread import WorkerThread
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.model.refusal_memory import RefusalMemory
 from rescheduler.moves.revalidation import refuse_reasonless
 from rescheduler.telemetry import metrics
 
@@ -108,12 +109,12 @@ class Leader:
         pause.listener = receiver.take_lease
         return receiver
 
-    def _end_move(self, planned: PlannedMove | None, evicted: bool) -> None:  # noqa: FBT001 - it is a fact, not a flag
-        if planned and evicted:
+    def _end_move(self, planned: PlannedMove | None, end: MoveEnd) -> None:
+        if planned and end is MoveEnd.EVICTED:
             self.cycle_loop.settle(planned)
         elif planned:
             self.cycle_loop.forget(planned)
-        if self._dispatcher and not self._dispatcher.waiting:
+        if self._dispatcher and not self._dispatcher.waiting and end is not MoveEnd.WAITING:
             self.trigger.fire("moves")
 
     def _refuse_reasonless(self, move: OpenMove, snapshot: Snapshot, *, resumed: bool) -> Refused | None:
@@ -131,11 +132,15 @@ class Leader:
             policy=resources.policy,
             model=lambda: resources.forecast.model,
             health=self._describe_health,
+            refusals=self._read_refusals,
             clock=resources.clock,
             warnings=self.list_warnings,
             offload=self._worker,
             stop_reason=self._stops.stop_reason,
         )
+
+    def _read_refusals(self) -> RefusalMemory:
+        return self._dispatcher.refusals.read(self._context.clock()) if self._dispatcher else RefusalMemory()
 
     def _describe_health(self) -> ClusterHealth:
         drawn = self._resources.settings().extender != "none"

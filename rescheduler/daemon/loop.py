@@ -18,6 +18,7 @@ from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.worker_thread import Offload
 from rescheduler.model.plan import APPLY, Plan, PlannedMove
 from rescheduler.model.plan_memory import PlanMemory, RememberedMove
+from rescheduler.model.refusal_memory import RefusalMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.cycle import Cycle, begin_cycle
 from rescheduler.planning.planner import write_plan
@@ -48,6 +49,7 @@ class CycleInputs:
     policy: Callable[[], ReschedulerPolicy]
     model: Callable[[], SchedulerModel]
     health: Callable[[], ClusterHealth]
+    refusals: Callable[[], RefusalMemory]
     clock: Callable[[], float]
     warnings: Callable[[], Iterable[str]]
     offload: Offload
@@ -99,7 +101,8 @@ class CycleLoop:
         self._begun.pop(planned.uid, None)
 
     async def _plan(self) -> CycleResult:
-        inputs, memory, model = self._inputs, self.memory, self._inputs.model()
+        inputs, model = self._inputs, self._inputs.model()
+        memory = self.memory and msgspec.structs.replace(self.memory, refusals=inputs.refusals())
         contents, policy, health, now = inputs.contents(), inputs.policy(), inputs.health(), inputs.clock()
         made = await inputs.offload(lambda: _make(contents, policy, memory, model, health, now=now))
         with metrics.PHASE_DURATION.labels("publish").time():

@@ -10,13 +10,22 @@ from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import BUDGETS, NODE, PODS
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
-from reberth.records import EvictionHistory, Node, OpenMove, Pod, PodDisruptionBudget, WorkloadIdentity
+from reberth.records import (
+    EvictionHistory,
+    Node,
+    OpenMove,
+    Pod,
+    PodDisruptionBudget,
+    RememberedRefusal,
+    WorkloadIdentity,
+)
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.execution.store import MoveStore
 from rescheduler.execution.worker_thread import Offload, run_inline
 from rescheduler.model.plan import LandingScores
+from rescheduler.model.refusal_memory import WorkloadName
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import MoveReporter
@@ -138,6 +147,20 @@ def make_execution_context(
 
 
 @dataclass(frozen=True)
+class MoveHooks:
+    """What is called on the way: when the replacement has a node, and when the eviction has been granted.
+
+    `on_grant` is given the workload and the refusals that the grant disproves.
+    """
+
+    on_landing: Callable[[], None] = lambda: None
+    on_grant: Callable[[WorkloadName, tuple[RememberedRefusal, ...]], None] = lambda _name, _disproved: None
+
+
+NO_HOOKS = MoveHooks()
+
+
+@dataclass(frozen=True)
 class MoveHandle:
     """One move that is being executed: its workload, and the history that records it.
 
@@ -150,7 +173,12 @@ class MoveHandle:
     reporter: MoveReporter
     note: Note | None = None
     others: tuple[OpenMove, ...] = ()
-    on_landing: Callable[[], None] = lambda: None
+    hooks: MoveHooks = NO_HOOKS
+
+    @property
+    def name(self) -> WorkloadName:
+        """The workload as a plan names it."""
+        return WorkloadName(self.namespace, f"{self.workload.kind}/{self.workload.name}")
 
 
 def make_handle(context: ExecutionContext, history: EvictionHistory) -> MoveHandle:

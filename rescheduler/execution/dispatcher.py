@@ -3,27 +3,31 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from enum import Enum
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY
 from reberth.memory.history import Ending
-from reberth.records import Outcome
+from reberth.records import RememberedRefusal
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import ExecutionContext, MoveHandle
+from rescheduler.execution.context import ExecutionContext, MoveHandle, MoveHooks
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.node_order import NodeOrder, Turn
 from rescheduler.execution.orders import compose_planned
 from rescheduler.execution.recovery import resume_moves
 from rescheduler.model.plan import PlannedMove
-from rescheduler.moves.lifecycle import MoveState
+from rescheduler.model.refusal_memory import RecentRefusals, WorkloadName
+from rescheduler.model.refusal_scopes import Scope, find_key, find_scope
+from rescheduler.moves.lifecycle import INTERRUPTED, MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
-from rescheduler.telemetry.recording import count_end, count_refusal
+from rescheduler.telemetry.recording import count_end, count_refusal, count_remembered
 
 _LONGEST_WAIT = 30.0  # for the moves before it: later, its plan would be too old
 PLAN_OLD = Refused("PlanOld", "the moves before it in the plan did not land in time")
@@ -31,10 +35,19 @@ PLAN_OLD = Refused("PlanOld", "the moves before it in the plan did not land in t
 log = Log(__name__)
 
 
+class MoveEnd(Enum):
+    """How a move ended, for the next plan."""
+
+    EVICTED = "its pod was evicted"
+    REFUSED = "it was refused, and the next plan knows: it takes another one"
+    WAITING = "it was refused by something that a plan sees: a plan made at once would say the same"
+    INTERRUPTED = "an error ended it: the next cycle settles it"
+
+
 class MoveDispatcher:
     """Starts moves, and keeps them until the task group that they belong to ends.
 
-    `on_end` is called at the end of a move: with its planned move, if any, and whether a pod was evicted.
+    `on_end` is called at the end of a move, with its planned move, if any.
     """
 
     def __init__(
@@ -42,11 +55,12 @@ class MoveDispatcher:
         context: ExecutionContext,
         group: asyncio.TaskGroup,
         *,
-        on_end: Callable[[PlannedMove | None, bool], None],
+        on_end: Callable[[PlannedMove | None, MoveEnd], None],
     ) -> None:
         self.executor = Executor(context)
         self.failed = False  # a move ended with an error: its state must be read from the cluster again
         self.is_well = True
+        self.refusals = RecentRefusals()
         self._context = context
         self._group = group
         self._on_end = on_end
@@ -109,7 +123,7 @@ class MoveDispatcher:
         """Wait for all moves that have been started."""
         await asyncio.gather(*self._pods.values())
 
-    def _put(self, uid: str, planned: PlannedMove | None, work: Callable[[], Awaitable[bool]]) -> None:
+    def _put(self, uid: str, planned: PlannedMove | None, work: Callable[[], Awaitable[MoveEnd]]) -> None:
         task = self._group.create_task(self._watch(planned, work))
         self._pods[uid] = task
         task.add_done_callback(lambda _: self._drop(uid, task))
@@ -118,39 +132,59 @@ class MoveDispatcher:
         if self._pods.get(uid) is task:
             del self._pods[uid]
 
-    async def _watch(self, planned: PlannedMove | None, work: Callable[[], Awaitable[bool]]) -> None:
+    async def _watch(self, planned: PlannedMove | None, work: Callable[[], Awaitable[MoveEnd]]) -> None:
         """An error of one move must not end the others; a lost lease ends all of them."""
-        evicted = False
+        end = MoveEnd.INTERRUPTED
         try:
-            evicted = await work()
+            end = await work()
         except LeaseLost:
             raise
         except ReberthError as error:
-            self.failed, self.is_well = True, False
+            self._interrupt(planned, str(error))
             log.warning("move interrupted", pod=planned.pod if planned else None, reason=str(error))
-        except Exception:
-            self.failed, self.is_well = True, False
+        except Exception as error:
+            self._interrupt(planned, repr(error))
             log.exception("move failed", pod=planned.pod if planned else None)
         finally:
             self._workloads.subtract([_workload_of(planned)] if planned else [])
-        self._on_end(planned, evicted)
+        self._on_end(planned, end)
 
-    async def _move(self, planned: PlannedMove, turn: Turn) -> bool:
+    async def _move(self, planned: PlannedMove, turn: Turn) -> MoveEnd:
         try:
             order = await self._compose(planned, turn)
             if isinstance(order, Refused):
                 count_refusal(planned.policy, order)
                 log.info("move refused", pod=planned.pod, policy=planned.policy, **_describe_refusal(order))
-                return False
-            return self._record_end(planned, await self.executor.move(order, on_landing=turn.pass_on))
+                return self._remember(planned, order)
+            hooks = MoveHooks(on_landing=turn.pass_on, on_grant=self._disprove)
+            return self._record_end(planned, await self.executor.move(order, hooks))
         finally:
             turn.pass_on()
 
-    async def _execute(self, order: MoveOrder, on_report: Callable[[MoveReport], Awaitable[None]]) -> bool:
-        report = await self.executor.move(order)
-        evicted = self._record_end(None, report)
+    async def _execute(self, order: MoveOrder, on_report: Callable[[MoveReport], Awaitable[None]]) -> MoveEnd:
+        report = await self.executor.move(order, MoveHooks(on_grant=self._disprove))
+        end = self._record_end(None, report)
         await on_report(report)
-        return evicted
+        return end
+
+    def _interrupt(self, planned: PlannedMove | None, reason: str) -> None:
+        """Have the open moves settled, and this one not begun again at once: it may fail every time."""
+        self.failed, self.is_well = True, False
+        self._remember(planned, replace(INTERRUPTED, reason=reason))
+
+    def _disprove(self, workload: WorkloadName, disproved: tuple[RememberedRefusal, ...]) -> None:
+        self.refusals.disprove(workload, disproved, self._context.clock())
+
+    def _remember(self, planned: PlannedMove | None, refused: Refused) -> MoveEnd:
+        """Remember a refusal that no history records: the move has written nothing yet."""
+        if find_scope(refused.rule) is Scope.NOTHING:
+            return MoveEnd.WAITING
+        if planned:
+            workload = WorkloadName(*_workload_of(planned))
+            key = find_key(refused, workload.namespace, uid=planned.uid, node=planned.from_)
+            self.refusals.note(workload, refused, key=key, now=self._context.clock())
+            count_remembered(refused.rule)
+        return MoveEnd.REFUSED
 
     async def _compose(self, planned: PlannedMove, turn: Turn) -> MoveOrder | Refused:
         try:
@@ -160,12 +194,12 @@ class MoveDispatcher:
             return PLAN_OLD
         return self._context.stop_reason(planned.policy) or await compose_planned(self._context, planned)
 
-    async def _finish(self, handle: MoveHandle, state: MoveState) -> bool:
+    async def _finish(self, handle: MoveHandle, state: MoveState) -> MoveEnd:
         with self.executor.holding(state.entry.id):
             return self._record_end(None, await self.executor.finish(handle, state))
 
-    def _record_end(self, planned: PlannedMove | None, report: MoveReport) -> bool:
-        """Log the end of a move in one line, and count it."""
+    def _record_end(self, planned: PlannedMove | None, report: MoveReport) -> MoveEnd:
+        """Log the end of a move in one line, count it, and remember what refused it."""
         landing = report.landing
         count_end(report, landing)
         fields = _describe(report.entry.id, report.ending)
@@ -185,7 +219,11 @@ class MoveDispatcher:
             **fields,
         )
         self.is_well = self.is_well and report.is_well
-        return report.refused is None and report.ending.outcome is not Outcome.REFUSED
+        if report.remembered:
+            self.refusals.put(report.remembered)
+            count_remembered(report.remembered.refusal.rule)
+            return MoveEnd.REFUSED
+        return self._remember(planned, report.refused) if report.refused else MoveEnd.EVICTED
 
 
 def _workload_of(planned: PlannedMove) -> tuple[str, str]:

@@ -55,7 +55,7 @@ class Evictor:
         if refused is None:
             refused = await self._evict(state)
             if refused is None:
-                return replace(state, pod=PodState.TERMINATING)
+                return replace(state, pod=PodState.TERMINATING, granted=True)
         left = judge_pod(await self._read_pod(state), state.entry.pod_uid)
         return replace(state, pod=left, refused=refused)
 

@@ -13,16 +13,21 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import POD
+from reberth.cluster.kinds import HISTORY, POD
+from reberth.memory.backoff import instant
 from reberth.memory.history import Ending, advance_move, close_move, draft_move, open_move
 from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
 from reberth.memory.notes import Notes, add_note, compose_note, remove_move
-from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase
+from reberth.memory.refusals import note_refusal
+from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase, RememberedRefusal
 from reberth.values.refusal import Refused
-from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
+from rescheduler.budgets.refused_before import collect_refusals
+from rescheduler.execution.context import NO_HOOKS, ExecutionContext, MoveHandle, MoveHooks, make_handle
 from rescheduler.execution.eviction import Evictor, watch_pod
 from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.execution.store import HISTORY_GONE
+from rescheduler.model.refusal_memory import KnownRefusal, RefusalMemory
+from rescheduler.model.refusal_scopes import Scope, find_key, find_scope, is_disproved
 from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, undo_reason
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
@@ -48,14 +53,14 @@ class Executor:
         self._took_over = _loop_time()
         self._context = context
 
-    async def move(self, order: MoveOrder, *, on_landing: Callable[[], None] = lambda: None) -> MoveReport:
-        """Execute a new move to its outcome; `on_landing` is called when the replacement has a node."""
+    async def move(self, order: MoveOrder, hooks: MoveHooks = NO_HOOKS) -> MoveReport:
+        """Execute a new move to its outcome."""
         await self._wait_for_older_pods(order)
         entry = self._draft(order)
         self._begun.add(entry.id)
         try:
             with self.holding(entry.id):
-                return await self._move(order, entry, on_landing)
+                return await self._move(order, entry, hooks)
         finally:
             self._begun.discard(entry.id)
 
@@ -75,7 +80,7 @@ class Executor:
         """Tell whether an eviction may be on its way that an earlier leader, or an interrupted try, sent."""
         return _loop_time() < self._end_doubt(move)
 
-    async def _move(self, order: MoveOrder, entry: OpenMove, on_landing: Callable[[], None]) -> MoveReport:
+    async def _move(self, order: MoveOrder, entry: OpenMove, hooks: MoveHooks) -> MoveReport:
         most = self._context.policy().limits.per_workload
         # The first write: a move that no history records could not be found and undone after a crash.
         start = partial(_open_one, entry=entry, most=most, begun=self._begun)
@@ -84,8 +89,10 @@ class Executor:
             report = MoveReport(entry, Ending(Outcome.REFUSED), history)
             self._context.tell(f"{entry.id}: {report}")
             return report
-        handle = dataclasses.replace(self._make_handle(order, entry, history), on_landing=on_landing)
+        handle = dataclasses.replace(self._make_handle(order, entry, history), hooks=hooks)
         handle.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
+        for remark in list_remarks(history, self._context.clock()):
+            handle.reporter.tell(remark)
         settled = await self.settle(handle, MoveState(entry, None, noted=False, pod=PodState.ALIVE))
         return settled if isinstance(settled, MoveReport) else await self.finish(handle, settled)
 
@@ -237,34 +244,59 @@ class Executor:
 
     async def _advance(self, handle: MoveHandle, state: MoveState, *, phase: Phase) -> MoveState:
         """Record the phase: by it the next leader decides whether to undo the move or to continue it."""
-        change = partial(advance_move, move_id=state.entry.id, phase=phase, now=self._context.clock())
-        history = await self._context.store.change_history(handle.namespace, handle.history, change)
-        entry = None if isinstance(history, Refused) else find_open(history, state.entry.id)
-        if isinstance(history, Refused) or entry is None:
+        entry, disproved = state.entry, list[RememberedRefusal]()
+
+        def advance(history: EvictionHistory) -> EvictionHistory | Refused:
+            disproved[:] = _list_disproved(history, state) if phase == Phase.EVICTED else []
+            return advance_move(
+                history, entry.id, phase, now=self._context.clock(), disproves=disproved.__contains__
+            )
+
+        history = await self._context.store.change_history(handle.namespace, handle.history, advance)
+        if state.granted and phase == Phase.EVICTED:
+            handle.hooks.on_grant(handle.name, tuple(disproved))
+        found = None if isinstance(history, Refused) else find_open(history, entry.id)
+        if isinstance(history, Refused) or found is None:
             return replace(state, history_gone=True)
         if phase == Phase.EVICTED:
-            handle.reporter.evicted(entry)
-        return replace(state, entry=entry, history_version=history.metadata.resource_version)
+            handle.reporter.evicted(found)
+        return replace(state, entry=found, history_version=history.metadata.resource_version)
 
     async def _close(
         self, handle: MoveHandle, entry: OpenMove, ending: Ending, refused: Refused | None
     ) -> MoveReport:
         """Record the outcome: without it the back-off would not know that the move brought nothing.
 
-        If the history is gone, its workload is gone, and there is nothing to remember.
+        Likewise what refused it, or the next plan would propose it again. If the history is gone, its
+        workload is gone, and there is nothing to remember.
         """
         back_off, before = self._context.policy().limits.back_off, ""
+        remembered: RememberedRefusal | None = None
 
         def close(history: EvictionHistory) -> EvictionHistory | Refused:
-            nonlocal before
-            before = history.status.given_up_until or ""
-            return close_move(history, entry.id, ending, now=self._context.clock(), back_off=back_off)
+            nonlocal before, remembered
+            before, now = history.status.given_up_until or "", self._context.clock()
+            remembered = self._note_refusal(history, entry, refused, now) if refused else None
+            return close_move(history, entry.id, ending, now=now, back_off=back_off, refusal=remembered)
 
         history = await self._context.store.change_history(handle.namespace, handle.history, close)
         given_up = "" if isinstance(history, Refused) else history.status.given_up_until or ""
         if given_up > before:
             handle.reporter.given_up(given_up)
-        return self._finish(handle, MoveReport(entry, ending, refused))
+        known = KnownRefusal(handle.name, remembered) if remembered else None
+        return self._finish(handle, MoveReport(entry, ending, refused, remembered=known))
+
+    def _note_refusal(
+        self, history: EvictionHistory, entry: OpenMove, refused: Refused, now: float
+    ) -> RememberedRefusal | None:
+        """Describe a refusal that the next plan cannot foresee: the nth in a row, of whatever workload."""
+        if find_scope(refused.rule) is Scope.NOTHING:
+            return None
+        key = find_key(refused, history.metadata.namespace, uid=entry.pod_uid, node=entry.from_)
+        others = self._context.mirror.cache.of(HISTORY).rows()
+        shared = collect_refusals(others, RefusalMemory(), now).shared.values()
+        before = (*(history.status.refused or ()), *(replace(one.last, count=one.times) for one in shared))
+        return note_refusal(refused, key=key, before=before, now=now)
 
     def _end_without_history(self, handle: MoveHandle, state: MoveState) -> MoveReport:
         """End a move whose history is gone, because its workload was deleted."""
@@ -278,6 +310,19 @@ class Executor:
         handle.reporter.ended(report)
         handle.reporter.tell(f"{report.move}: {report}")
         return report
+
+
+def _list_disproved(history: EvictionHistory, state: MoveState) -> list[RememberedRefusal]:
+    """List the refusals that the eviction disproves, if it was granted to us."""
+    uid, node = state.entry.pod_uid, state.entry.from_
+    refused = (history.status.refused or ()) if state.granted else ()
+    return [one for one in refused if is_disproved(one, uid=uid, node=node)]
+
+
+def list_remarks(history: EvictionHistory, now: float) -> list[str]:
+    """Tell a person what has refused the workload's moves before: their request is tried all the same."""
+    waiting = [one for one in history.status.refused or () if instant(one.block_until) > now]
+    return [f"refused before: {one.rule}, for plans until {one.block_until}: {one.reason}" for one in waiting]
 
 
 def find_open(history: EvictionHistory, move: str) -> OpenMove | None:

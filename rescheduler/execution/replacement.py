@@ -71,7 +71,7 @@ class ReplacementWatcher:
             return None
         if replacement.uid != self._landed:
             self._landed = replacement.uid
-            self._handle.on_landing()
+            self._handle.hooks.on_landing()
             self._handle.reporter.tell(f"{replacement.name} landed on {replacement.node}")
             self._scores = await self._ask_forecast(move, replacement.node)
         return self._scores

@@ -12,6 +12,7 @@ from types import MappingProxyType
 import msgspec
 
 from reberth.cluster.rows import PodRow
+from rescheduler.model.refusal_memory import RefusalMemory
 
 _ALWAYS = 0.0
 _NOTHING: Mapping[str, float] = MappingProxyType({})
@@ -33,7 +34,7 @@ class RememberedMove(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
-    """How long nodes have been over-utilised and tainted, what was moved where, and the forecasts in vain."""
+    """How long nodes have been over-utilised and tainted, what was moved, refused, and forecast in vain."""
 
     hot_since: dict[str, float] = {}  # by node
     tainted_since: dict[str, dict[str, float]] = {}  # by node and taint
@@ -41,6 +42,7 @@ class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
     looked_at: frozenset[str] = (
         frozenset()
     )  # in vain, by a plan that could not look at all: others come first
+    refusals: RefusalMemory = RefusalMemory()
 
     def expire(self, now: float) -> "PlanMemory":
         moved = tuple(each for each in self.moved if each.forgotten > now)

@@ -82,6 +82,7 @@ class MoveState(msgspec.Struct, frozen=True):
     debit: Debit | None
     noted: bool
     pod: PodState
+    granted: bool = False  # the eviction was granted to us: nobody else deleted the pod
     resumed: bool = False  # an earlier leader began it
     in_doubt: bool = False  # an eviction that was sent before may still take effect
     refused: Refused | None = None

@@ -25,6 +25,7 @@ from reberth.records import (
 )
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import LandingScores
+from rescheduler.model.refusal_memory import KnownRefusal
 
 SAME_WITHIN = 20
 """Points of kube-scheduler's total within which two nodes count as equally good."""
@@ -50,6 +51,7 @@ class MoveReport(msgspec.Struct, frozen=True):
     ending: Ending
     refused: Refused | None = None
     landing: Landing | None = None
+    remembered: KnownRefusal | None = None  # as the history has it
 
     @property
     def move(self) -> str:

@@ -47,6 +47,7 @@ from reberth.records import (
 from reberth.selectors import NOTHING, Selector, SelectorError, compile_selector
 from reberth.values.refusal import Refused
 from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings
+from rescheduler.model.refusal_memory import RefusalMemory
 
 T = TypeVar("T")
 Workload = Owner | ReplicationController
@@ -66,13 +67,17 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RuleContext:
-    """The cluster as the rules see it. `schedulers` are the scheduler names with a known profile."""
+    """The cluster as the rules see it. `schedulers` are the scheduler names with a known profile.
+
+    Without `refusals` no rule asks what was refused before: a move that is under way is the next try.
+    """
 
     snapshot: Snapshot
     protections: ProtectionSettings = field(default_factory=ProtectionSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     brakes: BrakeSettings = field(default_factory=BrakeSettings)
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
+    refusals: RefusalMemory | None = None
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @property

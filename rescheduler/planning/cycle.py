@@ -109,6 +109,7 @@ def begin_cycle(
         view.nodes, policies.broken_rules.taints, memory.tainted_since if memory else None, now=snapshot.now
     )
     rules = set_rules(policies.broken_rules, model.scheduler, taints.lasting)
+    before = (memory or PlanMemory()).expire(snapshot.now)
     utilisation, hot = under_utilised_nodes.begin(view, policies.under_utilised_nodes, memory)
     context = RuleContext(
         snapshot,
@@ -116,6 +117,7 @@ def begin_cycle(
         settings.limits_with_buffer(),
         settings.brakes,
         model.scheduler_names,
+        before.refusals,
     )
     known: tuple[Policy, ...] = (
         BrokenRules(policies.broken_rules, rules),
@@ -124,7 +126,6 @@ def begin_cycle(
     )
     modes = settings.modes()
     asked = tuple(policy for policy in known if modes[policy.name] != OFF)
-    before = (memory or PlanMemory()).expire(snapshot.now)
     return Cycle(
         settings=settings,
         context=context,
@@ -135,7 +136,7 @@ def begin_cycle(
         scorer=ClusterScorer(rules, utilisation.bounds),
         policies=asked,
         made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
-        memory=PlanMemory(hot, taints.since, before.moved),
+        memory=PlanMemory(hot, taints.since, before.moved, refusals=before.refusals),
         looked_at=before.looked_at,
         may_enter=find_usable_nodes(as_read.facts).usable,
         brakes=find_brakes(context, health),

@@ -74,6 +74,18 @@ MOVES_REFUSED = _counter(
     "Moves that were refused after they had begun, by the rule that refused them.",
     "rule",
 )
+REFUSALS_REMEMBERED = _counter(
+    "refusals_remembered_total",
+    "Refusals that keep moves from being tried again for a while, by rule and whom it concerns.",
+    "rule",
+    "scope",
+)
+REFUSED_BEFORE = _gauge(
+    "refused_before",
+    "Refusals because of which moves are not tried at present, by rule and whom it concerns.",
+    "rule",
+    "scope",
+)
 MOVES_RESUMED = _counter("moves_resumed_total", "Open moves of an earlier leader that were continued.")
 MOVES_UNACKNOWLEDGED = _counter(
     "moves_unacknowledged_total", "Evictions that not all extenders had acknowledged."

@@ -12,7 +12,9 @@ from reberth.memory.backoff import instant
 from reberth.memory.ledger import Disruption, list_windows
 from reberth.runtime.metrics import bounded
 from reberth.values.refusal import Refused
+from rescheduler.budgets.refused_before import list_waiting
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Plan
+from rescheduler.model.refusal_scopes import find_scope
 from rescheduler.moves.outcome import Landing, MoveReport
 from rescheduler.observe.utilisation import find_usable_nodes, shares
 from rescheduler.planning.cycle import Cycle
@@ -48,6 +50,9 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
     given_up = [instant(each.status.given_up_until) > now for each in context.snapshot.of(HISTORY)]
     metrics.GIVEN_UP.set(sum(given_up))
     metrics.PLAN_WARNINGS.set(len(list(warnings)))
+    metrics.REFUSED_BEFORE.clear()
+    for one in list_waiting(context):
+        metrics.REFUSED_BEFORE.labels(bounded(one.rule, metrics.REFUSALS), find_scope(one.rule)).inc()
     metrics.RATE_REMAINING.clear()
     for window in list_windows(context.ledger, context.limits.rates, Disruption("", "", ""), now=now):
         if window.rule == "ClusterRate":
@@ -63,7 +68,7 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
 def forget_state() -> None:
     """Reset the gauges that only the leader sets: two processes would show different values."""
     by_label = (metrics.PLAN_REFUSED, metrics.PLAN_MOVES, metrics.SCORE, metrics.UTILISATION)
-    for gauge in (*by_label, metrics.RATE_REMAINING, metrics.BRAKES_ON, metrics.MODE):
+    for gauge in (*by_label, metrics.RATE_REMAINING, metrics.REFUSED_BEFORE, metrics.BRAKES_ON, metrics.MODE):
         gauge.clear()
     for gauge in (metrics.PLAN_WARNINGS, metrics.GIVEN_UP, metrics.APPLYING):
         gauge.set(0)
@@ -75,6 +80,11 @@ def count_refusal(policy: str, refused: Refused) -> None:
     """Count a move that was refused before its eviction."""
     metrics.MOVES.labels(bounded(policy, metrics.POLICIES), "refused").inc()
     metrics.MOVES_REFUSED.labels(bounded(refused.rule, metrics.REFUSALS)).inc()
+
+
+def count_remembered(rule: str) -> None:
+    """Count a refusal that is remembered."""
+    metrics.REFUSALS_REMEMBERED.labels(bounded(rule, metrics.REFUSALS), find_scope(rule)).inc()
 
 
 def count_end(report: MoveReport, landing: Landing | None) -> None:

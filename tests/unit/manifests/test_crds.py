@@ -17,6 +17,7 @@ from reberth.cluster.pods.identity import name_history
 from reberth.memory.addon_scores import MOST_SCORE, ScoreSettings, WeightedScore, choose_weights
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import LEDGER_NAME, MOST_DEBITS
+from reberth.memory.refusals import MOST_KEY, MOST_REASON, MOST_REFUSED
 from reberth.values.timestamp import TimeError, parse_time, write_micro_time, write_time
 from tests.support.builders import Object
 from tests.support.repository import ROOT
@@ -68,6 +69,8 @@ def differences(kind: look.Type, schema: Object, place: str = "") -> Iterator[st
             yield from unequal(f"{place} enum", [str(one) for one in cls], schema.get("enum"))
         case look.IntType():
             yield from unequal(f"{place} type", "integer", schema["type"])
+        case look.BoolType():
+            yield from unequal(f"{place} type", "boolean", schema["type"])
         case look.StrType():
             yield from unequal(f"{place} type", "string", schema["type"])
         case _:
@@ -152,6 +155,9 @@ def test_every_string_and_list_is_bounded() -> None:
         (HISTORIES, "status.open", "maxItems", MOST_OPEN),
         (HISTORIES, "status.open[].destinations", "maxItems", MOST_DESTINATIONS),
         (HISTORIES, "status.past", "maxItems", MOST_PAST),
+        (HISTORIES, "status.refused", "maxItems", MOST_REFUSED),
+        (HISTORIES, "status.refused[].key", "maxLength", MOST_KEY),
+        (HISTORIES, "status.refused[].reason", "maxLength", MOST_REASON),
         (LEDGERS, "status.debits", "maxItems", MOST_DEBITS),
         (LEDGERS, "metadata.name", "enum", [LEDGER_NAME]),
         (SCORES, "status.scores[].value", "minimum", -MOST_SCORE),

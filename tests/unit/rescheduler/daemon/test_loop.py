@@ -14,6 +14,7 @@ from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
+from rescheduler.model.refusal_memory import RefusalMemory
 from tests.support.builders import node
 from tests.support.metrics import read_metric
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
@@ -72,6 +73,7 @@ def cycle_loop(*, stop_reason: Callable[[], Refused | None] = lambda: None, mode
         policy=lambda: policy(**EAGER, mode=mode),
         model=lambda: MODEL,
         health=ClusterHealth,
+        refusals=RefusalMemory,
         clock=lambda: NOW,
         warnings=lambda: ["mind the gap"],
         offload=run_inline,

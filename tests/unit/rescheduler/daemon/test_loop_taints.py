@@ -11,6 +11,7 @@ from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.model.refusal_memory import RefusalMemory
 from tests.support.builders import node
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
 
@@ -56,6 +57,7 @@ class Cluster:
             policy=lambda: settings,
             model=lambda: MODEL,
             health=ClusterHealth,
+            refusals=RefusalMemory,
             clock=lambda: self.now,
             warnings=list,
             offload=run_inline,

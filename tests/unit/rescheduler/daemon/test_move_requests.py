@@ -162,7 +162,7 @@ async def test_a_refusal_after_the_acceptance_is_reported_with_its_rule() -> Non
     async with leading(world, api):
         served, said = ask(world)
         refused = await served
-    assert refused == Refused("Forbidden", "not this one")
+    assert refused == Refused("EvictionRefused", "not this one")
     assert said[0] == "requested from leader"
     assert world.evictions == []
     assert world.noted() == set()

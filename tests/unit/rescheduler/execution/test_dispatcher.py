@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import msgspec
 import pytest
@@ -16,8 +16,9 @@ from reberth.records import OpenMove, Phase
 from reberth.values import errors
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
+from reberth.values.timestamp import parse_time
 from rescheduler.execution.context import ExecutionContext
-from rescheduler.execution.dispatcher import MoveDispatcher
+from rescheduler.execution.dispatcher import MoveDispatcher, MoveEnd
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.model.plan import Destination, PlannedMove
@@ -72,7 +73,7 @@ class Hand:
         self.dispatcher = dispatcher
         self.context = context
         self.api = api
-        self.ends: list[tuple[str | None, bool]] = []
+        self.ends: list[tuple[str | None, MoveEnd]] = []
 
     def see_histories(self) -> None:
         history = self.api.world.history()
@@ -88,7 +89,7 @@ async def carrying(api: FakeApi, **changes: object) -> AsyncIterator[Hand]:
         dispatcher = MoveDispatcher(
             context,
             group,
-            on_end=lambda move, evicted: hand.ends.append((move.pod if move else None, evicted)),
+            on_end=lambda move, end: hand.ends.append((move.pod if move else None, end)),
         )
         hand = Hand(dispatcher, context, api)
         yield hand
@@ -99,7 +100,7 @@ async def test_a_move_is_executed_to_its_end_and_counted() -> None:
     async with carrying(FakeApi(World())) as hand:
         assert hand.dispatcher.begin(planned())
         assert len(hand.dispatcher) == 1
-    assert hand.ends == [("shop/web-1", True)]
+    assert hand.ends == [("shop/web-1", MoveEnd.EVICTED)]
     assert len(hand.api.world.evictions) == 1
     assert len(hand.dispatcher) == 0
     assert rescheduler_metric("moves_total", policy="underUtilisedNodes", result="evicted") == before + 1
@@ -128,20 +129,22 @@ async def test_no_pod_and_no_workload_is_moved_twice_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("move", "stopped_by", "rule"),
+    ("move", "stopped_by", "rule", "end"),
     [
-        (planned("web-9"), None, "NoSuchPod"),
-        (planned(uid="uid-of-another"), None, "NoSuchPod"),
-        (planned(), Refused("Paused", "for a while"), "Paused"),
+        (planned("web-9"), None, "NoSuchPod", MoveEnd.REFUSED),
+        (planned(uid="uid-of-another"), None, "NoSuchPod", MoveEnd.REFUSED),
+        (planned(), Refused("Paused", "for a while"), "Paused", MoveEnd.WAITING),
     ],
 )
 async def test_a_planned_move_that_is_no_longer_possible_is_refused(
-    move: PlannedMove, stopped_by: Refused | None, rule: str
+    move: PlannedMove, stopped_by: Refused | None, rule: str, end: MoveEnd
 ) -> None:
     before = rescheduler_metric("moves_refused_total", rule=rule)
     async with carrying(FakeApi(World()), stop_reason=lambda _policy: stopped_by) as hand:
         hand.dispatcher.begin(move)
-    assert hand.ends == [(move.pod, False)]
+    assert hand.ends == [(move.pod, end)]
+    known = hand.dispatcher.refusals.read(hand.context.clock()).known
+    assert [each.refusal.rule for each in known] == ([rule] if end is MoveEnd.REFUSED else [])
     assert hand.api.world.evictions == []
     assert hand.api.writes == 0
     assert rescheduler_metric("moves_refused_total", rule=rule) == before + 1
@@ -153,7 +156,9 @@ async def test_an_interrupted_move_is_resumed_by_the_next_cycle() -> None:
         hand.dispatcher.begin(planned())
         await hand.dispatcher.finished()
         assert hand.dispatcher.failed
-        assert hand.ends == [("shop/web-1", False)]
+        assert hand.ends == [("shop/web-1", MoveEnd.INTERRUPTED)]
+        ((workload, interrupted),) = hand.dispatcher.refusals.read(hand.context.clock()).known
+        assert (workload, interrupted.rule) == (("shop", "Deployment/web"), "Interrupted")
         hand.see_histories()
         assert hand.dispatcher.has_orphans()
         await hand.dispatcher.resume()
@@ -185,7 +190,7 @@ async def test_the_moves_of_one_node_follow_each_other() -> None:
         assert hand.dispatcher.begin(msgspec.structs.replace(planned("db-1"), workload="Deployment/db"))
         await asyncio.sleep(0.01)
         assert (hand.dispatcher.waiting, hand.ends) == (1, [])
-    assert hand.ends == [("shop/web-1", True), ("shop/db-1", False)]
+    assert hand.ends == [("shop/web-1", MoveEnd.EVICTED), ("shop/db-1", MoveEnd.REFUSED)]
 
 
 async def test_a_move_that_waits_too_long_for_earlier_moves_is_refused() -> None:
@@ -193,7 +198,7 @@ async def test_a_move_that_waits_too_long_for_earlier_moves_is_refused() -> None
     async with carrying(FakeApi(World())) as hand:
         hand.dispatcher._turns.take(("n1",))
         hand.dispatcher.begin(planned())
-    assert hand.ends == [("shop/web-1", False)]
+    assert hand.ends == [("shop/web-1", MoveEnd.WAITING)]
     assert rescheduler_metric("moves_refused_total", rule="PlanOld") == before + 1
 
 
@@ -217,6 +222,54 @@ async def test_the_policy_is_asked_for_its_reason_right_before_the_eviction(reas
     ) as hand:
         hand.dispatcher.begin(planned())
     assert asked == [("web-1", Phase.NOTED, False)]
-    assert hand.ends == [("shop/web-1", reason is None)]
+    assert hand.ends == [("shop/web-1", MoveEnd.REFUSED if reason else MoveEnd.EVICTED)]
     assert len(world.evictions) == len(world.debits()) == len(world.noted()) == (reason is None)
     assert rescheduler_metric("moves_refused_total", rule="ReasonGone") == before + (reason is not None)
+
+
+DENIAL = errors.Forbidden("evict", 'admission webhook "keep.example" denied the request: no')
+
+
+async def test_a_refused_eviction_is_remembered_in_the_history_and_a_granted_one_disproves_it() -> None:
+    world = World()
+    before = rescheduler_metric("refusals_remembered_total", rule="EvictionRefused", scope="workload")
+    for times in (1, 2):
+        async with carrying(FakeApi(world, refusals={1: DENIAL})) as hand:
+            hand.dispatcher.begin(planned())
+        assert hand.ends == [("shop/web-1", MoveEnd.REFUSED)]
+        history = world.history()
+        assert history is not None
+        assert not history.status.open
+        (noted,) = history.status.refused or ()
+        assert (noted.rule, noted.count, noted.key) == ("EvictionRefused", times, "")
+        assert "keep.example" in noted.reason
+        wait = parse_time(noted.block_until) - parse_time(noted.refused_at)
+        assert wait == pytest.approx(60 * times)
+        ((workload, known),) = hand.dispatcher.refusals.read(hand.context.clock()).known
+        assert (workload, known) == (("shop", "Deployment/web"), noted)
+    assert (
+        rescheduler_metric("refusals_remembered_total", rule="EvictionRefused", scope="workload")
+        == before + 2
+    )
+    async with carrying(FakeApi(world)) as hand:
+        hand.dispatcher.begin(planned())
+    assert hand.ends == [("shop/web-1", MoveEnd.EVICTED)]
+    history = world.history()
+    assert history is not None
+    assert not history.status.refused
+    assert hand.dispatcher.refusals.read(hand.context.clock()).known == ()
+
+
+async def test_the_writes_of_a_refused_move_are_not_more_than_without_its_memory() -> None:
+    """The refusal is written with the end of the move: history, debit, note and back, and the dry run."""
+    api = FakeApi(World(), refusals={1: DENIAL})
+    async with carrying(api) as hand:
+        hand.dispatcher.begin(planned())
+    assert hand.api.writes == 10
+
+
+async def test_a_bug_in_a_move_keeps_it_from_being_begun_again_at_once() -> None:
+    async with carrying(FakeApi(World(), troubles={3: cast("Any", ValueError("ours"))})) as hand:
+        hand.dispatcher.begin(planned())
+    ((_, interrupted),) = hand.dispatcher.refusals.read(hand.context.clock()).known
+    assert (interrupted.rule, interrupted.reason) == ("Interrupted", "ValueError('ours')")

@@ -14,6 +14,17 @@ from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
 NOW = 1000.0
 EVICTION = RequestInfo("c", "POST", "/api/v1/namespaces/shop/pods/web-0/eviction", {}, "create", name="web-0")
 DENIED = 'admission webhook "evictions.example" denied the request: '
+NO_RIGHT = (
+    'pods "web-0" is forbidden: User "system:serviceaccount:reberth-system:reberth" cannot create '
+    'resource "pods/eviction" in API group "" in the namespace "shop"'
+)
+BY_POLICY = (
+    "pods \"web-0\" is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'k' denied request: no"
+)
+UNCALLABLE = (
+    'Internal error occurred: failed calling webhook "evictions.example": failed to call webhook: Post '
+    '"https://hook.example.svc:443/?timeout=10s": dial tcp 10.0.0.7:443: connect: connection refused'
+)
 BUDGET = {"reason": "DisruptionBudget", "message": "pdb reached maximum allowed pod disruption"}
 
 
@@ -33,7 +44,13 @@ def answered(status: Status | PlainText) -> ApiError:
             "NamespaceTerminating",
             None,
         ),
-        (Status(403, "Forbidden", "user may not"), "Forbidden", None),
+        (Status(403, "Forbidden", NO_RIGHT), "Forbidden", None),
+        (Status(403, "Forbidden", f"{DENIED}not today"), "EvictionRefused", None),
+        (Status(403, "Forbidden", BY_POLICY), "EvictionRefused", None),
+        (Status(401, "Unauthorized", BY_POLICY), "EvictionRefused", None),
+        (Status(404, "NotFound", f"{DENIED}no such shop"), "EvictionRefused", None),
+        (Status(500, "InternalError", f"{DENIED}out of order"), "EvictionRefused", None),
+        (Status(500, "InternalError", UNCALLABLE), "WebhookFailing", None),
         (Status(401, "Unauthorized", "who"), "Unauthorized", None),
         (Status(422, "Invalid", "x"), "EvictionRefused", None),
         (Status(400, "BadRequest", "x"), "EvictionRefused", None),
@@ -98,3 +115,9 @@ def test_no_answer_is_uncertain_and_no_connection_is_a_refusal() -> None:
 @pytest.mark.parametrize("status", [Status(404, "NotFound", "x"), status_bodies.conflict()])
 def test_after_404_and_409_the_pod_is_read(status: Status) -> None:
     assert read_answer(answered(status), now=NOW) is UncertainAnswer.PODS_STATE
+
+
+def test_a_webhook_that_cannot_be_called_is_named() -> None:
+    refused = read_answer(answered(Status(500, "InternalError", UNCALLABLE)), now=NOW)
+    assert isinstance(refused, Refused)
+    assert refused.key == "evictions.example"

@@ -1,0 +1,82 @@
+"""What this process remembers of refusals, beside what the eviction histories say.
+
+A history is written when a move is closed, and the cache sees it a moment later; a move that was refused
+before its first write is in no history at all. It may be lost with the process: whatever has cost more than a
+read is in a history too.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from reberth.memory.refusals import list_living, note_refusal
+from reberth.records import RememberedRefusal
+from reberth.values.refusal import Refused
+from rescheduler.model.refusal_scopes import Scope, find_scope
+
+_MOST = 1000
+
+
+class WorkloadName(NamedTuple):
+    """A workload as a plan names it; `name` is its kind and name: Deployment/web."""
+
+    namespace: str
+    name: str
+
+
+class KnownRefusal(NamedTuple):
+    """A refusal, and the workload whose move it refused."""
+
+    workload: WorkloadName
+    refusal: RememberedRefusal
+
+
+class RefusalMemory(msgspec.Struct, frozen=True):
+    """What a plan is told: refusals, and the webhooks that have answered since they failed, by name."""
+
+    known: tuple[KnownRefusal, ...] = ()
+    answered: dict[str, float] = {}
+
+
+class RecentRefusals:
+    """The refusals of one term of leadership."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[WorkloadName, str, str], RememberedRefusal] = {}
+        self._answered: dict[str, float] = {}
+
+    def put(self, known: KnownRefusal) -> None:
+        """Enter a refusal as it was written to a history; the oldest one gives way if there are too many."""
+        workload, refusal = known
+        place = workload, refusal.rule, refusal.key
+        self._known.pop(place, None)
+        if len(self._known) >= _MOST:
+            del self._known[next(iter(self._known))]
+        self._known[place] = refusal
+
+    def note(self, workload: WorkloadName, refused: Refused, *, key: str, now: float) -> None:
+        """Enter a refusal that no history records, unless its rule is one that a plan sees by itself."""
+        if find_scope(refused.rule) is not Scope.NOTHING:
+            noted = note_refusal(refused, key=key, before=self._list(workload), now=now)
+            self.put(KnownRefusal(workload, noted))
+
+    def disprove(self, workload: WorkloadName, refusals: Iterable[RememberedRefusal], now: float) -> None:
+        """Forget what a granted eviction of the workload has disproved; its webhooks have answered."""
+        for one in (*refusals, *self._list(workload)):
+            self._known.pop((workload, one.rule, one.key), None)
+            if find_scope(one.rule) is Scope.WEBHOOK:
+                self._answered.pop(one.key, None)
+                self._answered[one.key] = now
+        while len(self._answered) > _MOST:
+            del self._answered[next(iter(self._answered))]
+
+    def read(self, now: float) -> RefusalMemory:
+        """Give what the next plan is told."""
+        living = {place: one for place, one in self._known.items() if list_living([one], now)}
+        self._known = living
+        known = tuple(KnownRefusal(place[0], one) for place, one in living.items())
+        return RefusalMemory(known, dict(self._answered))
+
+    def _list(self, workload: WorkloadName) -> list[RememberedRefusal]:
+        return [one for (whose, *_), one in self._known.items() if whose == workload]
