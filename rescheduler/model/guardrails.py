@@ -136,6 +136,26 @@ class BrakeSettings(Section, frozen=True):
     inside_forecast: Percentage = Percentage(0.9)
     """Stop if a smaller share of these landings was as forecast."""
     settling: Duration = Duration(10 * 60)
-    """How long no moves for balance are made after nodes were added to the cluster."""
+    """How long no moves for balance are made off and onto a pool of nodes after nodes were added to it.
+
+    Counted from the first of several that each came before the last had settled.
+    """
     pause_while_draining: bool = True
-    """Make no moves for balance while an autoscaler removes a node."""
+    """Make no moves for balance off and onto a pool of nodes while an autoscaler removes one of them."""
+    longest_drain: Duration = Duration(3600)
+    """The longest such pause because of one node."""
+    node_pool_labels: tuple[str, ...] = (
+        "karpenter.sh/nodepool",
+        "cloud.google.com/gke-nodepool",
+        "eks.amazonaws.com/nodegroup",
+        "alpha.eksctl.io/nodegroup-name",
+        "kubernetes.azure.com/agentpool",
+        "agentpool",
+        "kops.k8s.io/instancegroup",
+    )
+    """The labels that name the pool of a node; the first that it has. Nodes without one are one pool."""
+
+    def __post_init__(self) -> None:
+        wrong = [label for label in self.node_pool_labels if not is_qualified_name(label)]
+        if wrong:
+            raise ValueError(f"nodePoolLabels: {wrong[0]!r:.60} is not a label key")

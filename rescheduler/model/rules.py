@@ -103,8 +103,8 @@ BRAKES: Final[_Rules] = {
 """They stop the moves of every policy."""
 
 PAUSES: Final[_Rules] = {
-    "AutoscalerDrains": "An autoscaler is removing a node.",
-    "ScaleUp": "Nodes were added to the cluster a short time ago.",
+    "AutoscalerDrains": "An autoscaler is removing a node of the pool.",
+    "ScaleUp": "Nodes were added to the pool a short time ago.",
 }
 """They stop the moves that no rule demands."""
 

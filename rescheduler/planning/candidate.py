@@ -71,7 +71,9 @@ def _list_objections(proposal: Proposal, cycle: Cycle, draft: PlanDraft) -> Iter
     if braked:
         yield braked
     if proposal.demand is None:
-        yield from cycle.pauses
+        paused = cycle.pauses.refuse(int(draft.view.node[pod]))
+        if paused:
+            yield paused
         if find_threshold(cycle.settings.level, cycle.settings.worth) is None:
             yield Refused("Level", f"level {cycle.settings.level} moves only pods that break a rule")
     found = (
@@ -104,7 +106,7 @@ def _choose(
     fit = prospect.feasible & (prospect.nodes != prospect.source) & policy.choose(proposal, prospect)
     if not fit.any():
         return Refused(_NO_BETTER, "no better node has room")
-    for allowed, refused in _list_rules(prospect, cycle, draft):
+    for allowed, refused in _list_rules(proposal, prospect, cycle, draft):
         fit &= allowed
         if not fit.any():
             return refused
@@ -117,9 +119,15 @@ def _choose(
     return better
 
 
-def _list_rules(prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Iterator[tuple[Bools, Refused]]:
+def _list_rules(
+    proposal: Proposal, prospect: Prospect, cycle: Cycle, draft: PlanDraft
+) -> Iterator[tuple[Bools, Refused]]:
     """List the rules about destinations: the nodes that each allows, and its refusal if none is left."""
     yield cycle.may_enter[prospect.nodes], ONLY_LEAVING
+    paused = next(cycle.pauses.list_rules(), None) if proposal.demand is None else None
+    if paused:
+        reason = f"the pools of all nodes that fit are paused: {paused.reason}"
+        yield cycle.pauses.may_change[prospect.nodes], Refused(paused.rule, reason, paused.until)
     avoided = find_avoided(prospect, cycle.advised.extenders)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
     left = _find_left(prospect, cycle, draft)

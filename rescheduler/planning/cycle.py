@@ -10,7 +10,8 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.extender import list_other_extenders
 from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
-from rescheduler.budgets.brakes import NOT_WATCHED, Brakes, ClusterHealth, find_brakes, find_pauses
+from rescheduler.budgets.brakes import NOT_WATCHED, Brakes, ClusterHealth, find_brakes
+from rescheduler.budgets.pauses import Pauses, find_pauses
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.node_eligibility import find_rivals
@@ -49,7 +50,7 @@ class Cycle:
     may_enter: Bools
     looked_at: frozenset[str]
     brakes: Brakes
-    pauses: tuple[Refused, ...]
+    pauses: Pauses
 
     @property
     def now(self) -> float:
@@ -76,8 +77,17 @@ class Cycle:
 
     def list_stops(self) -> tuple[Refused, ...]:
         """List all brakes and pauses that are on, and the mode off."""
+        return (*self._list_brakes(), *self.pauses.list_rules())
+
+    def list_stops_of(self, pod: int) -> tuple[Refused, ...]:
+        """List what of these stops the moves of a pod."""
+        held = self.brakes.results.refuse(pod, self.context)
+        paused = self.pauses.refuse(int(self.context.snapshot.pods.node[pod]))
+        return (*self._list_brakes(), *filter(None, (held, paused)))
+
+    def _list_brakes(self) -> tuple[Refused, ...]:
         stop = self.settings.stop_reason()
-        return (*((stop,) if stop else ()), *self.brakes.everywhere, *self.pauses)
+        return (*((stop,) if stop else ()), *self.brakes.everywhere)
 
     def list_warnings(self) -> list[str]:
         """List what a reader of the plan should know."""
@@ -140,7 +150,7 @@ def begin_cycle(
         looked_at=before.looked_at,
         may_enter=find_usable_nodes(as_read.facts).usable,
         brakes=find_brakes(context, health),
-        pauses=find_pauses(context),
+        pauses=find_pauses(context, taints.since if memory else {}),
     )
 
 

@@ -88,8 +88,7 @@ def _explain_rules(place: int, cycle: Cycle) -> Iterator[Statement]:
         limits = begin_limits(cycle.context)
         for policy in cycle.policies:
             yield _state(f"limits of {policy.name}", limits.refuse(CandidateMove(place, node, policy.name)))
-    held = cycle.brakes.results.refuse(place, cycle.context)
-    for stop in (*cycle.list_stops(), *([held] if held else [])):
+    for stop in cycle.list_stops_of(place):
         yield _state(stop.rule, stop)
 
 

@@ -60,7 +60,7 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
     for policy, mode in cycle.settings.modes().items():
         for each in (APPLY, RECOMMEND, OFF):
             metrics.MODE.labels(policy, each).set(mode == each)
-    stops = {refused.rule for refused in (*cycle.brakes.everywhere, *cycle.pauses)}
+    stops = {refused.rule for refused in (*cycle.brakes.everywhere, *cycle.pauses.list_rules())}
     for rule in metrics.BRAKES | metrics.PAUSES:
         metrics.BRAKES_ON.labels(rule).set(rule in stops)
 

@@ -1,13 +1,11 @@
-"""Each brake and pause at its threshold: just on, and just off."""
+"""Each brake at its threshold: just on, and just off."""
 
 from typing import Any
 
 from reberth.values.refusal import Refused
-from rescheduler.budgets.brakes import ClusterHealth, find_brakes, find_pauses
-from rescheduler.model.guardrails import BrakeSettings
+from rescheduler.budgets.brakes import ClusterHealth, find_brakes
 from tests.support.builders import node
 from tests.support.rescheduler.guardrails import (
-    NOW,
     Object,
     context_of,
     place_of,
@@ -49,26 +47,3 @@ def test_a_brake_of_the_process_itself_stops_everything() -> None:
     on = find_brakes(context, ClusterHealth(brakes=(silent,)))
     assert on.everywhere == (silent,)
     assert on.refuse(place_of(context), context) == silent
-
-
-def test_an_autoscaler_at_work_pauses_balance() -> None:
-    drained = node("n2")
-    drained["spec"] = {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
-    more = {**drained, "metadata": {**drained["metadata"], "name": "n3", "uid": "u3"}}
-    expected = Refused("AutoscalerDrains", "an autoscaler is removing node n2 and 1 more")
-    assert find_pauses(context_of(drained, more)) == (expected,)
-    assert find_pauses(context_of(drained, brakes=BrakeSettings(pause_while_draining=False))) == ()
-
-
-def test_young_nodes_among_old_ones_pause_balance_until_they_have_settled() -> None:
-    born = [{**node(name), "metadata": {"name": name, "creationTimestamp": at}} for name, at in BIRTHS]
-    context = context_of(*born)
-    assert find_pauses(context) == (Refused("ScaleUp", "1 nodes are younger than 600 s", NOW - 300 + 600),)
-
-
-def test_a_cluster_that_is_young_itself_is_not_paused() -> None:
-    only = {**node("n1"), "metadata": {"name": "n1", "creationTimestamp": "2027-01-15T07:59:00Z"}}
-    assert find_pauses(context_of(only)) == ()
-
-
-BIRTHS = [("n2", "2027-01-15T07:55:00Z"), ("n3", "2027-01-15T07:50:00Z")]
