@@ -64,6 +64,7 @@ class CycleLoop:
         self.memory = memory
         self._inputs = inputs
         self._begun: dict[str, RememberedMove] = {}
+        self._forgotten: list[RememberedMove] = []  # since the plan in progress has taken the memory
 
     async def run(self, trigger: Trigger, dispatcher: MoveDispatcher) -> None:
         while True:
@@ -93,6 +94,7 @@ class CycleLoop:
         """Forget a move that was begun but refused: the next plan may propose it again."""
         moved = self._begun.pop(planned.uid, None)
         if moved and self.memory:
+            self._forgotten.append(moved)
             kept = tuple(each for each in self.memory.moved if each is not moved)
             self.memory = msgspec.structs.replace(self.memory, moved=kept)
 
@@ -100,9 +102,14 @@ class CycleLoop:
         """Keep the memory of a move whose pod was evicted."""
         self._begun.pop(planned.uid, None)
 
+    def _is_forgotten(self, moved: RememberedMove) -> bool:
+        """Tell whether the move was refused while the plan, which still knows it, was being made."""
+        return any(each is moved for each in self._forgotten)
+
     async def _plan(self) -> CycleResult:
         inputs, model = self._inputs, self._inputs.model()
         memory = self.memory and msgspec.structs.replace(self.memory, refusals=inputs.refusals())
+        self._forgotten.clear()
         contents, policy, health, now = inputs.contents(), inputs.policy(), inputs.health(), inputs.clock()
         made = await inputs.offload(lambda: _make(contents, policy, memory, model, health, now=now))
         with metrics.PHASE_DURATION.labels("publish").time():
@@ -119,8 +126,9 @@ class CycleLoop:
     def _begin(self, made: CycleResult, dispatcher: MoveDispatcher) -> None:
         """Begin the moves of policies in mode `apply`; only moves that were begun are remembered."""
         applied = [move for move in made.plan.moves if move.mode == APPLY]
-        known = made.memory.moved[: len(made.memory.moved) - len(applied)]
-        fresh = made.memory.moved[len(known) :]
+        earlier = len(made.memory.moved) - len(applied)
+        fresh = made.memory.moved[earlier:]
+        known = [each for each in made.memory.moved[:earlier] if not self._is_forgotten(each)]
         stopped_by = self._inputs.stop_reason() or (EARLIER_WAIT if dispatcher.waiting else None)
         begun = [
             (move, moved)

@@ -12,7 +12,7 @@ from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.dispatcher import MoveDispatcher
-from rescheduler.execution.worker_thread import run_inline
+from rescheduler.execution.worker_thread import Offload, run_inline
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.refusal_memory import RefusalMemory
 from tests.support.builders import node
@@ -63,7 +63,12 @@ class FakeDispatcher:
         return True
 
 
-def cycle_loop(*, stop_reason: Callable[[], Refused | None] = lambda: None, mode: str = "apply") -> CycleLoop:
+def cycle_loop(
+    *,
+    stop_reason: Callable[[], Refused | None] = lambda: None,
+    mode: str = "apply",
+    offload: Offload = run_inline,
+) -> CycleLoop:
     full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
     peers = [replica(f"peer-{n}", f"web-{n}", "n3", cpu="10m") for n in range(7)]
     reading = load_objects([node("n1"), node("n2"), node("n3"), *full, *peers], now=NOW, version=VERSION)
@@ -76,7 +81,7 @@ def cycle_loop(*, stop_reason: Callable[[], Refused | None] = lambda: None, mode
         refusals=RefusalMemory,
         clock=lambda: NOW,
         warnings=lambda: ["mind the gap"],
-        offload=run_inline,
+        offload=offload,
         stop_reason=stop_reason,
     )
     return CycleLoop(inputs, None)
@@ -131,6 +136,27 @@ async def test_a_move_that_did_not_take_place_is_forgotten() -> None:
         one.settle(each)
         one.forget(each)
     assert remembered(one) == count - 2
+
+
+async def test_a_move_that_is_refused_while_a_plan_is_made_does_not_come_back_with_it() -> None:
+    refused: list[Callable[[], None]] = []
+
+    async def think(work: Callable[[], Any]) -> Any:
+        made = work()
+        for refuse in refused:
+            refuse()
+        return made
+
+    one, dispatcher = cycle_loop(offload=think), FakeDispatcher()
+    await run(one, dispatcher)
+    count = remembered(one)
+    dropped = dispatcher.begun[0]
+    assert count == len(dispatcher.begun) > 1
+    refused.append(lambda: one.forget(dropped))
+    one.last = None
+    await run(one, FakeDispatcher(refuses=100))
+    assert one.last is not None
+    assert remembered(one) == count - 1
 
 
 def failed() -> float:
