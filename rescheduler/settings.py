@@ -14,6 +14,7 @@ from reberth.config import settings
 from reberth.config.settings import Section
 from reberth.forecast.extender import DEFAULTS, ExtenderForecastSettings
 from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration, arrange
+from reberth.memory.history import LANDING_TIME
 from reberth.memory.notes import BALANCE_LIFE
 from reberth.runtime.certificates import ClientTls
 from reberth.runtime.http_server import ServerSettings
@@ -93,6 +94,8 @@ class ReschedulerSettings(Section, frozen=True):
     note_life: PositiveDuration = PositiveDuration(BALANCE_LIFE)
     eviction_timeout: Duration = Duration(30)
     """How long to read the pod after an eviction without an answer, before the pod counts as not evicted."""
+    replacement_timeout: PositiveDuration = PositiveDuration(LANDING_TIME)
+    """How long a replacement may take to be Ready at least; its workload may need longer."""
 
 
 # Fields that take effect only after a restart.

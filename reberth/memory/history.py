@@ -47,7 +47,8 @@ from reberth.values.timestamp import write_micro_time, write_time
 MOST_PAST = 20
 MOST_OPEN = 32
 MOST_DESTINATIONS = 64
-VERIFYING_TIME = 300.0
+LANDING_TIME = 300.0  # for which a move draws its replacement, after the pod's grace period
+LONGEST_READY_TIME = 3600.0  # that the workload itself can ask for
 DEFAULT_GRACE_PERIOD = 30  # seconds, Kubernetes' default of terminationGracePeriodSeconds
 
 MOVES_FULL = Refused("MovesFull", "the eviction history has no room for another open move")
@@ -126,12 +127,29 @@ def draft_move(
         controller_uid=signature.controller.uid,
         from_=pod.spec.node_name or "",
         planned_at=write_micro_time(now),
-        expires_at=write_time(now + grace_period + VERIFYING_TIME),
+        expires_at=write_time(now + grace_period + LANDING_TIME),
         phase=Phase.PLANNED,
         destinations=destinations[:MOST_DESTINATIONS],
         policy=policy,
         reason=reason,
     )
+
+
+def await_ready(
+    move: OpenMove, history: EvictionHistory, *, least: float, progress_deadline: float = 0.0
+) -> OpenMove:
+    """Give the replacement the time that it needs to be Ready: slow is not failed.
+
+    That is the longest of `least`, the Deployment's progress deadline, and twice the longest time that a
+    replacement of this workload has needed. The destinations draw no longer for it: a replacement that is
+    bound needs no draw, and another pod must not get its place.
+    """
+    times = [past.time_to_ready for past in history.status.past or () if past.time_to_ready is not None]
+    asked_for = min(max(progress_deadline, 2.0 * max(times, default=0)), LONGEST_READY_TIME)
+    longer = max(least, asked_for) - LANDING_TIME
+    if longer <= 0:
+        return move
+    return msgspec.structs.replace(move, awaited_until=write_time(instant(move.expires_at) + longer))
 
 
 def open_move(history: EvictionHistory, move: OpenMove) -> EvictionHistory | Refused:
@@ -211,6 +229,11 @@ def review(history: EvictionHistory, now: float, *, back_off: BackOff = DEFAULT_
 
 def is_expired(move: OpenMove, now: float) -> bool:
     return instant(move.expires_at) <= now
+
+
+def end_readiness(move: OpenMove) -> float:
+    """Tell until when a replacement that is bound may become Ready."""
+    return instant(move.awaited_until or move.expires_at)
 
 
 def learn_cost(history: EvictionHistory) -> float | None:

@@ -59,6 +59,7 @@ class OpenMove(Record, frozen=True):
     policy: str = ""
     reason: str = ""
     evicted_at: str | None = None
+    awaited_until: str | None = None  # if later than expires_at
 
 
 class PastMove(Record, frozen=True):

@@ -21,6 +21,7 @@ class OwnerSpec(Record, frozen=True):
 
     replicas: int | None = None
     paused: bool | None = None
+    progress_deadline_seconds: int | None = None
     selector: LabelSelector | None = None
     update_strategy: UpdateStrategy | None = None
     ordinals: Ordinals | None = None

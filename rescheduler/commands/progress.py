@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from reberth.client.api import Api
 from reberth.cluster.kinds import HISTORIES
-from reberth.memory.backoff import instant
-from reberth.memory.history import Ending
+from reberth.memory.history import Ending, end_readiness
 from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
@@ -93,7 +92,7 @@ class MoveProgress:
             self._tell(f"{move.id}: {move.pod} off {move.from_} to {', '.join(move.destinations or ())}")
         if self._last is None or self._last.phase != move.phase:
             self._tell(_PHASE_TEXTS[move.phase])
-        self._last, self._until = move, instant(move.expires_at) + _ENDING_TIME
+        self._last, self._until = move, end_readiness(move) + _ENDING_TIME
 
     def _give_up(self) -> Refused:
         move, by = self._answer.move, self._answer.by

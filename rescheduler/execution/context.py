@@ -7,7 +7,8 @@ from typing import Protocol
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import BUDGETS, NODE, PODS
+from reberth.cluster.kinds import BUDGETS, DEPLOYMENT, NODE, PODS
+from reberth.cluster.pods.identity import Signature, group_of
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
 from reberth.records import (
@@ -123,6 +124,14 @@ class ExecutionContext(ClusterResources):
         """Give a node from the cache."""
         row = self.mirror.cache.of(NODE).named("", name)
         return row.record if row else None
+
+    def find_progress_deadline(self, signature: Signature) -> float:
+        """Give the time that a Deployment gives its pods to be Ready; 0 for other workloads."""
+        root = signature.root
+        if root.kind != DEPLOYMENT.name or group_of(root.api_version) != DEPLOYMENT.group:
+            return 0.0
+        found = self.mirror.cache.of(DEPLOYMENT).named(signature.namespace, root.name)
+        return float((found.spec.progress_deadline_seconds if found else None) or 0)
 
 
 def make_execution_context(

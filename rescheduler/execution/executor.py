@@ -15,7 +15,14 @@ from msgspec.structs import replace
 
 from reberth.cluster.kinds import HISTORY, POD
 from reberth.memory.backoff import instant
-from reberth.memory.history import Ending, advance_move, close_move, draft_move, open_move
+from reberth.memory.history import (
+    Ending,
+    advance_move,
+    await_ready,
+    close_move,
+    draft_move,
+    open_move,
+)
 from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
 from reberth.memory.notes import Notes, add_note, compose_note, remove_move
 from reberth.memory.refusals import note_refusal
@@ -83,12 +90,20 @@ class Executor:
     async def _move(self, order: MoveOrder, entry: OpenMove, hooks: MoveHooks) -> MoveReport:
         most = self._context.policy().limits.per_workload
         # The first write: a move that no history records could not be found and undone after a crash.
-        start = partial(_open_one, entry=entry, most=most, begun=self._begun)
+        start = partial(
+            _open_one,
+            entry=entry,
+            most=most,
+            begun=self._begun,
+            least=self._context.settings().replacement_timeout,
+            progress_deadline=self._context.find_progress_deadline(order.signature),
+        )
         history = await self._context.store.start_history(order.signature, start)
         if isinstance(history, Refused):
             report = MoveReport(entry, Ending(Outcome.REFUSED), history)
             self._context.tell(f"{entry.id}: {report}")
             return report
+        entry = find_open(history, entry.id) or entry
         handle = dataclasses.replace(self._make_handle(order, entry, history), hooks=hooks)
         handle.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
         for remark in list_remarks(history, self._context.clock()):
@@ -334,7 +349,13 @@ def find_debit(ledger: MoveLedger, move: str) -> Debit | None:
 
 
 def _open_one(
-    history: EvictionHistory, *, entry: OpenMove, most: int | None, begun: Collection[str]
+    history: EvictionHistory,
+    *,
+    entry: OpenMove,
+    most: int | None,
+    begun: Collection[str],
+    least: float,
+    progress_deadline: float,
 ) -> EvictionHistory | Refused:
     """Add the move to the history if fewer than `most` moves of the workload are open.
 
@@ -345,7 +366,8 @@ def _open_one(
     left = any(one.phase == Phase.NOTED and one.id not in begun for one in others)
     if left or (most is not None and len(others) >= max(most, 1)):
         return MOVE_UNDER_WAY
-    return open_move(history, entry)
+    awaited = await_ready(entry, history, least=least, progress_deadline=progress_deadline)
+    return open_move(history, awaited)
 
 
 def _loop_time() -> float:

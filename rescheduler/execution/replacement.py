@@ -1,4 +1,4 @@
-"""Waits for the replacement of an evicted pod, until it is Ready or the move expires."""
+"""Waits for the replacement of an evicted pod, until it is Ready or its time is over."""
 
 import asyncio
 from contextlib import suppress
@@ -7,12 +7,11 @@ from typing import Any
 from reberth.cluster.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import build
-from reberth.memory.backoff import instant
 from reberth.memory.history import Ending
 from reberth.records import OpenMove, Owner, ReplicationController
 from rescheduler.execution.context import ExecutionContext, MoveHandle
 from rescheduler.model.plan import LandingScores
-from rescheduler.moves.outcome import find_replacement, judge_replacement, observe_controller
+from rescheduler.moves.outcome import find_deadline, find_replacement, judge_replacement, observe_controller
 
 _KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
     REPLICA_SET,
@@ -41,8 +40,8 @@ class ReplacementWatcher:
             change = await self._wait(move, change)
 
     async def _wait(self, move: OpenMove, change: int) -> int:
-        """Wait for a change in the cluster, or until the move expires."""
-        left = instant(move.expires_at) - self._context.clock()
+        """Wait for a change in the cluster, or until the time of the move is over."""
+        left = self._find_deadline(move) - self._context.clock()
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 change = await self._context.mirror.changed(since=change)
@@ -58,7 +57,12 @@ class ReplacementWatcher:
         self._had_owner = self._had_owner or owner is not None
         replacement = find_replacement(move, self._handle.others, state.pods)
         scores = await self._score(move, replacement)
-        return judge_replacement(move, replacement, state, scores=scores, now=self._context.clock())
+        is_over = self._context.clock() >= self._find_deadline(move)
+        return judge_replacement(move, replacement, state, scores=scores, is_over=is_over)
+
+    def _find_deadline(self, move: OpenMove) -> float:
+        """A replacement that has landed and is deleted then does not end the wait of its successor."""
+        return find_deadline(move, has_landed=bool(self._landed))
 
     def _find_owner(self, move: OpenMove) -> Owner | ReplicationController | None:
         cache = self._context.mirror.cache

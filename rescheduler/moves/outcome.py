@@ -14,7 +14,7 @@ import msgspec
 from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.rows import PodRow
 from reberth.memory.backoff import instant
-from reberth.memory.history import Ending
+from reberth.memory.history import Ending, end_readiness
 from reberth.records import (
     Node,
     OpenMove,
@@ -105,15 +105,15 @@ def judge_replacement(
     sighting: ControllerState,
     *,
     scores: LandingScores | None,
-    now: float,
+    is_over: bool,
 ) -> Ending | None:
-    """Tell how the move ended; None: not known yet."""
+    """Tell how the move ended; None: not known yet, unless the time of the move is over."""
     if replacement is None:
-        return _judge_absence(move, sighting, now)
+        return _judge_absence(move, sighting, is_over=is_over)
     if replacement.node is None:
         pending = Ending(Outcome.PENDING, replacement_uid=replacement.uid)
-        return pending if _is_expired(move, now) else None
-    if not _has_arrived(replacement) and not _is_expired(move, now):
+        return pending if is_over else None
+    if not _has_arrived(replacement) and not is_over:
         return None
     return _judge_landing(move, replacement, scores)
 
@@ -136,13 +136,13 @@ def judge_landing(
     return Landing(as_forecast=False, cause="returned" if ending.landed_on == move.from_ else "unexplained")
 
 
-def _judge_absence(move: OpenMove, sighting: ControllerState, now: float) -> Ending | None:
+def _judge_absence(move: OpenMove, sighting: ControllerState, *, is_over: bool) -> Ending | None:
     """No replacement will come if the controller is deleted, or already has all its replicas without one."""
     wanted = sighting.replicas
     living = [pod for pod in sighting.pods if _is_alive(pod) and pod.uid != move.pod_uid]
     if sighting.is_gone or (wanted is not None and len(living) >= wanted):
         return Ending(Outcome.GONE)
-    return Ending(Outcome.PENDING) if _is_expired(move, now) else None
+    return Ending(Outcome.PENDING) if is_over else None
 
 
 def _judge_landing(move: OpenMove, replacement: PodRow, scores: LandingScores | None) -> Ending:
@@ -198,8 +198,9 @@ def _plan_order(move: OpenMove) -> tuple[float, str]:
     return instant(move.planned_at), move.id
 
 
-def _is_expired(move: OpenMove, now: float) -> bool:
-    return now >= instant(move.expires_at)
+def find_deadline(move: OpenMove, *, has_landed: bool) -> float:
+    """Tell until when an outcome is awaited: a replacement that has a node may take longer to be Ready."""
+    return end_readiness(move) if has_landed else instant(move.expires_at)
 
 
 def _is_open(node: Node | None) -> bool:

@@ -74,6 +74,12 @@ MISSHAPEN: list[tuple[str, str, Any, str]] = [
         OPEN["plannedAt"],
         "status.open[0].expiresAt: Invalid value",
     ),
+    (
+        "EvictionHistory",
+        "status.open.0.awaitedUntil",
+        OPEN["plannedAt"],
+        "status.open[0].awaitedUntil: Invalid value",
+    ),
     ("EvictionHistory", "status.open.0.plannedAt", "yesterday", "status.open[0].plannedAt: Invalid value"),
     ("EvictionHistory", "status.open.0.plannedAt", 1, "status.open[0].plannedAt: Invalid value"),
     ("EvictionHistory", "status.open.0.colour", "red", 'unknown field "status.open[0].colour"'),

@@ -18,8 +18,10 @@ from reberth.memory.history import (
     PHASE_PASSED,
     Ending,
     advance_move,
+    await_ready,
     close_move,
     draft_move,
+    end_readiness,
     is_expired,
     is_history_of,
     learn_cost,
@@ -356,3 +358,30 @@ def test_a_history_survives_the_wire(outcomes: list[Outcome]) -> None:
         history = after_move(history, f"m{number}", outcome, closed=NOW + number * HOUR)
 
     assert msgspec.json.decode(msgspec.json.encode(history), type=EvictionHistory) == history
+
+
+@pytest.mark.parametrize(
+    ("least", "progress_deadline", "times", "given"),
+    [
+        (300.0, 0.0, (), 300.0),
+        (60.0, 0.0, (), 300.0),
+        (900.0, 0.0, (), 900.0),
+        (300.0, 600.0, (), 600.0),
+        (300.0, 600.0, (20.0, 480.0, 90.0), 960.0),
+        (300.0, 600.0, (20.0,), 600.0),
+        (300.0, 2147483647.0, (), 3600.0),
+        (300.0, 0.0, (3000.0,), 3600.0),
+        (7200.0, 600.0, (3000.0,), 7200.0),
+    ],
+)
+def test_a_replacement_has_the_longest_of_the_times_to_become_ready(
+    least: float, progress_deadline: float, times: tuple[float, ...], given: float
+) -> None:
+    history = empty_history()
+    for number, seconds in enumerate(times):
+        name = f"m-{number}"
+        history = after_move(history, name, Outcome.SAME, closed=NOW - HOUR, time_to_ready=seconds)
+    asked = move(life=330.0)
+    awaited = await_ready(asked, history, least=least, progress_deadline=progress_deadline)
+    assert end_readiness(awaited) == NOW + 30 + given
+    assert awaited.expires_at == asked.expires_at  # it draws no longer for that

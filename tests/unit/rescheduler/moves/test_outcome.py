@@ -11,7 +11,13 @@ from reberth.memory.history import Ending
 from reberth.records import OpenMove, Outcome, Owner, Phase
 from reberth.values.timestamp import write_time
 from rescheduler.model.plan import LandingScores
-from rescheduler.moves.outcome import ControllerState, find_replacement, judge_replacement, observe_controller
+from rescheduler.moves.outcome import (
+    ControllerState,
+    find_deadline,
+    find_replacement,
+    judge_replacement,
+    observe_controller,
+)
 from tests.support import builders
 from tests.support.memory.objects import NOW, move, web_pod
 
@@ -66,7 +72,8 @@ def judged(
     replacement: PodRow | None, *, now: float = NOW + 9, scores: LandingScores | None = None, **seen: Any
 ) -> Ending | None:
     sighting = ControllerState([replacement] if replacement else [])._replace(**seen)
-    return judge_replacement(MOVED, replacement, sighting, scores=scores, now=now)
+    is_over = now >= find_deadline(MOVED, has_landed=False)
+    return judge_replacement(MOVED, replacement, sighting, scores=scores, is_over=is_over)
 
 
 READY = row("new", node="n2", ready=4)
@@ -134,6 +141,11 @@ def test_a_controller_has_only_its_own_pods() -> None:
 
 def test_an_unreadable_expiry_is_in_the_past() -> None:
     broken: OpenMove = replace(MOVED, expires_at="never")
-    assert judge_replacement(broken, None, ControllerState([]), scores=None, now=NOW) == Ending(
-        Outcome.PENDING
-    )
+    assert find_deadline(broken, has_landed=False) <= NOW
+
+
+def test_a_replacement_that_has_landed_may_take_longer_to_be_ready() -> None:
+    slow: OpenMove = replace(MOVED, awaited_until=write_time(END + 300))
+    assert find_deadline(slow, has_landed=False) == END
+    assert find_deadline(slow, has_landed=True) == END + 300
+    assert find_deadline(MOVED, has_landed=True) == END

@@ -1,0 +1,137 @@
+"""A replacement is awaited for as long as its workload needs."""
+
+import asyncio
+import dataclasses
+
+import pytest
+from msgspec.structs import replace
+
+from reberth.cluster.kinds import DEPLOYMENT, PODS
+from reberth.cluster.snapshot import Snapshot
+from reberth.memory.history import learn_cost
+from reberth.records import EvictionHistory, OpenMove, Outcome, Owner, OwnerSpec, PastMove, Pod
+from reberth.values.duration import PositiveDuration
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
+from rescheduler.execution.executor import Executor
+from rescheduler.execution.orders import compose_order
+from rescheduler.model.plan import LandingScores
+from rescheduler.moves.order import MoveOrder
+from rescheduler.settings import ReschedulerSettings
+from tests.support.memory.objects import NOW, web_pod
+from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
+
+pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
+
+MINUTE = 60.0
+
+
+class SlowWorld(World):
+    """The replacement lands at once, unless it has no node, and is Ready after a while."""
+
+    def __init__(self, *, ready_after: float, lands_after: float = 0.0, dies_after: float = 0.0) -> None:
+        super().__init__()
+        self._ready_after = ready_after
+        self._lands_after = lands_after
+        self._dies_after = dies_after
+
+    def evict(self, move: str, pod: Pod) -> None:
+        self.evictions.append((move, pod.metadata.uid))
+        del self.objects["pods", "shop", pod.metadata.name]
+        loop = asyncio.get_running_loop()
+        self._put("web-2", node=None)
+        loop.call_later(self._lands_after, self._put, "web-2", "n2")
+        last = "web-2"
+        if self._dies_after:
+            loop.call_later(self._dies_after, self.objects.pop, ("pods", "shop", "web-2"))
+            loop.call_later(self._dies_after + 1.0, self._put, "web-3", None)
+            loop.call_later(self._dies_after + 9.0, self._put, "web-3", "n2")
+            last = "web-3"
+        loop.call_later(self._ready_after, self._make_ready, last)
+
+    def _put(self, name: str, node: str | None) -> None:
+        self.put(PODS, web_pod(name, node=node, age=NOW - self.now()))
+
+    def _make_ready(self, name: str) -> None:
+        condition = {"type": "Ready", "status": "True", "lastTransitionTime": write_time(self.now())}
+        self.put(PODS, web_pod(name, node="n2", age=NOW - self.now(), status={"conditions": [condition]}))
+
+
+class BetterThere:
+    """A forecast by which every node is as good as the source, and n2 better."""
+
+    schedulers = frozenset({"default-scheduler"})
+
+    def find_destinations(self, _snapshot: Snapshot, _pod: Pod) -> tuple[str, ...]:
+        return ("n2",)
+
+    def refuse_destinations(
+        self, _snapshot: Snapshot, _pod: Pod, _destinations: tuple[str, ...]
+    ) -> Refused | None:
+        return None
+
+    def score_landing(self, _snapshot: Snapshot, _move: OpenMove, _landed_on: str) -> LandingScores:
+        return LandingScores(600, 700)
+
+
+async def move_slowly(
+    world: World, *, deadline: int | None = 600, timeout: float = 5 * MINUTE
+) -> tuple[PastMove, EvictionHistory]:
+    """Move the pod, whose Deployment has this progress deadline."""
+    settings = ReschedulerSettings(extender="none", replacement_timeout=PositiveDuration(timeout))
+    context = dataclasses.replace(
+        make_context(world, FakeApi(world)), forecast=BetterThere(), settings=lambda: settings
+    )
+    meta = replace(
+        world.replica_set.metadata,
+        name="web",
+        uid="uid-deployment",
+        owner_references=None,
+        resource_version="1",
+    )
+    context.mirror.cache.replace(
+        DEPLOYMENT, [Owner(meta, OwnerSpec(progress_deadline_seconds=deadline))], "1"
+    )
+    order = await compose_order(context, "shop", "web-1", to=("n2",), reason="why not")
+    assert isinstance(order, MoveOrder)
+    await Executor(context).move(order)
+    history = world.history()
+    assert history is not None
+    (past,) = history.status.past or ()
+    return past, history
+
+
+async def test_a_workload_that_is_ready_after_eight_minutes_ends_better_and_costs_480_seconds() -> None:
+    past, history = await move_slowly(SlowWorld(ready_after=8 * MINUTE))
+    assert (past.outcome, past.time_to_ready) == (Outcome.BETTER, 480)
+    assert past.block_until is None
+    assert learn_cost(history) == 480
+
+
+async def test_without_a_progress_deadline_the_setting_decides() -> None:
+    slow = SlowWorld(ready_after=8 * MINUTE)
+    past, _ = await move_slowly(slow, deadline=None)
+    assert past.outcome == Outcome.NOT_READY
+    assert slow.now() == pytest.approx(NOW + 5 * MINUTE, abs=1.0)
+    past, history = await move_slowly(SlowWorld(ready_after=8 * MINUTE), deadline=None, timeout=10 * MINUTE)
+    assert past.outcome == Outcome.BETTER
+    assert learn_cost(history) == 480
+
+
+async def test_a_replacement_that_is_never_ready_is_not_awaited_for_ever() -> None:
+    world = SlowWorld(ready_after=24 * 60 * MINUTE)
+    past, _ = await move_slowly(world)
+    assert past.outcome == Outcome.NOT_READY
+    assert world.now() == pytest.approx(NOW + 10 * MINUTE, abs=1.0)
+
+
+async def test_a_replacement_without_a_node_is_pending_after_the_time_for_landing() -> None:
+    world = SlowWorld(ready_after=9 * MINUTE, lands_after=8 * MINUTE)
+    past, _ = await move_slowly(world)
+    assert past.outcome == Outcome.PENDING
+    assert world.now() == pytest.approx(NOW + 5 * MINUTE, abs=1.0)
+
+
+async def test_a_pod_that_replaces_the_landed_replacement_is_awaited_too() -> None:
+    past, _ = await move_slowly(SlowWorld(ready_after=8 * MINUTE, dies_after=7 * MINUTE))
+    assert (past.outcome, past.time_to_ready) == (Outcome.BETTER, 480)
