@@ -31,6 +31,7 @@ from reberth.records import (
     Record,
     ReplicationController,
     ResourceQuota,
+    Rollout,
     Service,
     StorageClass,
     VolumeAttachment,
@@ -100,6 +101,7 @@ DEPLOYMENT = plain_kind("Deployment", Owner, "apps")
 JOB = plain_kind("Job", Owner, "batch")
 AUTOSCALER = plain_kind("HorizontalPodAutoscaler", Autoscaler, "autoscaling")
 SCALED_OBJECT = plain_kind("ScaledObject", Autoscaler, "keda.sh")
+ROLLOUT = plain_kind("Rollout", Rollout, "argoproj.io")
 BUDGET = plain_kind("PodDisruptionBudget", PodDisruptionBudget, "policy")
 PRIORITY_CLASS = plain_kind("PriorityClass", PriorityClass, "scheduling.k8s.io")
 STORAGE_CLASS = plain_kind("StorageClass", StorageClass, "storage.k8s.io")
@@ -137,6 +139,7 @@ ALL_RESOURCES: tuple[Resource[Any], ...] = (
     Resource(JOB, "jobs"),
     Resource(AUTOSCALER, "horizontalpodautoscalers", "v2"),
     Resource(SCALED_OBJECT, "scaledobjects", "v1alpha1", is_optional=True),
+    Resource(ROLLOUT, "rollouts", "v1alpha1", is_optional=True),
     Resource(PRIORITY_CLASS, "priorityclasses", namespaced=False),
     Resource(STORAGE_CLASS, "storageclasses", namespaced=False),
     Resource(ATTACHMENT, "volumeattachments", namespaced=False),

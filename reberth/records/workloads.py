@@ -1,5 +1,7 @@
 """Workload controllers, autoscalers, disruption budgets and quotas."""
 
+import msgspec
+
 from reberth.records.meta import Condition, LabelSelector, ObjectMeta, Quantities, Record
 
 
@@ -55,6 +57,30 @@ class ReplicationController(Record, frozen=True):
     metadata: ObjectMeta
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: OwnerStatus = OwnerStatus()
+
+
+class RolloutSpec(Record, frozen=True):
+    replicas: int | None = None
+    paused: bool | None = None
+
+
+class RolloutStatus(Record, frozen=True):
+    """Which ReplicaSets are the new and the stable one, by the hashes of their templates."""
+
+    abort: bool | None = None
+    current_pod_hash: str | None = None
+    current_step_index: int | None = None
+    observed_generation: str | None = None
+    stable_rs: str | None = msgspec.field(default=None, name="stableRS")
+    phase: str | None = None
+
+
+class Rollout(Record, frozen=True):
+    """A Rollout of Argo, which owns ReplicaSets as a Deployment does."""
+
+    metadata: ObjectMeta
+    spec: RolloutSpec = RolloutSpec()
+    status: RolloutStatus = RolloutStatus()
 
 
 class ScaleTarget(Record, frozen=True):

@@ -24,6 +24,7 @@ from reberth.cluster.kinds import (
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
+    ROLLOUT,
     STATEFUL_SET,
     Kind,
 )
@@ -42,6 +43,7 @@ from reberth.records import (
     Owner,
     PodDisruptionBudget,
     ReplicationController,
+    Rollout,
     WorkloadIdentity,
 )
 from reberth.selectors import NOTHING, Selector, SelectorError, compile_selector
@@ -50,9 +52,9 @@ from rescheduler.model.guardrails import BrakeSettings, LimitSettings, Protectio
 from rescheduler.model.refusal_memory import RefusalMemory
 
 T = TypeVar("T")
-Workload = Owner | ReplicationController
+Workload = Owner | ReplicationController | Rollout
 
-WORKLOAD_KINDS = (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET)
+WORKLOAD_KINDS = (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, ROLLOUT, STATEFUL_SET)
 _KINDS: dict[tuple[str, str], Kind[Any, Any]] = {(kind.group, kind.name): kind for kind in WORKLOAD_KINDS}
 FINISHED_PHASES = ("Succeeded", "Failed")
 _FINISHED = [PHASES.index(phase) for phase in FINISHED_PHASES]

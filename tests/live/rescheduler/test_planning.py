@@ -37,6 +37,7 @@ async def test_a_live_cluster_is_planned_without_a_file(
     said = capsys.readouterr().err
     assert "planned without evictionhistories: not installed" in said
     assert "scaledobjects" not in said
+    assert "rollouts" not in said
 
 
 async def test_without_a_right_to_see_pods_there_is_no_plan(shared: Cluster) -> None:

@@ -21,6 +21,7 @@ LEASES = "coordination.k8s.io/leases"
 MIRRORED = {
     "": "namespaces persistentvolumeclaims persistentvolumes replicationcontrollers resourcequotas services",
     "apps": "deployments statefulsets",
+    "argoproj.io": "rollouts",
     "autoscaling": "horizontalpodautoscalers",
     "keda.sh": "scaledobjects",
     "policy": "poddisruptionbudgets",
@@ -45,7 +46,7 @@ OF_ITS_LEASE = {LEASES: f"{READ} create patch"}
 # Beside what an API serves: to take another's name, or more rights.
 MORE_VERBS = ("impersonate", "escalate", "bind")
 # What is mirrored where somebody has installed it: nobody has, here.
-UNSERVED = "keda.sh/scaledobjects"
+UNSERVED = ("argoproj.io/rollouts", "keda.sh/scaledobjects")
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
@@ -72,7 +73,7 @@ async def admin(bare: Cluster) -> AsyncIterator[Client]:
 async def test_the_service_account_has_exactly_the_rights_it_needs(
     admin: Client, namespace: str, name: str, more: dict[str, str]
 ) -> None:
-    known = [*await list_served(admin), (UNSERVED, (*VERBS, *MORE_VERBS))]
+    known = [*await list_served(admin), *((each, (*VERBS, *MORE_VERBS)) for each in UNSERVED)]
     asked = [(resource, verb) for resource, verbs in known for verb in verbs]
     assert len(asked) > 300
     answers = await asyncio.gather(*(may(admin, *each, namespace, name) for each in asked))
