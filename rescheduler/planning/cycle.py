@@ -27,7 +27,7 @@ from rescheduler.policies.better_preferences import BetterPreferences
 from rescheduler.policies.broken_rules import BrokenRules, set_rules
 from rescheduler.policies.lasting_taints import watch_taints
 from rescheduler.policies.proposal import Policy
-from rescheduler.protections import Automation, list_marked
+from rescheduler.protections import Automation, list_marked, may_apply
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,19 @@ class Cycle:
         """Give the mode of a policy's moves of a pod: of its annotation, else of the settings."""
         return APPLY if self.made[policy][self.context.template_of(pod)] else RECOMMEND
 
+    def list_unheeded(self, pod: int) -> Iterator[str]:
+        """Tell that a pod's annotation asks for moves to be made, and that its moves are only recommended."""
+        template = self.context.template_of(pod)
+        said = list_marked(self.context).get(template)
+        if said and said.automation is Automation.APPLY:
+            policies = ", ".join(name for name, made in self.made.items() if not made[template])
+            if policies:
+                given = self.settings.apply_by_annotation
+                yield (
+                    f"the {said.where}'s annotation apply does not turn recommend of {policies} into apply: "
+                    f"applyByAnnotation is {given}"
+                )
+
     def list_modes(self) -> Iterator[Mode]:
         """List the modes that moves may have: apply comes before recommend."""
         if any(made.any() for made in self.made.values()):
@@ -89,6 +102,19 @@ class Cycle:
         stop = self.settings.stop_reason()
         return (*((stop,) if stop else ()), *self.brakes.everywhere)
 
+    def _list_unheeded_annotations(self) -> Iterator[str]:
+        """Warn of annotations that ask for more than the mode, and are not allowed to."""
+        marked = list_marked(self.context).items()
+        asking = [template for template, said in marked if said.automation is Automation.APPLY]
+        unheeded = [each for each in asking if not all(made[each] for made in self.made.values())]
+        if unheeded:
+            namespaces = sorted({self.context.template(each).namespace for each in unheeded})
+            more = f" and {len(namespaces) - 1} more" if len(namespaces) > 1 else ""
+            yield (
+                f"annotations apply in namespace {namespaces[0]}{more} do not turn recommend into apply: "
+                f"applyByAnnotation is {self.settings.apply_by_annotation}"
+            )
+
     def list_warnings(self) -> list[str]:
         """List what a reader of the plan should know."""
         stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
@@ -97,6 +123,7 @@ class Cycle:
         foreign = [f"extender {each} is unknown and ignored" for each in list_other_extenders(scheduler)]
         if rival:
             stopped.append(f"another rescheduler is active: taint {rival}")
+        stopped += self._list_unheeded_annotations()
         if not self.advised.extenders:
             stopped.append(
                 "the scheduler does not call Reberth's extender: replacements are not drawn to destinations"
@@ -145,7 +172,7 @@ def begin_cycle(
         advised=advised,
         scorer=ClusterScorer(rules, utilisation.bounds),
         policies=asked,
-        made={policy.name: _find_made(modes[policy.name], context) for policy in asked},
+        made={policy.name: _find_made(modes[policy.name], context, settings) for policy in asked},
         memory=PlanMemory(hot, taints.since, before.moved, refusals=before.refusals),
         looked_at=before.looked_at,
         may_enter=find_usable_nodes(as_read.facts).usable,
@@ -154,9 +181,14 @@ def begin_cycle(
     )
 
 
-def _find_made(mode: WantedMode, context: RuleContext) -> Bools:
-    """Tell for which templates moves are made: by their annotation, else by the mode."""
+def _find_made(mode: WantedMode, context: RuleContext, settings: ReschedulerPolicy) -> Bools:
+    """Tell for which templates moves are made: by their annotation, else by the mode.
+
+    An annotation exceeds the mode only as far as the settings allow it.
+    """
     made = np.full(len(context.snapshot.templates.all), mode == APPLY)
+    given = settings.apply_by_annotation
     for template, said in list_marked(context).items():
-        made[template] = said.automation is Automation.APPLY
+        asks = said.automation is Automation.APPLY
+        made[template] = asks and (mode == APPLY or may_apply(template, context, given))
     return made

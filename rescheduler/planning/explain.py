@@ -88,6 +88,8 @@ def _explain_rules(place: int, cycle: Cycle) -> Iterator[Statement]:
         limits = begin_limits(cycle.context)
         for policy in cycle.policies:
             yield _state(f"limits of {policy.name}", limits.refuse(CandidateMove(place, node, policy.name)))
+    for said in cycle.list_unheeded(place):
+        yield Statement("mode", said)
     for stop in cycle.list_stops_of(place):
         yield _state(stop.rule, stop)
 

@@ -29,6 +29,7 @@ from rescheduler.policies.better_preferences import PreferenceSettings
 from rescheduler.policies.broken_rules import RuleSettings
 from rescheduler.policies.proposal import PolicySection
 from rescheduler.policies.under_utilised_nodes import UtilisationSettings
+from rescheduler.protections import ApplyByAnnotation
 
 SWITCHED_OFF = Refused("Off", "the mode of the policy file is off: nothing is planned and no move is begun")
 
@@ -57,7 +58,12 @@ class ReschedulerPolicy(Section, frozen=True):
     mode: WantedMode = RECOMMEND
     """off: plan nothing; recommend: only show moves; apply: make them.
 
-    Unless it is off, a policy or a pod may override it.
+    Unless it is off, a policy may override it, and an annotation may lower it.
+    """
+    apply_by_annotation: ApplyByAnnotation = "none"
+    """Which annotations reberth.dev/automation: apply may raise recommend to apply.
+
+    none; namespaces: those of Namespace objects; all: also those of workloads and pods.
     """
     level: LevelNumber = 2
     """How much is moved: 1 only for broken rules, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""

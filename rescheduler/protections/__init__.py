@@ -26,10 +26,17 @@ from rescheduler.protections import (
     workloads,
 )
 from rescheduler.protections.annotations import Prices, read_prices
-from rescheduler.protections.selection import Automation, find_automation, list_marked
+from rescheduler.protections.selection import (
+    ApplyByAnnotation,
+    Automation,
+    find_automation,
+    list_marked,
+    may_apply,
+)
 
 __all__ = [
     "RULES",
+    "ApplyByAnnotation",
     "Automation",
     "Prices",
     "ProtectionSettings",
@@ -37,6 +44,7 @@ __all__ = [
     "find_automation",
     "find_protected",
     "list_marked",
+    "may_apply",
     "read_prices",
     "refuse_protected",
 ]

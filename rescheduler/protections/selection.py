@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rescheduler.observe.rule_context import WORKLOAD_KINDS, RuleContext
 from rescheduler.protections.annotations import is_lifted
 
 AUTOMATION = "reberth.dev/automation"
+ApplyByAnnotation = Literal["none", "namespaces", "all"]
 
 
 class Automation(StrEnum):
@@ -68,6 +69,15 @@ def find_automation(template: int, context: RuleContext) -> AutomationMark | Non
     carriers = (("pod", pod.pod), ("workload", root), ("namespace", namespace))
     marks = ((where, _read_mark(each.metadata.annotations)) for where, each in carriers if each)
     return next((AutomationMark(value, where) for where, value in marks if value is not None), None)
+
+
+def may_apply(template: int, context: RuleContext, given: ApplyByAnnotation) -> bool:
+    """Tell whether the operator lets the annotation of these pods turn `recommend` into `apply`."""
+    if given == "namespaces":
+        # Owners of workloads may change pods and workloads, but usually not the Namespace object.
+        namespace = context.namespace(context.template(template).namespace)
+        return namespace is not None and _read_mark(namespace.metadata.annotations) == Automation.APPLY
+    return given == "all"
 
 
 def list_marked(context: RuleContext) -> Mapping[int, AutomationMark]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reberth.cluster.object_files import load_objects
 from rescheduler.planning.explain import explain_pod
 from tests.support import builders
+from tests.support.rescheduler import guardrails
 from tests.support.rescheduler.fleets import draw_objects, draw_policy
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, Object, make_plan, moves_of, policy, replica
 
@@ -42,7 +43,9 @@ def modes_of(objects: list[Object], **fields: Any) -> dict[str, str]:
         ("apply", None, None, "apply"),
         ("apply", "recommend", None, "recommend"),
         ("recommend", "apply", None, "apply"),
-        ("recommend", "recommend", "apply", "apply"),
+        ("recommend", "apply", "apply", "apply"),
+        ("recommend", "recommend", "apply", "recommend"),
+        ("apply", "recommend", "apply", "recommend"),
         ("apply", "apply", "recommend", "recommend"),
     ],
 )
@@ -54,10 +57,62 @@ def test_the_pods_mark_decides_then_the_policy_then_the_whole_file(
     assert found == {"default/api-1": mode}
 
 
+@pytest.mark.parametrize(
+    ("allowed", "on_pod", "on_namespace", "mode"),
+    [
+        ("none", None, "apply", "recommend"),
+        ("none", "apply", "apply", "recommend"),
+        ("namespaces", None, "apply", "apply"),
+        ("namespaces", "apply", "apply", "apply"),
+        ("namespaces", "apply", None, "recommend"),
+        ("namespaces", "apply", "recommend", "recommend"),
+        ("namespaces", "recommend", "apply", "recommend"),
+        ("all", "apply", None, "apply"),
+        ("all", "apply", "recommend", "apply"),
+        ("all", "recommend", "apply", "recommend"),
+    ],
+)
+def test_annotations_exceed_the_mode_only_as_far_as_the_operator_allows(
+    allowed: str, on_pod: str | None, on_namespace: str | None, mode: str
+) -> None:
+    objects = two_workloads(on_pod, on_pod)
+    if on_namespace:
+        objects.append(guardrails.namespace(annotations={MARK: on_namespace}))
+    found = modes_of(objects, mode="recommend", applyByAnnotation=allowed)
+    assert found == {"default/api-1": mode}
+    assert modes_of(objects, mode="off", applyByAnnotation=allowed) == {}
+
+
+def test_an_annotation_that_does_not_count_is_warned_of_and_explained() -> None:
+    objects, asked = two_workloads("apply"), policy(mode="recommend")
+    made, _ = make_plan(objects, asked)
+    said = (
+        "annotations apply in namespace default do not turn recommend into apply: applyByAnnotation is none"
+    )
+    assert said in made.warnings
+    allowed, _ = make_plan(objects, policy(mode="recommend", applyByAnnotation="all"))
+    assert not [warning for warning in allowed.warnings if "applyByAnnotation" in warning]
+    snapshot = load_objects(objects, now=NOW, version=VERSION).snapshot
+    why = {
+        name: [
+            each.says
+            for each in explain_pod(place, snapshot, asked, None, model=MODEL).rules
+            if each.who == "mode"
+        ]
+        for name in ("api-1", "web-1")
+        if (place := snapshot.pods.named("default", name)) is not None
+    }
+    assert why["web-1"] == []
+    (said,) = why["api-1"]
+    assert said.startswith("the pod's annotation apply does not turn recommend of brokenRules, better")
+    assert said.endswith("underUtilisedNodes into apply: applyByAnnotation is none")
+
+
 def test_moves_to_apply_take_precedence_over_recommended_ones() -> None:
     assert modes_of(two_workloads()) == {"default/api-1": "apply"}
     assert modes_of(two_workloads("recommend")) == {"default/web-1": "apply"}
-    assert modes_of(two_workloads(None, "apply"), mode="recommend") == {"default/web-1": "apply"}
+    found = modes_of(two_workloads(None, "apply"), mode="recommend", applyByAnnotation="all")
+    assert found == {"default/web-1": "apply"}
 
 
 def test_moves_that_are_only_recommended_come_last() -> None:
