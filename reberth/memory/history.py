@@ -268,6 +268,7 @@ def _as_past(move: OpenMove, ending: Ending, now: float) -> PastMove:
         outcome=ending.outcome,
         policy=move.policy,
         reason=move.reason,
+        controller_uid=move.controller_uid,
         landed_on=ending.landed_on,
         as_forecast=ending.as_forecast,
         replacement_uid=ending.replacement_uid,

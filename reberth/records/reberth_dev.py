@@ -73,6 +73,7 @@ class PastMove(Record, frozen=True):
     closed_at: str
     policy: str = ""
     reason: str = ""
+    controller_uid: str | None = msgspec.field(default=None, name="controllerUID")
     landed_on: str | None = None
     as_forecast: bool | None = None
     replacement_uid: str | None = msgspec.field(default=None, name="replacementUID")

@@ -17,7 +17,7 @@ from rescheduler.model.plan import Destination, PlannedMove
 from rescheduler.model.plan_memory import RememberedMove
 from rescheduler.observe.node_eligibility import ONLY_LEAVING
 from rescheduler.observe.prospects import Prospect, draw, find_avoided, forecast_move, list_destinations
-from rescheduler.planning.cooldown import find_rest, refuse_resting
+from rescheduler.planning.cooldown import find_left, find_rest, refuse_resting
 from rescheduler.planning.cycle import Cycle
 from rescheduler.planning.draft import AcceptedMove, PlanDraft
 from rescheduler.planning.worth import SAME, Worth, appraise, collect_move_facts, find_threshold, grade
@@ -130,20 +130,21 @@ def _list_rules(
         yield cycle.pauses.may_change[prospect.nodes], Refused(paused.rule, reason, paused.until)
     avoided = find_avoided(prospect, cycle.advised.extenders)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
-    left = _find_left(prospect, cycle, draft)
+    left = _find_left(proposal.pod, prospect, cycle, draft)
     yield ~left, Refused("Undoes", "a pod of the same controller was moved off every node that fits")
     full = prospect.are_among(draft.limits.list_full())
     most = cycle.settings.limits.per_node
     yield ~full, Refused("NodeInFlight", f"no more than perNode {most} onto every node that fits")
 
 
-def _find_left(prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Bools:
+def _find_left(pod: int, prospect: Prospect, cycle: Cycle, draft: PlanDraft) -> Bools:
     """Find the nodes that pods of the same controller were moved off."""
     controller = prospect.forecast.incoming.controller
     uid = controller.uid if controller else ""
-    index = prospect.view.nodes.index
-    moves = (*cycle.memory.moves_of(uid), *draft.planned.get(uid, ()))
-    return prospect.are_among([index[each.left] for each in moves if each.left in index])
+    index, history = prospect.view.nodes.index, cycle.context.history(cycle.context.template_of(pod))
+    left = {each.left for each in draft.planned.get(uid, ())}
+    left.update(find_left(uid, history, cycle.memory, cycle.settings.rest, now=cycle.now))
+    return prospect.are_among([index[name] for name in sorted(left) if name in index])
 
 
 def _appraise(

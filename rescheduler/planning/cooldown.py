@@ -1,5 +1,7 @@
 """How long a moved pod stays on its new node, and how long none of its controller's pods goes back."""
 
+from collections.abc import Iterator
+
 from reberth.cluster.rows import PodRow
 from reberth.config.settings import Section
 from reberth.memory.backoff import closing_time, instant
@@ -34,6 +36,29 @@ def refuse_resting(
     return Refused(
         _RULE, f"its last move has not paid for its cost yet: the pod stays until {write_time(until)}", until
     )
+
+
+def find_left(
+    controller: str,
+    history: EvictionHistory | None,
+    memory: PlanMemory,
+    settings: RestSettings,
+    *,
+    now: float,
+) -> Iterator[str]:
+    """Find the nodes that pods of a controller were moved off, to which none of them returns.
+
+    The history of the workload knows them, and outlives the leader; the plan memory also knows moves that the
+    history has no room for any more.
+    """
+    yield from (each.left for each in memory.moves_of(controller))
+    if history is None:
+        return
+    yield from (move.from_ for move in history.status.open or () if move.controller_uid == controller)
+    for move in history.status.past or ():
+        recent = move.evicted_at is not None and instant(move.evicted_at) + settings.no_return > now
+        if recent and move.controller_uid == controller:
+            yield move.from_
 
 
 def find_rest(worth: Worth, settings: RestSettings) -> float:

@@ -200,6 +200,7 @@ def test_a_closed_move_records_its_outcome() -> None:
             "pod": "web-0",
             "podUID": "uid-victim",
             "from": "n1",
+            "controllerUID": "uid-rs",
             "landedOn": "n7",
             "outcome": "Worse",
             "evictedAt": "2026-11-18T12:00:02.000000Z",
