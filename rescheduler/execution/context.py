@@ -157,11 +157,12 @@ def make_execution_context(
 
 @dataclass(frozen=True)
 class MoveHooks:
-    """What is called on the way: when the replacement has a node, and when the eviction has been granted.
+    """What is called on the way: when a pod is evicted, when it was granted, when the next one lands.
 
     `on_grant` is given the workload and the refusals that the grant disproves.
     """
 
+    on_eviction: Callable[[], None] = lambda: None
     on_landing: Callable[[], None] = lambda: None
     on_grant: Callable[[WorkloadName, tuple[RememberedRefusal, ...]], None] = lambda _name, _disproved: None
 

@@ -156,7 +156,7 @@ class MoveDispatcher:
                 count_refusal(planned.policy, order)
                 log.info("move refused", pod=planned.pod, policy=planned.policy, **_describe_refusal(order))
                 return self._remember(planned, order)
-            hooks = MoveHooks(on_landing=turn.pass_on, on_grant=self._disprove)
+            hooks = MoveHooks(turn.pass_on_soon, turn.pass_on, self._disprove)
             return self._record_end(planned, await self.executor.move(order, hooks))
         finally:
             turn.pass_on()

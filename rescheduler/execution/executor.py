@@ -275,6 +275,7 @@ class Executor:
             return replace(state, history_gone=True)
         if phase == Phase.EVICTED:
             handle.reporter.evicted(found)
+            handle.hooks.on_eviction()
         return replace(state, entry=found, history_version=history.metadata.resource_version)
 
     async def _close(

@@ -2,10 +2,17 @@
 
 The plan computed the gain of a move on the state that the moves before it leave behind. So a move waits until
 their replacements have landed; it does not wait until they are Ready.
+
+Some controllers replace a pod only when it is gone, and its grace period may be hours. So a move whose pod is
+evicted holds up the others for a short time only. Each of them is validated right before its own eviction:
+then a node refuses it whose room is not free yet.
 """
 
 import asyncio
 from collections.abc import Iterable
+
+# A replacement that is created when its pod begins to terminate has landed by then.
+_LANDING_TIME = 10.0
 
 
 class Turn:
@@ -27,6 +34,10 @@ class Turn:
 
     async def wait(self) -> None:
         await self._over.wait()
+
+    def pass_on_soon(self) -> None:
+        """Let the next moves begin in a moment, although the replacement may not have landed by then."""
+        asyncio.get_running_loop().call_later(_LANDING_TIME, self.pass_on)
 
     def pass_on(self) -> None:
         """Let the next moves begin; may be called more than once."""

@@ -12,11 +12,11 @@ import pytest
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY, PODS
 from reberth.cluster.snapshot import Snapshot
-from reberth.records import OpenMove, Phase
+from reberth.records import OpenMove, Phase, Pod
 from reberth.values import errors
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
-from reberth.values.timestamp import parse_time
+from reberth.values.timestamp import parse_time, write_time
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher, MoveEnd
 from rescheduler.execution.extenders import ExtenderClient
@@ -25,11 +25,13 @@ from rescheduler.model.plan import Destination, PlannedMove
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
-from tests.support.memory.objects import web_pod
+from tests.support import builders
+from tests.support.memory.objects import NOW, web_pod
 from tests.support.metrics import rescheduler_metric
 from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
 from tests.support.rescheduler.plans import MODEL
 
+GRACE = 120.0
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
@@ -191,6 +193,46 @@ async def test_the_moves_of_one_node_follow_each_other() -> None:
         await asyncio.sleep(0.01)
         assert (hand.dispatcher.waiting, hand.ends) == (1, [])
     assert hand.ends == [("shop/web-1", MoveEnd.EVICTED), ("shop/db-1", MoveEnd.REFUSED)]
+
+
+class LingeringWorld(World):
+    """Pods take their grace period to end, and are replaced only then, like those of a StatefulSet."""
+
+    def evict(self, move: str, pod: Pod) -> None:
+        self.evictions.append((move, pod.metadata.uid))
+        meta = msgspec.structs.replace(pod.metadata, deletion_timestamp=write_time(self.now() + GRACE))
+        self.put(PODS, msgspec.structs.replace(pod, metadata=meta))
+        asyncio.get_running_loop().call_later(GRACE, self._replace, pod.metadata.name)
+
+    def _replace(self, name: str) -> None:
+        fields = {"uid": f"uid-{name}-new", "age": NOW - self.now(), "status": READY}
+        self.put(PODS, web_pod(name, node="n2", **fields))
+
+
+async def test_a_pod_with_a_long_grace_period_holds_up_no_other_move() -> None:
+    before = rescheduler_metric("moves_refused_total", rule="PlanOld")
+    world = LingeringWorld()
+    workloads = {
+        name: f"StatefulSet/{name.partition('-')[0]}" for name in ("web-1", "db-1", "log-1", "api-1")
+    }
+    moves = {name: msgspec.structs.replace(planned(name), workload=one) for name, one in workloads.items()}
+    for name in list(workloads)[1:]:
+        owner = builders.owner("StatefulSet", name.partition("-")[0], uid=f"uid-{name.partition('-')[0]}")
+        world.put(PODS, web_pod(name, node="n1", age=60.0, owned_by=owner))
+    async with carrying(FakeApi(world)) as hand:
+        for name in ("web-1", "db-1", "log-1"):
+            assert hand.dispatcher.begin(moves[name])
+        await asyncio.sleep(29.0)
+        assert len(world.evictions) == 3
+        assert hand.dispatcher.waiting == 0  # so moves of the next plan begin
+        assert hand.dispatcher.begin(moves["api-1"])
+        await asyncio.sleep(0.1)
+        assert hand.dispatcher.waiting == 1  # behind the last one of them, evicted nine seconds ago
+        await asyncio.sleep(5.0)
+        assert len(world.evictions) == 4
+        assert hand.ends == []
+    assert {end for _, end in hand.ends} == {MoveEnd.EVICTED}
+    assert rescheduler_metric("moves_refused_total", rule="PlanOld") == before
 
 
 async def test_a_move_that_waits_too_long_for_earlier_moves_is_refused() -> None:

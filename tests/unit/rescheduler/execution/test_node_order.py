@@ -43,6 +43,17 @@ async def test_a_move_that_has_landed_holds_up_no_other() -> None:
 
 
 @pytest.mark.looptime
+async def test_an_evicted_move_whose_replacement_does_not_land_holds_up_no_other_for_long() -> None:
+    turns = NodeOrder()
+    first, second = turns.take(("a",)), turns.take(("a",))
+    first.pass_on_soon()
+    assert not await see(second)
+    began = asyncio.get_running_loop().time()
+    await second.come()
+    assert 9.0 < asyncio.get_running_loop().time() - began < 11.0
+
+
+@pytest.mark.looptime
 async def test_when_a_waiting_move_gives_up_the_next_one_still_waits_for_the_first() -> None:
     turns = NodeOrder()
     first, second, third = (turns.take(("a",)) for _ in range(3))
