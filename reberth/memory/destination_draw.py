@@ -19,6 +19,7 @@ from typing import NamedTuple
 from reberth.cluster.rows import PodRow
 from reberth.memory.backoff import instant
 from reberth.memory.history import is_expired
+from reberth.memory.replacements import earliest_birth, may_replace
 from reberth.records import ObjectMeta, OpenMove, Phase
 
 UNSTORED = math.inf
@@ -68,12 +69,12 @@ def list_untaken(
 ) -> list[OpenMove]:
     """List the moves that still wait for a replacement, in the order in which they were planned."""
     row = sorted((move for move in moves if _draws(move, now)), key=_planned)
-    earliest = _earliest_birth(row[0]) if row else math.inf
+    earliest = earliest_birth(row[0]) if row else math.inf
     young = [one for one in replicas if one.bound and one.created_at > earliest]
     bound = sorted((one for one in young if one.uid != waiting_uid), key=_age)
     untaken = []
     for move in row:
-        replacement = next((replica for replica in bound if _may_replace(replica, move)), None)
+        replacement = next((one for one in bound if may_replace(move, one.uid, one.created_at)), None)
         if replacement:
             bound.remove(replacement)
         else:
@@ -87,16 +88,6 @@ def _planned(move: OpenMove) -> tuple[float, str]:
 
 def _draws(move: OpenMove, now: float) -> bool:
     return move.phase != Phase.PLANNED and not is_expired(move, now)
-
-
-def _may_replace(replica: Replica, move: OpenMove) -> bool:
-    """Exclude the moved pod itself: it may have been created in the same second as the plan."""
-    return replica.created_at > _earliest_birth(move) and replica.uid != move.pod_uid
-
-
-def _earliest_birth(move: OpenMove) -> float:
-    """Creation times are truncated: a pod from the second of the plan may have been created after it."""
-    return instant(move.planned_at) - 1
 
 
 def _turn(replica: Replica) -> tuple[float, float, str]:

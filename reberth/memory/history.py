@@ -114,6 +114,7 @@ def draft_move(
     destinations: tuple[str, ...],
     policy: str,
     reason: str,
+    known_pods: tuple[str, ...] = (),
     now: float,
 ) -> OpenMove:
     """Describe a newly planned move of the pod off its node."""
@@ -132,6 +133,7 @@ def draft_move(
         destinations=destinations[:MOST_DESTINATIONS],
         policy=policy,
         reason=reason,
+        known_pods=known_pods or None,
     )
 
 

@@ -60,6 +60,7 @@ class OpenMove(Record, frozen=True):
     reason: str = ""
     evicted_at: str | None = None
     awaited_until: str | None = None  # if later than expires_at
+    known_pods: tuple[str, ...] | None = None
 
 
 class PastMove(Record, frozen=True):

@@ -26,6 +26,7 @@ from reberth.memory.history import (
 from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
 from reberth.memory.notes import Notes, add_note, compose_note, remove_move
 from reberth.memory.refusals import note_refusal
+from reberth.memory.replacements import list_known
 from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase, RememberedRefusal
 from reberth.values.refusal import Refused
 from rescheduler.budgets.refused_before import collect_refusals
@@ -39,9 +40,6 @@ from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
 
-# Creation times are stored in whole seconds; the rest is for clocks that are not read at the same instant.
-_CREATION_RESOLUTION = 1.05
-_LONGEST_CREATION_WAIT = 2.0  # if the API server's clock is ahead of ours
 # The API server's time for one request (--request-timeout): after it, no eviction is on its way any more.
 _LONGEST_REQUEST = 60.0
 MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not ended")
@@ -62,7 +60,6 @@ class Executor:
 
     async def move(self, order: MoveOrder, hooks: MoveHooks = NO_HOOKS) -> MoveReport:
         """Execute a new move to its outcome."""
-        await self._wait_for_older_pods(order)
         entry = self._draft(order)
         self._begun.add(entry.id)
         try:
@@ -159,18 +156,9 @@ class Executor:
             ending = replace(ending, as_forecast=landing.as_forecast)
         return replace(await self._close(handle, entry, ending, None), landing=landing)
 
-    async def _wait_for_older_pods(self, order: MoveOrder) -> None:
-        """Wait until no existing pod can be taken for the replacement.
-
-        The replacement is found by its creation time, which has whole seconds: a pod that was created in the
-        second of the plan would look like it.
-        """
-        pods = self._context.mirror.cache.of(POD).within(order.signature.namespace)
-        created = [pod.created for pod in pods if pod.template.controller == order.signature.controller]
-        left = max(created, default=0.0) + _CREATION_RESOLUTION - self._context.clock()
-        await asyncio.sleep(min(max(left, 0.0), _LONGEST_CREATION_WAIT))
-
     def _draft(self, order: MoveOrder) -> OpenMove:
+        now, pods = self._context.clock(), self._context.mirror.cache.of(POD)
+        siblings = pods.within(order.signature.namespace)
         return draft_move(
             order.pod,
             order.signature,
@@ -178,7 +166,8 @@ class Executor:
             destinations=order.destinations,
             policy=order.policy,
             reason=order.reason,
-            now=self._context.clock(),
+            known_pods=list_known(siblings, order.signature.controller.uid, now=now),
+            now=now,
         )
 
     def _make_handle(self, order: MoveOrder, entry: OpenMove, history: EvictionHistory) -> MoveHandle:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 import msgspec
 
 from reberth.cluster.rows import PodRow
+from reberth.memory.replacements import is_since
 from rescheduler.model.refusal_memory import RefusalMemory
 
 # Each takes up to 0.8 kB, with 64 destinations. With the default rates 2,880 moves are made in 48 hours.
@@ -87,4 +88,4 @@ def find_beginnings(
 
 
 def _has_placed(moved: RememberedMove, row: PodRow) -> bool:
-    return row.node in moved.destinations and row.created >= moved.since - 1
+    return row.node in moved.destinations and is_since(row.created, moved.since)

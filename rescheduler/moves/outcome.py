@@ -1,9 +1,8 @@
 """The outcome of a move: which pod is the replacement, where it landed, when it was Ready, and the report.
 
-No API says which pod replaces which. Replicas are interchangeable, so the replacement is the first pod of the
-same controller that was created after the plan and that no earlier move of the controller has as its own. The
-extender uses the same rule to decide whether a draw is used; with another rule the two would disagree about
-where the replacement was sent.
+Replicas are interchangeable, so the replacement is the first pod that may be it (`memory/replacements.py`)
+and that no earlier move of the controller has as its own. The extender uses the same rule to decide whether a
+draw is used; with another rule the two would disagree about where the replacement was sent.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +14,7 @@ from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.rows import PodRow
 from reberth.memory.backoff import instant
 from reberth.memory.history import Ending, end_readiness
+from reberth.memory.replacements import may_replace
 from reberth.records import (
     Node,
     OpenMove,
@@ -93,10 +93,10 @@ def find_replacement(move: OpenMove, others: Iterable[OpenMove], pods: Iterable[
     earlier = [one for one in others if one.phase == Phase.EVICTED and _plan_order(one) < _plan_order(move)]
     free = sorted(filter(_is_alive, pods), key=_landed_first)
     for one in sorted(earlier, key=_plan_order):
-        taken = next((pod for pod in free if _may_replace(pod, one)), None)
+        taken = next((pod for pod in free if may_replace(one, pod.uid, pod.created)), None)
         if taken:
             free.remove(taken)
-    return next((pod for pod in free if _may_replace(pod, move)), None)
+    return next((pod for pod in free if may_replace(move, pod.uid, pod.created)), None)
 
 
 def judge_replacement(
@@ -182,11 +182,6 @@ def _is_alive(pod: PodRow) -> bool:
 def _has_arrived(pod: PodRow) -> bool:
     """A pod of a Job may succeed before it was ever seen Ready."""
     return pod.is_ready or pod.phase == "Succeeded"
-
-
-def _may_replace(pod: PodRow, move: OpenMove) -> bool:
-    """The API server stores creation times in whole seconds: a pod of the plan's second may be newer."""
-    return pod.created > instant(move.planned_at) - 1 and pod.uid != move.pod_uid
 
 
 def _landed_first(pod: PodRow) -> tuple[bool, float, str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from reberth.cluster.rows import PodRow
 from reberth.config.settings import Section
 from reberth.memory.backoff import closing_time, instant
+from reberth.memory.replacements import is_since
 from reberth.records import EvictionHistory
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
@@ -73,5 +74,5 @@ def _end_rests(row: PodRow, history: EvictionHistory | None, settings: RestSetti
     return [
         closing_time(move) + settings.least
         for move in past
-        if move.landed_on == row.node and row.created >= instant(move.evicted_at) - 1
+        if move.landed_on == row.node and is_since(row.created, instant(move.evicted_at))
     ]

@@ -20,6 +20,7 @@ from reberth.memory.history import (
     start_history,
 )
 from reberth.memory.ledger import MOST_DEBITS, start_ledger
+from reberth.memory.replacements import MOST_KNOWN
 from reberth.records import (
     Debit,
     DebitState,
@@ -119,8 +120,9 @@ def the_fullest_history() -> EvictionHistory:
         "policy": filled("p", 253),
         "reason": filled("r", 1024),
     }
+    known = tuple(filled(f"{number}-", 128) for number in range(MOST_KNOWN))
     opened = tuple(
-        move(filled(f"o{number}-", 63), destinations=nodes, controller_uid=UID, **wide)
+        move(filled(f"o{number}-", 63), destinations=nodes, controller_uid=UID, known_pods=known, **wide)
         for number in range(MOST_OPEN)
     )
     closed = tuple(

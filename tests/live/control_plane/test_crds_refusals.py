@@ -11,6 +11,7 @@ from localcluster.cluster import Cluster
 from reberth.cluster.kinds import SCORES
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import MOST_DEBITS
+from reberth.memory.replacements import MOST_KNOWN
 from reberth.values.timestamp import TimeError, parse_time
 from tests.live.support.memory_objects import (
     GONE,
@@ -65,6 +66,13 @@ MISSHAPEN: list[tuple[str, str, Any, str]] = [
         [f"n{number}" for number in range(MOST_DESTINATIONS + 1)],
         "status.open[0].destinations: Too many",
     ),
+    (
+        "EvictionHistory",
+        "status.open.0.knownPods",
+        [f"uid-{number}" for number in range(MOST_KNOWN + 1)],
+        "status.open[0].knownPods: Too many",
+    ),
+    ("EvictionHistory", "status.open.0.knownPods", [""], "status.open[0].knownPods[0]: Invalid value"),
     ("EvictionHistory", "status.open.0.reason", "x" * 1025, "status.open[0].reason: Too long"),
     ("EvictionHistory", "status.open.0.phase", "Moving", "status.open[0].phase: Unsupported value"),
     ("EvictionHistory", "status.open.0.evictedAt", GONE, "status.open[0].evictedAt: Invalid value"),

@@ -18,6 +18,7 @@ from reberth.memory.addon_scores import MOST_SCORE, ScoreSettings, WeightedScore
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import LEDGER_NAME, MOST_DEBITS
 from reberth.memory.refusals import MOST_KEY, MOST_REASON, MOST_REFUSED
+from reberth.memory.replacements import MOST_KNOWN
 from reberth.values.timestamp import TimeError, parse_time, write_micro_time, write_time
 from tests.support.builders import Object
 from tests.support.repository import ROOT
@@ -154,6 +155,7 @@ def test_every_string_and_list_is_bounded() -> None:
     [
         (HISTORIES, "status.open", "maxItems", MOST_OPEN),
         (HISTORIES, "status.open[].destinations", "maxItems", MOST_DESTINATIONS),
+        (HISTORIES, "status.open[].knownPods", "maxItems", MOST_KNOWN),
         (HISTORIES, "status.past", "maxItems", MOST_PAST),
         (HISTORIES, "status.refused", "maxItems", MOST_REFUSED),
         (HISTORIES, "status.refused[].key", "maxLength", MOST_KEY),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reberth.memory.destination_draw import Replica, asking_replica, draw, list_untaken
+from reberth.memory.replacements import MARGIN
 from reberth.records import ObjectMeta, OpenMove, Phase
 from reberth.values.timestamp import write_time
 from tests.support.memory.objects import NOW, move
@@ -129,19 +130,19 @@ def test_an_expired_move_draws_no_pod() -> None:
     assert drawn_by([brief], [], now=NOW + 60) is None
 
 
-def test_births_are_known_to_the_second() -> None:
-    planned = move("m1", planned=NOW + 0.9)
+def test_a_pod_that_was_known_to_a_move_does_not_take_it_whatever_its_age() -> None:
+    knowing = move("m1", planned=NOW, known_pods=("known",))
 
-    assert drawn_by([planned], [bound("new", at=0)]) is None
-    assert drawn_by([planned], [bound("old", at=-1)]) == "m1"
-    assert drawn_by([move("m1", planned=NOW + 1)], [bound("old", at=0)]) == "m1"
+    assert drawn_by([knowing], [bound("known", at=5)]) == "m1"
+    assert drawn_by([knowing], [bound("unknown", at=-5)]) is None
+    assert drawn_by([knowing], [bound("unknown", at=-MARGIN)]) == "m1"
 
 
-def test_a_pod_created_before_the_second_of_a_plan_is_not_its_replacement() -> None:
-    moves = [move("first", planned=NOW - 1), move("second", planned=NOW + 2)]
+def test_what_one_move_knew_may_have_replaced_the_pod_of_an_earlier_one() -> None:
+    moves = [move("first", planned=NOW), move("second", planned=NOW + 2, known_pods=("a",))]
 
-    assert drawn_by(moves, [bound("a", at=0), bound("b", at=1)]) == "second"
-    assert drawn_by(moves, [bound("a", at=0), bound("b", at=2)]) is None
+    assert drawn_by(moves, [bound("a", at=1)]) == "second"
+    assert drawn_by(moves, [bound("a", at=1), bound("b", at=1)]) is None
 
 
 def test_the_moved_pod_does_not_replace_itself() -> None:
@@ -160,12 +161,13 @@ def test_a_move_with_an_unreadable_time_draws_no_pod_once_one_is_bound() -> None
 
 moves = st.lists(
     st.builds(
-        lambda number, at, phase: move(
-            f"m{number}", planned=NOW + at / 2, phase=phase, pod_uid=f"r{number % 3}"
+        lambda number, at, phase, known: move(
+            f"m{number}", planned=NOW + at / 2, phase=phase, pod_uid=f"r{number % 3}", known_pods=known
         ),
         st.integers(0, 9),
         st.integers(-10, 10),
         st.sampled_from(list(Phase)),
+        st.none() | st.tuples(st.integers(0, 9).map("r{}".format)),
     ),
     max_size=6,
     unique_by=lambda one: one.id,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reberth.client.api import Api
 from reberth.client.lease import LEASES, LeaseSettings
-from reberth.cluster.kinds import HISTORIES
+from reberth.cluster.kinds import HISTORIES, Resource
 from reberth.memory.history import Ending
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.values import errors
@@ -56,6 +56,14 @@ def put_request(world: World, request: MoveRequest = ASKED, *, life: float = LIF
     assert not isinstance(placed, Refused)
     world.put(LEASES, replace(lease, metadata=replace(lease.metadata, annotations=dict(placed))))
     return until
+
+
+class SlowApi(FakeApi):
+    """Its moves begin late: their history, the first that they write, takes its time."""
+
+    async def create(self, resource: Resource[Any], body: Any, *, namespace: str = "") -> Any:
+        await asyncio.sleep(2 if resource is HISTORIES else 0)
+        return await super().create(resource, body, namespace=namespace)
 
 
 @asynccontextmanager
@@ -105,7 +113,6 @@ async def test_a_move_is_handed_over_carried_out_and_followed() -> None:
 
 async def test_the_phases_of_a_move_are_reported_as_they_come() -> None:
     world = make_world()
-    world.late = -60.0  # the pod is so young that the daemon waits before it begins
     lost = {2: Late("evict", "nobody knows")}  # of the real one, after the dry run
     async with leading(world, FakeApi(world, refusals=lost)):
         served, said = ask(world)
@@ -157,8 +164,7 @@ async def test_only_a_stop_reason_for_moves_by_hand_refuses_them() -> None:
 
 async def test_a_refusal_after_the_acceptance_is_reported_with_its_rule() -> None:
     world = make_world()
-    world.late = -60.0  # the pod is so young that the daemon waits before it begins
-    api = FakeApi(world, refusals={1: errors.Forbidden("evict", "not this one")})
+    api = SlowApi(world, refusals={1: errors.Forbidden("evict", "not this one")})
     async with leading(world, api):
         served, said = ask(world)
         refused = await served
@@ -299,8 +305,7 @@ async def test_a_client_that_exits_before_the_answer_withdraws_its_request() -> 
 
 async def test_a_client_that_exits_after_the_answer_leaves_the_move_to_the_daemon() -> None:
     world = make_world()
-    world.late = -60.0  # the pod is so young that the daemon waits before it begins
-    async with leading(world, FakeApi(world)):
+    async with leading(world, SlowApi(world)):
         served, said = ask(world)
         await asyncio.sleep(0.8)
         served.cancel()

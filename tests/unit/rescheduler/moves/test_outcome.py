@@ -23,7 +23,7 @@ from tests.support.memory.objects import NOW, move, web_pod
 
 TEMPLATES = Templates(version=(1, 36))
 END = NOW + 330
-MOVED = move("m1", phase=Phase.EVICTED, evicted_at=write_time(NOW + 1))
+MOVED = move("m1", phase=Phase.EVICTED, evicted_at=write_time(NOW + 1), known_pods=("uid-known",))
 
 
 def row(name: str, *, born: float = 1.0, ready: float | None = None, **fields: Any) -> PodRow:
@@ -43,9 +43,11 @@ def names(found: PodRow | None) -> str | None:
     ("pods", "replacement"),
     [
         ([], None),
-        ([row("old", born=-1, node="n1")], None),
+        ([row("old", born=-10, node="n1")], None),
+        ([row("known", uid="uid-known", node="n1")], None),
+        ([row("known", uid="uid-known", node="n1"), row("new")], "new"),
         ([row("new")], "new"),
-        ([row("same-second", born=0)], "same-second"),
+        ([row("clock-behind", born=-9)], "clock-behind"),
         ([row("late", born=9, node="n2"), row("early", born=5)], "late"),
         ([row("b", born=5), row("a", born=5)], "a"),
         ([row("victim", uid="uid-victim", node="n1")], None),
@@ -53,7 +55,7 @@ def names(found: PodRow | None) -> str | None:
         ([row("failed", phase="Failed", node="n2")], None),
     ],
 )
-def test_the_replacement_is_the_first_one_born_since_the_plan(
+def test_the_replacement_is_the_first_one_that_was_not_known(
     pods: list[PodRow], replacement: str | None
 ) -> None:
     assert names(find_replacement(MOVED, [MOVED], pods)) == replacement
