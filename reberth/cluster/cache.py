@@ -37,12 +37,16 @@ class _Mirror(Generic[Wire, Kept]):
     """All objects of one kind, and the newest version seen."""
 
     def __init__(
-        self, kind: str, keep: Callable[[Wire], Kept], identify: Callable[[Kept], ObjectIdentity]
+        self,
+        kind: str,
+        keep: Callable[[Wire], Kept],
+        identify: Callable[[Kept], ObjectIdentity],
+        group_of: Callable[[Kept], str] = lambda _: "",
     ) -> None:
         self.kind = kind
         self.keep = keep
         self.identify = identify
-        self.table = Table(identify)
+        self.table = Table(identify, group_of)
         self.seen = 0
         self.is_complete = False
         self.wanted = self.made = 0  # rows are outdated unless they were made as it is wanted now
@@ -111,12 +115,17 @@ class Cache:
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
         self.templates = Templates(version=version, annotations=annotations)
         self._mirrors: dict[Kind[Any, Any], _Mirror[Any, Any]] = {
-            POD: _Mirror(POD.name, partial(make_pod_row, templates=self.templates), _identify_pod),
+            POD: _Mirror(
+                POD.name, partial(make_pod_row, templates=self.templates), _identify_pod, _find_controller_uid
+            ),
             NODE: _Mirror(NODE.name, make_node_row, _identify_node),
         }
 
     def of(self, kind: Kind[Wire, Kept]) -> Table[Kept]:
-        """Give the table of a kind; it is the same object for the whole life of the cache."""
+        """Give the table of a kind; it is the same object for the whole life of the cache.
+
+        Pods are grouped by the uid of their controller.
+        """
         return self._mirror(kind).table
 
     def seen(self, kind: Kind[Any, Any]) -> int:
@@ -174,6 +183,11 @@ class Cache:
 
 def _identify_pod(row: PodRow) -> ObjectIdentity:
     return ObjectIdentity(row.namespace, row.name, row.uid, row.version)
+
+
+def _find_controller_uid(row: PodRow) -> str:
+    controller = row.template.controller
+    return controller.uid if controller else ""
 
 
 def _identify_node(row: NodeRow) -> ObjectIdentity:

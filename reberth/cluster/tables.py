@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from reberth.records import ObjectMeta, Record
 
@@ -107,11 +108,29 @@ class Rows(Generic[T]):
 _EMPTY: NamespaceRows[Any] = NamespaceRows("", ())
 
 
-class Table(Generic[T]):
-    """Objects that come and go. A name belongs to one object: a newer one replaces the older."""
+class Group(Generic[T]):
+    """The objects of a namespace that belong together, kept current by their table as long as it is held.
 
-    def __init__(self, identify: Callable[[T], ObjectIdentity]) -> None:
+    For who asks again and again: to find them once more, the whole namespace would have to be searched.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.by_uid: dict[str, T] = {}
+
+
+class Table(Generic[T]):
+    """Objects that come and go. A name belongs to one object: a newer one replaces the older.
+
+    `group_of` gives the key of the group that an object belongs to.
+    """
+
+    def __init__(
+        self, identify: Callable[[T], ObjectIdentity], group_of: Callable[[T], str] = lambda _: ""
+    ) -> None:
         self._identify = identify
+        self._group_of = group_of
+        self._groups: WeakValueDictionary[str, Group[T]] = WeakValueDictionary()
         self._by_uid: dict[str, T] = {}
         self._by_namespace: dict[str, dict[str, T]] = {}
         self._parts: dict[str, NamespaceRows[T]] = {}
@@ -131,6 +150,14 @@ class Table(Generic[T]):
         """Give the objects of a namespace."""
         return iter(self._by_namespace.get(namespace, {}).values())
 
+    def group(self, namespace: str, key: str) -> Group[T]:
+        """Give the objects of a group, all of which are in this namespace."""
+        found = self._groups.get(key)
+        if found is None:
+            found = self._groups[key] = Group(namespace)
+            self._fill(key, found)
+        return found
+
     def put(self, identity: ObjectIdentity, row: T) -> None:
         namespace, name, uid, _ = identity
         before = self.named(namespace, name)
@@ -138,13 +165,18 @@ class Table(Generic[T]):
         if before is not holder:
             self._drop(before)
             self._drop(holder)
+        elif holder is not None:
+            self._ungroup(uid, holder)
         self._by_namespace.setdefault(namespace, {})[name] = self._by_uid[uid] = row
+        if self._groups and (group := self._groups.get(self._group_of(row))):
+            group.by_uid[uid] = row
         self._forget(namespace)
 
     def remove(self, uid: str) -> None:
         row = self._by_uid.pop(uid, None)
         if row is None:
             return
+        self._ungroup(uid, row)
         namespace, name, *_ = self._identify(row)
         names = self._by_namespace[namespace]
         del names[name]
@@ -158,12 +190,22 @@ class Table(Generic[T]):
         self._by_namespace = other._by_namespace  # noqa: SLF001 - likewise
         self._parts = other._parts  # noqa: SLF001 - likewise
         self._rows = None
+        for key, group in self._groups.items():
+            self._fill(key, group)
 
     def rows(self) -> Rows[T]:
         """Give the current contents; the same object until something changes."""
         if self._rows is None:
             self._rows = Rows(map(self._part, sorted(self._by_namespace)), self._identify)
         return self._rows
+
+    def _fill(self, key: str, group: Group[T]) -> None:
+        theirs = (row for row in self.within(group.namespace) if self._group_of(row) == key)
+        group.by_uid = {self._identify(row).uid: row for row in theirs}
+
+    def _ungroup(self, uid: str, row: T) -> None:
+        if self._groups and (group := self._groups.get(self._group_of(row))):
+            group.by_uid.pop(uid, None)
 
     def _drop(self, row: T | None) -> None:
         """Remove an object of the same name with another uid, or of the same uid with another name."""

@@ -7,6 +7,7 @@ from typing import Any
 from reberth.cluster.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import build
+from reberth.cluster.tables import Group
 from reberth.memory.history import Ending
 from reberth.records import OpenMove, Owner, ReplicationController
 from rescheduler.execution.context import ExecutionContext, MoveHandle
@@ -33,8 +34,9 @@ class ReplacementWatcher:
 
     async def follow(self, move: OpenMove) -> Ending:
         change = 0
+        pods = self._context.mirror.cache.of(POD).group(self._handle.namespace, move.controller_uid)
         while True:
-            ending = await self._judge(move)
+            ending = await self._judge(move, pods)
             if ending:
                 return ending
             change = await self._wait(move, change)
@@ -45,15 +47,14 @@ class ReplacementWatcher:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 change = await self._context.mirror.changed(since=change)
-                await asyncio.sleep(
-                    _PAUSE
-                )  # changes come in bursts, and each check reads all pods of the namespace
+                await asyncio.sleep(_PAUSE)  # changes come in bursts
         return change
 
-    async def _judge(self, move: OpenMove) -> Ending | None:
-        pods = self._context.mirror.cache.of(POD).within(self._handle.namespace)
+    async def _judge(self, move: OpenMove, pods: Group[PodRow]) -> Ending | None:
         owner = self._find_owner(move)
-        state = observe_controller(pods, move, owner)._replace(is_gone=self._had_owner and owner is None)
+        state = observe_controller(pods.by_uid.values(), move, owner)._replace(
+            is_gone=self._had_owner and owner is None
+        )
         self._had_owner = self._had_owner or owner is not None
         replacement = find_replacement(move, self._handle.others, state.pods)
         scores = await self._score(move, replacement)

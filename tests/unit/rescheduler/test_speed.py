@@ -4,15 +4,25 @@ What is compared stands in one process and is measured in CPU time, so a busy ma
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from statistics import median
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from bench.planning.fleet import Fleet
 from bench.planning.planning import ARMS, settings_of
+from reberth.cluster.cache import Cache
+from reberth.cluster.kinds import POD
+from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import Snapshot
+from reberth.cluster.tables import Group
+from reberth.records import OpenMove, Phase, Pod
+from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.planning.planner import plan
+from tests.support.builders import as_record, owner, pod
 from tests.support.cpu_cost import cost, few_collections
 from tests.support.rescheduler.plans import MODEL
 
@@ -69,3 +79,35 @@ def test_four_times_the_fleet_costs_less_than_four_times_the_plan(
         for _ in range(TURNS)
     ]
     assert median(found) < LARGE / SMALL
+
+
+def test_a_look_for_a_replacement_costs_the_same_in_a_large_namespace() -> None:
+    costs = [
+        median(cost(partial(_look, *_await_replacement(pods))) for _ in range(5)) for pods in (100, 10_000)
+    ]
+    assert costs[1] <= 5 * costs[0]
+
+
+def _await_replacement(pods: int) -> tuple[ReplacementWatcher, OpenMove, Group[PodRow]]:
+    """A namespace with workloads of ten pods, and a move of one of them."""
+    cache = Cache(version=(1, 36))
+    of = [owner("ReplicaSet", f"web-{number // 10}", uid=f"rs-{number // 10}") for number in range(pods)]
+    listed = [pod(f"p-{number}", node="n1", owned_by=of[number], uid=f"u-{number}") for number in range(pods)]
+    for number, each in enumerate(listed):
+        each["metadata"]["resourceVersion"] = str(number + 1)
+    cache.replace(POD, [as_record(Pod, each) for each in listed], str(pods))
+    move = OpenMove(
+        id="m-1", pod="old", pod_uid="u", controller_uid="rs-7", from_="n1", phase=Phase.EVICTED,
+        policy="manual", planned_at="2026-11-19T12:00:00Z", expires_at="2026-11-19T12:05:00Z",
+    )  # fmt: skip
+    context = SimpleNamespace(mirror=SimpleNamespace(cache=cache), clock=lambda: 0.0, forecast=None)
+    watcher = ReplacementWatcher(cast("Any", context), cast("Any", SimpleNamespace(others=())))
+    return watcher, move, cache.of(POD).group("default", "rs-7")
+
+
+def _look(watcher: ReplacementWatcher, move: OpenMove, pods: Group[PodRow]) -> None:
+    """Look a hundred times; none of these looks waits for anything."""
+    assert len(pods.by_uid) == 10
+    for _ in range(100):
+        with pytest.raises(StopIteration):
+            watcher._judge(move, pods).send(None)

@@ -1,3 +1,6 @@
+import gc
+from weakref import ref
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,3 +153,43 @@ def test_rows_are_found_by_their_namespace_and_by_uids_wherever_they_are() -> No
     assert (rows.named("ns", "b"), rows.named("other", "b"), rows.named("", "b")) == (rows.all[1], None, None)
     assert {rows.by_uid("u", near=near) for near in ("", "ns", "other")} == {rows.all[2]}
     assert rows.by_uid("gone", near="ns") is None
+
+
+@given(changes, st.integers(0, 5))
+def test_a_group_is_what_a_search_of_its_namespace_finds(
+    changes: list[tuple[bool, str, str, str, bool]], begin: int
+) -> None:
+    """Objects move between groups with their version."""
+
+    def group_of(each: PartialObject) -> str:
+        return f"{each.metadata.namespace}/{int(each.metadata.resource_version) % 3}"
+
+    table = Table(identify, group_of)
+    groups = {}
+    for number, (comes, namespace, name, uid, replaces) in enumerate(changes):
+        if number == begin:
+            groups = {
+                f"{where}/{key}": table.group(where, f"{where}/{key}") for where in "ab" for key in range(3)
+            }
+        each = thing(name, namespace=namespace, uid=uid, version=number)
+        if replaces and comes:
+            table.become(table_of(each))
+        elif comes:
+            table.put(identify(each), each)
+        else:
+            table.remove(uid)
+        for key, group in groups.items():
+            assert table.group(group.namespace, key) is group
+            expected = {
+                row.metadata.uid: row for row in table.within(group.namespace) if group_of(row) == key
+            }
+            assert group.by_uid == expected
+
+
+def test_a_group_that_nobody_holds_is_not_kept() -> None:
+    table = Table(identify, lambda each: each.metadata.name[:1])
+    table.put(identify(thing("web-1")), thing("web-1"))
+    held = ref(table.group("ns", "w"))
+    gc.collect()
+    assert held() is None
+    assert list(table.group("ns", "w").by_uid) == ["web-1"]
