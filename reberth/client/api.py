@@ -200,7 +200,11 @@ class Api:
         dry_run: bool = False,
         annotations: dict[str, str] | None = None,
     ) -> None:
-        """Evict the pod with this uid. A refusal by a PDB is an error with the cause `DisruptionBudget`."""
+        """Evict the pod with this uid. A refusal by a PDB is an error with the cause `DisruptionBudget`.
+
+        A dry run is asked for in the query too: from the body alone the API server does not tell webhooks of
+        it, and one with side effects would carry them out for an eviction that may never come.
+        """
         options: dict[str, Any] = {"preconditions": {"uid": uid}}
         if dry_run:
             options["dryRun"] = ["All"]
@@ -212,7 +216,8 @@ class Api:
             "deleteOptions": options,
         }
         path = PODS.path(name, namespace=namespace, subresource="eviction")
-        await self._write(ApiRequest("evict", PODS.name, path, body=msgspec.json.encode(eviction)))
+        query = {"dryRun": "All"} if dry_run else {}
+        await self._write(ApiRequest("evict", PODS.name, path, query, msgspec.json.encode(eviction)))
 
     async def version(self) -> str:
         """The version of the server, such as `1.36`."""

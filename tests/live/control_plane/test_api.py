@@ -32,6 +32,7 @@ from reberth.cluster import kinds
 from reberth.cluster.kinds import PODS, Resource, plain_kind
 from reberth.records import Lease, LeaseSpec, ObjectMeta, Pod
 from reberth.values import errors
+from tests.live.support.eviction_webhook import watching_evictions
 from tests.live.support.fault_client import QUICK, direct, through
 from tests.support.builders import Object, deployment, pdb, pod
 
@@ -136,6 +137,21 @@ async def test_a_pod_is_evicted_by_its_uid_and_a_budget_refuses_by_its_name(shar
             "/apis/apps/v1/namespaces/default/deployments/guarded", {"propagationPolicy": "Foreground"}
         )
         await client.wait(f"{IN_DEFAULT}?labelSelector=app=guarded", lambda found: not found["items"])
+
+
+async def test_a_webhook_is_told_that_an_eviction_is_a_dry_run(bare: Cluster) -> None:
+    """One with side effects, such as a budget of its own, must not count what is only asked."""
+    async with bare.client() as client, direct(bare) as api:
+        uid = await make(client, "asked")
+        async with watching_evictions(bare, client, probe="asked") as reviews:
+            await api.evict("asked", namespace="default", uid=uid, dry_run=True)
+            assert (await api.get(PODS, "asked", namespace="default")).metadata.deletion_timestamp is None
+            await api.evict("asked", namespace="default", uid=uid)
+        asked, evicted = reviews
+        assert (asked["dryRun"], asked["object"]["deleteOptions"].get("dryRun")) == (True, ["All"])
+        assert (evicted["dryRun"], evicted["object"]["deleteOptions"].get("dryRun")) == (False, None)
+        with pytest.raises(errors.NotFound):
+            await api.get(PODS, "asked", namespace="default")
 
 
 async def test_reads_are_tried_again_and_writes_are_not(bare: Cluster, proxy: FaultProxy) -> None:
