@@ -29,7 +29,7 @@ from rescheduler.budgets.allowances import (
     charge_ready,
     list_full_nodes,
 )
-from rescheduler.budgets.refused_before import charge_asking, refuse_before
+from rescheduler.budgets.refused_before import charge_asking, charge_try, refuse_before
 from rescheduler.model.quiet_hours import find_quiet, find_zone
 from rescheduler.observe.node_eligibility import refuse_destination, refuse_source
 from rescheduler.observe.rule_context import RuleContext
@@ -128,6 +128,7 @@ def _list_charges(move: CandidateMove, context: RuleContext) -> Iterator[Charge]
     yield from charge_rates(move.place, context)
     yield from charge_quotas(move.place, context)
     yield from charge_asking(move.place, context)
+    yield from charge_try(move.place, context)
 
 
 def _list_under_way(context: RuleContext) -> Iterator[Charge]:

@@ -5,6 +5,7 @@ A refusal by a webhook that fails, a node, a namespace or the API server concern
 all wait until the latest end that any of them knows, and when it has come one move asks again, not all.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +21,11 @@ from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Charge
 from rescheduler.model.refusal_memory import KnownRefusal, RefusalMemory, WorkloadName
 from rescheduler.model.refusal_scopes import SHARED, Scope, find_scope
+from rescheduler.model.standing import Standing, judge_standing
 from rescheduler.observe.rule_context import RuleContext
 
 _RULE = "RefusedBefore"
+_RATE = "RefusalRate"
 _Place = tuple[Scope, str]
 
 
@@ -89,6 +92,21 @@ def list_waiting(context: RuleContext) -> list[RememberedRefusal]:
     own = [one for each in known.own.values() for one in each if find_scope(one.rule) not in SHARED]
     waiting = [one for one in own if instant(one.block_until) > context.now]
     return [*waiting, *(each.last for each in known.shared.values() if each.until > context.now)]
+
+
+def charge_try(place: int, context: RuleContext) -> Iterator[Charge]:
+    """Charge a move that may be refused to the tries that are left.
+
+    Of those that were refused before one is planned; of unknown ones any number, since most will be granted.
+    """
+    memory = context.refusals
+    if memory is None:
+        return
+    history = context.history(context.template_of(place))
+    standing = judge_standing(history, _list_own(place, context, _know(context)), context.now)
+    most = 1.0 if standing is Standing.REFUSED else math.inf
+    left = most if memory.left.has_for(standing) else 0.0
+    yield Charge(_RATE, (_RATE, standing), left, f"refusals of the last minute: {standing.value}")
 
 
 def charge_asking(place: int, context: RuleContext) -> Iterator[Charge]:

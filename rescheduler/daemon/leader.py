@@ -25,6 +25,7 @@ from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.model.refusal_memory import RefusalMemory
 from rescheduler.moves.revalidation import refuse_reasonless
+from rescheduler.moves.try_budget import PERIOD
 from rescheduler.telemetry import metrics
 
 log = Log(__name__)
@@ -114,8 +115,11 @@ class Leader:
             self.cycle_loop.settle(planned)
         elif planned:
             self.cycle_loop.forget(planned)
-        if self._dispatcher and not self._dispatcher.waiting and end is not MoveEnd.WAITING:
-            self.trigger.fire("moves")
+        if self._dispatcher is None or self._dispatcher.waiting or end is MoveEnd.WAITING:
+            return
+        self.trigger.fire("moves")
+        if end is MoveEnd.REFUSED:  # then there is a try again
+            asyncio.get_running_loop().call_later(PERIOD, self.trigger.fire, "moves")
 
     def _refuse_reasonless(self, move: OpenMove, snapshot: Snapshot, *, resumed: bool) -> Refused | None:
         # An earlier leader has judged how long the reason of a move had lasted, and remembered it.
@@ -140,7 +144,7 @@ class Leader:
         )
 
     def _read_refusals(self) -> RefusalMemory:
-        return self._dispatcher.refusals.read(self._context.clock()) if self._dispatcher else RefusalMemory()
+        return RefusalMemory() if self._dispatcher is None else self._dispatcher.read_refusals()
 
     def _describe_health(self) -> ClusterHealth:
         drawn = self._resources.settings().extender != "none"

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY
+from reberth.cluster.pods.identity import name_history
 from reberth.memory.history import Ending
 from reberth.records import RememberedRefusal
 from reberth.runtime.logs import Log
@@ -22,15 +24,20 @@ from rescheduler.execution.node_order import NodeOrder, Turn
 from rescheduler.execution.orders import compose_planned
 from rescheduler.execution.recovery import resume_moves
 from rescheduler.model.plan import PlannedMove
-from rescheduler.model.refusal_memory import RecentRefusals, WorkloadName
+from rescheduler.model.refusal_memory import RecentRefusals, RefusalMemory, WorkloadName
 from rescheduler.model.refusal_scopes import Scope, find_key, find_scope
+from rescheduler.model.standing import Standing, judge_standing
 from rescheduler.moves.lifecycle import INTERRUPTED, MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
+from rescheduler.moves.try_budget import MoveTry, TryBudget, list_refused_at
 from rescheduler.telemetry.recording import count_end, count_refusal, count_remembered
 
+_LONGEST_VERDICT = 5.0  # how long a move waits until it is known whether others are refused
 _LONGEST_WAIT = 30.0  # for the moves before it: later, its plan would be too old
 PLAN_OLD = Refused("PlanOld", "the moves before it in the plan did not land in time")
+
+REFUSAL_RATE = Refused("RefusalRate", "too many moves were refused in the last minute; this one waits")
 
 log = Log(__name__)
 
@@ -61,6 +68,8 @@ class MoveDispatcher:
         self.failed = False  # a move ended with an error: its state must be read from the cluster again
         self.is_well = True
         self.refusals = RecentRefusals()
+        self.tries = TryBudget(list_refused_at(context.mirror.cache.of(HISTORY).rows(), context.clock()))
+        self._verdict = asyncio.Event()
         self._context = context
         self._group = group
         self._on_end = on_end
@@ -75,6 +84,11 @@ class MoveDispatcher:
 
     def __len__(self) -> int:
         return len(self._pods)
+
+    def read_refusals(self) -> RefusalMemory:
+        """Give what the next plan is told of refusals."""
+        now = self._context.clock()
+        return self.refusals.read(now, self.tries.find_left(now))
 
     def begin(self, planned: PlannedMove) -> bool:
         """Start a planned move, unless its pod or too many pods of its workload are being moved."""
@@ -106,7 +120,7 @@ class MoveDispatcher:
         try:
             async for one in resume_moves(self._context, self.executor):
                 if isinstance(one.settled, MoveReport):
-                    self._record_end(None, one.settled)
+                    self._record_resumed(one.settled)
                 else:
                     self._put(one.settled.entry.pod_uid, None, partial(self._finish, one.handle, one.settled))
         except BaseException:
@@ -153,13 +167,58 @@ class MoveDispatcher:
         try:
             order = await self._compose(planned, turn)
             if isinstance(order, Refused):
-                count_refusal(planned.policy, order)
-                log.info("move refused", pod=planned.pod, policy=planned.policy, **_describe_refusal(order))
-                return self._remember(planned, order)
-            hooks = MoveHooks(turn.pass_on_soon, turn.pass_on, self._disprove)
-            return self._record_end(planned, await self.executor.move(order, hooks))
+                return self._drop_planned(planned, order)
+            attempt = await self._begin_try(planned, order, turn)
+            if isinstance(attempt, Refused):
+                return self._drop_planned(planned, attempt)
+            return await self._try_move(planned, order, turn, attempt)
         finally:
             turn.pass_on()
+
+    def _drop_planned(self, planned: PlannedMove, refused: Refused) -> MoveEnd:
+        """End a move before its first write."""
+        count_refusal(planned.policy, refused)
+        log.info("move refused", pod=planned.pod, policy=planned.policy, **_describe_refusal(refused))
+        return self._remember(planned, refused)
+
+    async def _begin_try(self, planned: PlannedMove, order: MoveOrder, turn: Turn) -> MoveTry | Refused:
+        """Reserve a try. While others that are being tried may give theirs back, the turn is passed on."""
+        context, root = self._context, order.signature.root
+        history = context.mirror.cache.of(HISTORY).named(order.signature.namespace, name_history(root))
+        known = self.refusals.list_of(WorkloadName(*_workload_of(planned)))
+        standing = judge_standing(history, known, context.clock())
+        attempt = self.tries.begin(standing, context.clock())
+        if attempt is None:
+            turn.pass_on()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LONGEST_VERDICT):
+                    while attempt is None and self.tries.is_asking:
+                        await self._verdict.wait()
+                        attempt = self.tries.begin(standing, context.clock())
+        return attempt or REFUSAL_RATE
+
+    async def _try_move(
+        self, planned: PlannedMove, order: MoveOrder, turn: Turn, attempt: MoveTry
+    ) -> MoveEnd:
+        def take_grant(workload: WorkloadName, disproved: tuple[RememberedRefusal, ...]) -> None:
+            attempt.grant(self._context.clock())
+            self._announce_verdict()
+            self._disprove(workload, disproved)
+
+        end = MoveEnd.REFUSED
+        try:
+            hooks = MoveHooks(turn.pass_on_soon, turn.pass_on, take_grant)
+            end = self._record_end(planned, await self.executor.move(order, hooks))
+        finally:
+            if end is MoveEnd.REFUSED:
+                attempt.refuse(self._context.clock())
+            attempt.drop()
+            self._announce_verdict()
+        return end
+
+    def _announce_verdict(self) -> None:
+        self._verdict.set()
+        self._verdict = asyncio.Event()
 
     async def _execute(self, order: MoveOrder, on_report: Callable[[MoveReport], Awaitable[None]]) -> MoveEnd:
         report = await self.executor.move(order, MoveHooks(on_grant=self._disprove))
@@ -196,7 +255,14 @@ class MoveDispatcher:
 
     async def _finish(self, handle: MoveHandle, state: MoveState) -> MoveEnd:
         with self.executor.holding(state.entry.id):
-            return self._record_end(None, await self.executor.finish(handle, state))
+            return self._record_resumed(await self.executor.finish(handle, state))
+
+    def _record_resumed(self, report: MoveReport) -> MoveEnd:
+        """A move of an earlier leader has reserved no try here, and uses one up if it was refused."""
+        end = self._record_end(None, report)
+        if end is MoveEnd.REFUSED:
+            self.tries.take_refusal(Standing.REFUSED, self._context.clock())
+        return end
 
     def _record_end(self, planned: PlannedMove | None, report: MoveReport) -> MoveEnd:
         """Log the end of a move in one line, count it, and remember what refused it."""

@@ -14,6 +14,7 @@ from reberth.memory.refusals import list_living, note_refusal
 from reberth.records import RememberedRefusal
 from reberth.values.refusal import Refused
 from rescheduler.model.refusal_scopes import Scope, find_scope
+from rescheduler.model.standing import TriesLeft
 
 _MOST = 1000
 
@@ -33,10 +34,11 @@ class KnownRefusal(NamedTuple):
 
 
 class RefusalMemory(msgspec.Struct, frozen=True):
-    """What a plan is told: refusals, and the webhooks that have answered since they failed, by name."""
+    """What a plan is told: refusals, when webhooks that failed have answered since, and the tries left."""
 
     known: tuple[KnownRefusal, ...] = ()
     answered: dict[str, float] = {}
+    left: TriesLeft = TriesLeft()
 
 
 class RecentRefusals:
@@ -58,12 +60,12 @@ class RecentRefusals:
     def note(self, workload: WorkloadName, refused: Refused, *, key: str, now: float) -> None:
         """Enter a refusal that no history records, unless its rule is one that a plan sees by itself."""
         if find_scope(refused.rule) is not Scope.NOTHING:
-            noted = note_refusal(refused, key=key, before=self._list(workload), now=now)
+            noted = note_refusal(refused, key=key, before=self.list_of(workload), now=now)
             self.put(KnownRefusal(workload, noted))
 
     def disprove(self, workload: WorkloadName, refusals: Iterable[RememberedRefusal], now: float) -> None:
         """Forget what a granted eviction of the workload has disproved; its webhooks have answered."""
-        for one in (*refusals, *self._list(workload)):
+        for one in (*refusals, *self.list_of(workload)):
             self._known.pop((workload, one.rule, one.key), None)
             if find_scope(one.rule) is Scope.WEBHOOK:
                 self._answered.pop(one.key, None)
@@ -71,12 +73,13 @@ class RecentRefusals:
         while len(self._answered) > _MOST:
             del self._answered[next(iter(self._answered))]
 
-    def read(self, now: float) -> RefusalMemory:
+    def read(self, now: float, left: TriesLeft = TriesLeft()) -> RefusalMemory:  # noqa: B008 - frozen
         """Give what the next plan is told."""
         living = {place: one for place, one in self._known.items() if list_living([one], now)}
         self._known = living
         known = tuple(KnownRefusal(place[0], one) for place, one in living.items())
-        return RefusalMemory(known, dict(self._answered))
+        return RefusalMemory(known, dict(self._answered), left)
 
-    def _list(self, workload: WorkloadName) -> list[RememberedRefusal]:
+    def list_of(self, workload: WorkloadName) -> list[RememberedRefusal]:
+        """List the refusals of a workload."""
         return [one for (whose, *_), one in self._known.items() if whose == workload]

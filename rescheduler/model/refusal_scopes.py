@@ -43,7 +43,7 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
             *rules.PAUSES,
             *("Limit", "WorkloadInFlight", "NamespaceInFlight", "NodeInFlight"),
             *("ClusterRate", "NamespaceRate", "WorkloadRate", "QuietHours"),
-            *("GivenUp", "WorkloadBackOff", "PairBackOff", "RefusedBefore"),
+            *("GivenUp", "WorkloadBackOff", "PairBackOff", "RefusedBefore", "RefusalRate"),
             *("Off", "Paused", "PlanOld", "MoveUnderWay", "RequestExpired"),
         }
     ),

@@ -73,6 +73,7 @@ LIMITS: Final[_Rules] = {
     "WorkloadBackOff": "A move of the workload was fruitless; none is made for some time.",
     "PairBackOff": "A move of the workload off this node was fruitless; none is made for some time.",
     "RefusedBefore": "A move like it was refused a short time ago; it is tried again later.",
+    "RefusalRate": "As many moves as may be were refused in the last minute; one that may be refused waits.",
     "LedgerFull": "The move ledger has no room for another debit.",
     "MovesFull": "The eviction history of the workload has no room for another open move.",
     "NotesFull": "The node has no room for another note.",

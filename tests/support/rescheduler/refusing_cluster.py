@@ -24,6 +24,7 @@ from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.model.refusal_memory import RefusalMemory
+from rescheduler.moves.try_budget import PERIOD
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import CycleSettings
@@ -188,8 +189,11 @@ class SimulatedLeader:
             self.loop.settle(planned)
         elif planned:
             self.loop.forget(planned)
-        if self.dispatcher and not self.dispatcher.waiting and end is not MoveEnd.WAITING:
-            self._trigger.fire("moves")
+        if self.dispatcher is None or self.dispatcher.waiting or end is MoveEnd.WAITING:
+            return
+        self._trigger.fire("moves")
+        if end is MoveEnd.REFUSED:
+            asyncio.get_running_loop().call_later(PERIOD, self._trigger.fire, "moves")
 
     def _make_inputs(self, policy: ReschedulerPolicy) -> CycleInputs:
         context = self.context
@@ -209,8 +213,7 @@ class SimulatedLeader:
         return self.context.mirror.cache.contents()
 
     def _read_refusals(self) -> RefusalMemory:
-        known = self.dispatcher.refusals if self.dispatcher else None
-        return known.read(self.context.clock()) if known else RefusalMemory()
+        return RefusalMemory() if self.dispatcher is None else self.dispatcher.read_refusals()
 
 
 def list_starts(tries: list[Try], app: str) -> Iterator[float]:

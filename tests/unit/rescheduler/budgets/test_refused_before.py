@@ -12,6 +12,7 @@ from rescheduler.budgets.limits import CandidateMove, Limits, begin_limits
 from rescheduler.budgets.refused_before import list_waiting
 from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
 from rescheduler.model.refusal_memory import KnownRefusal, RefusalMemory, WorkloadName
+from rescheduler.model.standing import TriesLeft
 from rescheduler.observe.rule_context import RuleContext
 from tests.support.builders import node, owner
 from tests.support.rescheduler.guardrails import (
@@ -176,3 +177,27 @@ def test_entries_that_cannot_be_read_and_old_ones_keep_nobody() -> None:
     old = noted(ago=3 * 24 * 3600, lasts=3600)
     unreadable = {"rule": "EvictionRefused", "refusedAt": "?", "blockUntil": "soon"}
     assert ask(cluster(*pods("web"), history(refused=[old, unreadable]))) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "kept"),
+    [
+        (TriesLeft(), [None, None, None]),
+        (TriesLeft(repeated=False), [None, None, "RefusalRate"]),
+        (TriesLeft(unknown=False, repeated=False), [None, "RefusalRate", "RefusalRate"]),
+        (TriesLeft(unknown=False, repeated=False, trusts_proven=False), ["RefusalRate"] * 3),
+    ],
+)
+def test_moves_that_may_be_refused_are_planned_while_tries_are_left(
+    left: TriesLeft, kept: list[str | None]
+) -> None:
+    proven = history("proven", past=[past_move("Better", closed_at="2027-01-13T07:50:00.000000Z")])
+    before = history("before", refused=[noted(ago=900)])
+    context = cluster(*pods("proven", "new", "before"), proven, before, memory=RefusalMemory(left=left))
+    assert spend(context, "proven-1", "new-1", "before-1") == kept
+
+
+def test_one_of_those_that_were_refused_before_is_planned_and_any_number_of_others() -> None:
+    before = [history(name, refused=[noted(ago=900)]) for name in ("a", "b")]
+    context = cluster(*pods("a", "b", "c", "d"), *before)
+    assert spend(context, "a-1", "b-1", "c-1", "d-1") == [None, "RefusalRate", None, None]

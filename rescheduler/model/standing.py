@@ -1,0 +1,41 @@
+"""What is known of whether a workload's moves are refused, and how many may still be tried."""
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from reberth.memory.refusals import list_living
+from reberth.records import EvictionHistory, RememberedRefusal
+
+
+class Standing(Enum):
+    """What is known of a workload's moves."""
+
+    PROVEN = "its last eviction was granted"
+    UNKNOWN = "nothing is known of it"
+    REFUSED = "its last move was refused"
+
+
+class TriesLeft(NamedTuple):
+    """For which workloads a plan has tries left: unknown ones, those refused before, and proven ones."""
+
+    unknown: bool = True
+    repeated: bool = True
+    trusts_proven: bool = True
+
+    def has_for(self, standing: Standing) -> bool:
+        if standing is Standing.REFUSED:
+            return self.repeated
+        return self.unknown or (standing is Standing.PROVEN and self.trusts_proven)
+
+
+def judge_standing(
+    history: EvictionHistory | None, known: Iterable[RememberedRefusal], now: float
+) -> Standing:
+    """Tell what the history and other refusals that are known say of a workload's moves."""
+    status = history.status if history else None
+    refused = (status.refused or ()) if status else ()
+    if list_living([*refused, *known], now):
+        return Standing.REFUSED
+    past = (status.past or ()) if status else ()
+    return Standing.PROVEN if any(move.evicted_at for move in past) else Standing.UNKNOWN
