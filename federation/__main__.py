@@ -15,7 +15,13 @@ from federation.commands import webhook
 from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
-from reberth.cli.inputs import add_namespace_argument, add_version_argument, read_name, read_now
+from reberth.cli.inputs import (
+    add_namespace_argument,
+    add_output_argument,
+    add_version_argument,
+    read_name,
+    read_now,
+)
 from reberth.cluster.object_files import TextError
 from reberth.values.errors import ConfigurationError
 from reberth.values.object_error import ObjectError
@@ -53,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     schedule.add_argument(
         "--now", metavar="TIME", help="such as 2026-01-02T03:04:05Z; default: the current time"
     )
-    schedule.add_argument("-o", dest="form", choices=["json", "wide"], default="wide", help="default: wide")
+    add_output_argument(schedule, "json", "table")
     schedule.set_defaults(run=_schedule)
     text = "serve the admission webhook of the hub: defaults and validation"
     served = commands.add_parser("webhook", help=text, description=text)
@@ -72,7 +78,7 @@ def _schedule(arguments: argparse.Namespace) -> int:
     names = _find(hub, arguments)
     fleet = Fleet(hub.clusters)
     decisions = {name: decide(hub.bindings[name], fleet, now=now) for name in names}
-    text = write_json(decisions) if arguments.form == "json" else write_table(decisions)
+    text = write_json(decisions) if arguments.output == "json" else write_table(decisions)
     if text:
         print(text)
     for note in _list_notes(hub):

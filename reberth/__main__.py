@@ -9,8 +9,8 @@ import asyncio
 import sys
 
 from reberth.cli import landing
-from reberth.cli.check import CheckReport, check
-from reberth.cli.inputs import add_access_arguments, add_version_argument, read_access
+from reberth.cli.check import CheckReport, check, tabulate_report, write_report_json
+from reberth.cli.inputs import add_access_arguments, add_output_argument, add_version_argument, read_access
 from reberth.runtime import logs
 from reberth.runtime.logs import LogSettings
 from reberth.values.errors import ConfigurationError
@@ -33,7 +33,7 @@ def main() -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     report = asyncio.run(check(read_access(arguments), seconds=arguments.wait))
-    _print(report)
+    _print(report, arguments.output)
     return 0 if report.is_well else 1
 
 
@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     checked = commands.add_parser("check", help=text, description=text)
     add_access_arguments(checked)
     checked.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="timeout (default: 10)")
+    add_output_argument(checked, "json", "table")
     checked.set_defaults(run=_check)
     text = "forecast where kube-scheduler would place pods"
     forecast = commands.add_parser("landing", help=text, description=text)
@@ -58,13 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _print(report: CheckReport) -> None:
-    if report.trouble is not None:
+def _print(report: CheckReport, output: str) -> None:
+    if output == "json":
+        print(write_report_json(report))
+    elif report.trouble is not None:
         print(f"reberth: {report.server}: {report.trouble}", file=sys.stderr)
-        return
-    print(f"{report.server}, Kubernetes {report.version}")
-    for finding in report.findings:
-        print(f"{finding.resource:<26}{finding.objects:>8}  {finding.trouble or 'ok'}")
+    else:
+        print(tabulate_report(report))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from reberth.cli.inputs import add_access_arguments, add_version_argument, read_access
+from reberth.cli.inputs import add_access_arguments, add_output_argument, add_version_argument, read_access
 from reberth.client.api import Api
 from reberth.client.lease import LEASE_HELD
 from reberth.config.settings import load
@@ -24,7 +24,7 @@ from reberth.values.timestamp import write_time
 from rescheduler.commands import move_arguments, plan
 from rescheduler.commands.move import lead_by_hand, perform_move
 from rescheduler.commands.move_request import request_move
-from rescheduler.commands.notes import NodeNotes, clear_notes, describe_note, list_notes
+from rescheduler.commands.notes import clear_notes, list_notes, tabulate_notes, write_notes_json
 from rescheduler.daemon.process import Daemon
 from rescheduler.execution.store import MoveStore
 from rescheduler.moves.outcome import MoveReport
@@ -116,8 +116,8 @@ async def _plan(arguments: argparse.Namespace) -> int:
 
 async def _list_notes(arguments: argparse.Namespace) -> int:
     async with Api(read_access(arguments), _load(arguments).api) as api:
-        for node_notes in await list_notes(api, arguments.node):
-            _print_notes(node_notes)
+        found = await list_notes(api, arguments.node)
+    print(write_notes_json(found) if arguments.output == "json" else tabulate_notes(found))
     return DONE
 
 
@@ -155,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     on_notes = notes.add_subparsers(required=True, metavar="COMMAND")
     listed = _command(on_notes, "list", _list_notes, "list the notes on nodes")
     listed.add_argument("--node", metavar="NODE", help="only this node")
+    add_output_argument(listed, "json", "table")
     cleared = _command(
         on_notes, "clear", _clear_notes, "remove Reberth's notes; notes of other controllers are kept"
     )
@@ -189,14 +190,6 @@ def _load(arguments: argparse.Namespace) -> ReschedulerSettings:
 
 def _tell(line: str) -> None:
     print(f"{write_time(time.time())}  {line}", flush=True)
-
-
-def _print_notes(node_notes: NodeNotes) -> None:
-    if isinstance(node_notes.notes, Refused):
-        print(f"{node_notes.node}  {node_notes.notes.rule}: {node_notes.notes.reason}")
-        return
-    for note in node_notes.notes:
-        print(f"{node_notes.node}  {describe_note(note)}")
 
 
 def _complain(text: str) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 from typing import NamedTuple
 
+import msgspec
+
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.mirror import Mirror, mirroring
@@ -10,6 +12,7 @@ from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.requests import read_version
 from reberth.values.errors import ApiError
+from reberth.values.table import align
 
 
 class KindCheck(NamedTuple):
@@ -60,3 +63,20 @@ async def _wait(mirror: Mirror, seconds: float) -> None:
             await asyncio.gather(*(watcher.answered() for watcher in mirror.watchers.values()))
     except TimeoutError:
         return
+
+
+def tabulate_report(report: CheckReport) -> str:
+    """Write the server and one line for each kind."""
+    rows = [(one.resource, f"{one.objects:,}", one.trouble or "ok") for one in report.findings]
+    table = align([("KIND", "OBJECTS", "RESULT"), *rows], right={1})
+    return "\n".join((f"{report.server}, Kubernetes {report.version}", *table))
+
+
+def write_report_json(report: CheckReport) -> str:
+    content = {
+        "server": report.server,
+        "kubernetes": report.version,
+        "trouble": report.trouble,
+        "kinds": {one.resource: {"objects": one.objects, "trouble": one.trouble} for one in report.findings},
+    }
+    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()

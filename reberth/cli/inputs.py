@@ -57,6 +57,18 @@ def add_namespace_argument(parser: argparse.ArgumentParser, *, default: str) -> 
     )
 
 
+def add_output_argument(parser: argparse.ArgumentParser, *formats: str, default: str = "table") -> None:
+    """Add -o; `wide`, which kubectl has taught people to type, is the table."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=formats,
+        type=lambda text: "table" if text == "wide" else text,
+        default=default,
+        help=f"output format (default: {default})",
+    )
+
+
 def _namespace_argument(text: str) -> str:
     if not text or "/" in text:
         raise argparse.ArgumentTypeError(f"{text!r} is no namespace")

@@ -10,6 +10,7 @@ import msgspec
 from reberth.cli.inputs import (
     UsageError,
     add_namespace_argument,
+    add_output_argument,
     read_name,
     read_now,
     read_objects,
@@ -80,9 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the scheduler sees of the replaced pod (default: depends on its controller)",
     )
     parser.add_argument("--now", metavar="TIME", help="time of the objects, RFC 3339 (default: now)")
-    parser.add_argument(
-        "-o", "--output", choices=("json", "wide"), default="json", help="output format (default: json)"
-    )
+    add_output_argument(parser, "json", "table", default="json")
 
 
 def answer(arguments: argparse.Namespace) -> str:
@@ -98,7 +97,7 @@ def answer(arguments: argparse.Namespace) -> str:
     places = list(_find_pods(view, arguments))
     inputs = ForecastInputs(view, scheduler, extenders, arguments.victim and Victim(arguments.victim))
     pods = dict(_describe(place, inputs) for place in places)
-    if arguments.output == "wide":
+    if arguments.output == "table":
         return tabulate(pods)
     whole = {"now": write_time(now), "kubernetes": _write_version(version), "pods": pods}
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()

@@ -14,6 +14,7 @@ from typing import Literal
 from reberth.config.settings import Section
 from reberth.runtime.log_writer import LineWriter
 from reberth.values.redaction import plain, redact
+from reberth.values.table import printable
 
 _BARE = re.compile(r"[\w./:@%+-]+")
 
@@ -72,7 +73,7 @@ class ConsoleLines(logging.Formatter):
         trace = failure.pop("traceback", "").splitlines()
         fields = [f"{name}={_shown(value)}" for name, value in {**_fields(record), **failure}.items()]
         line = [head["time"], f"{head['level']:<7}", f"{head['logger']}:", head["event"], *fields]
-        return "\n".join(map(_printable, [" ".join(line), *(f"  {step}" for step in trace)]))
+        return "\n".join(map(printable, [" ".join(line), *(f"  {step}" for step in trace)]))
 
 
 def _head(record: logging.LogRecord) -> dict[str, str]:
@@ -113,8 +114,3 @@ def _failure(record: logging.LogRecord) -> dict[str, str]:
 def _shown(value: object) -> str:
     bare = isinstance(value, str) and _BARE.fullmatch(value)
     return str(value) if bare else json.dumps(value, ensure_ascii=False)
-
-
-def _printable(text: str) -> str:
-    """Escape characters that would break the line or control the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -8,6 +8,11 @@ GAP, BELOW = "  ", "    "
 _LEAST_ROOM = 24
 
 
+def printable(text: str) -> str:
+    """Escape characters that would break the line or control the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def align(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = "") -> Iterator[str]:
     """Align cells in columns; numbers go into right-aligned columns."""
     sizes = _measure(rows)

@@ -14,6 +14,7 @@ from reberth.cli.inputs import (
     UsageError,
     add_access_arguments,
     add_namespace_argument,
+    add_output_argument,
     read_access,
     read_bytes,
     read_name,
@@ -89,13 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--now", metavar="TIME", help="time of the plan, RFC 3339 (default: now)")
     parser.add_argument("--why", metavar="POD", help="explain why NAMESPACE/NAME is or is not moved")
     add_namespace_argument(parser, default="that of the kubeconfig's context; with --cluster: default")
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("json", "yaml", "table"),
-        default="table",
-        help="output format (default: table)",
-    )
+    add_output_argument(parser, "json", "yaml", "table")
     add_access_arguments(parser)
 
 

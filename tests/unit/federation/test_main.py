@@ -195,6 +195,11 @@ def test_bad_input_is_refused_in_one_line_that_names_the_field(
     assert answer.err.count("\n") == 1
 
 
+def test_the_format_has_a_long_option_as_in_all_commands(run: Any) -> None:
+    assert run(HUB, "web", "--output", "json").out == run(HUB, "web", "-o", "json").out
+    assert run(HUB, "web", "--output=table").out == run(HUB, "web").out == run(HUB, "web", "-o", "wide").out
+
+
 def test_the_namespace_of_a_binding_may_be_given_apart(run: Any) -> None:
     assert run(HUB, "web", "-n", "default").out.startswith("default/web: ")
     assert run(HUB, "role").out.startswith("role: ")

@@ -61,10 +61,11 @@ def test_all_pending_pods_can_be_forecast(
     assert (list(found["pods"]), found["kubernetes"]) == (["default/waiting"], "1.35")
 
 
-def test_output_wide_is_a_table(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str
+@pytest.mark.parametrize("output", ["-otable", "-owide", "--output=table", "--output=wide"])
+def test_output_table_is_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cluster: str, output: str
 ) -> None:
-    assert run(monkeypatch, "--cluster", cluster, "waiting", "-o", "wide") == 0
+    assert run(monkeypatch, "--cluster", cluster, "waiting", output) == 0
     assert capsys.readouterr().out.startswith("default/waiting (pending)\n")
 
 
