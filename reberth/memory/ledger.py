@@ -8,7 +8,10 @@ whichever leader made them:
   eviction may happen at any time, or may have happened with its response lost;
 * a Spent one counts from the moment it was marked, when the termination had begun, for the period and for the
   possible difference between the clocks of two leaders;
-* time never goes back behind the newest debit: a leader with a slow clock cannot add a debit in the past.
+* time never goes back behind the newest debit: a leader with a slow clock cannot add a debit in the past;
+* but no clock is believed to be ahead by more than `clockSkew`. A debit that is dated later was written by a
+  clock that was wrong: it counts as one of that moment, and is dated so at the next write. Otherwise a single
+  one would hold every rate until its date has passed.
 
 A debit with an unreadable time counts forever.
 """
@@ -100,6 +103,7 @@ def list_windows(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
 ) -> list[RateWindow]:
     """Give the use of every rate that a disruption counts against."""
+    ledger = correct_debits(ledger, limits, now=now)
     debits, time = _debits(ledger), _time_of(ledger, now)
     in_namespace = [debit for debit in debits if debit.namespace == disruption.namespace]
     of_workload = [debit for debit in debits if debit.workload_uid == disruption.workload_uid]
@@ -133,6 +137,7 @@ def add_debit(
     """Reserve a Tentative debit if every rate allows it; the move may already have one."""
     if _find(ledger, disruption.move):
         return ledger
+    ledger = correct_debits(ledger, limits, now=now)
     refused = refuse_disruption(ledger, limits, disruption, now=now)
     if refused:
         return refused
@@ -150,16 +155,19 @@ def add_debit(
     return _with_debits(pruned, [*debits, debit])
 
 
-def mark_spent(ledger: MoveLedger, move: str, *, now: float) -> MoveLedger | Refused:
+def mark_spent(
+    ledger: MoveLedger, move: str, *, limits: DisruptionLimits, now: float
+) -> MoveLedger | Refused:
     """Mark the debit as Spent: the termination has begun, not later than now. It may already be marked."""
     debit = _find(ledger, move)
     if debit is None:
         return NO_DEBIT
     if debit.state == DebitState.SPENT:
         return ledger
+    ledger = correct_debits(ledger, limits, now=now)
     time = write_micro_time(_time_of(ledger, now))
     spent = msgspec.structs.replace(debit, state=DebitState.SPENT, time=time)
-    return _with_debits(ledger, [spent if one is debit else one for one in _debits(ledger)])
+    return _with_debits(ledger, [spent if one.move == move else one for one in _debits(ledger)])
 
 
 def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
@@ -170,8 +178,22 @@ def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
     return _with_debits(ledger, [one for one in _debits(ledger) if one is not debit])
 
 
+def correct_debits(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> MoveLedger:
+    """Date debits that are further in the future than clocks may differ to the latest credible time."""
+    latest = now + limits.clock_skew
+    wrong = {debit for debit in _debits(ledger) if (_entry_time(debit) or latest) > latest}
+    if not wrong:
+        return ledger
+    time = write_micro_time(latest)
+    return _with_debits(
+        ledger,
+        [msgspec.structs.replace(one, time=time) if one in wrong else one for one in _debits(ledger)],
+    )
+
+
 def prune_debits(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> MoveLedger:
     """Drop the Spent debits that no longer count against any rate."""
+    ledger = correct_debits(ledger, limits, now=now)
     time, longest = _time_of(ledger, now), _longest_period(limits)
     kept = [debit for debit in _debits(ledger) if _counted_until(debit, longest) > time]
     return _with_debits(ledger, kept)
@@ -190,7 +212,7 @@ def _with_debits(ledger: MoveLedger, debits: Iterable[Debit]) -> MoveLedger:
 
 
 def _time_of(ledger: MoveLedger, now: float) -> float:
-    """The clock of an earlier leader may be ahead of ours: time does not go back."""
+    """The clock of an earlier leader may be ahead of ours: time does not go back. The debits are correct."""
     entered = (_entry_time(debit) for debit in _debits(ledger))
     return max([now, *(time for time in entered if time is not None)])
 

@@ -203,8 +203,9 @@ class Executor:
 
     async def _commit_budget(self, _handle: MoveHandle, state: MoveState) -> MoveState:
         """Start the period of the rate. A debit that is never committed would be counted forever."""
+        limits, now = self._context.policy().limits.rates, self._context.clock()
         return await self._change_ledger(
-            state, partial(mark_spent, move=state.entry.id, now=self._context.clock())
+            state, partial(mark_spent, move=state.entry.id, limits=limits, now=now)
         )
 
     async def _release_budget(self, _handle: MoveHandle, state: MoveState) -> MoveState:

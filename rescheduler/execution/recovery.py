@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORIES, NODES
-from reberth.memory.ledger import mark_spent
+from reberth.memory.ledger import correct_debits, mark_spent
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.records import DebitState, EvictionHistory, MoveLedger, Node, OpenMove
 from reberth.values.errors import NotFound, ReberthError
@@ -96,10 +96,14 @@ async def _commit_orphaned_debits(
     ledger: MoveLedger,
 ) -> None:
     recorded = {move.id for history in histories for move in history.status.open or ()}
+    limits = context.policy().limits.rates
+    if correct_debits(ledger, limits, now=context.clock()) is not ledger:
+        await context.store.change_ledger(partial(correct_debits, limits=limits, now=context.clock()))
     for debit in ledger.status.debits or ():
         left = debit.move not in recorded and debit.move not in executor.held
         if debit.state == DebitState.TENTATIVE and left:
-            await context.store.change_ledger(partial(mark_spent, move=debit.move, now=context.clock()))
+            spend = partial(mark_spent, move=debit.move, limits=limits, now=context.clock())
+            await context.store.change_ledger(spend)
 
 
 async def _read_history(context: ExecutionContext, listed: EvictionHistory) -> EvictionHistory | None:

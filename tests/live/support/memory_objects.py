@@ -81,7 +81,7 @@ def a_history() -> EvictionHistory:
 def a_ledger() -> MoveLedger:
     debited = add_debit(start_ledger(), DisruptionLimits(), Disruption("m1", "default", "uid-web"), now=NOW)
     assert isinstance(debited, MoveLedger)
-    spent = mark_spent(debited, "m1", now=NOW + 1)
+    spent = mark_spent(debited, "m1", limits=DisruptionLimits(), now=NOW + 1)
     assert isinstance(spent, MoveLedger)
     return spent
 

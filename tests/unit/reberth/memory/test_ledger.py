@@ -16,6 +16,7 @@ from reberth.memory.ledger import (
     DisruptionLimits,
     Rate,
     add_debit,
+    correct_debits,
     list_windows,
     mark_spent,
     prune_debits,
@@ -151,7 +152,7 @@ def test_ten_in_ten_minutes_are_allowed_and_the_eleventh_waits_for_the_first() -
     found = start_ledger()
     for number in range(10):
         found = accepted(add_debit(found, DEFAULT, disruption(f"m{number}"), now=NOW + number))
-        found = accepted(mark_spent(found, f"m{number}", now=NOW + number))
+        found = accepted(mark_spent(found, f"m{number}", limits=DEFAULT, now=NOW + number))
 
     assert add_debit(found, DEFAULT, disruption("m10"), now=NOW + 10) == Refused(
         "ClusterRate", "no more than 10 per 600s", NOW + TEN_MINUTES_AND_SKEW
@@ -197,7 +198,8 @@ def test_the_rule_that_forbids_for_longest_is_named() -> None:
         (ledger(debit("m1", ago=9), debit("m2", ago=99), debit("m3"), debit("m4", ago=50)), 4, 0, 555.0),
         (ledger(*(debit(f"m{n}", state=DebitState.TENTATIVE, ago=9 * HOUR) for n in range(3))), 3, 0, None),
         (ledger(debit("m1", time="soon"), debit("m2", time="soon"), debit("m3", ago=5)), 3, 0, 600.0),
-        (ledger(debit("m1", ago=-60)), 1, 2, 60.0),
+        (ledger(debit("m1", ago=-4)), 1, 2, 4.0),
+        (ledger(debit("m1", ago=-60)), 1, 2, 5.0),
     ],
 )
 def test_a_window_reports_what_is_used_and_left_and_when_it_opens(
@@ -224,20 +226,54 @@ def test_without_rates_everything_is_allowed() -> None:
 
 def test_with_a_clock_behind_the_newest_debit_sets_the_time() -> None:
     entered = accepted(add_debit(ledger(debit("m1", ago=-4)), DEFAULT, disruption("m2"), now=NOW))
-    spent = accepted(mark_spent(entered, "m2", now=NOW - 9))
+    spent = accepted(mark_spent(entered, "m2", limits=DEFAULT, now=NOW - 1))
 
     assert [one.time for one in debits(entered)] == [write_micro_time(NOW + 4)] * 2
     assert debits(spent)[1].time == write_micro_time(NOW + 4)
 
 
+DAY = 86400
+
+
+def test_a_debit_from_a_clock_that_is_a_day_ahead_holds_one_place_for_one_period() -> None:
+    found = ledger(debit("wrong", ago=-DAY))
+
+    for number in range(9):
+        found = accepted(add_debit(found, DEFAULT, disruption(f"m{number}"), now=NOW))
+        found = accepted(mark_spent(found, f"m{number}", limits=DEFAULT, now=NOW))
+
+    assert {one.time for one in debits(found)} == {write_micro_time(NOW + 5)}
+    refused = refuse_disruption(found, DEFAULT, disruption("m9"), now=NOW + 1)
+    assert refused == Refused("ClusterRate", "no more than 10 per 600s", NOW + 5 + TEN_MINUTES_AND_SKEW)
+    end = NOW + 5 + TEN_MINUTES_AND_SKEW
+    assert refuse_disruption(found, DEFAULT, disruption("m9"), now=end) is None
+    assert debits(prune_debits(found, DEFAULT, now=end)) == ()
+
+
+def test_debits_from_a_clock_that_is_ahead_hold_a_rate_for_one_period_once_they_are_corrected() -> None:
+    found = ledger(*(debit(f"m{number}", ago=-DAY + number) for number in range(10)))
+    corrected = correct_debits(found, DEFAULT, now=NOW)
+
+    assert refuse_disruption(found, DEFAULT, disruption("new"), now=NOW + 3600) is not None
+    assert refuse_disruption(corrected, DEFAULT, disruption("new"), now=NOW + 300) is not None
+    assert refuse_disruption(corrected, DEFAULT, disruption("new"), now=NOW + 611) is None
+    assert correct_debits(corrected, DEFAULT, now=NOW) is corrected
+
+
+def test_a_debit_within_the_skew_and_one_without_a_readable_time_are_left_as_they_are() -> None:
+    found = ledger(debit("ahead", ago=-5), debit("now"), debit("unreadable", time="soon"))
+
+    assert correct_debits(found, DEFAULT, now=NOW) is found
+
+
 def test_a_disruption_counts_from_the_start_of_the_termination() -> None:
     entered = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW))
-    spent = accepted(mark_spent(entered, "m1", now=NOW + 100))
+    spent = accepted(mark_spent(entered, "m1", limits=DEFAULT, now=NOW + 100))
 
     assert [(one.state, one.time) for one in debits(spent)] == [
         (DebitState.SPENT, write_micro_time(NOW + 100))
     ]
-    assert mark_spent(spent, "m1", now=NOW + 200) == spent
+    assert mark_spent(spent, "m1", limits=DEFAULT, now=NOW + 200) == spent
 
 
 def test_a_debit_entered_twice_is_entered_once_even_if_no_other_is_allowed() -> None:
@@ -249,7 +285,7 @@ def test_a_debit_entered_twice_is_entered_once_even_if_no_other_is_allowed() -> 
 
 def test_a_tentative_debit_can_be_returned_and_a_spent_one_cannot() -> None:
     entered = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW))
-    spent = accepted(mark_spent(entered, "m1", now=NOW))
+    spent = accepted(mark_spent(entered, "m1", limits=DEFAULT, now=NOW))
 
     returned = accepted(return_debit(entered, "m1"))
 
@@ -259,13 +295,13 @@ def test_a_tentative_debit_can_be_returned_and_a_spent_one_cannot() -> None:
 
 
 def test_a_debit_that_was_never_added_cannot_be_marked_spent() -> None:
-    assert mark_spent(start_ledger(), "m1", now=NOW) == NO_DEBIT
+    assert mark_spent(start_ledger(), "m1", limits=DEFAULT, now=NOW) == NO_DEBIT
 
 
 def test_other_debits_stay_as_they_are() -> None:
     found = ledger(debit("m1"), debit("m2", state=DebitState.TENTATIVE), debit("m3"))
 
-    assert debits(accepted(mark_spent(found, "m2", now=NOW)))[::2] == debits(found)[::2]
+    assert debits(accepted(mark_spent(found, "m2", limits=DEFAULT, now=NOW)))[::2] == debits(found)[::2]
     assert debits(accepted(return_debit(found, "m2"))) == debits(found)[::2]
 
 

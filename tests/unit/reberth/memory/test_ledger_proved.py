@@ -49,7 +49,7 @@ def test_two_disruptions_are_a_period_apart_whichever_clocks_allow_them(
     entered = accepted(
         add_debit(start_ledger(), one_a_period, Disruption("m1", "shop", "uid-web"), now=NOW + first)
     )
-    spent = accepted(mark_spent(entered, "m1", now=marked_at + first))
+    spent = accepted(mark_spent(entered, "m1", limits=one_a_period, now=marked_at + first))
 
     allowed = []
     for quarter in range(4 * 120):
@@ -166,7 +166,7 @@ class History:
 
     def look(self, move: str) -> None:
         if move in self.evicted:
-            self.ledger = accepted(mark_spent(self.ledger, move, now=self.now))
+            self.ledger = accepted(mark_spent(self.ledger, move, limits=self.limits, now=self.now))
         else:
             self.ledger = accepted(return_debit(self.ledger, move))
 

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
-from reberth.cluster.kinds import PODS
+from reberth.cluster.kinds import LEDGERS, PODS
 from reberth.memory.history import open_move
-from reberth.records import DebitState, Outcome, Phase
+from reberth.memory.ledger import start_ledger
+from reberth.records import Debit, DebitState, LedgerStatus, Outcome, Phase
 from reberth.values import errors
+from reberth.values.timestamp import write_micro_time
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import resume_moves
@@ -140,3 +143,14 @@ async def test_a_move_that_another_leader_recorded_after_the_take_over_is_resume
     assert isinstance(settled, MoveReport)
     assert settled.refused
     assert settled.refused.rule == "Interrupted"
+
+
+async def test_a_new_leader_corrects_debits_that_a_wrong_clock_has_dated_to_the_future() -> None:
+    world = World()
+    wrong = Debit("m1", write_micro_time(world.now() + 86400), DebitState.SPENT, "shop", "uid-web")
+    world.put(LEDGERS, replace(start_ledger(), status=LedgerStatus((wrong,))))
+    context = make_context(world, api := FakeApi(world))
+    assert [one async for one in resume_moves(context, Executor(context))] == []
+    assert world.debits()["m1"].time == write_micro_time(world.now() + 5)
+    assert [one async for one in resume_moves(context, Executor(context))] == []
+    assert api.writes == 1
