@@ -14,6 +14,8 @@ from weakref import WeakValueDictionary
 
 from reberth.records import ObjectMeta, Record
 
+_SLICE = 5_000  # objects; a namespace is not divided
+
 T = TypeVar("T")
 Read = TypeVar("Read")
 
@@ -192,6 +194,21 @@ class Table(Generic[T]):
         self._rows = None
         for key, group in self._groups.items():
             self._fill(key, group)
+
+    def prepare(self) -> Iterator[None]:
+        """Do most of the work of the next `rows` in slices of a few milliseconds.
+
+        Between two slices the table may change.
+        """
+        missing = [namespace for namespace in self._by_namespace if namespace not in self._parts]
+        sorted_objects = 0
+        for namespace in missing:
+            sorted_objects += len(self._by_namespace.get(namespace, ())) + 1
+            if namespace in self._by_namespace:
+                self._part(namespace)
+            if sorted_objects >= _SLICE:
+                sorted_objects = 0
+                yield
 
     def rows(self) -> Rows[T]:
         """Give the current contents; the same object until something changes."""

@@ -132,6 +132,7 @@ class Leader:
     def _make_inputs(self) -> CycleInputs:
         resources = self._resources
         return CycleInputs(
+            prepare=resources.cache.prepare,
             contents=resources.cache.contents,
             policy=resources.policy,
             model=lambda: resources.forecast.model,

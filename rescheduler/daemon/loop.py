@@ -1,5 +1,6 @@
 """The cycle loop: take a snapshot, plan, publish the plan, begin its moves."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -54,6 +55,8 @@ class CycleInputs:
     warnings: Callable[[], Iterable[str]]
     offload: Offload
     stop_reason: Callable[[], Refused | None]
+    prepare: Callable[[], Iterable[None]] = tuple
+    """Makes `contents` cheap, in slices."""
 
 
 class CycleLoop:
@@ -107,7 +110,10 @@ class CycleLoop:
         return any(each is moved for each in self._forgotten)
 
     async def _plan(self) -> CycleResult:
-        inputs, model = self._inputs, self._inputs.model()
+        inputs = self._inputs
+        for _ in inputs.prepare():
+            await asyncio.sleep(0)  # probes, the lease and moves in flight go on
+        model = inputs.model()
         memory = self.memory and msgspec.structs.replace(self.memory, refusals=inputs.refusals())
         self._forgotten.clear()
         contents, policy, health, now = inputs.contents(), inputs.policy(), inputs.health(), inputs.clock()

@@ -1,10 +1,12 @@
 import gc
+from typing import Any
 from weakref import ref
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.cluster.tables import Rows, Table, identify
+from reberth.cluster.tables import NamespaceRows, Rows, Table, identify
 from reberth.records import ObjectMeta, PartialObject
 
 
@@ -193,3 +195,27 @@ def test_a_group_that_nobody_holds_is_not_kept() -> None:
     gc.collect()
     assert held() is None
     assert list(table.group("ns", "w").by_uid) == ["web-1"]
+
+
+def test_rows_are_prepared_in_slices_between_which_the_table_may_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = table_of(*(thing(f"t{number}", namespace=f"ns-{number:05}") for number in range(6_000)))
+    slices = table.prepare()
+    next(slices)
+    table.remove("t5999")
+    table.put(identify(thing("new", namespace="ns-00000")), thing("new", namespace="ns-00000"))
+    assert len(list(slices)) == 1
+    made: list[str] = []
+    make = NamespaceRows.__init__
+
+    def count(part: NamespaceRows[Any], namespace: str, rows: tuple[Any, ...]) -> None:
+        made.append(namespace)
+        make(part, namespace, rows)
+
+    monkeypatch.setattr(NamespaceRows, "__init__", count)
+    rows = table.rows()
+    assert made == ["ns-00000"]
+    assert len(rows) == 6_000
+    assert names(rows) == sorted(names(rows))
+    assert list(table.prepare()) == []
