@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,10 @@ from localcluster.components import SCHEDULER_FILE
 from localcluster.host import processes
 from localcluster.state_dir import running
 from localproduct.processes import asking_here
+from reberth.cluster.kinds import HISTORIES
+from reberth.cluster.pods.identity import name_history
+from reberth.records import WorkloadIdentity
+from reberth.values.timestamp import parse_time, write_time
 from tests.live.support.daemon_process import (
     DEPLOYMENTS,
     EAGER,
@@ -26,6 +30,7 @@ from tests.live.support.daemon_process import (
     Crowd,
     Daemon,
     command,
+    cordon,
     daemon,
     ended,
     imbalance,
@@ -33,6 +38,7 @@ from tests.live.support.daemon_process import (
     settings_of,
 )
 from tests.live.support.extender_process import MANIFESTS, Extending, extending
+from tests.live.support.memory_objects import keep
 from tests.support.builders import Object, deployment
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
@@ -111,6 +117,7 @@ async def see_convergence(one: Daemon, crowd: Crowd) -> None:
     assert len(past) > 3
     assert await crowd.lost() == len(past) == len({move["podUID"] for move in past})
     assert not [move for move in past if move["landedOn"] == move["from"]]
+    assert all(move["asForecast"] and move["controllerUID"] for move in past)
     assert await one.said("reberth_rescheduler_landings_total", forecast="hit") == len(past)
     assert await one.said("reberth_rescheduler_landings_total", forecast="miss") == 0
     assert await one.said("reberth_rescheduler_returns_total") == 0
@@ -318,6 +325,117 @@ async def tainted(crowd: Crowd, name: str) -> AsyncIterator[None]:
         yield
     finally:
         await crowd.client.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
+
+
+async def test_a_pending_replacement_holds_its_own_workload_while_others_move(
+    extender: Extending, tmp_path: Path
+) -> None:
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    policy: Object = {**EAGER, "brakes": {"settling": "0s", "pendingReplacement": "1s"}}
+    async with imbalance(cluster) as crowd:
+        node = min(await crowd.spread())
+        async with stuck(crowd, node) as pods, daemon(cluster, tmp_path, settings, policy) as one:
+            await one.until("reberth_rescheduler_outcomes_total", lambda count: count > 3, outcome="Better")
+            await one.quiet()
+            assert await one.said(BRAKE_ON, rule="PendingReplacement") == 0
+            plan = await one.plan()
+            assert plan is not None
+            (said,) = [each for each in plan["warnings"] if "PendingReplacement" in each]
+            assert said.startswith("PendingReplacement, for its workload only: default/stuck-")
+            _, why = await one.ask(f"/why?pod=default/{pods['bound']['metadata']['name']}")
+            assert "PendingReplacement" in why
+            left = await crowd.client.get(f"{PODS}?labelSelector=app%3Dstuck")
+            assert {pod["metadata"]["uid"] for pod in left["items"]} == {
+                pod["metadata"]["uid"] for pod in pods.values()
+            }
+
+
+@asynccontextmanager
+async def stuck(crowd: Crowd, node: str) -> AsyncIterator[dict[str, Object]]:
+    """A workload of which one pod is on the node, and one fits nowhere: by its history, a replacement."""
+    made = deployment("stuck", replicas=2, cpu="100m")
+    alone = {"labelSelector": {"matchLabels": {"app": "stuck"}}, "topologyKey": "kubernetes.io/os"}
+    made["spec"]["template"]["spec"] |= {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}},
+    }
+    owner = await crowd.client.create(DEPLOYMENTS, made)
+    try:
+        found = await crowd.client.wait(f"{PODS}?labelSelector=app%3Dstuck", is_half_bound)
+        pods = {"bound" if "nodeName" in pod["spec"] else "pending": pod for pod in found["items"]}
+        await keep(crowd.client, HISTORIES, pending_move(owner, pods["pending"]))
+        yield pods
+    finally:
+        await crowd.client.delete(f"{DEPLOYMENTS}/stuck", {"propagationPolicy": "Foreground"})
+        await crowd.client.wait(f"{PODS}?labelSelector=app%3Dstuck", lambda found: not found["items"])
+
+
+def is_half_bound(found: Object) -> bool:
+    pods = found["items"]
+    return len(pods) == 2 and sum(pod["status"]["phase"] == "Running" for pod in pods) == 1
+
+
+def pending_move(owner: Object, pod: Object) -> Object:
+    """The history of a move whose replacement was pending to its end."""
+    workload = WorkloadIdentity("apps/v1", "Deployment", "stuck", owner["metadata"]["uid"])
+    born = parse_time(pod["metadata"]["creationTimestamp"])
+    past = {
+        "id": "m-stuck",
+        "pod": "stuck-before",
+        "podUID": "before",
+        "from": "node-00000",
+        "replacementUID": pod["metadata"]["uid"],
+        "outcome": "Pending",
+        "evictedAt": write_time(born - 1),
+        "closedAt": write_time(born),
+    }
+    identity = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "stuck", "uid": workload.uid}
+    return {
+        "apiVersion": "reberth.dev/v1alpha1",
+        "kind": "EvictionHistory",
+        "metadata": {"name": name_history(workload), "namespace": "default"},
+        "spec": {"workload": identity},
+        "status": {"past": [past]},
+    }
+
+
+async def test_the_next_leader_sends_no_pod_back_to_where_it_came_from(
+    extender: Extending, tmp_path: Path
+) -> None:
+    """All that the first one knew is gone with it, but for the histories."""
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    rules: Object = {"brokenRules": {"taints": {"for": "0s"}}, "underUtilisedNodes": {"mode": "off"}}
+    policy = {**EAGER, "policies": rules, "rest": {"least": "0s", "longest": "0s"}}
+    async with imbalance(cluster, workloads=4, nodes=4) as crowd:
+        first, *_ = sorted(await crowd.spread())
+        async with daemon(cluster, tmp_path, settings, policy) as one, tainted(crowd, first):
+            await one.until("reberth_rescheduler_moves_total", lambda count: count > 0)
+            await one.quiet()
+        past = await crowd.past()
+        assert {move["from"] for move in past} == {first}
+        landed = {move["landedOn"] for move in past}
+        code, _ = await command(cluster, "notes", "clear", "--all")
+        assert code == 0  # they are long expired when the two days of the history are over
+        nodes = (await crowd.client.get("/api/v1/nodes"))["items"]
+        closed = [
+            node["metadata"]["name"] for node in nodes if node["metadata"]["name"] not in {first, *landed}
+        ]
+        async with AsyncExitStack() as stack:
+            await cordon(crowd.client, closed, on=True)
+            stack.push_async_callback(partial(cordon, crowd.client, closed, on=False))
+            for node in sorted(landed):
+                await stack.enter_async_context(tainted(crowd, node))
+            shown = {**policy, "mode": "recommend"}
+            heir = await stack.enter_async_context(daemon(cluster, tmp_path, settings, shown, number=1))
+            await see_cycles(heir, 2)
+            plan = await heir.plan()
+        histories = (await crowd.client.get(HISTORIES.path()))["items"]
+        moved = tuple(f"default/{each['spec']['workload']['name']}-" for each in histories)
+        assert plan is not None
+        assert not [move for move in plan["moves"] if move["pod"].startswith(moved)]
+        found = [each["rule"] for each in plan["refused"] if each["pod"].startswith(moved)]
+        assert len(found) >= len(past)
+        assert set(found) == {"Undoes"}
 
 
 async def test_a_scheduler_that_is_configured_otherwise_is_found_out_and_stops_all_moves(
