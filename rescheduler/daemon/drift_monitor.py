@@ -51,7 +51,7 @@ class DriftMonitor:
         now = self._clock()
         if self._waiting.full() or not self._sampler.admit(now, self._settings().per_minute):
             return
-        self._waiting.put_nowait((Binding(pod.uid, node), self._cache.contents()))
+        self._waiting.put_nowait((Binding(pod.uid, node, pod.namespace), self._cache.contents()))
 
     def find_drift(self) -> Refused | None:
         return self.agreement.find_drift(self._settings())
@@ -60,7 +60,7 @@ class DriftMonitor:
         while True:
             binding, contents = await self._waiting.get()
             before, agreement = self.find_drift(), self.agreement
-            self._enter(await self._judge(binding, contents), agreement)
+            self._enter(await self._judge(binding, contents), agreement, binding.namespace)
             if (self.find_drift() is None) != (before is None):
                 self._log_change(self.find_drift())
 
@@ -72,11 +72,11 @@ class DriftMonitor:
             log.exception("binding not compared", uid=binding.uid)
             return None
 
-    def _enter(self, agreed: bool | None, agreement: HitRate) -> None:  # noqa: FBT001 - a fact, not a flag
+    def _enter(self, agreed: bool | None, agreement: HitRate, namespace: str) -> None:  # noqa: FBT001 - a fact, not a flag
         said = {True: "hit", False: "miss", None: "unknown"}[agreed]
         metrics.BINDINGS.labels(said).inc()
         if agreed is not None:
-            agreement.enter(agreed, self._settings())
+            agreement.enter(agreed, self._settings(), namespace=namespace)
             metrics.AGREEMENT.set(agreement.share or 0.0)
 
     def _log_change(self, drift: Refused | None) -> None:

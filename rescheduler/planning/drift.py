@@ -5,7 +5,8 @@ configured differently from the configuration file that we read, it binds many p
 forecast gives no chance at all.
 """
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Collection
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
@@ -42,6 +43,7 @@ class Binding(NamedTuple):
 
     uid: str
     node: str
+    namespace: str = ""
 
 
 def judge_binding(binding: Binding, snapshot: Snapshot, model: SchedulerModel) -> bool | None:
@@ -64,31 +66,56 @@ def judge_binding(binding: Binding, snapshot: Snapshot, model: SchedulerModel) -
     return None if (found.chances > 0).all() else True
 
 
+class _Verdict(NamedTuple):
+    namespace: str
+    agreed: bool
+
+
 class HitRate:
-    """The share of the last bindings that were as forecast."""
+    """The share of the last bindings that were as forecast.
+
+    A scheduler that is configured differently places the pods of all namespaces differently. So at most half
+    of the bindings are of one namespace, and if only one namespace is not as forecast, that is no drift.
+    """
 
     def __init__(self) -> None:
-        self._last: deque[bool] = deque()
+        self._last: deque[_Verdict] = deque()
 
-    def enter(self, agreed: bool, settings: DriftSettings) -> None:  # noqa: FBT001 - it is a fact, not a flag
-        self._last.append(agreed)
+    def enter(self, agreed: bool, settings: DriftSettings, *, namespace: str) -> None:  # noqa: FBT001 - it is a fact, not a flag
+        theirs = [each for each in self._last if each.namespace == namespace]
+        if len(theirs) >= max(settings.last // 2, settings.fewest):
+            self._last.remove(theirs[0])  # the oldest of two equal ones
+        self._last.append(_Verdict(namespace, agreed))
         while len(self._last) > settings.last:
             self._last.popleft()
 
     @property
     def share(self) -> float | None:
-        return sum(self._last) / len(self._last) if self._last else None
+        return _find_share(self._last)
 
     def find_drift(self, settings: DriftSettings) -> Refused | None:
         """Report drift if too few were, once enough were compared."""
         share, count = self.share, len(self._last)
         if share is None or count < settings.fewest or share >= settings.least:
             return None
+        others = self._list_others()
+        if len(others) >= settings.fewest and (_find_share(others) or 0.0) >= settings.least:
+            return None
         reason = (
             f"your scheduler configuration file does not match the running scheduler: {share:.0%} of the "
             f"last {count} pods landed as forecast, fewer than {settings.least:.0%}"
         )
         return Refused(RULE, reason)
+
+    def _list_others(self) -> list[_Verdict]:
+        """List the bindings outside of the namespace with the most wrong forecasts."""
+        misses = Counter(each.namespace for each in self._last if not each.agreed)
+        worst = min(misses, key=lambda namespace: (-misses[namespace], namespace))
+        return [each for each in self._last if each.namespace != worst]
+
+
+def _find_share(verdicts: Collection[_Verdict]) -> float | None:
+    return sum(each.agreed for each in verdicts) / len(verdicts) if verdicts else None
 
 
 class Sampler:

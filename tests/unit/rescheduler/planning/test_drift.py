@@ -63,7 +63,7 @@ def test_bindings_without_evidence_are_not_judged() -> None:
 def agreement(*last: bool, settings: DriftSettings) -> HitRate:
     found = HitRate()
     for agreed in last:
-        found.enter(agreed, settings)
+        found.enter(agreed, settings, namespace="default")
     return found
 
 
@@ -95,6 +95,24 @@ def test_the_refusal_explains_the_share_of_wrong_forecasts() -> None:
     )
     assert found.share == 0.25
     assert HitRate().share is None
+
+
+@pytest.mark.parametrize(
+    ("others", "rule"),
+    [([True] * 4, None), ([True] * 3, RULE), ([True] * 2 + [False] * 2, RULE), ([True] * 3 + [False], None)],
+)
+def test_a_single_namespace_is_no_drift_if_all_others_are_as_forecast(
+    others: list[bool], rule: str | None
+) -> None:
+    """A scheduler that is configured differently places the pods of every namespace differently."""
+    settings, found = DriftSettings(last=20, fewest=4), HitRate()
+    for agreed in others:
+        found.enter(agreed, settings, namespace="shop")
+    for _ in range(100):
+        found.enter(False, settings, namespace="builds")
+    refused = found.find_drift(settings)
+    assert (refused.rule if refused else None) == rule
+    assert found.share == sum(others) / (len(others) + 10)
 
 
 def test_a_sampler_admits_a_few_at_once_and_so_many_a_minute() -> None:
