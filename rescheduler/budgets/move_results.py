@@ -98,9 +98,12 @@ def _judge_many_pending(pending: Collection[_PendingReplacement], context: RuleC
     """
     settings = context.brakes
     since = context.now - settings.pending_within
+    young = [each for each in pending if context.row(each.place).created > since]
+    if len(young) < settings.fewest_workloads:
+        return ResultBrakes()
     parts = (part.read(_read_evictions) for part in context.snapshot.of(HISTORY).parts)
     last = {each.move for each in sorted(chain.from_iterable(parts))[-settings.moves :]}
-    counted = [each for each in pending if each.move in last and context.row(each.place).created > since]
+    counted = [each for each in young if each.move in last]
     workloads = {each.workload for each in counted}
     if len(workloads) < settings.fewest_workloads:
         return ResultBrakes()
