@@ -6,6 +6,7 @@ Every expression keeps installations apart: one that fails is neither hidden by 
 from typing import Any, Literal, NamedTuple
 
 from generating.promql import by, write_missing
+from rescheduler.model.rules import PAUSES
 
 RUNBOOKS = "docs/runbooks.md"
 """Has a section for each alert, with the alert's name as its heading."""
@@ -82,7 +83,7 @@ ALERTS = (
     ),
     Alert(
         "ReberthBrake",
-        f'max {by("rule")} (reberth_rescheduler_brake_on{{rule!~"AutoscalerDrains|ScaleUp"}}) == 1',
+        f'max {by("rule")} (reberth_rescheduler_brake_on{{rule!~"{"|".join(PAUSES)}"}}) == 1',
         "15m",
         "The brake {{ $labels.rule }} has stopped all moves",
         "The runbook says what each brake means and what releases it.",

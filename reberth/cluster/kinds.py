@@ -18,10 +18,12 @@ from reberth.records import (
     CSINode,
     CSIStorageCapacity,
     EvictionHistory,
+    KarpenterNodeClaim,
     MoveLedger,
     Namespace,
     Node,
     NodePlacementScore,
+    NodePool,
     Owner,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -104,6 +106,8 @@ SCALED_OBJECT = plain_kind("ScaledObject", Autoscaler, "keda.sh")
 ROLLOUT = plain_kind("Rollout", Rollout, "argoproj.io")
 BUDGET = plain_kind("PodDisruptionBudget", PodDisruptionBudget, "policy")
 PRIORITY_CLASS = plain_kind("PriorityClass", PriorityClass, "scheduling.k8s.io")
+NODE_CLAIM = plain_kind("NodeClaim", KarpenterNodeClaim, "karpenter.sh")
+NODE_POOL = plain_kind("NodePool", NodePool, "karpenter.sh")
 STORAGE_CLASS = plain_kind("StorageClass", StorageClass, "storage.k8s.io")
 ATTACHMENT = plain_kind("VolumeAttachment", VolumeAttachment, "storage.k8s.io")
 CSI_NODE = plain_kind("CSINode", CSINode, "storage.k8s.io")
@@ -140,6 +144,8 @@ ALL_RESOURCES: tuple[Resource[Any], ...] = (
     Resource(AUTOSCALER, "horizontalpodautoscalers", "v2"),
     Resource(SCALED_OBJECT, "scaledobjects", "v1alpha1", is_optional=True),
     Resource(ROLLOUT, "rollouts", "v1alpha1", is_optional=True),
+    Resource(NODE_CLAIM, "nodeclaims", namespaced=False, is_optional=True),
+    Resource(NODE_POOL, "nodepools", namespaced=False, is_optional=True),
     Resource(PRIORITY_CLASS, "priorityclasses", namespaced=False),
     Resource(STORAGE_CLASS, "storageclasses", namespaced=False),
     Resource(ATTACHMENT, "volumeattachments", namespaced=False),

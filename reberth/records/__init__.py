@@ -1,5 +1,13 @@
 """Lean wire records: only the fields of a Pod, a Node and other objects that Reberth reads."""
 
+from reberth.records.karpenter import (
+    KarpenterNodeClaim,
+    NodeClaimStatus,
+    NodePool,
+    NodePoolBudget,
+    NodePoolDisruption,
+    NodePoolSpec,
+)
 from reberth.records.meta import (
     Condition,
     Labels,
@@ -183,6 +191,7 @@ __all__ = [
     "IdentifiedVolume",
     "ImageVolume",
     "IscsiVolume",
+    "KarpenterNodeClaim",
     "LabelSelector",
     "LabelSelectorRequirement",
     "Labels",
@@ -195,7 +204,12 @@ __all__ = [
     "NamespaceStatus",
     "Node",
     "NodeAffinity",
+    "NodeClaimStatus",
     "NodePlacementScore",
+    "NodePool",
+    "NodePoolBudget",
+    "NodePoolDisruption",
+    "NodePoolSpec",
     "NodeSelector",
     "NodeSelectorRequirement",
     "NodeSelectorTerm",

@@ -20,6 +20,7 @@ from reberth.cluster.columns import Bools
 from reberth.records import Node
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import TimeError, parse_time
+from rescheduler.budgets.node_pools import NODE_POOL_LABEL, refuse_by_node_pool
 from rescheduler.observe.rule_context import RuleContext
 
 _DRAINING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
@@ -85,6 +86,9 @@ def _list_pauses(
         more = f" and {len(leaving) - 1} more" if len(leaving) > 1 else ""
         reason = f"an autoscaler is removing node {leaving[0]}{more} of {_describe(pool)}"
         yield Refused("AutoscalerDrains", reason, max(ends.values()))
+    names = {(node.metadata.labels or {}).get(NODE_POOL_LABEL, "") for node in nodes}
+    spent = (refuse_by_node_pool(name, context) for name in sorted(names) if settings.node_pool_budgets)
+    yield from filter(None, spent)
     births = sorted(map(_read_birth, nodes))
     young = sum(birth > now - settings.settling for birth in births)
     end = _find_first(births, settings.settling) + settings.settling

@@ -144,6 +144,8 @@ class BrakeSettings(Section, frozen=True):
     """Make no moves for balance off and onto a pool of nodes while an autoscaler removes one of them."""
     longest_drain: Duration = Duration(3600)
     """The longest such pause because of one node."""
+    node_pool_budgets: bool = True
+    """Make no moves for balance off and onto a Karpenter NodePool while a disruption budget of it is 0."""
     node_pool_labels: tuple[str, ...] = (
         "karpenter.sh/nodepool",
         "cloud.google.com/gke-nodepool",

@@ -105,6 +105,7 @@ BRAKES: Final[_Rules] = {
 
 PAUSES: Final[_Rules] = {
     "AutoscalerDrains": "An autoscaler is removing a node of the pool.",
+    "NodePoolBudget": "The disruption budget of the Karpenter NodePool allows no disruption now.",
     "ScaleUp": "Nodes were added to the pool a short time ago.",
 }
 """They stop the moves that no rule demands."""

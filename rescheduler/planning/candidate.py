@@ -156,16 +156,18 @@ def _appraise(
     *,
     preferred: Promises | None,
 ) -> AcceptedMove | Refused:
-    destinations = list_destinations(prospect, chosen, preferred=preferred)
+    staying = chosen & ~cycle.emptying[prospect.nodes]
+    destinations = list_destinations(prospect, staying if staying.any() else chosen, preferred=preferred)
     drawn = draw(prospect, destinations, cycle.advised.extenders)
     chance = drawn.chance_among(prospect.nodes[chosen])
     refused = _refuse_landing(drawn, chance)
     if refused:
         return refused
     gain = drawn.expect(drawn.gains) if proposal.demand is None else proposal.demand * chance
-    facts = collect_move_facts(proposal.pod, draft.view, cycle.context, chance=chance)
+    keeps_node = drawn.chance_among(np.flatnonzero(cycle.emptying).astype(np.int32))
+    facts = collect_move_facts(proposal.pod, draft.view, cycle.context, chance=chance, keeps_node=keeps_node)
     worth = appraise(gain, facts, cycle.settings.prices, demanded=proposal.demand is not None)
-    cheap = _refuse_cheap(proposal, worth, cycle)
+    cheap = _refuse_cheap(proposal, worth, cycle, keeps_node=keeps_node)
     return cheap or _accept(_AppraisedMove(proposal, drawn, destinations, worth), cycle, draft)
 
 
@@ -180,13 +182,14 @@ def _refuse_landing(drawn: Prospect, chance: float) -> Refused | None:
     return None
 
 
-def _refuse_cheap(proposal: Proposal, worth: Worth, cycle: Cycle) -> Refused | None:
+def _refuse_cheap(proposal: Proposal, worth: Worth, cycle: Cycle, *, keeps_node: float) -> Refused | None:
     level = cycle.settings.level
     least = find_threshold(level, cycle.settings.worth) if proposal.demand is None else 0.0
     if least is not None and worth.total >= least:
         return None
     reason = f"the move is worth {worth.total:.1f} points, less than {least:g} of level {level}"
-    return Refused("NotWorthIt", reason)
+    kept = f"; with a chance of {keeps_node:.0%} it keeps a node that Karpenter would remove"
+    return Refused("NotWorthIt", reason + (kept if keeps_node else ""))
 
 
 def _accept(candidate: _AppraisedMove, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused:

@@ -14,6 +14,7 @@ from rescheduler.budgets.brakes import NOT_WATCHED, Brakes, ClusterHealth, find_
 from rescheduler.budgets.pauses import Pauses, find_pauses
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.observe.consolidation import find_emptying
 from rescheduler.observe.node_eligibility import find_rivals
 from rescheduler.observe.pending_pods import place_pending_pods
 from rescheduler.observe.rule_context import RuleContext
@@ -48,6 +49,7 @@ class Cycle:
     made: Mapping[str, Bools]  # by policy: for which templates the mode is apply
     memory: PlanMemory
     may_enter: Bools
+    emptying: Bools
     looked_at: frozenset[str]
     brakes: Brakes
     pauses: Pauses
@@ -176,6 +178,7 @@ def begin_cycle(
         memory=PlanMemory(hot, taints.since, before.moved, refusals=before.refusals),
         looked_at=before.looked_at,
         may_enter=find_usable_nodes(as_read.facts).usable,
+        emptying=find_emptying(as_read),
         brakes=find_brakes(context, health),
         pauses=find_pauses(context, taints.since if memory else {}),
     )

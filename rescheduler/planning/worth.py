@@ -1,9 +1,9 @@
 """What a move is worth: gain x lasting - cost - risk, all in points of kube-scheduler's score.
 
 `lasting` is the share of the gain that is expected to last. It grows with the age of the pod, since a young
-pod may soon be deleted anyway. The cost consists of the time that the workload needs until it is Ready, and
-of the size and the importance of the pod. The risk is that few replicas are left, that a disruption budget
-is nearly used up, or that the replacement lands elsewhere.
+pod may soon be deleted anyway. The cost consists of the time that the workload needs until it is Ready, of
+the size and the importance of the pod, and of a node that would otherwise be removed. The risk is that few
+replicas are left, that a disruption budget is nearly used up, or that the replacement lands elsewhere.
 """
 
 from typing import Annotated, NamedTuple
@@ -69,6 +69,8 @@ class PriceSettings(Section, frozen=True):
     """Risk of using the last disruption that a PodDisruptionBudget allows; divided by what it allows."""
     landing: Points = 20
     """The risk of a landing outside the destinations, if it were certain."""
+    node: Points = 50
+    """The cost of landing on a node that Karpenter would otherwise remove."""
 
 
 class MoveFacts(NamedTuple):
@@ -82,6 +84,7 @@ class MoveFacts(NamedTuple):
     replicas: int
     allowed: int | None  # disruptions that its strictest budget allows
     chance: float  # that it lands on a destination
+    keeps_node: float  # the chance that it lands on a node that would otherwise be removed
 
 
 class Worth(NamedTuple):
@@ -118,6 +121,7 @@ def _find_cost(facts: MoveFacts, prices: PriceSettings) -> float:
         prices.move * min(max(importance, 0.0), _MOST_IMPORTANT)
         + prices.minute * seconds / 60
         + prices.size * facts.share
+        + prices.node * facts.keeps_node
     )
 
 
@@ -136,8 +140,10 @@ def find_threshold(level: int, given: float | None) -> float | None:
     return LEVELS[level].worth if given is None else given
 
 
-def collect_move_facts(place: int, view: View, context: RuleContext, *, chance: float) -> MoveFacts:
-    """Collect the facts about a pod; `chance` is that of landing on a destination."""
+def collect_move_facts(
+    place: int, view: View, context: RuleContext, *, chance: float, keeps_node: float
+) -> MoveFacts:
+    """Collect the facts about a pod, and the chances of its landing."""
     row, template = context.row(place), context.template_of(place)
     history, prices = context.history(template), read_prices(place, context)
     budgets = [each.record.status.disruptions_allowed for each in context.budgets_of(row)]
@@ -150,6 +156,7 @@ def collect_move_facts(place: int, view: View, context: RuleContext, *, chance: 
         replicas=int(context.replicas[context.workload_of[template]]),
         allowed=min(budgets, default=None),
         chance=chance,
+        keeps_node=keeps_node,
     )
 
 

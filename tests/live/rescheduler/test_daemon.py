@@ -38,11 +38,13 @@ from tests.live.support.daemon_process import (
     settings_of,
 )
 from tests.live.support.extender_process import MANIFESTS, Extending, extending
+from tests.live.support.karpenter_kinds import POOL, pooled
 from tests.live.support.memory_objects import keep
 from tests.support.builders import Object, deployment
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
 EVENTS = "/apis/events.k8s.io/v1/namespaces"
+NODES = "/api/v1/nodes"
 LEADING = "reberth_rescheduler_leading"
 CYCLES = "reberth_rescheduler_cycles_total"
 BRAKE_ON = "reberth_rescheduler_brake_on"
@@ -316,6 +318,36 @@ async def test_a_taint_that_passes_from_node_to_node_moves_no_pod_and_one_that_s
         assert {(move["from"], move["outcome"]) for move in past} == {(nodes[1], "Better")}
         assert nodes[1] not in await crowd.spread()
         assert await crowd.lost() == len(past)
+
+
+async def test_beside_karpenter_its_budgets_are_kept_and_nodes_that_it_would_remove_are_not_filled(
+    extender: Extending, tmp_path: Path
+) -> None:
+    """All nodes are of one pool. Karpenter would remove all empty ones but two."""
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    async with imbalance(cluster) as crowd:
+        nodes = sorted(node["metadata"]["name"] for node in (await crowd.client.get(NODES))["items"])
+        hot = sorted(await crowd.spread())
+        staying = sorted(set(nodes) - set(hot))[:2]
+        going = sorted(set(nodes) - set(hot) - set(staying))
+        dear = {**EAGER, "prices": {**EAGER["prices"], "node": 10_000}}
+        async with (
+            pooled(crowd.client, nodes, consolidatable=going),
+            daemon(cluster, tmp_path, settings, dear) as one,
+        ):
+            await one.until(BRAKE_ON, lambda is_on: is_on == 1, rule="NodePoolBudget")
+            await see_cycles(one, 2)
+            assert "budget of NodePool default" in await one.remarks("NodePoolBudget")
+            assert await crowd.lost() == 0
+            await crowd.client.patch(POOL, {"spec": {"disruption": {"budgets": [{"nodes": "10%"}]}}})
+            await one.until("reberth_rescheduler_moves_total", lambda count: count > 3)
+            await one.quiet()
+            past = await crowd.past()
+            assert {move["landedOn"] for move in past if move["outcome"] != "Refused"} == set(staying)
+            assert set(await crowd.spread()) == {*hot, *staying}
+            plan = await one.plan()
+            assert plan is not None
+            assert "NotWorthIt" in {each["rule"] for each in plan["refused"]}
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ MIRRORED = {
     "argoproj.io": "rollouts",
     "autoscaling": "horizontalpodautoscalers",
     "keda.sh": "scaledobjects",
+    "karpenter.sh": "nodeclaims nodepools",
     "policy": "poddisruptionbudgets",
     "scheduling.k8s.io": "priorityclasses",
     "storage.k8s.io": "csidrivers csinodes csistoragecapacities storageclasses volumeattachments",
@@ -46,7 +47,12 @@ OF_ITS_LEASE = {LEASES: f"{READ} create patch"}
 # Beside what an API serves: to take another's name, or more rights.
 MORE_VERBS = ("impersonate", "escalate", "bind")
 # What is mirrored where somebody has installed it: nobody has, here.
-UNSERVED = ("argoproj.io/rollouts", "keda.sh/scaledobjects")
+UNSERVED = (
+    "argoproj.io/rollouts",
+    "karpenter.sh/nodeclaims",
+    "karpenter.sh/nodepools",
+    "keda.sh/scaledobjects",
+)
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 

@@ -25,6 +25,7 @@ PLAIN = MoveFacts(
     replicas=10**9,
     allowed=None,
     chance=1.0,
+    keeps_node=0.0,
 )
 
 numbers = st.floats(0, 1e6)
@@ -38,6 +39,7 @@ all_facts = st.builds(
     replicas=st.integers(0, 1000),
     allowed=st.one_of(st.none(), st.integers(0, 1000)),
     chance=st.floats(0, 1),
+    keeps_node=st.floats(0, 1),
 )
 
 
