@@ -142,9 +142,9 @@ def add_debit(
     if refused:
         return refused
     pruned = prune_debits(ledger, limits, now=now)
-    debits = _debits(pruned)
-    if len(debits) >= MOST_DEBITS:
-        return Refused("LedgerFull", f"no more than {MOST_DEBITS} debits", _first_end(debits, limits))
+    room = find_room(pruned, limits, now=now)
+    if isinstance(room, Refused):
+        return room
     debit = Debit(
         disruption.move,
         write_micro_time(_time_of(ledger, now)),
@@ -152,7 +152,16 @@ def add_debit(
         disruption.namespace,
         disruption.workload_uid,
     )
-    return _with_debits(pruned, [*debits, debit])
+    return _with_debits(pruned, [*_debits(pruned), debit])
+
+
+def find_room(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> Refused | int:
+    """Count the debits that the ledger has room for; refused if it is full."""
+    debits = _debits(prune_debits(ledger, limits, now=now))
+    left = MOST_DEBITS - len(debits)
+    if left > 0:
+        return left
+    return Refused("LedgerFull", f"no more than {MOST_DEBITS} debits", _first_end(debits, limits))
 
 
 def mark_spent(

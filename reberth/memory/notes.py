@@ -150,6 +150,11 @@ def compose_note(
     return _as_note(entry, msgspec.json.encode(entry), FOREIGN_LIFE)
 
 
+def count_room(notes: Notes, *, now: float, open_moves: Collection[str], most: int = MOST_NOTES) -> int:
+    """Count the notes that may still be added: only those of open moves are not pushed out."""
+    return most - sum(now < held.expires_at and _move(held) in open_moves for held in notes.ours)
+
+
 def add_note(
     notes: Notes, note: Note, *, now: float, open_moves: Collection[str], most: int = MOST_NOTES
 ) -> Notes | Refused:

@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from reberth.cluster.kinds import HISTORY
 from reberth.cluster.rows import PodRow
-from reberth.memory.ledger import Disruption, DisruptionLimits, RateWindow, list_windows
+from reberth.memory.ledger import Disruption, DisruptionLimits, RateWindow, find_room, list_windows
+from reberth.memory.notes import ANNOTATION, NOTES_FULL, count_room, read_notes
 from reberth.records import WorkloadIdentity
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import Budget, RuleContext
@@ -27,6 +29,7 @@ _RATES = {"ClusterRate": "cluster", "NamespaceRate": "namespace", "WorkloadRate"
 
 
 _NODE, _ONTO = "NodeInFlight", "onto"
+_NOTES = NOTES_FULL.rule
 
 
 class InFlightMove(NamedTuple):
@@ -99,6 +102,18 @@ def charge_rates(place: int, context: RuleContext) -> Iterator[Charge]:
         yield from context.once((rule, scope), partial(_find_rates, rule, scope, context))
 
 
+def charge_records(source: int, context: RuleContext) -> Refused | tuple[Charge, ...]:
+    """Charge a move to the room for what it must write: its debit, and its note on the source node."""
+    room = context.once("room", partial(_find_room, context))
+    if isinstance(room, Refused):
+        return room
+    notes = context.once((_NOTES, source), partial(_count_note_room, source, context))
+    if isinstance(notes, Refused):
+        return notes
+    debits = Charge("LedgerFull", "LedgerFull", room, f"the move ledger has room for {room} more debits")
+    return debits, Charge(_NOTES, (_NOTES, source), notes, NOTES_FULL.reason)
+
+
 def charge_quotas(place: int, context: RuleContext) -> Iterator[Charge]:
     """Charge a replacement to the ResourceQuotas of its namespace."""
     template = context.template_of(place)
@@ -107,6 +122,24 @@ def charge_quotas(place: int, context: RuleContext) -> Iterator[Charge]:
         reason = f"ResourceQuota {need.quota} has no room for one more replacement: {need.resource}"
         key = ("Quota", namespace, need.quota, need.resource)
         yield Charge("Quota", key, need.room, reason, amount=need.amount)
+
+
+def _count_note_room(source: int, context: RuleContext) -> Refused | int:
+    node = context.snapshot.nodes.records[source]
+    notes = read_notes((node.metadata.annotations or {}).get(ANNOTATION))
+    if isinstance(notes, Refused):
+        return replace(notes, reason=f"{node.metadata.name}: {notes.reason}")
+    opened = context.once("open moves", partial(_list_open, context))
+    return count_room(notes, now=context.now, open_moves=opened)
+
+
+def _find_room(context: RuleContext) -> Refused | int:
+    return find_room(context.ledger, context.limits.rates, now=context.now)
+
+
+def _list_open(context: RuleContext) -> frozenset[str]:
+    histories = context.snapshot.of(HISTORY)
+    return frozenset(move.id for history in histories for move in history.status.open or ())
 
 
 def _ask_budget(row: PodRow, budget: Budget, context: RuleContext) -> Refused | Charge | None:

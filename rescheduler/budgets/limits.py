@@ -27,6 +27,7 @@ from rescheduler.budgets.allowances import (
     charge_quotas,
     charge_rates,
     charge_ready,
+    charge_records,
     list_full_nodes,
 )
 from rescheduler.budgets.refused_before import charge_asking, charge_try, refuse_before
@@ -77,7 +78,10 @@ class Limits:
         budget = refused or charge_budget(move.place, context)
         if isinstance(budget, Refused):
             return budget
-        charges += [*([budget] if budget else []), *_list_charges(move, context)]
+        records = charge_records(move.source, context)
+        if isinstance(records, Refused):
+            return records
+        charges += [*([budget] if budget else []), *records, *_list_charges(move, context)]
         return self._find_exhausted(charges) or tuple(charges)
 
     def _find_exhausted(self, charges: Iterable[Charge]) -> Refused | None:

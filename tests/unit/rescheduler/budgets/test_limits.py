@@ -1,5 +1,6 @@
 """Each limit by its name; moves already in the plan count."""
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.memory.ledger import DisruptionLimits, Rate
+from reberth.memory.ledger import MOST_DEBITS, DisruptionLimits, Rate
+from reberth.memory.notes import ANNOTATION, MOST_NOTES
 from reberth.values.duration import Percentage
 from reberth.values.refusal import Refused
 from rescheduler.budgets.limits import CandidateMove, Limits, begin_limits
@@ -31,6 +33,7 @@ FREE = LimitSettings(
     per_cycle=None, per_node=None, per_namespace=None, per_workload=None, rates=DisruptionLimits(cluster=())
 )
 APP = {"app": "web"}
+HELD = "2027-01-15T08:30:00Z"
 WEBS = [replica(f"web-{n}", labels=APP, uid=f"uid-web-{n}") for n in range(1, 6)]
 ALLOWED = {"disruptionsAllowed": 2, "currentHealthy": 5, "desiredHealthy": 3, "expectedPods": 5}
 
@@ -131,14 +134,64 @@ def test_limits_per_workload_are_independent() -> None:
     assert spend_all(context, "web-1", "db-1", "web-2") == [None, None, "WorkloadInFlight"]
 
 
-def test_a_used_up_rate_names_the_time_when_it_opens() -> None:
-    debit = {"move": "m", "time": "2027-01-15T07:59:30.000000Z", "state": "Spent", "namespace": "default"}
-    ledger = {
+def keep_ledger(debits: list[Object]) -> Object:
+    return {
         "apiVersion": "reberth.dev/v1alpha1",
         "kind": "MoveLedger",
         "metadata": {"name": "default"},
-        "status": {"debits": [debit]},
+        "status": {"debits": debits},
     }
+
+
+@pytest.mark.parametrize(
+    ("count", "rules"),
+    [(MOST_DEBITS - 2, [None, None, "LedgerFull"]), (MOST_DEBITS, ["LedgerFull"] * 3)],
+)
+def test_a_plan_makes_no_more_moves_than_the_ledger_has_room_for(count: int, rules: list[str | None]) -> None:
+    spent = {"time": "2027-01-15T07:59:30.000000Z", "state": "Spent"}
+    old = {"move": "old", "time": "2027-01-15T06:00:00.000000Z", "state": "Spent"}
+    ledger = keep_ledger([old, *({"move": f"m{number}", **spent} for number in range(count))])
+    rates = DisruptionLimits((Rate((9999, 60.0)),))
+    assert spend_all(cluster(*WEBS, ledger, limits=settings(rates=rates)), "web-1", "web-2", "web-3") == rules
+
+
+@pytest.mark.parametrize(
+    ("held", "expires", "rules"),
+    [
+        (MOST_NOTES, HELD, ["NotesFull"] * 2),
+        (MOST_NOTES - 1, HELD, [None, "NotesFull"]),
+        (MOST_NOTES, "2027-01-15T07:59:59Z", [None, None]),
+        (0, HELD, [None, None]),
+    ],
+)
+def test_a_plan_makes_no_more_moves_off_a_node_than_its_annotation_has_room_for(
+    held: int, expires: str, rules: list[str | None]
+) -> None:
+    """Only the notes of open moves are kept: others give way."""
+    entries = [
+        {
+            "podSignature": {"podController": owner("ReplicaSet", "db")},
+            "evictionTime": "2027-01-15T07:58:00Z",
+            "reberth": {"id": f"m-{number}", "namespace": "default", "expiresAt": expires},
+        }
+        for number in range(MOST_NOTES)
+    ]
+    moves = [open_move("db-1", id=f"m-{number}") for number in range(held)]
+    noted = node("n0", annotations={ANNOTATION: json.dumps({"preferAvoidPods": entries})})
+    webs = [replica(f"web-{number}", node="n0", uid=f"uid-web-{number}") for number in (1, 2)]
+    context = cluster(*webs, noted, history("db", open=moves), limits=FREE)
+    assert spend_all(context, "web-1", "web-2") == rules
+
+
+def test_no_pod_is_moved_off_a_node_whose_notes_cannot_be_read() -> None:
+    noted = node("n0", annotations={ANNOTATION: "{"})
+    refused = only(cluster(replica(node="n0", uid="uid-web-1"), noted, limits=FREE))
+    assert refused == Refused("NoteUnreadable", "n0: the node's annotation preferAvoidPods cannot be read")
+
+
+def test_a_used_up_rate_names_the_time_when_it_opens() -> None:
+    debit = {"move": "m", "time": "2027-01-15T07:59:30.000000Z", "state": "Spent", "namespace": "default"}
+    ledger = keep_ledger([debit])
     rates = DisruptionLimits((Rate((1, 60.0)),))
     refused = only(cluster(*WEBS, ledger, limits=settings(rates=rates)))
     assert refused == Refused("ClusterRate", "no more than 1 per 60s", NOW - 30 + 65)
