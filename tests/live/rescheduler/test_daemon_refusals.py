@@ -181,11 +181,16 @@ async def wait_until_denied(client: Client, workload: str) -> None:
         "metadata": meta,
         "deleteOptions": {"dryRun": ["All"]},
     }
+    with pytest.raises(Refused, match="ValidatingAdmissionPolicy 'keep'"):
+        await repeat(client, f"{PODS}/{meta['name']}/eviction?dryRun=All", body)
+
+
+async def repeat(client: Client, path: str, body: Object) -> None:
+    """Ask until it is refused."""
     async with asyncio.timeout(30):
-        with pytest.raises(Refused, match="ValidatingAdmissionPolicy 'keep'"):
-            while True:
-                await client.request("POST", f"{PODS}/{meta['name']}/eviction?dryRun=All", body)
-                await asyncio.sleep(0.2)
+        while True:
+            await client.request("POST", path, body)
+            await asyncio.sleep(0.2)
 
 
 @asynccontextmanager
