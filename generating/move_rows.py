@@ -196,7 +196,21 @@ DOING = Row(
                     answers="perhaps",
                 ),
             ),
-            width=12,
+            width=6,
+            stacked=True,
+        ),
+        Panel(
+            "Waiting after a refusal",
+            "timeseries",
+            "Refusals because of which moves are not tried at present, by rule and whom it concerns.",
+            (
+                Query(
+                    write_total("reberth_rescheduler_refused_before", "rule", "scope"),
+                    "{{rule}} ({{scope}})",
+                    answers="perhaps",
+                ),
+            ),
+            width=6,
             stacked=True,
         ),
         Panel(

@@ -271,6 +271,9 @@ class MoveDispatcher:
         fields = _describe(report.entry.id, report.ending)
         if report.refused:
             fields |= _describe_refusal(report.refused)
+        if report.remembered:
+            noted = report.remembered.refusal
+            fields |= {"times_refused": noted.count, "not_before": noted.block_until}
         if landing:
             fields |= {"as_forecast": landing.as_forecast, "miss_cause": landing.cause}
         entry = report.entry

@@ -19,7 +19,7 @@ from rescheduler.daemon.loop import CycleResult
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
 from tests.support.builders import node
-from tests.support.rescheduler.guardrails import history, open_move, past_move, replica
+from tests.support.rescheduler.guardrails import Object, history, open_move, past_move, replica
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy
 
 HISTORIES = [
@@ -34,8 +34,8 @@ def read(found: list[dict[str, Any]]) -> list[EvictionHistory]:
     return [msgspec.convert(each, EvictionHistory) for each in found]
 
 
-def make() -> CycleResult:
-    reading = load_objects([node("n1"), node("n2"), replica()], now=NOW, version=VERSION)
+def make(*more: Object) -> CycleResult:
+    reading = load_objects([node("n1"), node("n2"), replica(), *more], now=NOW, version=VERSION)
     cycle = begin_cycle(reading.snapshot, policy(), None, MODEL)
     return CycleResult(cycle, *write_plan(cycle), (0.0, 0.0))
 
@@ -76,6 +76,26 @@ async def test_the_last_plan_is_shown_and_any_pod_explained() -> None:
         assert (status, msgspec.json.decode(text)["pod"]) == (200, "default/web-1")
         status, text = await ask("/moves")
         assert (status, len(msgspec.json.decode(text)["past"])) == (200, 3)
+
+
+async def test_a_pod_that_waits_after_a_refusal_is_explained_by_what_was_said() -> None:
+    """Until when, and by whom it was refused, a new leader reads in the history."""
+    refused = {
+        "rule": "EvictionRefused",
+        "count": 4,
+        "refusedAt": "2026-11-18T11:55:00.000000Z",
+        "blockUntil": "2026-11-18T12:03:00.000000Z",
+        "reason": 'admission webhook "keep" denied the request: not now',
+    }
+    made = make(history(refused=[refused]))
+    async with looking(lambda: made) as ask:
+        status, text = await ask("/why?pod=web-1")
+    assert status == 200
+    told = [each for each in msgspec.json.decode(text)["rules"] if "RefusedBefore" in each["says"]]
+    assert [each["who"] for each in told] == [f"limits of {name}" for name in made.cycle.settings.modes()]
+    for each in told:
+        assert "4 times in a row: it is not tried before 2026-11-18T12:03:00Z" in each["says"]
+        assert refused["reason"] in each["says"]
 
 
 @pytest.mark.parametrize("path", ["/why", "/why?pod=", "/why?pod=shop/nobody"])

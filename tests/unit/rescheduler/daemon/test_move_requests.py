@@ -126,6 +126,20 @@ async def test_the_phases_of_a_move_are_reported_as_they_come() -> None:
     ]
 
 
+async def test_what_refused_the_workload_before_is_told_and_stops_no_person() -> None:
+    world = make_world()
+    denial = errors.Forbidden("evict", 'admission webhook "keep" denied the request: not now')
+    async with leading(world, FakeApi(world, refusals={1: denial})):
+        assert (await ask(world)[0]) == Refused("EvictionRefused", denial.message)
+    again = replace(ASKED, id="00000000000b")
+    async with leading(world, FakeApi(world, refusals={2: Late("evict", "nobody knows")})):
+        served, said = ask(world, again)
+        assert isinstance(await served, Ending)
+    (told,) = [line for line in said if line.startswith("refused before: ")]
+    assert "EvictionRefused, for plans until 20" in told
+    assert 'webhook "keep" denied the request: not now' in told
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
