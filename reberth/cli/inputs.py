@@ -57,6 +57,12 @@ def add_namespace_argument(parser: argparse.ArgumentParser, *, default: str) -> 
     )
 
 
+def list_access_options(arguments: argparse.Namespace) -> list[str]:
+    """Give the options again that lead to the same cluster, for a command that the user may run next."""
+    given = {"--kubeconfig": arguments.kubeconfig, "--context": arguments.context}
+    return [word for option, value in given.items() if value for word in (option, value)]
+
+
 def add_output_argument(parser: argparse.ArgumentParser, *formats: str, default: str = "table") -> None:
     """Add -o; `wide`, which kubectl has taught people to type, is the table."""
     parser.add_argument(

@@ -15,6 +15,7 @@ from reberth.cli.inputs import (
     add_access_arguments,
     add_namespace_argument,
     add_output_argument,
+    list_access_options,
     read_access,
     read_bytes,
     read_name,
@@ -36,10 +37,11 @@ from reberth.values.errors import ReberthError
 from reberth.values.table import wrap_text
 from rescheduler.commands.spinner import show_progress
 from rescheduler.execution.needed_kinds import FOR_A_PLAN
+from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.explain import PodExplanation, explain_pod
-from rescheduler.planning.output import write_json, write_table, write_words, write_yaml
+from rescheduler.planning.output import write_guide, write_json, write_table, write_words, write_yaml
 from rescheduler.planning.planner import plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
 
@@ -108,8 +110,18 @@ async def answer(arguments: argparse.Namespace) -> str:
     if arguments.remember:
         _write(arguments.remember, msgspec.json.encode(memory, order="deterministic"))
     if arguments.output == "table":
-        return write_table(made, width=width)
+        return _write_table(made, arguments, width)
     return write_json(made) if arguments.output == "json" else write_yaml(made)
+
+
+def _write_table(made: Plan, arguments: argparse.Namespace, width: int) -> str:
+    """Explain the table to people; a pipe or a file gets the table alone."""
+    table = write_table(made, width=width)
+    if not sys.stdout.isatty():
+        return table
+    live = arguments.cluster is None
+    guide = write_guide(made, width=width, access=list_access_options(arguments) if live else None)
+    return f"{table}\n\n{guide}"
 
 
 async def _read_inputs(arguments: argparse.Namespace) -> PlanInputs:

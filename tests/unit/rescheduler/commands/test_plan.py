@@ -3,15 +3,22 @@
 import asyncio
 import json
 import os
+import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
 
+from reberth.cli.inputs import read_objects
 from reberth.values.errors import ConfigurationError
 from rescheduler.commands import plan
-from tests.support.rescheduler.plans import ROOT, WITH_EXTENDER, run_command
+from rescheduler.planning.output import write_guide
+from rescheduler.planning.planner import plan as plan_pods
+from rescheduler.planning.policy_file import ReschedulerPolicy
+from tests.support.rescheduler.plans import NOW as NOON
+from tests.support.rescheduler.plans import PLAIN_MODEL, ROOT, WITH_EXTENDER, run_command
 
 CASES = ROOT / "tests" / "cases"
 FULL = CASES / "a2-preferred-node-full" / "objects.yaml"
@@ -59,7 +66,7 @@ def test_a_table_keeps_to_the_width_of_the_terminal(width: int, monkeypatch: pyt
         (
             200,
             "shop/web-1  hdd-1  ssd-1  100%",
-            "2      83.8   other nodes meet more of its preferred node affinity",
+            "2      84     other nodes meet more of its preferred node affinity",
         ),
         (90, "shop/web-1  hdd-1  ssd-1  100%", "    other nodes meet more of its preferred node affinity"),
         (60, "shop/web-1", "    other nodes meet more of its preferred node affinity"),
@@ -72,6 +79,47 @@ def test_a_narrow_table_leaves_nothing_out(
     lines = run_command("--cluster", ROOMY, *NOW).splitlines()
     assert any(line.startswith(before) for line in lines)
     assert any(line.endswith(after) for line in lines)
+
+
+def test_figures_have_units_and_no_needless_digits() -> None:
+    cluster = CASES / "a4-room-for-one-of-four" / "objects.yaml"
+    told = run_command("--cluster", cluster, *NOW)
+    score = [re.split(r"  +", line) for line in told.splitlines()[-4:]]
+    assert score == [
+        ["broken rules", "4", "3"],
+        ["pods on leaving nodes", "0", "0"],
+        ["requests above the thresholds", "0.00 nodes", "0.08 nodes"],
+        ["spread of the nodes' utilisation", "20.8%", "13.5%"],
+    ]
+    assert "  brokenRules  recommend  1      187    its node" in told
+    assert not re.search(r"\d\.\d{3}", told)
+
+
+def test_a_terminal_gets_a_legend_and_the_next_step_and_a_pipe_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    piped = run_command("--cluster", ROOMY, *NOW)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    told = run_command("--cluster", ROOMY, *NOW)
+    assert told.startswith(f"{piped}\n\n")
+    guide = told.removeprefix(piped)
+    for term in ("CHANCE", "MODE", "LEVEL", "WORTH", "gain", "cost", "risk"):
+        assert f"\n{term} " in guide
+    assert "set mode: apply in its policy" in guide
+    assert "--to" not in guide  # the pods of a file cannot be moved
+    refused = run_command("--cluster", FULL, *NOW)
+    assert refused.endswith("Why was a pod not moved? Add --why shop/db-1")
+    assert "WORTH" not in refused
+    for output in ("json", "yaml"):
+        assert "CHANCE" not in run_command("--cluster", ROOMY, *NOW, "-o", output)
+
+
+def test_the_next_step_leads_to_the_same_cluster() -> None:
+    objects = read_objects(str(ROOMY), now=NOON, version=(1, 36)).snapshot
+    made, _ = plan_pods(objects, ReschedulerPolicy(), None, model=PLAIN_MODEL)
+    told = write_guide(made, width=300, access=["--context", "my cluster"])
+    command = "python -m rescheduler move --context 'my cluster' shop/web-1 --to ssd-1"
+    assert f"To make one of these moves now: {command}" in told.splitlines()
 
 
 def test_why_is_printed_in_full_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
