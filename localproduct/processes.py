@@ -1,8 +1,10 @@
 """Processes of Reberth that belong to a local cluster, and go down with it."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -13,6 +15,7 @@ from localcluster.host.processes import Running
 
 EXTENDER_ACCOUNT = "system:serviceaccount:reberth-system:reberth-extender"
 HOST = "127.0.0.1"
+NO_CHANGES: Mapping[str, str] = MappingProxyType({})
 _API_VERSION = "reberth.dev/v1alpha1"
 
 
@@ -33,9 +36,11 @@ class Replica:
         server = {"host": HOST, **settings.get("server", {}), "port": self.port}
         write_settings(self.file, "ExtenderSettings", {**settings, "server": server})
 
-    def start(self, *, dies_with_parent: bool = False) -> None:
+    def start(self, *, dies_with_parent: bool = False, env: Mapping[str, str] = NO_CHANGES) -> None:
         files = ["--settings", str(self.file), "--kubeconfig", str(self._kubeconfig)]
-        self._running = start(self._cluster, self.name, "extender", *files, dies_with_parent=dies_with_parent)
+        self._running = start(
+            self._cluster, self.name, "extender", *files, dies_with_parent=dies_with_parent, env=env
+        )
 
     @property
     def log(self) -> str:
@@ -49,11 +54,22 @@ class Replica:
 
 
 def start(
-    cluster: Cluster, name: str, module: str, *arguments: str, dies_with_parent: bool = False
+    cluster: Cluster,
+    name: str,
+    module: str,
+    *arguments: str,
+    dies_with_parent: bool = False,
+    env: Mapping[str, str] = NO_CHANGES,
 ) -> Running:
-    """Start one of our programs as a component of the cluster."""
+    """Start one of our programs as a component of the cluster; `env` changes its environment."""
     command = [sys.executable, "-m", module, *arguments]
-    return processes.start(command, folder=cluster.folder, name=name, dies_with_parent=dies_with_parent)
+    return processes.start(
+        command,
+        folder=cluster.folder,
+        name=name,
+        env={**os.environ, **env},
+        dies_with_parent=dies_with_parent,
+    )
 
 
 def write_settings(file: Path, kind: str, settings: Mapping[str, Any]) -> None:

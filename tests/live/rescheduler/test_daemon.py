@@ -40,6 +40,7 @@ from tests.live.support.daemon_process import (
 from tests.live.support.extender_process import MANIFESTS, Extending, extending
 from tests.live.support.karpenter_kinds import POOL, pooled
 from tests.live.support.memory_objects import keep
+from tests.live.support.wrong_clocks import ahead, extenders_ahead
 from tests.support.builders import Object, deployment
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
@@ -114,6 +115,12 @@ async def see_nothing_planned(one: Daemon) -> None:
 
 
 async def see_convergence(one: Daemon, crowd: Crowd) -> None:
+    await see_landings(one, crowd)
+    assert max((await crowd.spread()).values()) <= 8  # they were 14
+    assert one.log.count('"move ended"') == await one.said("reberth_rescheduler_moves_total")
+
+
+async def see_landings(one: Daemon, crowd: Crowd) -> list[Object]:
     """Every move was made once, landed as forecast, and none came back."""
     past = [move for move in await crowd.past() if move["outcome"] != "Refused"]
     assert len(past) > 3
@@ -123,8 +130,7 @@ async def see_convergence(one: Daemon, crowd: Crowd) -> None:
     assert await one.said("reberth_rescheduler_landings_total", forecast="hit") == len(past)
     assert await one.said("reberth_rescheduler_landings_total", forecast="miss") == 0
     assert await one.said("reberth_rescheduler_returns_total") == 0
-    assert max((await crowd.spread()).values()) <= 8  # they were 14
-    assert one.log.count('"move ended"') == await one.said("reberth_rescheduler_moves_total")
+    return past
 
 
 async def see_refused_settings(crowd: Crowd) -> None:
@@ -285,6 +291,44 @@ async def see_leader(*daemons: Daemon) -> list[Daemon]:
         for one in daemons:
             if await one.said(LEADING):
                 return sorted(daemons, key=lambda each: each is not one)
+
+
+@pytest.mark.parametrize(
+    ("rescheduler", "extenders"),
+    [
+        (3600.0, (5.0, -5.0)),
+        (-5.0, (3600.0, 5.0)),
+        pytest.param(5.0, (-5.0, 3600.0), marks=pytest.mark.soak),
+    ],
+)
+async def test_with_wrong_clocks_moves_end_as_with_right_ones(
+    extender: Extending, tmp_path: Path, rescheduler: float, extenders: tuple[float, float]
+) -> None:
+    """Each replacement is found, drawn to its destination and Ready at once; all times are true."""
+    cluster, settings = extender.cluster, settings_of(extender, extender.cluster)
+    async with (
+        extenders_ahead(extender, extenders),
+        imbalance(cluster, workloads=10) as crowd,
+        daemon(cluster, tmp_path, settings, EAGER, env=ahead(rescheduler)) as one,
+    ):
+        began = time.time()
+        await one.until("reberth_rescheduler_moves_total", lambda count: count > 0)
+        await one.quiet(cycles=1)
+        ended = time.time()
+        past = await see_landings(one, crowd)
+        assert {move["outcome"] for move in past} == {"Better"}
+        assert max(move["timeToReady"] for move in past) < ended - began
+        times = [parse_time(move[key]) for move in past for key in ("evictedAt", "closedAt")]
+        assert began - 1 < min(times) < max(times) < ended + 1
+        offset = await one.said("reberth_rescheduler_clock_offset_seconds")
+        offsets = [await offset_of(extender, number) for number in range(2)]
+        assert [offset, *offsets] == pytest.approx([-rescheduler, *(-each for each in extenders)], abs=1)
+
+
+async def offset_of(extender: Extending, number: int) -> float:
+    _, text = await extender.ask("/metrics", replica=number)
+    (line,) = [line for line in text.splitlines() if line.startswith("reberth_extender_clock_offset_seconds")]
+    return float(line.split()[1])
 
 
 async def test_a_taint_that_passes_from_node_to_node_moves_no_pod_and_one_that_stays_does(

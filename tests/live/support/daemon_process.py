@@ -25,7 +25,7 @@ from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
 from localcluster.components import SCHEDULER_FILE
 from localcluster.host import processes
-from localproduct.processes import HOST, start, write_settings
+from localproduct.processes import HOST, NO_CHANGES, start, write_settings
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
 from reberth.memory.notes import ANNOTATION
 from tests.live.support.extender_process import MANIFESTS, Extending
@@ -79,7 +79,9 @@ class Daemon:
         policy: Object,
         *,
         way: Path | None = None,
+        env: Mapping[str, str] = NO_CHANGES,
     ) -> None:
+        self._env = env
         self.port = cluster.spare_port(FIRST_PORT + number)
         self.name = f"rescheduler-{number}"
         self.cluster = cluster
@@ -102,7 +104,8 @@ class Daemon:
     def _start(self) -> processes.Running:
         files = ["--settings", str(self.settings), "--policy", str(self._policy)]
         way = ["--kubeconfig", str(self._way)]
-        return start(self.cluster, self.name, "rescheduler", "run", *files, *way, dies_with_parent=True)
+        program = ("rescheduler", "run", *files, *way)
+        return start(self.cluster, self.name, *program, dies_with_parent=True, env=self._env)
 
     def restart(self) -> None:
         self.running = self._start()
@@ -212,13 +215,14 @@ async def daemon(
     *,
     number: int = 0,
     way: Path | None = None,
+    env: Mapping[str, str] = NO_CHANGES,
     may_be_forbidden: bool = False,
 ) -> AsyncIterator[Daemon]:
     """A daemon that runs until the end of the context; `way` is a kubeconfig of another account.
 
     An API server that has just begun forbids whatever it has not read the roles for yet.
     """
-    one = Daemon(cluster, number, folder, settings, dict(policy), way=way)
+    one = Daemon(cluster, number, folder, settings, dict(policy), way=way, env=env)
     try:
         yield one
         assert may_be_forbidden or await one.said("reberth_api_requests_total", code="403") == 0
