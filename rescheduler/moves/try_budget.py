@@ -6,8 +6,9 @@ its first write, and gives it back when its eviction is granted: within a moment
 do not limit each other.
 
 * A workload that has been evicted from before, and has not been refused since, needs no try: a healthy fleet
-  is not limited at all. If several of those are refused within a minute, something new refuses them: then all
-  moves need a try until an eviction is granted again.
+  is not limited. Only a burst of its moves begins with two, and with two more for each two that are granted.
+  If several of them are refused within a minute, something new refuses them: then all moves need a try until
+  an eviction is granted again.
 * A workload that was refused before is tried again with half of the budget at most, and only if no unknown
   one was refused for two minutes: those that are refused for ever must not keep others from their first move.
 
@@ -37,9 +38,8 @@ class RefusedTry(NamedTuple):
 class MoveTry:
     """A try of one move, until it is known whether it is refused."""
 
-    def __init__(self, budget: "TryBudget", standing: Standing, *, reserves: bool) -> None:
+    def __init__(self, budget: "TryBudget", standing: Standing) -> None:
         self.standing = standing
-        self.reserves = reserves
         self._budget = budget
         self._is_over = False
 
@@ -71,23 +71,24 @@ class TryBudget:
     def __init__(self, refused: Iterable[float] = ()) -> None:
         self._refused = deque(map(RefusedTry, sorted(refused)))
         self._asking: set[MoveTry] = set()
+        self._trusted: set[MoveTry] = set()  # of proven workloads: they reserve nothing
+        self._window = MOST_TRIES  # how many of those may be asking at once
         self._trusts = True
         self._surprised_at = 0.0
         self._unknown_at = 0.0
 
     @property
     def is_asking(self) -> bool:
-        """Whether tries are reserved of which nobody knows the end yet."""
-        return bool(self._asking)
+        """Whether there are tries of which nobody knows the end yet."""
+        return bool(self._asking or self._trusted)
 
     def begin(self, standing: Standing, now: float) -> MoveTry | None:
         """Begin a try; None if there is none left for a workload of this standing."""
-        reserves = standing is not Standing.PROVEN or not self._trusts
-        if reserves and not self._has_left(standing, now):
+        is_trusted = standing is Standing.PROVEN and self._trusts
+        if not (len(self._trusted) < self._window if is_trusted else self._has_left(standing, now)):
             return None
-        attempt = MoveTry(self, standing, reserves=reserves)
-        if reserves:
-            self._asking.add(attempt)
+        attempt = MoveTry(self, standing)
+        (self._trusted if is_trusted else self._asking).add(attempt)
         return attempt
 
     def find_left(self, now: float) -> TriesLeft:
@@ -98,8 +99,13 @@ class TryBudget:
 
     def release(self, attempt: MoveTry) -> None:
         self._asking.discard(attempt)
+        self._trusted.discard(attempt)
+        if not self._trusted:
+            self._window = MOST_TRIES
 
     def take_grant(self, now: float) -> None:
+        if self._trusted:
+            self._window += 1
         if now >= self._surprised_at + PERIOD:
             self._trusts = True
 

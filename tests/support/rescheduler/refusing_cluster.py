@@ -10,9 +10,22 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
+from msgspec.structs import replace
+
 from reberth.cluster.cache import Cache, Contents
 from reberth.cluster.kinds import ALL_RESOURCES, HISTORIES, NODES, PODS, Resource
-from reberth.records import EvictionHistory, Node, Owner, Pod, Record
+from reberth.cluster.pods.identity import Signature
+from reberth.memory.history import start_history
+from reberth.records import (
+    EvictionHistory,
+    HistoryStatus,
+    Node,
+    Outcome,
+    Owner,
+    Pod,
+    Record,
+    WorkloadIdentity,
+)
 from reberth.values.errors import ApiError
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.brakes import ClusterHealth
@@ -29,6 +42,7 @@ from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import CycleSettings
 from tests.support import builders
+from tests.support.memory.objects import DAY, past
 from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
 from tests.support.rescheduler.plans import LONG_AGO, MODEL, VERSION
 
@@ -50,7 +64,7 @@ class Try(NamedTuple):
 class Crowd(World):
     """Workloads app-00, app-01, ...; `refuse` gives the error for an eviction of a workload, if any."""
 
-    def __init__(self, count: int, refuse: Refuse) -> None:
+    def __init__(self, count: int, refuse: Refuse, *, proven: bool = False) -> None:
         super().__init__()
         self.objects.clear()
         self.refuse = refuse
@@ -64,6 +78,8 @@ class Crowd(World):
             self._put_new(REPLICA_SETS, Owner, self._make_owner(app))
             self._put_pod(app, f"bad-{number % 6}", created=LONG_AGO)
             self._put_pod(app, f"good-{number % 6}", created=LONG_AGO)
+            if proven:
+                self._put_history(app)
 
     @property
     def apps(self) -> list[str]:
@@ -94,6 +110,13 @@ class Crowd(World):
     def histories(self) -> list[EvictionHistory]:
         found = (one for (kind, _, _), one in self.objects.items() if kind == HISTORIES.name)
         return cast("list[EvictionHistory]", list(found))
+
+    def _put_history(self, app: str) -> None:
+        """One pod of the workload was moved long ago."""
+        root = WorkloadIdentity("apps/v1", "ReplicaSet", app, f"uid-{app}")
+        history = start_history(Signature("default", root, root))
+        moved = past(Outcome.BETTER, ago=9 * DAY, node="elsewhere")
+        self.put(HISTORIES, replace(history, status=HistoryStatus(past=(moved,))))
 
     def _put_pod(self, app: str, node: str, *, created: str, ready: str = LONG_AGO) -> None:
         self._number += 1

@@ -77,12 +77,31 @@ def test_proven_workloads_need_no_try_until_several_of_them_are_refused() -> Non
     assert refuse(budget, UNKNOWN, NOW)
     assert refuse(budget, PROVEN, NOW)
     assert not refuse(budget, UNKNOWN, NOW)
-    healthy = [budget.begin(PROVEN, NOW) for _ in range(20)]
-    assert all(healthy)
+    healthy = budget.begin(PROVEN, NOW)
+    assert healthy
+    healthy.grant(NOW)
     assert refuse(budget, PROVEN, NOW)
     assert not budget.find_left(NOW).trusts_proven
     assert not refuse(budget, PROVEN, NOW)
     assert [refuse(budget, PROVEN, NOW + PERIOD) for _ in range(3)] == [True, True, False]
+
+
+def test_a_burst_of_proven_workloads_begins_small_and_grows_with_its_grants() -> None:
+    """If something new refuses all of them, it has refused two when they stop."""
+    budget, granted, rounds = TryBudget(), 0, 0
+    while granted < 100:
+        begun = []
+        while attempt := budget.begin(PROVEN, NOW):
+            begun.append(attempt)
+        for attempt in begun[:-1]:
+            attempt.grant(NOW)
+        waiting = budget.begin(PROVEN, NOW)  # so that the burst does not end
+        assert waiting
+        begun[-1].grant(NOW)
+        waiting.grant(NOW)
+        granted, rounds = granted + len(begun) + 1, rounds + 1
+    assert granted >= 100
+    assert [refuse(budget, PROVEN, NOW) for _ in range(3)] == [True, True, False]
 
 
 def test_a_grant_after_a_minute_restores_the_trust() -> None:
