@@ -1,7 +1,7 @@
 """Plan memory: what one plan passes on to the next.
 
-It may be lost. Then nodes count as over-utilised, and taints as new, from the next cycle on, and earlier
-moves are known from the eviction histories alone.
+It may be lost. Then nodes count as over-utilised, and taints and mismatches as new, from the next cycle on,
+and earlier moves are known from the eviction histories alone.
 """
 
 from collections import defaultdict
@@ -42,6 +42,7 @@ class PlanMemory(msgspec.Struct, frozen=True, rename="camel", dict=True):
 
     hot_since: dict[str, float] = {}  # by node
     tainted_since: dict[str, dict[str, float]] = {}  # by node and taint
+    mismatched_since: dict[str, dict[str, float]] = {}  # by node and controller
     moved: tuple[RememberedMove, ...] = ()
     looked_at: frozenset[str] = (
         frozenset()

@@ -26,8 +26,10 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies import under_utilised_nodes
 from rescheduler.policies.better_preferences import BetterPreferences
 from rescheduler.policies.broken_rules import BrokenRules, set_rules
+from rescheduler.policies.lasting_mismatches import watch_mismatches
 from rescheduler.policies.lasting_taints import watch_taints
 from rescheduler.policies.proposal import Policy
+from rescheduler.policies.rule_checks import RuleInputs
 from rescheduler.protections import Automation, list_marked, may_apply
 
 
@@ -147,7 +149,14 @@ def begin_cycle(
     taints = watch_taints(
         view.nodes, policies.broken_rules.taints, memory.tainted_since if memory else None, now=snapshot.now
     )
-    rules = set_rules(policies.broken_rules, model.scheduler, taints.lasting)
+    mismatches = watch_mismatches(
+        view,
+        policies.broken_rules.node_affinity,
+        memory.mismatched_since if memory else None,
+        now=snapshot.now,
+    )
+    inputs = RuleInputs(model.scheduler, taints.lasting, mismatches.lasting)
+    rules = set_rules(policies.broken_rules, inputs)
     before = (memory or PlanMemory()).expire(snapshot.now)
     utilisation, hot = under_utilised_nodes.begin(view, policies.under_utilised_nodes, memory)
     context = RuleContext(
@@ -175,7 +184,7 @@ def begin_cycle(
         scorer=ClusterScorer(rules, utilisation.bounds),
         policies=asked,
         made={policy.name: _find_made(modes[policy.name], context, settings) for policy in asked},
-        memory=PlanMemory(hot, taints.since, before.moved, refusals=before.refusals),
+        memory=PlanMemory(hot, taints.since, mismatches.since, before.moved, refusals=before.refusals),
         looked_at=before.looked_at,
         may_enter=find_usable_nodes(as_read.facts).usable,
         emptying=find_emptying(as_read),

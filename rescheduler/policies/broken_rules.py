@@ -2,7 +2,8 @@
 
 * `taints`: the node has a taint, NoSchedule or NoExecute, that the pod does not tolerate. It counts only
   after it has lasted for a time.
-* `nodeAffinity`: the node no longer matches the pod's nodeSelector or required node affinity.
+* `nodeAffinity`: the node no longer matches the pod's nodeSelector or required node affinity, and has not for
+  a time.
 * `antiAffinity`: the required anti-affinity of the pod, or of another pod in its domain, keeps the two apart.
   After one of them has moved, the other stays.
 * `topologySpread`: the domain has more than `maxSkew` pods more than the smallest one, as kube-scheduler
@@ -26,12 +27,12 @@ import msgspec
 import numpy as np
 
 from reberth.cluster.columns import Bools, Indices
-from reberth.forecast.state.profile import KubeScheduler
 from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
 from rescheduler.model.plan import BROKEN_RULES
 from rescheduler.observe.prospects import Prospect
-from rescheduler.policies.lasting_taints import LastingTaints, TaintSettings
+from rescheduler.policies.lasting_mismatches import NodeAffinitySettings
+from rescheduler.policies.lasting_taints import TaintSettings
 from rescheduler.policies.proposal import PolicySection, Proposal, Proposals
 from rescheduler.policies.rule_checks import RuleInputs, count_replicas
 from rescheduler.policies.rules import (
@@ -57,7 +58,7 @@ class RuleSettings(PolicySection, frozen=True):
 
     taints: TaintSettings = TaintSettings()
     """Move pods off nodes whose taints they do not tolerate."""
-    node_affinity: bool = True
+    node_affinity: NodeAffinitySettings = NodeAffinitySettings()
     """Move pods off nodes that their required node affinity or nodeSelector does not match."""
     anti_affinity: bool = True
     """Move pods that violate required anti-affinity."""
@@ -117,13 +118,13 @@ def _describe(rule: str, _pod: int) -> str:
     return _REASONS[rule]
 
 
-def set_rules(settings: RuleSettings, scheduler: KubeScheduler, taints: LastingTaints) -> SchedulingRules:
+def set_rules(settings: RuleSettings, inputs: RuleInputs) -> SchedulingRules:
     """Give the rules that the settings enable."""
     switches = {
         TAINTS: settings.taints.enabled,
-        NODE_AFFINITY: settings.node_affinity,
+        NODE_AFFINITY: settings.node_affinity.enabled,
         ANTI_AFFINITY: settings.anti_affinity,
         SPREAD: settings.topology_spread,
         DUPLICATES: settings.duplicates,
     }
-    return SchedulingRules(tuple(rule for rule, on in switches.items() if on), RuleInputs(scheduler, taints))
+    return SchedulingRules(tuple(rule for rule, on in switches.items() if on), inputs)

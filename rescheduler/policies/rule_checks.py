@@ -28,6 +28,7 @@ from reberth.forecast.state.view import View
 from reberth.records import Labels
 from reberth.selectors import SelectorError, compile_node_rule
 from rescheduler.observe.utilisation import find_usable_nodes
+from rescheduler.policies.lasting_mismatches import LastingMismatches
 from rescheduler.policies.lasting_taints import LastingTaints
 
 
@@ -36,6 +37,7 @@ class RuleInputs(NamedTuple):
 
     scheduler: KubeScheduler
     taints: LastingTaints
+    mismatches: LastingMismatches
 
 
 # Gives for each node how often a pod of the template breaks the rule there; 0: it keeps the rule.
@@ -48,8 +50,9 @@ def break_taints(incoming: IncomingPod, _view: View, inputs: RuleInputs) -> Ints
     return inputs.taints.find_untolerated(incoming.spec.tolerations)
 
 
-def break_node_affinity(incoming: IncomingPod, view: View, _inputs: RuleInputs) -> Ints:
-    return (~view.facts.matching(compile_node_rule(incoming.spec))).astype(np.int64)
+def break_node_affinity(incoming: IncomingPod, view: View, inputs: RuleInputs) -> Ints:
+    wrong = ~view.facts.matching(compile_node_rule(incoming.spec))
+    return (wrong & inputs.mismatches.find(incoming.template, view.facts.size)).astype(np.int64)
 
 
 def break_anti_affinity(incoming: IncomingPod, view: View, _inputs: RuleInputs) -> Ints:

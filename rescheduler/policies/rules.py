@@ -16,6 +16,7 @@ from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
 from reberth.forecast.state.view import View
 from rescheduler.observe.view_cache import ViewCache
+from rescheduler.policies.lasting_mismatches import list_choosy
 from rescheduler.policies.rule_checks import (
     Question,
     RuleInputs,
@@ -130,18 +131,6 @@ def _find_tainted(facts: SnapshotFacts) -> Iterator[bool]:
         yield any(taint.effect in ("NoSchedule", "NoExecute") for taint in record.spec.taints or ())
 
 
-def _list_choosy(facts: SnapshotFacts) -> tuple[int, ...]:
-    return facts.templates_where(_demands_nodes)
-
-
-def _demands_nodes(template: Template) -> bool:
-    spec = template.spec
-    affinity = spec.affinity and spec.affinity.node_affinity
-    return bool(
-        spec.node_selector or (affinity and affinity.required_during_scheduling_ignored_during_execution)
-    )
-
-
 def _list_apart(facts: SnapshotFacts) -> tuple[int, ...]:
     """List the templates with required anti-affinity, and those that it matches."""
     return facts.once("all apart", lambda: tuple(sorted(_find_apart(facts))))
@@ -187,7 +176,7 @@ _QUESTIONS: Mapping[str, Question] = {
 }
 _LISTINGS: Mapping[str, Callable[[SnapshotFacts], Iterable[int]]] = {
     TAINTS: _list_on_tainted,
-    NODE_AFFINITY: _list_choosy,
+    NODE_AFFINITY: list_choosy,
     ANTI_AFFINITY: _list_apart,
     SPREAD: _list_spread_hard,
     DUPLICATES: _list_replicated,

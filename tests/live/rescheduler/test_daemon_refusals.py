@@ -44,7 +44,11 @@ OFF = {"mode": "off"}
 POLICY: Object = {
     "mode": "apply",
     "protections": {"minAge": "0s", "lastReady": False},
-    "policies": {"underUtilisedNodes": OFF, "betterPreferences": OFF},
+    "policies": {
+        "brokenRules": {"nodeAffinity": {"for": "0s"}},
+        "underUtilisedNodes": OFF,
+        "betterPreferences": OFF,
+    },
     "brakes": {"settling": "0s"},
 }
 QUICK: Object = POLICY | {"limits": {"rates": {"cluster": ["1000 per 1h"]}, "perNode": None}}

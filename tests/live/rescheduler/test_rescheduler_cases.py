@@ -39,7 +39,10 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 POLICY: Object = {
     "level": 5,
     "worth": 0,
-    "policies": {"brokenRules": {"taints": {"for": "0s"}}, "underUtilisedNodes": {"hotFor": "0s"}},
+    "policies": {
+        "brokenRules": {"taints": {"for": "0s"}, "nodeAffinity": {"for": "0s"}},
+        "underUtilisedNodes": {"hotFor": "0s"},
+    },
     "protections": {"minAge": "0s"},
     "limits": {"perWorkload": None, "rates": {"cluster": ["1000 per 1h"]}},
     "brakes": {"settling": "0s"},

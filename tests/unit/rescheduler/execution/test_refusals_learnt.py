@@ -5,8 +5,11 @@ from itertools import pairwise
 import pytest
 
 from reberth.values import errors
+from reberth.values.duration import Duration
 from reberth.values.errors import ApiError
-from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.planning.policy_file import PolicySettings, ReschedulerPolicy
+from rescheduler.policies.broken_rules import RuleSettings
+from rescheduler.policies.lasting_mismatches import NodeAffinitySettings
 from tests.support.rescheduler.plans import policy
 from tests.support.rescheduler.refusing_cluster import (
     Crowd,
@@ -21,7 +24,9 @@ DENIED = ("app-00", "app-01", "app-02", "app-03", "app-04")
 # The minutes of the tries: the pauses between them double, up to an hour.
 STARTS = [0, 1, 3, 7, 15, 31, 63, 123]
 HOUR = 3600.0
-APPLY = ReschedulerPolicy(mode="apply")
+AT_ONCE = PolicySettings(broken_rules=RuleSettings(node_affinity=NodeAffinitySettings(lasting=Duration(0))))
+APPLY = ReschedulerPolicy(mode="apply", policies=AT_ONCE)
+QUICK = {"brokenRules": {"nodeAffinity": {"for": "0s"}}}
 
 
 def deny(app: str, _at: float) -> ApiError | None:
@@ -89,7 +94,8 @@ async def test_if_everything_is_denied_few_moves_are_refused() -> None:
         return errors.Forbidden("evict", denial) if at > began else None
 
     world = Crowd(90, fail, proven=True)
-    eager = policy(buffer="0%", limits={"rates": {"cluster": ["20 per 1m"]}, "perNode": None})
+    limits = {"rates": {"cluster": ["20 per 1m"]}, "perNode": None}
+    eager = policy(buffer="0%", limits=limits, policies=QUICK)
     await SimulatedLeader(world, eager).lead(1200)
     refused = [one for one in world.tries if not one.granted]
     assert len(world.moved) == 20
@@ -100,5 +106,9 @@ async def test_if_everything_is_denied_few_moves_are_refused() -> None:
 async def test_a_healthy_fleet_of_unknown_workloads_is_not_limited() -> None:
     """Tries are given back when evictions are granted, so all are moved in seconds, not in half minutes."""
     world = Crowd(60, lambda _app, _at: None)
-    await SimulatedLeader(world, policy(limits={"perNode": None, "perWorkload": None})).lead(30)
+    boundless = policy(
+        limits={"perNode": None, "perWorkload": None},
+        policies=QUICK,
+    )
+    await SimulatedLeader(world, boundless).lead(30)
     assert len(world.moved) == 60

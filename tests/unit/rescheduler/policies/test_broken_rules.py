@@ -120,7 +120,7 @@ def test_a_node_that_no_longer_matches_is_left(spec: Object) -> None:
         replica("web-2", "web", "b", **spec),
     ]
     assert plan_moves(objects) == {"default/web-1": "b"}
-    assert plan_moves(objects, nodeAffinity=False) == {}
+    assert plan_moves(objects, nodeAffinity={"enabled": False}) == {}
 
 
 def apart(app: str, **fields: Any) -> Object:
