@@ -205,7 +205,7 @@ DOING = Row(
             "Refusals because of which moves are not tried at present, by rule and whom it concerns.",
             (
                 Query(
-                    write_total("reberth_rescheduler_refused_before", "rule", "scope"),
+                    write_total("reberth_rescheduler_waiting_refusals", "rule", "scope"),
                     "{{rule}} ({{scope}})",
                     answers="perhaps",
                 ),

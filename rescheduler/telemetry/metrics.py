@@ -80,8 +80,8 @@ REFUSALS_REMEMBERED = _counter(
     "rule",
     "scope",
 )
-REFUSED_BEFORE = _gauge(
-    "refused_before",
+WAITING_REFUSALS = _gauge(
+    "waiting_refusals",
     "Refusals because of which moves are not tried at present, by rule and whom it concerns.",
     "rule",
     "scope",

@@ -50,9 +50,9 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
     given_up = [instant(each.status.given_up_until) > now for each in context.snapshot.of(HISTORY)]
     metrics.GIVEN_UP.set(sum(given_up))
     metrics.PLAN_WARNINGS.set(len(list(warnings)))
-    metrics.REFUSED_BEFORE.clear()
+    metrics.WAITING_REFUSALS.clear()
     for one in list_waiting(context):
-        metrics.REFUSED_BEFORE.labels(bounded(one.rule, metrics.REFUSALS), find_scope(one.rule)).inc()
+        metrics.WAITING_REFUSALS.labels(bounded(one.rule, metrics.REFUSALS), find_scope(one.rule)).inc()
     metrics.RATE_REMAINING.clear()
     for window in list_windows(context.ledger, context.limits.rates, Disruption("", "", ""), now=now):
         if window.rule == "ClusterRate":
@@ -68,7 +68,13 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
 def forget_state() -> None:
     """Reset the gauges that only the leader sets: two processes would show different values."""
     by_label = (metrics.PLAN_REFUSED, metrics.PLAN_MOVES, metrics.SCORE, metrics.UTILISATION)
-    for gauge in (*by_label, metrics.RATE_REMAINING, metrics.REFUSED_BEFORE, metrics.BRAKES_ON, metrics.MODE):
+    for gauge in (
+        *by_label,
+        metrics.RATE_REMAINING,
+        metrics.WAITING_REFUSALS,
+        metrics.BRAKES_ON,
+        metrics.MODE,
+    ):
         gauge.clear()
     for gauge in (metrics.PLAN_WARNINGS, metrics.GIVEN_UP, metrics.APPLYING):
         gauge.set(0)

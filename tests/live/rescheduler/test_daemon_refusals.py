@@ -280,7 +280,7 @@ async def see_plan(one: Daemon, crowd: Crowd) -> None:
     said = next(each["reason"] for each in plan["refused"] if before[0] in each["pod"])
     assert "EvictionRefused has refused such a move once" in said
     assert "ValidatingAdmissionPolicy 'keep'" in said
-    assert await one.said("reberth_rescheduler_refused_before", rule="EvictionRefused") >= 2
+    assert await one.said("reberth_rescheduler_waiting_refusals", rule="EvictionRefused") >= 2
 
 
 @pytest.mark.soak

@@ -12,7 +12,17 @@ UNITS = ("_seconds", "_bytes", "_ratio")
 # What counts things or answers yes or no has no unit.
 UNITLESS = (
     *("_valid", "_synced", "_objects", "_notes", "_scores", "_unasked", "_depth", "_ready", "_score"),
-    *("_points", "_moves", "_proposals", "_warnings", "_nodes", "_in_flight", "_workloads", "_disruptions"),
+    *(
+        "_points",
+        "_moves",
+        "_proposals",
+        "_warnings",
+        "_nodes",
+        "_in_flight",
+        "_workloads",
+        "_disruptions",
+        "_refusals",
+    ),
     *("_on", "_awaiting_restart", "_paused", "_leading", "_applying", "_mode"),
 )
 

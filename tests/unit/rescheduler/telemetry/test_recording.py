@@ -11,7 +11,7 @@ from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.moves.outcome import Landing, MoveReport
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
-from rescheduler.telemetry.recording import count_end, count_plan, forget_state, show_state
+from rescheduler.telemetry.recording import count_end, count_plan, count_remembered, forget_state, show_state
 from tests.support.builders import node
 from tests.support.memory.objects import move
 from tests.support.metrics import rescheduler_metric
@@ -96,6 +96,26 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     assert rescheduler_metric("rate_remaining_disruptions", rate="7 per 600s") == 7
     assert rescheduler_metric("given_up_workloads") == 1
     assert rescheduler_metric("plan_warnings") == 2
+
+
+def test_what_waits_after_a_refusal_is_shown_by_whom_it_concerns() -> None:
+    time = {"refusedAt": "2026-11-18T11:59:30.000000Z", "blockUntil": "2026-11-18T12:00:30.000000Z"}
+    over = {"rule": "PDB", "refusedAt": time["refusedAt"], "blockUntil": time["refusedAt"]}
+    histories = [
+        history("web", refused=[{"rule": "EvictionRefused", **time}, over]),
+        history("db", refused=[{"rule": "WebhookFailing", "key": "hook", **time}]),
+        history("cache", refused=[{"rule": "WebhookFailing", "key": "hook", **time}]),
+    ]
+    reading = load_objects([node("n1"), *histories], now=NOW, version=VERSION)
+    show_state(begin_cycle(reading.snapshot, policy(), None, MODEL), [])
+    waiting = {("EvictionRefused", "workload"): 1, ("WebhookFailing", "webhook"): 1, ("PDB", "workload"): 0}
+    for (rule, scope), count in waiting.items():
+        assert rescheduler_metric("waiting_refusals", rule=rule, scope=scope) == count
+    forget_state()
+    assert rescheduler_metric("waiting_refusals", rule="EvictionRefused", scope="workload") == 0
+    before = rescheduler_metric("refusals_remembered_total", rule="NotSeen", scope="everything")
+    count_remembered("NotSeen")
+    assert rescheduler_metric("refusals_remembered_total", rule="NotSeen", scope="everything") == before + 1
 
 
 def test_the_mode_of_every_policy_is_shown() -> None:
