@@ -7,9 +7,14 @@ from pathlib import Path
 
 from extender.answers.scheduler_check import find_faults
 from extender.server.process import ExtenderProcess
-from reberth.cli.inputs import add_access_arguments, add_version_argument, read_access
-from reberth.cluster.pods.requests import read_version
-from reberth.forecast.state.profile import parse_scheduler
+from reberth.cli.inputs import (
+    add_access_arguments,
+    add_version_argument,
+    read_access,
+    read_scheduler,
+    version_argument,
+)
+from reberth.cluster.pods.requests import Version
 from reberth.runtime import logs
 from reberth.values.errors import ConfigurationError, taken_apart
 
@@ -21,7 +26,7 @@ def main() -> int:
     arguments = _parser().parse_args()
     try:
         if arguments.check_scheduler:
-            return _check(Path(arguments.check_scheduler), arguments.kubernetes)
+            return _check(arguments.check_scheduler, arguments.kubernetes)
         asyncio.run(_run(arguments))
     except ConfigurationError as error:
         print(f"reberth-extender: {error}", file=sys.stderr)
@@ -36,12 +41,8 @@ async def _run(arguments: argparse.Namespace) -> None:
         await extender.run()
 
 
-def _check(path: Path, version: tuple[int, int]) -> int:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
-    faults = find_faults(parse_scheduler(content, version=version, source=str(path)))
+def _check(path: str, version: Version) -> int:
+    faults = find_faults(read_scheduler(path, version, "--check-scheduler"))
     print("\n".join(faults or ["ok"]))
     return 1 if faults else 0
 
@@ -59,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kubernetes",
         default="1.36",
-        type=read_version,
+        type=version_argument,
         metavar="VERSION",
         help="version of kube-scheduler (default: 1.36)",
     )

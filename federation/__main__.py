@@ -8,7 +8,6 @@
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from federation import process
 from federation.commands import webhook
@@ -19,6 +18,7 @@ from reberth.cli.inputs import (
     add_namespace_argument,
     add_output_argument,
     add_version_argument,
+    read_bytes,
     read_name,
     read_now,
 )
@@ -88,19 +88,12 @@ def _schedule(arguments: argparse.Namespace) -> int:
 
 def _read_hub(sources: Iterable[str]) -> HubFile:
     try:
-        hub = HubFile(map(_read, sources))
+        hub = HubFile(read_bytes(source, "--hub") for source in sources)
     except TextError as error:
         raise ConfigurationError(f"--hub: {error}") from error
     if hub.faults:
         raise ConfigurationError("\nfederation: ".join(map(str, hub.faults)))
     return hub
-
-
-def _read(source: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"--hub: {error}") from error
 
 
 def _find(hub: HubFile, arguments: argparse.Namespace) -> Iterable[str]:

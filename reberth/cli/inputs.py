@@ -94,24 +94,26 @@ def read_name(text: str, argument: str, arguments: argparse.Namespace, *, live: 
     return find_namespace(read_access(arguments)) if live else "default", name
 
 
-def read_bytes(path: str) -> bytes:
-    """Read a file; - is standard input."""
+def read_bytes(path: str, argument: str) -> bytes:
+    """Read the file that an argument names; - is standard input."""
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{argument}: {path}: cannot be read: {error.strerror}") from None
 
 
-def read_settings(path: str | None, default: S) -> S:
+def read_settings(path: str | None, default: S, argument: str) -> S:
     """Read settings of the same type as the default; without a file, give the default."""
-    return default if path is None else settings.parse(read_bytes(path), type(default), source=path)
+    if path is None:
+        return default
+    return settings.parse(read_bytes(path, argument), type(default), source=path)
 
 
-def read_scheduler(path: str | None, version: Version) -> KubeScheduler:
+def read_scheduler(path: str | None, version: Version, argument: str = "--scheduler-config") -> KubeScheduler:
     """Read the scheduler's configuration; without a file, give the default one."""
     if path is None:
         return default_scheduler(version)
-    return parse_scheduler(read_bytes(path), version=version, source=path)
+    return parse_scheduler(read_bytes(path, argument), version=version, source=path)
 
 
 def read_objects(
@@ -121,12 +123,14 @@ def read_objects(
 
     Raises UsageError if no object is usable: the answer would be about an empty cluster.
     """
+    content = read_bytes(path, "--cluster")
     try:
-        reading = load_objects(read_bytes(path), now=now, version=version, annotations=annotations)
+        reading = load_objects(content, now=now, version=version, annotations=annotations)
     except TextError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"--cluster: {path}: {error}") from None
     if reading.is_useless:
-        raise UsageError(": ".join([path, "contains no usable object", *map(str, reading.faults[:1])]))
+        fault = ": ".join([path, "contains no usable object", *map(str, reading.faults[:1])])
+        raise UsageError(f"--cluster: {fault}")
     return reading
 
 

@@ -92,7 +92,9 @@ def answer(arguments: argparse.Namespace) -> str:
     reading = read_objects(arguments.cluster, now=now, version=version)
     _warn(reading, scheduler, version)
     facts = SnapshotFacts(reading.snapshot, version)
-    memory = SnapshotMemory(facts, read_settings(arguments.extender_settings, DEFAULTS))
+    memory = SnapshotMemory(
+        facts, read_settings(arguments.extender_settings, DEFAULTS, "--extender-settings")
+    )
     view, extenders = view_snapshot(facts), find_reberth_extenders(scheduler, memory)
     places = list(_find_pods(view, arguments))
     inputs = ForecastInputs(view, scheduler, extenders, arguments.victim and Victim(arguments.victim))

@@ -125,8 +125,8 @@ def _write_table(made: Plan, arguments: argparse.Namespace, width: int) -> str:
 
 
 async def _read_inputs(arguments: argparse.Namespace) -> PlanInputs:
-    policy = read_settings(arguments.policy, ReschedulerPolicy())
-    extender = read_settings(arguments.extender_settings, DEFAULTS)
+    policy = read_settings(arguments.policy, ReschedulerPolicy(), "--policy")
+    extender = read_settings(arguments.extender_settings, DEFAULTS, "--extender-settings")
     memory = None if arguments.memory is None else _read_memory(arguments.memory)
     now = read_now(arguments.now)
     snapshot, version = await _read_cluster(arguments, now, policy.protections.annotation_keys)
@@ -216,13 +216,13 @@ def _write_why(why: PodExplanation, output: str, width: int) -> str:
 
 def _read_memory(path: str) -> PlanMemory:
     try:
-        return msgspec.json.decode(read_bytes(path), type=PlanMemory)
+        return msgspec.json.decode(read_bytes(path, "--memory"), type=PlanMemory)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a plan-memory file: {error}") from None
+        raise UsageError(f"--memory: {path} is not a plan-memory file: {error}") from None
 
 
 def _write(path: str, content: bytes) -> None:
     try:
         Path(path).write_bytes(content)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+        raise UsageError(f"--remember: {path} cannot be written: {error.strerror}") from None

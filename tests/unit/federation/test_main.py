@@ -209,7 +209,7 @@ def test_the_namespace_of_a_binding_may_be_given_apart(run: Any) -> None:
 
 def test_an_invalid_time_file_or_binding_is_refused(run: Any) -> None:
     assert "--now: invalid time 'noon'" in run(HUB, "--now", "noon").err
-    assert "No such file" in run(HUB, "--hub", "/no/such/file").err
+    assert "--hub: /no/such/file: cannot be read: No such file" in run(HUB, "--hub", "/no/such/file").err
     answer = run(HUB, "other")
     assert (answer.code, answer.err) == (
         2,

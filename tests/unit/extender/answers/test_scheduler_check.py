@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from extender.__main__ import main
 from extender.answers.scheduler_check import find_faults
 from reberth.forecast.state.profile import parse_scheduler
 from tests.support.repository import ROOT
@@ -65,7 +66,7 @@ def test_settings_that_do_not_fit_the_scheduler_are_reported(avoid: Any, fault: 
         (FILES[0].read_text(), 0, "ok"),
         (FILES[0].read_text().replace("weight: 20", "weight: 2"), 1, "/avoid has the weight 2"),
         ("nonsense", 2, "expected a mapping"),
-        (None, 2, "cannot be read: No such file or directory"),
+        (None, 2, "scheduler.yaml: cannot be read: No such file or directory"),
     ],
 )
 def test_a_file_is_checked_by_hand(tmp_path: Path, content: str | None, code: int, said: str) -> None:
@@ -77,3 +78,28 @@ def test_a_file_is_checked_by_hand(tmp_path: Path, content: str | None, code: in
     assert done.returncode == code
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--check-scheduler", "/nowhere"), "--check-scheduler: /nowhere: cannot be read"),
+        (
+            ("--check-scheduler", "f", "--kubernetes", "latest"),
+            "--kubernetes: invalid version 'latest', e.g. 1.36",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.setattr("sys.argv", ["extender", *arguments])
+    try:
+        code = main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
+    assert said in capsys.readouterr().err

@@ -121,7 +121,7 @@ def test_a_file_without_objects_is_refused(
     file.write_text(text)
     assert run(monkeypatch, "--cluster", str(file), "--pending") == 2
     said = capsys.readouterr()
-    assert said.err.startswith(f"reberth: {file}: contains no usable object")
+    assert said.err.startswith(f"reberth: --cluster: {file}: contains no usable object")
     assert (said.out, said.err.count("\n")) == ("", 1)
 
 

@@ -206,16 +206,27 @@ def test_objects_without_a_node_are_reported(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--cluster", "/nowhere"), "/nowhere: cannot be read: No such file"),
-        (("--cluster", "/dev/null"), "/dev/null: contains no usable object"),
+        (("--cluster", "/nowhere"), "--cluster: /nowhere: cannot be read: No such file"),
+        (("--cluster", "/dev/null"), "--cluster: /dev/null: contains no usable object"),
         (("--cluster", FULL, "--now", "noon"), "--now: invalid time 'noon'"),
         (("--cluster", FULL, "--why", "nobody"), "--why: there is no pod default/nobody"),
         (("--cluster", FULL, "--why", "a/b/c"), "--why: 'a/b/c' must be NAME or NAMESPACE/NAME"),
-        (("--cluster", FULL, "--memory", FULL), "is not a plan-memory file"),
+        (("--cluster", FULL, "--memory", FULL), "--memory: .*objects.yaml is not a plan-memory file"),
         (("--cluster", FULL, "--policy", WITH_EXTENDER), "kind"),
-        (("--cluster", FULL, "--remember", "/nowhere/memory"), "/nowhere/memory cannot be written"),
+        (
+            ("--cluster", FULL, "--remember", "/nowhere/memory"),
+            "--remember: /nowhere/memory cannot be written",
+        ),
         (("--cluster", FULL, "--scheduler-config", FULL), "objects.yaml"),
-        (("--cluster", FULL, "--extender-settings", "/nowhere"), "/nowhere: cannot be read"),
+        (
+            ("--cluster", FULL, "--extender-settings", "/nowhere"),
+            "--extender-settings: /nowhere: cannot be read",
+        ),
+        (("--cluster", FULL, "--policy", "/nowhere"), "--policy: /nowhere: cannot be read"),
+        (
+            ("--cluster", FULL, "--scheduler-config", "/nowhere"),
+            "--scheduler-config: /nowhere: cannot be read",
+        ),
     ],
 )
 def test_bad_input_is_named(arguments: tuple[str, ...], said: str) -> None:
