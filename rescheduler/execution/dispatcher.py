@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -11,10 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from reberth.client.lease import LeaseLost
-from reberth.cluster.kinds import HISTORY
+from reberth.cluster.kinds import HISTORY, LEDGER
 from reberth.cluster.pods.identity import name_history
 from reberth.memory.history import Ending
-from reberth.records import RememberedRefusal
+from reberth.records import DebitState, RememberedRefusal
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
@@ -128,10 +128,19 @@ class MoveDispatcher:
             raise
 
     def has_orphans(self) -> bool:
-        """Tell whether a move is open that this process does not execute."""
-        histories = self._context.mirror.cache.of(HISTORY).rows()
-        opened = (move.id for history in histories for move in history.status.open or ())
-        return any(move not in self.executor.held for move in opened)
+        """Tell whether a move is open, or a debit Tentative, of which this process knows nothing.
+
+        What an earlier leader sent may arrive after the take-over.
+        """
+        return any(move not in self.executor.held for move in self._list_unfinished())
+
+    def _list_unfinished(self) -> Iterator[str]:
+        cache = self._context.mirror.cache
+        for history in cache.of(HISTORY).rows():
+            yield from (move.id for move in history.status.open or ())
+        for ledger in cache.of(LEDGER).rows():
+            debits = ledger.status.debits or ()
+            yield from (debit.move for debit in debits if debit.state is DebitState.TENTATIVE)
 
     async def finished(self) -> None:
         """Wait for all moves that have been started."""

@@ -123,6 +123,10 @@ class FakeApi:
         self._asked = 0
         self._check: Callable[[], None] = lambda: None
 
+    def refuse(self, refusals: Mapping[int, ApiError]) -> None:
+        """Refuse the nth eviction requests with these errors."""
+        self._refusals = refusals
+
     def guarded(self, check: Callable[[], None]) -> "FakeApi":
         self._check = check
         return self

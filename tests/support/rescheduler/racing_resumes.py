@@ -163,7 +163,7 @@ class SlowApi(FakeApi):
             raise errors.ServerFault("list", "out of order")
 
 
-class _Mirror(FakeMirror):
+class RacingMirror(FakeMirror):
     """Sees histories too, like everything else a moment late."""
 
     def sync(self) -> None:
@@ -188,7 +188,7 @@ async def race(seed: int) -> Race:
     dice = random.Random(seed)
     world = RaceWorld()
     api = SlowApi(world, dice)
-    context = dataclasses.replace(make_context(world, api), mirror=_Mirror(world))
+    context = dataclasses.replace(make_context(world, api), mirror=RacingMirror(world))
     resumed = 0
     reports: list[MoveReport] = []
     async with asyncio.TaskGroup() as group:
@@ -220,7 +220,7 @@ async def _begin(
     await asyncio.sleep(pause)
     workload = f"workload-{number}"
     if number % 2:
-        assert dispatcher.begin(_planned(workload))
+        assert dispatcher.begin(planned_move(workload))
         return
     order = await compose_order(context, "shop", f"{workload}-1", to=(target_of(workload),), reason="why not")
     assert isinstance(order, MoveOrder)
@@ -268,7 +268,7 @@ def _pod_of(workload: str, name: str, node: str, **fields: Any) -> Pod:
     return web_pod(name, owned_by=owner, node=node, **fields)
 
 
-def _planned(workload: str) -> PlannedMove:
+def planned_move(workload: str) -> PlannedMove:
     return PlannedMove(
         pod=f"shop/{workload}-1",
         uid=f"uid-{workload}-1",

@@ -4,15 +4,17 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Literal, cast
 
 import msgspec
 import pytest
 
 from reberth.client.lease import LeaseLost
-from reberth.cluster.kinds import HISTORY, PODS
+from reberth.cluster.kinds import HISTORY, LEDGER, LEDGERS, PODS
 from reberth.cluster.snapshot import Snapshot
-from reberth.records import OpenMove, Phase, Pod
+from reberth.memory.ledger import LEDGER_NAME, Disruption, DisruptionLimits, add_debit
+from reberth.records import DebitState, MoveLedger, OpenMove, Phase, Pod
 from reberth.values import errors
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
@@ -170,6 +172,24 @@ async def test_an_interrupted_move_is_resumed_by_the_next_cycle() -> None:
     assert history is not None
     assert not history.status.open
     assert len(api.world.evictions) <= 1
+
+
+async def test_a_debit_of_an_earlier_leader_that_arrives_late_without_a_move_is_committed() -> None:
+    world = World()
+    api = FakeApi(world)
+    async with carrying(api) as hand:
+        await hand.dispatcher.resume()
+        reserve = partial(
+            add_debit, limits=DisruptionLimits(), disruption=Disruption("m-late", "shop", "uid"), now=NOW
+        )
+        await hand.context.store.change_ledger(reserve)
+        assert not hand.dispatcher.has_orphans()  # the cache is a moment late
+        for state in (DebitState.TENTATIVE, DebitState.SPENT):
+            ledger = cast("MoveLedger", world.objects[LEDGERS.name, "", LEDGER_NAME])
+            hand.context.mirror.cache.replace(LEDGER, [ledger], str(world.version))
+            assert [debit.state for debit in world.debits().values()] == [state]
+            assert hand.dispatcher.has_orphans() == (state is DebitState.TENTATIVE)
+            await hand.dispatcher.resume()
 
 
 async def test_a_lost_lease_ends_all_moves() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from reberth.cluster.kinds import LEDGERS, PODS
 from reberth.memory.history import open_move
 from reberth.memory.ledger import start_ledger
-from reberth.records import Debit, DebitState, LedgerStatus, Outcome, Phase
+from reberth.records import Debit, DebitState, LedgerStatus, Outcome, Phase, Pod
 from reberth.values import errors
 from reberth.values.timestamp import write_micro_time
 from rescheduler.execution.executor import Executor
@@ -24,11 +25,14 @@ from tests.support.memory.objects import WEB, move
 from tests.support.rescheduler.crash_simulator import FakeApi, Killed, World, make_context
 from tests.support.rescheduler.plans import policy
 from tests.support.rescheduler.racing_resumes import WORKLOADS, find_lies, race
+from tests.support.rescheduler.stalling_leaders import find_contradictions
+from tests.support.rescheduler.stalling_leaders import take_over as take_over_from_a_stalling_leader
 from tests.support.resumable_rounds import Proof
 
 pytestmark = pytest.mark.looptime
 
 SAMPLE = 40
+TAKE_OVERS = 20
 RACES = 1000
 LONGEST_REQUEST = 60.0
 NO_BUDGET = errors.TooManyRequests("evict", "no", causes=[("DisruptionBudget", "none left", "")])
@@ -90,7 +94,7 @@ async def test_a_refused_move_is_not_undone_while_an_earlier_leaders_eviction_ma
     world = World()
     await die_before_the_eviction(world)
     (found,) = world.noted()
-    pod = world.objects[PODS.name, "shop", "web-1"]
+    pod = cast("Pod", world.objects[PODS.name, "shop", "web-1"])
     asyncio.get_running_loop().call_later(20.0, world.evict, found, pod)
     report = await take_over(world)
     assert report.refused is None
@@ -154,3 +158,28 @@ async def test_a_new_leader_corrects_debits_that_a_wrong_clock_has_dated_to_the_
     assert world.debits()["m1"].time == write_micro_time(world.now() + 5)
     assert [one async for one in resume_moves(context, Executor(context))] == []
     assert api.writes == 1
+
+
+async def run_take_overs(seeds: Iterable[int]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        one = await take_over_from_a_stalling_leader(seed)
+        assert find_contradictions(one) == [], f"seed {seed}"
+        counts += Counter(rounds=1, evictions=len(one.world.evictions), late=one.late, refused=one.refused)
+    return counts
+
+
+async def test_what_a_leader_sent_before_it_was_cut_off_leaves_no_unpaid_eviction() -> None:
+    counts = await run_take_overs(range(TAKE_OVERS))
+    assert counts["evictions"] > 2 * TAKE_OVERS
+    assert counts["late"] > TAKE_OVERS / 4
+    assert counts["refused"] > TAKE_OVERS
+
+
+@pytest.mark.soak
+async def test_the_same_in_a_thousand_take_overs() -> None:
+    proof = Proof("take-overs")
+    seeds = proof.remaining(range(RACES))
+    counts = await run_take_overs(seeds)
+    proof.note(seeds)
+    print(f"\n{len(proof.passed())} take-overs; in this run {dict(counts)}")
