@@ -1,13 +1,17 @@
 """Waits for the replacement of an evicted pod, until it is Ready or its time is over."""
 
 import asyncio
+import math
 from contextlib import suppress
 from typing import Any
+
+from msgspec.structs import replace
 
 from reberth.cluster.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import build
 from reberth.cluster.tables import Group
+from reberth.memory.backoff import instant
 from reberth.memory.history import Ending
 from reberth.records import OpenMove, Owner, ReplicationController
 from rescheduler.execution.context import ExecutionContext, MoveHandle
@@ -31,6 +35,7 @@ class ReplacementWatcher:
         self._had_owner = False
         self._landed = ""  # uid of the replacement that was scored
         self._scores: LandingScores | None = None
+        self._unready_at = -math.inf  # when it was last seen not Ready
 
     async def follow(self, move: OpenMove) -> Ending:
         change = 0
@@ -51,15 +56,27 @@ class ReplacementWatcher:
         return change
 
     async def _judge(self, move: OpenMove, pods: Group[PodRow]) -> Ending | None:
-        owner = self._find_owner(move)
+        looked, owner = self._context.clock(), self._find_owner(move)
         state = observe_controller(pods.by_uid.values(), move, owner)._replace(
             is_gone=self._had_owner and owner is None
         )
         self._had_owner = self._had_owner or owner is not None
         replacement = find_replacement(move, self._handle.others, state.pods)
         scores = await self._score(move, replacement)
-        is_over = self._context.clock() >= self._find_deadline(move)
-        return judge_replacement(move, replacement, state, scores=scores, is_over=is_over)
+        now = self._context.clock()
+        is_over = now >= self._find_deadline(move)
+        ending = judge_replacement(move, replacement, state, scores=scores, is_over=is_over)
+        if replacement is None or not replacement.is_ready:
+            self._unready_at = looked
+        return ending and self._correct_time(move, ending, now)
+
+    def _correct_time(self, move: OpenMove, ending: Ending, now: float) -> Ending:
+        """Limit the time to Ready to what was seen: the kubelet dates it by the clock of its node."""
+        if ending.time_to_ready is None:
+            return ending
+        evicted = instant(move.evicted_at)
+        least = self._unready_at - evicted - 1  # the kubelet cuts it to seconds
+        return replace(ending, time_to_ready=min(max(ending.time_to_ready, least), now - evicted))
 
     def _find_deadline(self, move: OpenMove) -> float:
         """A replacement that has landed and is deleted then does not end the wait of its successor."""

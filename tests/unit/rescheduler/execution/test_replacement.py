@@ -29,8 +29,11 @@ MINUTE = 60.0
 class SlowWorld(World):
     """The replacement lands at once, unless it has no node, and is Ready after a while."""
 
-    def __init__(self, *, ready_after: float, lands_after: float = 0.0, dies_after: float = 0.0) -> None:
+    def __init__(
+        self, *, ready_after: float, lands_after: float = 0.0, dies_after: float = 0.0, kubelet: float = 0.0
+    ) -> None:
         super().__init__()
+        self._kubelet_ahead = kubelet
         self._ready_after = ready_after
         self._lands_after = lands_after
         self._dies_after = dies_after
@@ -53,8 +56,11 @@ class SlowWorld(World):
         self.put(PODS, web_pod(name, node=node, age=NOW - self.now()))
 
     def _make_ready(self, name: str) -> None:
-        condition = {"type": "Ready", "status": "True", "lastTransitionTime": write_time(self.now())}
+        condition = {"type": "Ready", "status": "True", "lastTransitionTime": self._date()}
         self.put(PODS, web_pod(name, node="n2", age=NOW - self.now(), status={"conditions": [condition]}))
+
+    def _date(self) -> str:
+        return write_time(self.now() + self._kubelet_ahead)
 
 
 class BetterThere:
@@ -99,6 +105,12 @@ async def move_slowly(
     assert history is not None
     (past,) = history.status.past or ()
     return past, history
+
+
+@pytest.mark.parametrize("kubelet", [-3600.0, -5.0, 0.0, 5.0, 3600.0])
+async def test_the_clock_of_the_node_does_not_change_the_learnt_cost(kubelet: float) -> None:
+    _, history = await move_slowly(SlowWorld(ready_after=30.0, kubelet=kubelet))
+    assert learn_cost(history) == pytest.approx(30, abs=1)
 
 
 async def test_a_workload_that_is_ready_after_eight_minutes_ends_better_and_costs_480_seconds() -> None:
