@@ -47,7 +47,7 @@ def note_refusal(
     return RememberedRefusal(
         rule=refused.rule,
         refused_at=write_micro_time(now),
-        block_until=write_micro_time(max(until, now)),
+        until=write_micro_time(max(until, now)),
         key=key[:MOST_KEY],
         count=count,
         reason=refused.reason[:MOST_REASON],
@@ -64,7 +64,7 @@ def put_refusal(status: HistoryStatus, noted: RememberedRefusal, now: float) -> 
         for one in list_living(status.refused or (), now)
         if (one.rule, one.key) != (noted.rule, noted.key)
     ]
-    others.sort(key=lambda one: (instant(one.block_until), one.rule, one.key))
+    others.sort(key=lambda one: (instant(one.until), one.rule, one.key))
     return msgspec.structs.replace(status, refused=(*others[-(MOST_REFUSED - 1) :], noted))
 
 
@@ -76,4 +76,4 @@ def drop_refusals(status: HistoryStatus, is_disproved: Callable[[RememberedRefus
 
 def list_living(refused: Iterable[RememberedRefusal], now: float) -> list[RememberedRefusal]:
     """Give the entries that are not forgotten yet; one whose times cannot be read is."""
-    return [one for one in refused if instant(one.block_until) + FORGOTTEN_AFTER > now]
+    return [one for one in refused if instant(one.until) + FORGOTTEN_AFTER > now]

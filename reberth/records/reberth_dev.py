@@ -90,7 +90,7 @@ class RememberedRefusal(Record, frozen=True):
 
     rule: str
     refused_at: str  # the last time
-    block_until: str
+    until: str
     key: str = ""  # the pod, node, namespace or webhook that the rule is about
     count: int = 1  # in a row
     reason: str = ""

@@ -90,7 +90,7 @@ def list_waiting(context: RuleContext) -> list[RememberedRefusal]:
     """List the refusals because of which moves are not tried now; one that several share counts once."""
     known = _know(context)
     own = [one for each in known.own.values() for one in each if find_scope(one.rule) not in SHARED]
-    waiting = [one for one in own if instant(one.block_until) > context.now]
+    waiting = [one for one in own if instant(one.until) > context.now]
     return [*waiting, *(each.last for each in known.shared.values() if each.until > context.now)]
 
 
@@ -126,7 +126,7 @@ def _list_concerning(place: int, context: RuleContext) -> Iterator[Shared]:
     for one in _list_own(place, context, known):
         scope = find_scope(one.rule)
         if scope is Scope.WORKLOAD or (scope is Scope.POD and one.key == uid):
-            yield Shared(one, one.count, instant(one.block_until))
+            yield Shared(one, one.count, instant(one.until))
 
 
 def _list_shared_places(place: int, context: RuleContext, known: KnownRefusals) -> Iterator[_Place]:
@@ -175,7 +175,7 @@ def _share(known: Iterable[KnownRefusal]) -> Iterator[tuple[_Place, Shared]]:
     for where, group in groups.items():
         last = max(group, key=lambda one: (instant(one.refused_at), one.rule))
         count = max(one.count for one in group if one.rule == last.rule)
-        yield where, Shared(last, count, max(instant(one.block_until) for one in group))
+        yield where, Shared(last, count, max(instant(one.until) for one in group))
 
 
 def _locate(one: RememberedRefusal) -> _Place:

@@ -282,7 +282,7 @@ class MoveDispatcher:
             fields |= _describe_refusal(report.refused)
         if report.remembered:
             noted = report.remembered.refusal
-            fields |= {"times_refused": noted.count, "not_before": noted.block_until}
+            fields |= {"times_refused": noted.count, "not_before": noted.until}
         if landing:
             fields |= {"as_forecast": landing.as_forecast, "miss_cause": landing.cause}
         entry = report.entry

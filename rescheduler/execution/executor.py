@@ -327,8 +327,8 @@ def _list_disproved(history: EvictionHistory, state: MoveState) -> list[Remember
 
 def list_remarks(history: EvictionHistory, now: float) -> list[str]:
     """Tell a person what has refused the workload's moves before: their request is tried all the same."""
-    waiting = [one for one in history.status.refused or () if instant(one.block_until) > now]
-    return [f"refused before: {one.rule}, for plans until {one.block_until}: {one.reason}" for one in waiting]
+    waiting = [one for one in history.status.refused or () if instant(one.until) > now]
+    return [f"refused before: {one.rule}, for plans until {one.until}: {one.reason}" for one in waiting]
 
 
 def find_open(history: EvictionHistory, move: str) -> OpenMove | None:

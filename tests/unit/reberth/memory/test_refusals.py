@@ -38,7 +38,7 @@ def test_refusals_in_a_row_are_counted() -> None:
     for _ in range(8):
         starts.append((now - NOW) / MINUTE)
         noted = note_refusal(DENIED, key="", before=status.refused or (), now=now)
-        status, now = put_refusal(status, noted, now), parse_time(noted.block_until)
+        status, now = put_refusal(status, noted, now), parse_time(noted.until)
     assert starts == [0, 1, 3, 7, 15, 31, 63, 123]
     assert [one.count for one in status.refused or ()] == [8]
 
@@ -47,7 +47,7 @@ def test_refusals_in_a_row_are_counted() -> None:
 def test_the_server_may_say_when_to_come_back_but_not_for_ever(asked: float | None, given: float) -> None:
     refused = Refused("EvictionPaced", "", None if asked is None else NOW + asked)
     noted = note_refusal(refused, key="", before=(), now=NOW)
-    assert parse_time(noted.block_until) == pytest.approx(NOW + given)
+    assert parse_time(noted.until) == pytest.approx(NOW + given)
 
 
 def test_others_are_not_counted_and_foreign_texts_are_cut() -> None:

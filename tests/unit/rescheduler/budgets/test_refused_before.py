@@ -37,7 +37,7 @@ def noted(
     given = {
         "rule": rule,
         "refusedAt": write_micro_time(at),
-        "blockUntil": write_micro_time(at + lasts),
+        "until": write_micro_time(at + lasts),
         "reason": "no",
     }
     return given | ({"key": key} if key else {}) | more
@@ -175,7 +175,7 @@ def test_a_check_without_the_memory_refuses_nothing_by_it() -> None:
 
 def test_entries_that_cannot_be_read_and_old_ones_keep_nobody() -> None:
     old = noted(ago=3 * 24 * 3600, lasts=3600)
-    unreadable = {"rule": "EvictionRefused", "refusedAt": "?", "blockUntil": "soon"}
+    unreadable = {"rule": "EvictionRefused", "refusedAt": "?", "until": "soon"}
     assert ask(cluster(*pods("web"), history(refused=[old, unreadable]))) is None
 
 

@@ -84,7 +84,7 @@ async def test_a_pod_that_waits_after_a_refusal_is_explained_by_what_was_said() 
         "rule": "EvictionRefused",
         "count": 4,
         "refusedAt": "2026-11-18T11:55:00.000000Z",
-        "blockUntil": "2026-11-18T12:03:00.000000Z",
+        "until": "2026-11-18T12:03:00.000000Z",
         "reason": 'admission webhook "keep" denied the request: not now',
     }
     made = make(history(refused=[refused]))

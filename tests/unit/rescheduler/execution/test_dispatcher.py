@@ -305,7 +305,7 @@ async def test_a_refused_eviction_is_remembered_in_the_history_and_a_granted_one
         (noted,) = history.status.refused or ()
         assert (noted.rule, noted.count, noted.key) == ("EvictionRefused", times, "")
         assert "keep.example" in noted.reason
-        wait = parse_time(noted.block_until) - parse_time(noted.refused_at)
+        wait = parse_time(noted.until) - parse_time(noted.refused_at)
         assert wait == pytest.approx(60 * times)
         ((workload, known),) = hand.dispatcher.refusals.read(hand.context.clock()).known
         assert (workload, known) == (("shop", "Deployment/web"), noted)

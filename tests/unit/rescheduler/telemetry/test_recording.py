@@ -99,8 +99,8 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
 
 
 def test_what_waits_after_a_refusal_is_shown_by_whom_it_concerns() -> None:
-    time = {"refusedAt": "2026-11-18T11:59:30.000000Z", "blockUntil": "2026-11-18T12:00:30.000000Z"}
-    over = {"rule": "PDB", "refusedAt": time["refusedAt"], "blockUntil": time["refusedAt"]}
+    time = {"refusedAt": "2026-11-18T11:59:30.000000Z", "until": "2026-11-18T12:00:30.000000Z"}
+    over = {"rule": "PDB", "refusedAt": time["refusedAt"], "until": time["refusedAt"]}
     histories = [
         history("web", refused=[{"rule": "EvictionRefused", **time}, over]),
         history("db", refused=[{"rule": "WebhookFailing", "key": "hook", **time}]),
