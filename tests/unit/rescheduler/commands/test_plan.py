@@ -81,7 +81,8 @@ def test_a_narrow_table_leaves_nothing_out(
     assert any(line.endswith(after) for line in lines)
 
 
-def test_figures_have_units_and_no_needless_digits() -> None:
+def test_figures_have_units_and_no_needless_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     cluster = CASES / "a4-room-for-one-of-four" / "objects.yaml"
     told = run_command("--cluster", cluster, *NOW)
     score = [re.split(r"  +", line) for line in told.splitlines()[-4:]]
@@ -98,6 +99,7 @@ def test_figures_have_units_and_no_needless_digits() -> None:
 def test_a_terminal_gets_a_legend_and_the_next_step_and_a_pipe_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     piped = run_command("--cluster", ROOMY, *NOW)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     told = run_command("--cluster", ROOMY, *NOW)
