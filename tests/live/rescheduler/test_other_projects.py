@@ -73,6 +73,7 @@ POLICY: Object = {
     "apiVersion": "reberth.dev/v1alpha1",
     "kind": "ReschedulerPolicy",
     "mode": "apply",
+    "policies": {"brokenRules": {"nodeAffinity": {"for": "0s"}}},
     "limits": {"perWorkload": None, "perNode": None, "rates": {"cluster": ["1000 per 1h"]}},
     "brakes": {"settling": "0s"},
 }

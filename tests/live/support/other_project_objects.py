@@ -134,7 +134,7 @@ async def evict(client: Client, pod: str) -> str:
     before = (await client.get(path))["metadata"]["uid"]
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
     await client.create(f"{path}/eviction", body)
-    await client.wait(_PODS, lambda found: _is_replaced(found, pod, before))
+    await client.wait(_PODS, lambda found: _is_replaced(found, pod, before), seconds=60)
     return await read_revision(client, pod)
 
 
