@@ -176,7 +176,7 @@ TIME = TIMES[0]["pattern"]
 
 def test_every_time_has_the_same_form() -> None:
     assert {field["pattern"] for field in TIMES} == {TIME}
-    named = [place for place, field in FIELDS if re.search(r"(At|Until|[tT]ime)$", place)]
+    named = [place for place, field in FIELDS if re.search(r"(At|[uU]ntil|[tT]ime)$", place)]
     assert len(TIMES) == len(named)
 
 
