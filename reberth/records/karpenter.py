@@ -5,6 +5,7 @@ from reberth.records.meta import Condition, ObjectMeta, Record
 
 class NodeClaimStatus(Record, frozen=True):
     conditions: tuple[Condition, ...] | None = None
+    last_pod_event_time: str | None = None
     node_name: str = ""
 
 

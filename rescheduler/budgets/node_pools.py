@@ -17,8 +17,9 @@ from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
-# What a move for balance has in common with Karpenter's own reasons: it is made to save room.
-_REASON = "Underutilized"
+# Karpenter's own reasons to consolidate. A move for balance, too, is made to save room.
+UNDERUTILIZED = "Underutilized"
+EMPTY = "Empty"
 # A value above zero. Karpenter reads any other one as 0, too.
 _SOME = re.compile(r"0*[1-9][0-9]*%?")
 
@@ -26,17 +27,22 @@ _SOME = re.compile(r"0*[1-9][0-9]*%?")
 def refuse_by_node_pool(name: str, context: RuleContext) -> Refused | None:
     """Refuse to move pods for balance if a budget of the NodePool allows no disruption now."""
     pool = context.snapshot.of(NODE_POOL).named("", name)
-    ends = list(_list_ends(pool, context.now)) if pool else []
+    ends = list(_list_ends(pool, UNDERUTILIZED, context.now)) if pool else []
     if not ends:
         return None
     reason = f"the disruption budget of NodePool {name} allows no node to be disrupted now"
     return Refused("NodePoolBudget", reason, None if None in ends else max(filter(None, ends)))
 
 
-def _list_ends(pool: NodePool, now: float) -> Iterator[float | None]:
+def is_spent(pool: NodePool, reason: str, now: float) -> bool:
+    """Tell whether a budget of the NodePool allows no disruption for this reason now."""
+    return bool(list(_list_ends(pool, reason, now)))
+
+
+def _list_ends(pool: NodePool, reason: str, now: float) -> Iterator[float | None]:
     """Give the end of each budget of 0 that is active; None if it has no end."""
     for budget in pool.spec.disruption.budgets or ():
-        concerned = budget.reasons is None or _REASON in budget.reasons
+        concerned = budget.reasons is None or reason in budget.reasons
         if not concerned or _SOME.fullmatch(budget.nodes):
             continue
         if budget.schedule is None and budget.duration is None:

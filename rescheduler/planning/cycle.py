@@ -11,10 +11,10 @@ from reberth.forecast.extender import list_other_extenders
 from reberth.forecast.state.view import View
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import NOT_WATCHED, Brakes, ClusterHealth, find_brakes
+from rescheduler.budgets.consolidation import find_emptying
 from rescheduler.budgets.pauses import Pauses, find_pauses
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.model.plan_memory import PlanMemory
-from rescheduler.observe.consolidation import find_emptying
 from rescheduler.observe.node_eligibility import find_rivals
 from rescheduler.observe.pending_pods import place_pending_pods
 from rescheduler.observe.rule_context import RuleContext
@@ -187,7 +187,7 @@ def begin_cycle(
         memory=PlanMemory(hot, taints.since, mismatches.since, before.moved, refusals=before.refusals),
         looked_at=before.looked_at,
         may_enter=find_usable_nodes(as_read.facts).usable,
-        emptying=find_emptying(as_read),
+        emptying=find_emptying(as_read, context),
         brakes=find_brakes(context, health),
         pauses=find_pauses(context, taints.since if memory else {}),
     )

@@ -1,5 +1,6 @@
 """Karpenter's kinds in a cluster without Karpenter, and the part that Karpenter would play."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -21,7 +22,8 @@ async def pooled(client: Client, nodes: list[str], *, consolidatable: list[str])
     for path in kinds.values():
         await client.wait(path, lambda found: "items" in found)
     await client.create(POOLS, node_pool(budgets=[{"nodes": "0"}]))
-    claims = [node_claim(name, consolidatable=name in consolidatable) for name in nodes]
+    now = time.time()
+    claims = [node_claim(name, consolidatable=name in consolidatable, changed=now) for name in nodes]
     await client.create_all(CLAIMS, claims)
     await _label(client, nodes, {POOL_LABEL: "default", _INITIALIZED: "true"})
     try:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from reberth.values.timestamp import write_time
 from tests.support import builders
 from tests.support.builders import Object
+from tests.support.rescheduler.plans import NOW
 
 POOL_LABEL = "karpenter.sh/nodepool"
 API_VERSION = "karpenter.sh/v1"
@@ -15,8 +17,10 @@ def node_of_pool(name: str, pool: str = "default", **fields: Any) -> Object:
     return builders.node(name, labels=labels, **fields)
 
 
-def node_claim(node: str, pool: str = "default", *, consolidatable: bool = True) -> Object:
-    """The NodeClaim of a node."""
+def node_claim(
+    node: str, pool: str = "default", *, consolidatable: bool = True, changed: float = NOW
+) -> Object:
+    """The NodeClaim of a node where a pod came or went just before this time."""
     conditions = ["ConsistentStateFound", "Initialized", "Launched", "Ready", "Registered"]
     more = ["Consolidatable"] if consolidatable else []
     return {
@@ -38,12 +42,12 @@ def node_claim(node: str, pool: str = "default", *, consolidatable: bool = True)
                     "status": "True",
                     "reason": each,
                     "message": "",
-                    "lastTransitionTime": "2026-11-18T09:12:41Z",
+                    "lastTransitionTime": write_time(changed - 9),
                     "observedGeneration": 1,
                 }
                 for each in sorted(conditions + more)
             ],
-            "lastPodEventTime": "2026-11-18T09:40:02Z",
+            "lastPodEventTime": write_time(changed - 12),
             "nodeName": node,
             "providerID": f"aws:///eu-central-1a/i-{node}",
         },

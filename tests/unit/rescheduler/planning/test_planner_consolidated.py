@@ -5,6 +5,7 @@ import pytest
 from tests.support import builders
 from tests.support.rescheduler.karpenter import node_claim, node_of_pool, node_pool
 from tests.support.rescheduler.plans import (
+    NOW,
     PLAIN_MODEL,
     Object,
     make_plan,
@@ -83,3 +84,17 @@ def test_nodes_of_a_pool_with_a_budget_of_none_are_not_balanced() -> None:
     assert any(warning.startswith("NodePoolBudget: ") for warning in made.warnings)
     allowed, _ = make_plan(objects, policy(brakes={"nodePoolBudgets": False}))
     assert moves_of(allowed)
+
+
+def test_among_nodes_that_karpenter_could_have_removed_for_long_pods_are_balanced_as_without_it() -> None:
+    """By default a NodeClaim is consolidatable for ever."""
+    nodes = [builders.node("hot"), *(node_of_pool(name) for name in ("a", "b"))]
+    pods = [replica(f"web-{number}", "web", "hot", cpu="1", memory="4Gi") for number in range(7)]
+    claims = [node_claim(name, changed=NOW - 3600) for name in ("a", "b")]
+    dear = policy(prices={"node": 10_000})
+    without, _ = make_plan([*nodes, *pods], dear)
+    beside, _ = make_plan([*nodes, *pods, *claims, node_pool()], dear)
+    assert beside.moves
+    assert [(move.pod, move.destinations, move.worth) for move in beside.moves] == [
+        (move.pod, move.destinations, move.worth) for move in without.moves
+    ]
