@@ -11,9 +11,9 @@ estimate is wrong by less than a second and the time that this answer took. Late
 machine's own clock is believed while no answer contradicts it, which is usual: then nothing jumps.
 
 An answer that contradicts the earlier ones is not believed, for another API server with another clock, or a
-proxy, may have sent it. If the answers that follow confirm it and none confirms the earlier ones, it was the
-API server's clock that was changed, and the estimate begins anew. Where several API servers differ, it is the
-time of one of them.
+proxy, may have sent it. If for half a minute the answers that follow confirm it and none confirms the earlier
+ones, it was the API server's clock that was changed, and the estimate begins anew. Where several API servers
+differ, it is the time of one of them.
 """
 
 import time
@@ -24,6 +24,10 @@ from reberth.values.timestamp import TimeError, parse_http_date
 
 CONTRADICTIONS = 3
 """So many answers in a row that contradict the earlier ones, and agree with each other, are believed."""
+
+CONTRADICTED_FOR = 30.0
+"""But only after so many seconds without an answer that confirms the earlier ones, if as many answers have
+confirmed those: API servers with different clocks may be behind one address, and the time must not jump."""
 
 _RESOLUTION = 1.0  # of the header, in seconds
 # By so much per second the bounds become wider: each of two clocks may be slewed by 500 ppm.
@@ -69,6 +73,8 @@ class ServerClock:
         self._bounds: _Bounds | None = None
         self._contradiction: _Bounds | None = None
         self._contradictions = 0
+        self._contradicted_since = 0.0
+        self._confirmations = 0
 
     def now(self) -> float:
         """Give the API server's time, as seconds since the epoch."""
@@ -92,7 +98,9 @@ class ServerClock:
 
     def _learn(self, heard: _Bounds) -> None:
         agreed = self._bounds.narrow(heard) if self._bounds else heard
-        if agreed is None:
+        if agreed:
+            self._confirmations += 1
+        else:
             agreed = self._contradict(heard)
         if agreed:
             self._bounds, self._ahead = agreed, agreed.choose(self._guess)
@@ -101,6 +109,13 @@ class ServerClock:
     def _contradict(self, heard: _Bounds) -> _Bounds | None:
         """Count an answer that contradicts the earlier ones; give what to believe once there are enough."""
         confirmed = self._contradiction.narrow(heard) if self._contradiction else None
+        if confirmed is None:
+            self._contradicted_since = heard.known_at
         self._contradictions = self._contradictions + 1 if confirmed else 1
         self._contradiction = confirmed or heard
-        return self._contradiction if self._contradictions >= CONTRADICTIONS else None
+        has_lasted = heard.known_at - self._contradicted_since >= CONTRADICTED_FOR
+        is_certain = has_lasted or self._confirmations < CONTRADICTIONS
+        if self._contradictions < CONTRADICTIONS or not is_certain:
+            return None
+        self._confirmations = self._contradictions
+        return self._contradiction
