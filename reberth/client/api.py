@@ -48,6 +48,11 @@ _HEADERS = {
 }
 
 
+class _ServerVersion(Record, frozen=True):
+    major: str
+    minor: str
+
+
 class ApiSettings(Section, frozen=True):
     """Rate limits, deadlines and retries of the client."""
 
@@ -221,8 +226,13 @@ class Api:
 
     async def version(self) -> str:
         """The version of the server, such as `1.36`."""
-        said = msgspec.json.decode(await self._read(ApiRequest("get", "version", "/version")))
-        return f"{said['major']}.{said['minor'].rstrip('+')}"
+        request = ApiRequest("get", "version", "/version")
+        content = await self._read(request)
+        try:
+            said = msgspec.json.decode(content, type=_ServerVersion)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise errors.Unreadable(str(request), str(error)) from error
+        return f"{said.major}.{said.minor.rstrip('+')}"
 
     async def _read(self, request: ApiRequest) -> bytes:
         """Retry until the server answers, the attempts are used up, or the deadline passes."""

@@ -7,6 +7,7 @@ import pytest
 from reberth.client.access import Access
 from reberth.client.api import Api, ApiSettings
 from reberth.protocol.request import ApiRequest
+from reberth.values.errors import Unreadable
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,17 @@ async def test_a_dry_run_of_an_eviction_is_asked_for_in_the_query_and_in_the_bod
     (request,) = sent
     assert request.target == f"/api/v1/namespaces/shop/pods/web-1{target}"
     assert json.loads(request.body or b"")["deleteOptions"] == options
+
+
+@pytest.mark.parametrize("said", [b"{}", b"[]", b"null", b'{"major": "1", "minor": 36}', b"1.36", b"\xff"])
+async def test_an_odd_version_of_the_server_is_an_error_of_its_answer(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    api = Api(Access(), ApiSettings())
+
+    async def answer(_request: ApiRequest) -> bytes:
+        return said
+
+    monkeypatch.setattr(api, "_read", answer)
+    with pytest.raises(Unreadable, match="version"):
+        await api.version()
