@@ -76,7 +76,8 @@ class ReplacementWatcher:
             return ending
         evicted = instant(move.evicted_at)
         least = self._unready_at - evicted - 1  # the kubelet cuts it to seconds
-        return replace(ending, time_to_ready=min(max(ending.time_to_ready, least), now - evicted))
+        most = max(0.0, now - evicted)  # the API server's clock may have been set back
+        return replace(ending, time_to_ready=min(max(ending.time_to_ready, least), most))
 
     def _find_deadline(self, move: OpenMove) -> float:
         """A replacement that has landed and is deleted then does not end the wait of its successor."""

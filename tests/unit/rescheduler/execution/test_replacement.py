@@ -37,6 +37,7 @@ class SlowWorld(World):
         self._ready_after = ready_after
         self._lands_after = lands_after
         self._dies_after = dies_after
+        self._ages = dict[str, float]()
 
     def evict(self, move: str, pod: Pod) -> None:
         self.evictions.append((move, pod.metadata.uid))
@@ -53,14 +54,26 @@ class SlowWorld(World):
         loop.call_later(self._ready_after, self._make_ready, last)
 
     def _put(self, name: str, node: str | None) -> None:
-        self.put(PODS, web_pod(name, node=node, age=NOW - self.now()))
+        self.put(PODS, web_pod(name, node=node, age=self._date_birth(name)))
+
+    def _date_birth(self, name: str) -> float:
+        return self._ages.setdefault(name, NOW - self.now())
 
     def _make_ready(self, name: str) -> None:
         condition = {"type": "Ready", "status": "True", "lastTransitionTime": self._date()}
-        self.put(PODS, web_pod(name, node="n2", age=NOW - self.now(), status={"conditions": [condition]}))
+        age = self._date_birth(name)
+        self.put(PODS, web_pod(name, node="n2", age=age, status={"conditions": [condition]}))
 
     def _date(self) -> str:
         return write_time(self.now() + self._kubelet_ahead)
+
+
+class SetBackWorld(SlowWorld):
+    """The API server's clock is set back by a minute while the replacement is awaited."""
+
+    def now(self) -> float:
+        is_set_back = self.evictions and asyncio.get_running_loop().time() > 10
+        return super().now() - (MINUTE if is_set_back else 0.0)
 
 
 class BetterThere:
@@ -111,6 +124,12 @@ async def move_slowly(
 async def test_the_clock_of_the_node_does_not_change_the_learnt_cost(kubelet: float) -> None:
     _, history = await move_slowly(SlowWorld(ready_after=30.0, kubelet=kubelet))
     assert learn_cost(history) == pytest.approx(30, abs=1)
+
+
+async def test_a_clock_that_is_set_back_makes_no_negative_time_to_ready() -> None:
+    """The API server refuses a history with one, again and again."""
+    past, _ = await move_slowly(SetBackWorld(ready_after=30.0))
+    assert past.time_to_ready == 0
 
 
 async def test_a_workload_that_is_ready_after_eight_minutes_ends_better_and_costs_480_seconds() -> None:
