@@ -21,6 +21,11 @@ BUDGET = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption b
 ENDING = {"causes": [{"reason": "NamespaceTerminating", "message": "it is being terminated"}]}
 WEBHOOK = {"causes": [{"reason": "RateLimit", "message": "one per hour"}], "retryAfterSeconds": 7}
 
+NO_PERMISSION = (
+    'pods "web" is forbidden: User "system:serviceaccount:reberth-system:reberth-rescheduler" cannot create '
+    'resource "pods/eviction" in API group "" in the namespace "default"'
+)
+
 # The answer; the rule that refuses if the dry run gets it, and if the eviction does.
 ANSWERS: dict[str, tuple[Effect, str, str]] = {
     "429 budget": (
@@ -41,7 +46,8 @@ ANSWERS: dict[str, tuple[Effect, str, str]] = {
         "NamespaceTerminating",
         "NamespaceTerminating",
     ),
-    "403 rights": (Answer(Status(403, "Forbidden", "may not")), "Forbidden", "Forbidden"),
+    "403 rights": (Answer(Status(403, "Forbidden", NO_PERMISSION)), "Forbidden", "Forbidden"),
+    "403 other": (Answer(Status(403, "Forbidden", "may not")), "EvictionRefused", "EvictionRefused"),
     "404": (Answer(Status(404, "NotFound", "not found")), "DryRunFailed", "Conflict"),
     "409": (Answer(status_bodies.conflict()), "DryRunFailed", "Conflict"),
     "422": (Answer(Status(422, "Invalid", "not so")), "EvictionRefused", "EvictionRefused"),

@@ -4,6 +4,7 @@ A node label and a node selector keep the pods of a case on its nodes. Pods are 
 and then adopted by their ReplicaSet, so they can run where kube-scheduler would not have placed them.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import yaml
 
 from localcluster.client import Client, all_of
 from localcluster.nodes import node
+from tests.live.support.controllers import controllers_see
 from tests.support.builders import Object
 from tests.support.repository import ROOT
 
@@ -64,7 +66,10 @@ async def bring_up(client: Client, cases: list[Case]) -> None:
     await all_of(client.create("/api/v1/namespaces", {"metadata": {"name": name}}) for name in namespaces)
     for name in namespaces:
         await client.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default", bool)
-    for part in ("pods", "replica_sets", "budgets"):
+    await all_of(_create(client, each) for case in cases for each in case.pods)
+    counts = Counter(pod["metadata"]["namespace"] for case in cases for pod in case.pods)
+    await all_of(controllers_see(client, namespace, count) for namespace, count in counts.items())
+    for part in ("replica_sets", "budgets"):
         await all_of(_create(client, each) for case in cases for each in getattr(case, part))
     await client.wait("/api/v1/nodes", are_open)
     for case in cases:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from localcluster.client import Client, all_of
 from localcluster.nodes import node
 from tests.live.support.case_clusters import are_open
+from tests.live.support.controllers import controllers_see
 from tests.support.builders import Object, pod_spec
 from tests.support.rescheduler.other_projects import OtherProject
 
@@ -77,11 +78,14 @@ async def add_fleet(client: Client, fleet: Fleet) -> None:
     made = await client.create(
         _path(project), {**_head(project), "metadata": {"name": name}, "spec": {}, "status": fleet.status}
     )
-    own = project.own(name, made["metadata"]["uid"])
-    for revision, count in (("old", 2), ("new", fleet.new)):
-        labels = {"app": name, "hash": revision}
+    own, revisions = project.own(name, made["metadata"]["uid"]), {"old": 2, "new": fleet.new}
+    for revision, count in revisions.items():
         for number in range(count):
+            labels = {"app": name, "hash": revision}
             await client.create(_PODS, _make_pod(f"{name}-{revision}-{number}", place, labels))
+    await controllers_see(client, NAMESPACE, sum(revisions.values()), {"app": name})
+    for revision, count in revisions.items():
+        labels = {"app": name, "hash": revision}
         meta = {"name": f"{name}-{revision}", "ownerReferences": [own]}
         spec = {"replicas": count, **_template(labels)}
         await client.create(_REPLICA_SETS, {"metadata": meta, "spec": spec})
@@ -134,8 +138,9 @@ async def evict(client: Client, pod: str) -> str:
     before = (await client.get(path))["metadata"]["uid"]
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
     await client.create(f"{path}/eviction", body)
-    await client.wait(_PODS, lambda found: _is_replaced(found, pod, before), seconds=60)
-    return await read_revision(client, pod)
+    found = await client.wait(_PODS, lambda found: _find_replacements(found, pod, before), seconds=60)
+    revision: str = _find_replacements(found, pod, before)[0]["metadata"]["labels"][_REVISION]
+    return revision
 
 
 async def take_down(client: Client, projects: Iterable[OtherProject]) -> None:
@@ -210,8 +215,10 @@ def _count_ready(found: Object) -> int:
     return sum(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-def _is_replaced(found: Object, name: str, before: str) -> bool:
-    return any(pod["metadata"]["name"] == name and pod["metadata"]["uid"] != before for pod in found["items"])
+def _find_replacements(found: Object, name: str, before: str) -> list[Object]:
+    return [
+        pod for pod in found["items"] if pod["metadata"]["name"] == name and pod["metadata"]["uid"] != before
+    ]
 
 
 def _names(found: Object) -> list[str]:
