@@ -24,6 +24,9 @@ from rescheduler.observe.forecaster import Forecaster
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.drift import DriftSettings
 
+LONGEST_REQUEST = 60.0
+"""The API server's time for one request (--request-timeout): after it, no eviction is on its way any more."""
+
 _LONGEST_WAIT = 10.0
 _ADDRESS = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
@@ -92,8 +95,11 @@ class ReschedulerSettings(Section, frozen=True):
     """A second address for /healthz, /readyz and /metrics only: a kubelet has no client certificate."""
     log: LogSettings = LogSettings()
     note_life: PositiveDuration = PositiveDuration(BALANCE_LIFE)
-    eviction_timeout: Duration = Duration(30)
-    """How long to read the pod after an eviction without an answer, before the pod counts as not evicted."""
+    eviction_timeout: Duration = Duration(LONGEST_REQUEST)
+    """How long to read the pod after an eviction without an answer, before the pod counts as not evicted.
+
+    Not less than the API server's --request-timeout: until then the eviction may still be carried out.
+    """
     replacement_timeout: PositiveDuration = PositiveDuration(LANDING_TIME)
     """How long a replacement may take to be Ready at least; its workload may need longer."""
 

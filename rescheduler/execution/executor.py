@@ -39,9 +39,8 @@ from rescheduler.model.refusal_scopes import Scope, find_key, find_scope, is_dis
 from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, undo_reason
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
+from rescheduler.settings import LONGEST_REQUEST
 
-# The API server's time for one request (--request-timeout): after it, no eviction is on its way any more.
-_LONGEST_REQUEST = 60.0
 MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not ended")
 
 
@@ -141,11 +140,11 @@ class Executor:
 
     def _remember_doubt(self, move: str) -> None:
         now = _loop_time()
-        living = {each: since for each, since in self._doubted.items() if now < since + _LONGEST_REQUEST}
+        living = {each: since for each, since in self._doubted.items() if now < since + LONGEST_REQUEST}
         self._doubted = {**living, move: now}
 
     def _end_doubt(self, move: str) -> float:
-        return max(self._took_over, self._doubted.get(move, -math.inf)) + _LONGEST_REQUEST
+        return max(self._took_over, self._doubted.get(move, -math.inf)) + LONGEST_REQUEST
 
     async def _follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
         handle.reporter.tell("waiting for the replacement")
