@@ -119,7 +119,7 @@ class MoveRequestReceiver:
             await self._amend(refuse_request(answer, MOVE_UNDER_WAY))
 
     async def _report_refusal(self, answer: MoveAnswer, report: MoveReport) -> None:
-        """A history does not say why a move was refused, so the answer does."""
+        """Say why: not every refusal is remembered in the history."""
         if report.refused:
             await self._amend(refuse_request(answer, report.refused))
 

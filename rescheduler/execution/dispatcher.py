@@ -14,6 +14,7 @@ from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY, LEDGER
 from reberth.cluster.pods.identity import name_history
 from reberth.memory.history import Ending
+from reberth.memory.ledger import correct_debits
 from reberth.records import DebitState, RememberedRefusal
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
@@ -130,9 +131,17 @@ class MoveDispatcher:
     def has_orphans(self) -> bool:
         """Tell whether a move is open, or a debit Tentative, of which this process knows nothing.
 
-        What an earlier leader sent may arrive after the take-over.
+        What an earlier leader sent may arrive after the take-over. A debit from the future is dated anew by
+        resuming, too: as it is, it could fill a rate for good.
         """
-        return any(move not in self.executor.held for move in self._list_unfinished())
+        return self._has_future_debits() or any(
+            move not in self.executor.held for move in self._list_unfinished()
+        )
+
+    def _has_future_debits(self) -> bool:
+        limits, now = self._context.policy().limits.rates, self._context.clock()
+        ledgers = self._context.mirror.cache.of(LEDGER).rows()
+        return any(correct_debits(each, limits, now=now) is not each for each in ledgers)
 
     def _list_unfinished(self) -> Iterator[str]:
         cache = self._context.mirror.cache
@@ -214,16 +223,24 @@ class MoveDispatcher:
             self._announce_verdict()
             self._disprove(workload, disproved)
 
-        end = MoveEnd.REFUSED
-        try:
-            hooks = MoveHooks(turn.pass_on_soon, turn.pass_on, take_grant)
-            end = self._record_end(planned, await self.executor.move(order, hooks))
-        finally:
-            if end is MoveEnd.REFUSED:
-                attempt.refuse(self._context.clock())
+        def take_eviction() -> None:
+            # Somebody else has deleted the pod: nothing can refuse the move any more.
             attempt.drop()
             self._announce_verdict()
-        return end
+            turn.pass_on_soon()
+
+        try:
+            report = await self.executor.move(order, MoveHooks(take_eviction, turn.pass_on, take_grant))
+            end = self._record_end(planned, report)
+            if end is MoveEnd.REFUSED:
+                attempt.refuse(self._context.clock(), foretells=_foretells(report.refused))
+            return end
+        except BaseException:
+            attempt.refuse(self._context.clock())
+            raise
+        finally:
+            attempt.drop()
+            self._announce_verdict()
 
     def _announce_verdict(self) -> None:
         self._verdict.set()
@@ -306,6 +323,11 @@ class MoveDispatcher:
 
 def _workload_of(planned: PlannedMove) -> tuple[str, str]:
     return planned.pod.partition("/")[0], planned.workload
+
+
+def _foretells(refused: Refused | None) -> bool:
+    """Tell whether a refusal says something of other moves: not if the pod has just changed or gone."""
+    return refused is None or find_scope(refused.rule) is not Scope.POD
 
 
 def _describe_plan(planned: PlannedMove) -> dict[str, object]:

@@ -6,9 +6,10 @@ are not 40 tries, so what a policy says about one pod holds for the workload; bu
 workload says nothing about the next one. A webhook that cannot be called refuses whoever is behind it.
 
 `NOTHING` is remembered of a rule that the next plan sees by itself in the same objects: rates, moves in
-flight, quiet hours, brakes and the pause, and what only a plan judges. The plan waits exactly as long as they
-say, and a memory of them would only wait longer. A PodDisruptionBudget is not among them: the plan has asked
-it, so a refusal that comes all the same was not foreseen, and the next plan need not foresee it either.
+flight, room in the ledger and for notes, quiet hours, brakes and the pause, and what only a plan judges. The
+plan waits exactly as long as they say, and a memory of them would only wait longer. A PodDisruptionBudget is
+not among them: the plan has asked it, so a refusal that comes all the same was not foreseen, and the next
+plan need not foresee it either.
 """
 
 from collections.abc import Mapping
@@ -44,6 +45,7 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
             *("Limit", "WorkloadInFlight", "NamespaceInFlight", "NodeInFlight"),
             *("ClusterRate", "NamespaceRate", "WorkloadRate", "QuietHours"),
             *("GivenUp", "WorkloadBackOff", "PairBackOff", "RefusedBefore", "RefusalRate"),
+            *("LedgerFull", "NotesFull", "NoteUnreadable"),
             *("Off", "Paused", "PlanOld", "MoveUnderWay", "RequestExpired"),
         }
     ),
@@ -68,12 +70,11 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
     Scope.NODE: frozenset(
         {
             *("SourceLeaving", "SourceYoung", "NodeMarked", "NodeBusy", "NodeGone"),
-            *("NotesFull", "NoteUnreadable"),
         }
     ),
     Scope.NAMESPACE: frozenset({"SystemNamespace", "Namespace", "NamespaceTerminating", "Forbidden"}),
     Scope.WEBHOOK: frozenset({"WebhookFailing"}),
-    Scope.EVERYTHING: frozenset({"LedgerFull", "NotSeen", "Unreachable", "ServerBusy", "Unauthorized"}),
+    Scope.EVERYTHING: frozenset({"NotSeen", "Unreachable", "ServerBusy", "Unauthorized"}),
 }
 """The table: every rule that refuses a move, under what its refusal concerns."""
 

@@ -1,9 +1,11 @@
 """What is known of whether a workload's moves are refused, and how many may still be tried."""
 
+import math
 from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from reberth.memory.backoff import instant
 from reberth.memory.refusals import list_living
 from reberth.records import EvictionHistory, RememberedRefusal
 
@@ -35,7 +37,9 @@ def judge_standing(
     """Tell what the history and other refusals that are known say of a workload's moves."""
     status = history.status if history else None
     refused = (status.refused or ()) if status else ()
-    if list_living([*refused, *known], now):
-        return Standing.REFUSED
     past = (status.past or ()) if status else ()
-    return Standing.PROVEN if any(move.evicted_at for move in past) else Standing.UNKNOWN
+    granted = max((instant(move.evicted_at) for move in past), default=-math.inf)
+    # What was said of another pod or node is still remembered then, but says less of the workload.
+    if any(instant(one.refused_at) > granted for one in list_living([*refused, *known], now)):
+        return Standing.REFUSED
+    return Standing.PROVEN if granted > -math.inf else Standing.UNKNOWN

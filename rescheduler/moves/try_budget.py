@@ -2,11 +2,12 @@
 
 A refused move costs some twenty requests and disrupts nothing, so no disruption rate limits it. Of the moves
 that may be refused, no more are refused in any minute than the budget has. So a move reserves a try before
-its first write, and gives it back when its eviction is granted: within a moment, so moves that are granted
-do not limit each other.
+its first write, and gives it back when its eviction is granted or somebody else has deleted its pod: within a
+moment, so moves that are granted do not limit each other.
 
 * A workload that has been evicted from before, and has not been refused since, needs no try: a healthy fleet
-  is not limited. Only a burst of its moves begins with two, and with two more for each two that are granted.
+  is not limited. Only a burst of its moves begins with two, and with one more for each that is granted, up to
+  eight at once.
   If several of them are refused within a minute, something new refuses them: then all moves need a try until
   an eviction is granted again.
 * A workload that was refused before is tried again with half of the budget at most, and only if no unknown
@@ -15,7 +16,6 @@ do not limit each other.
 Refusals are counted by the times in the eviction histories too: a new leader goes on where the last one was.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -25,7 +25,11 @@ from rescheduler.model.standing import Standing, TriesLeft
 
 MOST_TRIES = 2
 PERIOD = 60.0
+MOST_TRUSTED = 8
+"""How many moves of proven workloads are asking at once: so many may be refused by something new."""
+
 _MOST_SURPRISES = 2
+_SKEW = 5.0  # a refusal from further in the future is of a clock that was set back since
 
 
 class RefusedTry(NamedTuple):
@@ -54,11 +58,11 @@ class MoveTry:
         if not self._is_over:
             self._end()
 
-    def refuse(self, now: float) -> None:
-        """Use up the try."""
+    def refuse(self, now: float, *, foretells: bool = True) -> None:
+        """Use up the try. Some refusals foretell nothing of other moves: the pod had just gone."""
         if not self._is_over:
             self._end()
-            self._budget.take_refusal(self.standing, now)
+            self._budget.take_refusal(self.standing, now, foretells=foretells)
 
     def _end(self) -> None:
         self._is_over = True
@@ -69,7 +73,7 @@ class TryBudget:
     """The tries of one term of leadership; `refused` are the times of refusals by earlier leaders."""
 
     def __init__(self, refused: Iterable[float] = ()) -> None:
-        self._refused = deque(map(RefusedTry, sorted(refused)))
+        self._refused = list(map(RefusedTry, refused))
         self._asking: set[MoveTry] = set()
         self._trusted: set[MoveTry] = set()  # of proven workloads: they reserve nothing
         self._window = MOST_TRIES  # how many of those may be asking at once
@@ -105,17 +109,17 @@ class TryBudget:
 
     def take_grant(self, now: float) -> None:
         if self._trusted:
-            self._window += 1
+            self._window = min(self._window + 1, MOST_TRUSTED)
         if now >= self._surprised_at + PERIOD:
             self._trusts = True
 
-    def take_refusal(self, standing: Standing, now: float) -> None:
+    def take_refusal(self, standing: Standing, now: float, *, foretells: bool = True) -> None:
         self._expire(now)
-        is_surprise = standing is Standing.PROVEN
+        is_surprise = foretells and standing is Standing.PROVEN
         self._refused.append(RefusedTry(now, is_surprise))
         if is_surprise:
             self._surprised_at = now
-        if standing is Standing.UNKNOWN:
+        if foretells and standing is Standing.UNKNOWN:
             self._unknown_at = now
         if sum(one.is_surprise for one in self._refused) >= _MOST_SURPRISES:
             self._trusts = False
@@ -131,11 +135,15 @@ class TryBudget:
         return not self._refused and not is_repeating and now >= self._unknown_at + 2 * PERIOD
 
     def _expire(self, now: float) -> None:
-        while self._refused and self._refused[0].at <= now - PERIOD:
-            self._refused.popleft()
+        self._refused = [one for one in self._refused if _is_recent(one.at, now)]
+        self._surprised_at, self._unknown_at = min(self._surprised_at, now), min(self._unknown_at, now)
 
 
 def list_refused_at(histories: Iterable[EvictionHistory], now: float) -> list[float]:
     """List the times of the refusals that still count, in all histories."""
     times = (instant(one.refused_at) for each in histories for one in each.status.refused or ())
-    return [at for at in times if at > now - PERIOD]
+    return [at for at in times if _is_recent(at, now)]
+
+
+def _is_recent(at: float, now: float) -> bool:
+    return now - PERIOD < at <= now + _SKEW

@@ -9,16 +9,17 @@ from typing import Any, Literal, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY, LEDGER, LEDGERS, PODS
 from reberth.cluster.snapshot import Snapshot
-from reberth.memory.ledger import LEDGER_NAME, Disruption, DisruptionLimits, add_debit
-from reberth.records import DebitState, MoveLedger, OpenMove, Phase, Pod
+from reberth.memory.ledger import LEDGER_NAME, Disruption, DisruptionLimits, add_debit, start_ledger
+from reberth.records import Debit, DebitState, LedgerStatus, MoveLedger, OpenMove, Phase, Pod
 from reberth.values import errors
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
-from reberth.values.timestamp import parse_time, write_time
+from reberth.values.timestamp import parse_time, write_micro_time, write_time
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher, MoveEnd
 from rescheduler.execution.extenders import ExtenderClient
@@ -30,7 +31,7 @@ from rescheduler.settings import ReschedulerSettings
 from tests.support import builders
 from tests.support.memory.objects import NOW, web_pod
 from tests.support.metrics import rescheduler_metric
-from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
+from tests.support.rescheduler.crash_simulator import FakeApi, Overtaken, World, make_context
 from tests.support.rescheduler.plans import MODEL
 
 GRACE = 120.0
@@ -190,6 +191,64 @@ async def test_a_debit_of_an_earlier_leader_that_arrives_late_without_a_move_is_
             assert [debit.state for debit in world.debits().values()] == [state]
             assert hand.dispatcher.has_orphans() == (state is DebitState.TENTATIVE)
             await hand.dispatcher.resume()
+
+
+async def test_debits_from_the_future_are_dated_anew_while_the_same_process_leads() -> None:
+    """A full rate of them would stay full: no further debit is written then."""
+    world = World()
+    time = write_micro_time(NOW + 3600)
+    debits = tuple(Debit(f"m-{number}", time, DebitState.SPENT, "shop", "uid") for number in range(10))
+    world.put(LEDGERS, replace(start_ledger(), status=LedgerStatus(debits)))
+    async with carrying(FakeApi(world)) as hand:
+        ledger = cast("MoveLedger", world.objects[LEDGERS.name, "", LEDGER_NAME])
+        hand.context.mirror.cache.replace(LEDGER, [ledger], str(world.version))
+        assert hand.dispatcher.has_orphans()
+        await hand.dispatcher.resume()
+    assert {debit.time for debit in world.debits().values()} == {write_micro_time(NOW + 5)}
+
+
+class ReplacingWorld(World):
+    """An evicted pod is gone at once, and its replacement is bound and never Ready."""
+
+    def evict(self, move: str, pod: Pod) -> None:
+        self.evictions.append((move, pod.metadata.uid))
+        del self.objects["pods", "shop", pod.metadata.name]
+        self.put(PODS, web_pod("web-9", node="n2", age=NOW - self.now()))
+
+
+async def test_a_try_is_given_back_once_somebody_else_has_deleted_the_pod() -> None:
+    """Its replacement may take an hour to be Ready; two such moves would keep all others from a try."""
+    api = FakeApi(ReplacingWorld(), refusals={2: Overtaken("evict", "gone")})
+    async with carrying(api) as hand:
+        hand.dispatcher.begin(planned())
+        await asyncio.sleep(5)
+        history = api.world.history()
+        assert history is not None
+        assert [move.phase for move in history.status.open or ()] == [Phase.EVICTED]
+        assert not hand.dispatcher.tries.is_asking
+
+
+class LateApi(FakeApi):
+    """The connection is lost at once, and the eviction is carried out 45 s later."""
+
+    async def evict(self, name: str, *, namespace: str, dry_run: bool, annotations: Any, **_: object) -> None:
+        if dry_run:
+            return
+        pod = self._find(PODS, name, namespace=namespace)
+        asyncio.get_running_loop().call_later(45, self.world.evict, annotations["reberth.dev/move"], pod)
+        raise errors.Unanswered("evict", "the connection was lost")
+
+
+async def test_an_eviction_that_is_carried_out_long_after_its_answer_was_lost_is_paid_for() -> None:
+    """The API server works on a request for a minute."""
+    api = LateApi(World())
+    async with carrying(api) as hand:
+        hand.dispatcher.begin(planned())
+        await asyncio.sleep(44)
+        assert not api.world.evictions
+        assert len(api.world.debits()) == 1
+    assert len(api.world.evictions) == 1
+    assert [debit.state for debit in api.world.debits().values()] == [DebitState.SPENT]
 
 
 async def test_a_lost_lease_ends_all_moves() -> None:

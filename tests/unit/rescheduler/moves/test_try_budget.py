@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reberth.records import EvictionHistory, HistoryStatus, ObjectMeta, RememberedRefusal
 from reberth.values.timestamp import write_micro_time
 from rescheduler.model.standing import Standing, TriesLeft
-from rescheduler.moves.try_budget import MOST_TRIES, PERIOD, TryBudget, list_refused_at
+from rescheduler.moves.try_budget import MOST_TRIES, MOST_TRUSTED, PERIOD, TryBudget, list_refused_at
 
 NOW = 1_000_000.0
 PROVEN, UNKNOWN, REFUSED = Standing
@@ -104,6 +104,35 @@ def test_a_burst_of_proven_workloads_begins_small_and_grows_with_its_grants() ->
     assert [refuse(budget, PROVEN, NOW) for _ in range(3)] == [True, True, False]
 
 
+def test_no_more_proven_workloads_ask_at_once_than_something_new_may_refuse() -> None:
+    budget = TryBudget()
+    waiting = budget.begin(PROVEN, NOW)  # so that the burst does not end
+    for _ in range(5 * MOST_TRUSTED):
+        attempt = budget.begin(PROVEN, NOW)
+        assert attempt
+        attempt.grant(NOW)
+    begun = [budget.begin(PROVEN, NOW) for _ in range(MOST_TRUSTED)]
+    assert [attempt is not None for attempt in (waiting, *begun)] == [True] * MOST_TRUSTED + [False]
+
+
+def test_a_pod_that_has_just_gone_foretells_nothing_of_other_moves() -> None:
+    """Its refusal uses up a try all the same."""
+    budget = TryBudget()
+    for standing in (PROVEN, PROVEN):
+        attempt = budget.begin(standing, NOW)
+        assert attempt
+        attempt.refuse(NOW, foretells=False)
+    assert budget.find_left(NOW) == TriesLeft(unknown=False, repeated=False)
+    assert budget.begin(PROVEN, NOW)
+
+
+def test_refusals_from_the_future_are_of_a_clock_that_was_set_back() -> None:
+    budget = TryBudget([NOW + 3600, NOW + 3601])
+    assert refuse(budget, UNKNOWN, NOW + 3600 - PERIOD - 6)
+    assert [refuse(budget, UNKNOWN, NOW) for _ in range(3)] == [True, True, False]
+    assert refuse(budget, REFUSED, NOW + 2 * PERIOD)
+
+
 def test_a_grant_after_a_minute_restores_the_trust() -> None:
     budget = TryBudget()
     for _ in range(2):
@@ -126,7 +155,7 @@ def test_no_minute_has_more_refusals_than_tries(steps: list[tuple[float, Standin
 
 
 def test_a_new_leader_counts_what_the_earlier_ones_were_refused() -> None:
-    times = [write_micro_time(NOW - ago) for ago in (61, 30, 5)]
+    times = [write_micro_time(NOW - ago) for ago in (61, 30, 5, -3600)]
     entries = tuple(RememberedRefusal("EvictionRefused", time, time) for time in times)
     history = EvictionHistory(ObjectMeta(), status=HistoryStatus(refused=entries))
     found = list_refused_at([history, EvictionHistory(ObjectMeta())], NOW)
