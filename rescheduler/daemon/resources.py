@@ -18,7 +18,7 @@ from rescheduler.daemon.live_forecast import LiveForecast
 from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
-from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
+from rescheduler.execution.needed_kinds import FOR_THE_DAEMON, ONLY_INFORMING
 from rescheduler.model.extender_guarantees import list_missing_guarantees
 from rescheduler.observe.cache import NotifyingCache
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -55,10 +55,15 @@ class DaemonResources(ClusterResources):
                 yield f"{name}: {watcher.trouble}"
 
     def find_cache_ages(self) -> dict[str, float]:
-        """Give the age of every synced cache: 0 if its watch has no trouble, even without events."""
+        """Give the age of each synced cache that decides: 0 if its watch is well, even without events.
+
+        A kind that only informs must not stop the whole cluster; what is wrong with it is a warning.
+        """
         watchers = self.mirror.watchers.items()
         return {
-            name: watcher.age if watcher.trouble else 0.0 for name, watcher in watchers if watcher.is_synced
+            name: watcher.age if watcher.trouble else 0.0
+            for name, watcher in watchers
+            if watcher.is_synced and name not in ONLY_INFORMING
         }
 
     def refuse_unread_annotations(self) -> Refused | None:
@@ -92,6 +97,8 @@ class DaemonResources(ClusterResources):
         for name, watcher in sorted(self.mirror.watchers.items()):
             if not watcher.is_synced and name not in FOR_THE_DAEMON and watcher.trouble != _NOT_INSTALLED:
                 yield f"planned without {name}: {watcher.trouble}"
+            elif watcher.is_synced and watcher.trouble and name in ONLY_INFORMING:
+                yield f"planned with old {name}: {watcher.trouble}"
 
     def announce_refusal(self, why: str) -> None:
         """Report as an Event that a changed file is refused."""

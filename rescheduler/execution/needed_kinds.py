@@ -11,3 +11,6 @@ FOR_A_MOVE = (*FOR_A_PLAN, "replicasets", "statefulsets", "replicationcontroller
 
 FOR_THE_DAEMON = (*FOR_A_PLAN, "replicasets", "evictionhistories", "moveledgers", "poddisruptionbudgets")
 """Also what a plan must not be made without: what workloads have been through, the rates and the budgets."""
+
+ONLY_INFORMING = ("nodeclaims", "nodepools")
+"""What only prices and pauses moves for balance: if it is old, nothing is moved that must not be."""

@@ -48,6 +48,13 @@ def test_a_cache_ages_without_a_connection_and_not_without_events() -> None:
     assert (found["pods"], found["services"], found["nodes"]) == (40.0, 0.0, 0.0)
 
 
+def test_a_broken_watch_of_what_only_informs_is_a_warning() -> None:
+    broken, well = watcher(trouble="watch: 403 forbidden"), watcher()
+    found = resources(nodeclaims=broken, nodepools=well, services=watcher(trouble="silent"))
+    assert set(found.find_cache_ages()) == {*FOR_THE_DAEMON, "services"}
+    assert list(found.list_warnings()) == ["planned with old nodeclaims: watch: 403 forbidden"]
+
+
 def test_a_cache_that_never_synced_has_no_age_and_is_reported() -> None:
     absent = watcher(synced=False, trouble="not installed in this cluster", age=float("inf"))
     forbidden = watcher(synced=False, trouble="list: 403 forbidden", age=float("inf"))
