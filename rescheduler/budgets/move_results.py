@@ -43,7 +43,7 @@ class ResultBrakes:
         """Say in one line for each rule what is held."""
         for what, held in (("namespace", self.namespaces), ("workload", self.workloads)):
             for rule in sorted({refused.rule for refused in held.values()}):
-                reasons = [refused.reason for refused in held.values() if refused.rule == rule]
+                reasons = sorted(refused.reason for refused in held.values() if refused.rule == rule)
                 more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
                 yield f"{rule}, for its {what} only{more}: {reasons[0]}"
 

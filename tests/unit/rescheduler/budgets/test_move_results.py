@@ -1,12 +1,14 @@
 """What the results of moves stop, at each threshold: a workload, a namespace, or everything."""
 
 from collections.abc import Iterable
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from reberth.cluster.pods.identity import name_history
 from reberth.records import WorkloadIdentity
+from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.move_results import ResultBrakes, judge_results
 from rescheduler.model.guardrails import BrakeSettings
@@ -99,6 +101,13 @@ def test_only_the_workload_whose_replacement_waits_is_refused() -> None:
     assert found.refuse(place_of(context, "api-1"), context) is None
     assert list(found.list_held()) == [f"PendingReplacement, for its workload only: {refused.reason}"]
     assert WEB["uid"] == EVICTED["controllerUID"]
+
+
+def test_what_is_held_is_said_alike_in_whatever_order_it_was_found() -> None:
+    stuck = {("blue", name): Refused("PendingReplacement", f"blue/{name} is pending") for name in "bac"}
+    for order in permutations(stuck):
+        (said,) = ResultBrakes(workloads={key: stuck[key] for key in order}).list_held()
+        assert said == "PendingReplacement, for its workload only and 2 more: blue/a is pending"
 
 
 def test_pods_of_a_scale_up_are_not_the_replacement() -> None:
