@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from math import nan
 from typing import NoReturn
 
 from reberth.cluster.cache import Cache, Contents
@@ -44,6 +45,7 @@ class DriftMonitor:
         model = self._model()
         if model is not self._judged_by:
             self._judged_by, self._agreement = model, HitRate()
+            metrics.AGREEMENT.set(nan)
         return self._agreement
 
     def note(self, pod: PodRow, node: str) -> None:
@@ -77,7 +79,8 @@ class DriftMonitor:
         metrics.BINDINGS.labels(said).inc()
         if agreed is not None:
             agreement.enter(agreed, self._settings(), namespace=namespace)
-            metrics.AGREEMENT.set(agreement.share or 0.0)
+            if agreement is self.agreement:
+                metrics.AGREEMENT.set(agreement.share or 0.0)
 
     def _log_change(self, drift: Refused | None) -> None:
         if drift:

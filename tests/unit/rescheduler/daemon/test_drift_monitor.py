@@ -1,6 +1,7 @@
 """Agreement with the running scheduler is that of the current model."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from reberth.cluster.cache import ADDED, Cache
 from reberth.cluster.kinds import NODE, POD
 from reberth.records import Node, Pod
+from reberth.runtime.metrics import REGISTRY
 from rescheduler.daemon.drift_monitor import DriftMonitor
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.drift import DriftSettings
@@ -90,6 +92,32 @@ async def test_a_binding_that_the_earlier_model_judges_does_not_count_for_the_ne
     await bindings.bind("full")
     assert bindings.monitor.find_drift() is None
     assert bindings.monitor.agreement.share is None
+
+
+def read_gauge() -> float:
+    share = REGISTRY.get_sample_value("reberth_rescheduler_scheduler_agreement_ratio")
+    assert share is not None
+    return share
+
+
+async def test_the_gauge_says_nothing_until_the_current_model_was_compared(bindings: Bindings) -> None:
+    await bindings.bind("full")
+    assert read_gauge() == 0
+    bindings.model = another()
+    assert bindings.monitor.find_drift() is None
+    assert math.isnan(read_gauge())
+    await bindings.bind("empty")
+    assert read_gauge() == 1
+
+
+async def test_a_comparison_with_an_earlier_model_does_not_set_the_gauge(bindings: Bindings) -> None:
+    def change() -> None:
+        bindings.model = another()
+        assert bindings.monitor.find_drift() is None
+
+    bindings.while_judged = change
+    await bindings.bind("full")
+    assert math.isnan(read_gauge())
 
 
 async def test_a_binding_as_forecast_is_a_hit(bindings: Bindings) -> None:
