@@ -17,7 +17,7 @@ from reberth.cluster.templates import Template
 from reberth.config.settings import Section
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View
-from reberth.selectors import compile_node_rule
+from reberth.selectors import NodeRule, compile_node_rule
 from reberth.values.duration import Duration
 from rescheduler.model.plan_memory import find_beginnings
 
@@ -80,16 +80,28 @@ def watch_mismatches(
 def _find_mismatches(view: View) -> Iterator[tuple[int, str]]:
     """Give each node with a pod that does not match it, and the controller of the pod."""
     facts = view.facts
+    templates, number_of = facts.snapshot.templates.all, facts.snapshot.pods.template
+    for rule, numbers in facts.once("choosy templates", lambda: _group_by_rule(facts)).items():
+        pods = view.counted_among(facts.pods_of(numbers))
+        wrong = pods[~facts.matching(rule)[view.node[pods]]]
+        for node, number in set(zip(view.node[wrong].tolist(), number_of[wrong].tolist(), strict=True)):
+            yield node, _identify(templates[number])
+
+
+def _group_by_rule(facts: SnapshotFacts) -> dict[NodeRule, list[int]]:
+    """Group the choosy templates by what they require: thousands of them have a few rules."""
+    groups: defaultdict[NodeRule, list[int]] = defaultdict(list)
     for number in list_choosy(facts):
-        template = facts.snapshot.templates.all[number]
-        where = view.node[view.counted_among(facts.pods_of([number]))]
-        wrong = where[~facts.matching(compile_node_rule(template.spec))[where]]
-        for node in set(wrong.tolist()):
-            yield node, _identify(template)
+        groups[compile_node_rule(facts.snapshot.templates.all[number].spec)].append(number)
+    return groups
 
 
 def _identify(template: Template) -> str:
-    """Give the uid of the controller; pods without one, which are never moved, share the empty one."""
+    """Give the uid of the controller.
+
+    Pods without one share the empty one, and so the time of the first of them on a node. Few of these are
+    ever moved: only those with a mark that allows it.
+    """
     return template.controller.uid if template.controller else ""
 
 

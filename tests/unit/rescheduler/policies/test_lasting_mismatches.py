@@ -1,13 +1,27 @@
 """Pods leave a node whose labels they no longer match, after some time."""
 
+from random import Random
 from typing import Any
 
 import pytest
 
+from reberth.cluster.columns import Indices
+from reberth.cluster.object_files import load_objects
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.view import View, view_snapshot
 from rescheduler.model.plan_memory import PlanMemory
-from rescheduler.policies.lasting_mismatches import NodeAffinitySettings
+from rescheduler.policies.lasting_mismatches import NodeAffinitySettings, watch_mismatches
 from tests.support import builders
-from tests.support.rescheduler.plans import NOW, Object, make_plan, moves_of, policy, refusals_of, replica
+from tests.support.rescheduler.plans import (
+    NOW,
+    VERSION,
+    Object,
+    make_plan,
+    moves_of,
+    policy,
+    refusals_of,
+    replica,
+)
 
 FOR = NodeAffinitySettings().lasting
 SSD = {"disk": "ssd"}
@@ -65,3 +79,41 @@ def test_a_bare_pod_in_the_wrong_place_counts_and_stays() -> None:
     made, memory = make_plan([*cluster()[:2], bare], policy())
     assert (made.moves, refusals_of(made)) == ((), {"default/bare": "BarePod"})
     assert memory.mismatched_since == {"a": {"": 0.0}}
+
+
+def read(*objects: Object) -> View:
+    reading = load_objects(list(objects), now=NOW, version=VERSION)
+    assert not reading.faults
+    return view_snapshot(SnapshotFacts(reading.snapshot, VERSION))
+
+
+def test_drawn_mismatches_are_found_pod_by_pod() -> None:
+    draw, found = Random(7), 0
+    for _ in range(30):
+        has = {name: draw.choice(["ssd", "hdd", ""]) for name in "abcde"}
+        nodes = [builders.node(name, labels={"disk": disk} if disk else {}) for name, disk in has.items()]
+        pods, expected = [], set()
+        for number in range(40):
+            app, node, wants = draw.choice("xyz"), draw.choice("abcde"), draw.choice(["ssd", "hdd", ""])
+            more = {"nodeSelector": {"disk": wants}} if wants else {}
+            pods.append(replica(f"{app}-{number}", app, node, cpu=f"{number % 4 + 1}m", **more))
+            if wants and wants != has[node]:
+                expected.add((node, f"uid-default-{app}"))
+        since = watch_mismatches(read(*nodes, *pods), NodeAffinitySettings(), {}, now=NOW).since
+        assert {(node, uid) for node, by in since.items() for uid in by} == expected
+        found += len(expected)
+    assert found > 100
+
+
+def test_templates_that_require_the_same_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = read(*cluster(), *(each for app in ("db", "mq", "ui") for each in cluster(app=app)[2:]))
+    asked: list[int] = []
+    count_among = View.counted_among
+
+    def note(self: View, pods: Indices) -> Indices:
+        asked.append(len(pods))
+        return count_among(self, pods)
+
+    monkeypatch.setattr(View, "counted_among", note)
+    assert len(watch_mismatches(view, NodeAffinitySettings(), {}, now=NOW).since["a"]) == 4
+    assert asked == [8]
