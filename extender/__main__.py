@@ -14,6 +14,7 @@ from reberth.cli.inputs import (
     read_scheduler,
     version_argument,
 )
+from reberth.cli.pipes import ending_with_reader
 from reberth.cluster.pods.requests import Version
 from reberth.runtime import logs
 from reberth.values.errors import ConfigurationError, taken_apart
@@ -21,6 +22,7 @@ from reberth.values.errors import ConfigurationError, taken_apart
 BAD_INPUT = 2
 
 
+@ending_with_reader
 def main() -> int:
     """Exit code 0: stopped on request, or no fault; 1: the scheduler's file does not fit; 2: bad input."""
     arguments = _parser().parse_args()

@@ -22,6 +22,7 @@ from reberth.cli.inputs import (
     read_name,
     read_now,
 )
+from reberth.cli.pipes import ending_with_reader
 from reberth.cluster.object_files import TextError
 from reberth.values.errors import ConfigurationError
 from reberth.values.object_error import ObjectError
@@ -29,6 +30,7 @@ from reberth.values.object_error import ObjectError
 BAD_INPUT = 2
 
 
+@ending_with_reader
 def main() -> int:
     """Exit codes: 0 for success, also when there is nothing to schedule; 2 for bad input."""
     arguments = _parser().parse_args()

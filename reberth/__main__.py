@@ -11,6 +11,7 @@ import sys
 from reberth.cli import landing
 from reberth.cli.check import CheckReport, check, tabulate_report, write_report_json
 from reberth.cli.inputs import add_access_arguments, add_output_argument, add_version_argument, read_access
+from reberth.cli.pipes import ending_with_reader
 from reberth.runtime import logs
 from reberth.runtime.logs import LogSettings
 from reberth.values.errors import ConfigurationError
@@ -18,6 +19,7 @@ from reberth.values.errors import ConfigurationError
 BAD_INPUT = 2
 
 
+@ending_with_reader
 def main() -> int:
     """Exit code 0: success; 1: a kind cannot be read, or the API server does not answer; 2: bad input."""
     arguments = _parser().parse_args()

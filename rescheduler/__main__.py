@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from reberth.cli.inputs import add_access_arguments, add_output_argument, add_version_argument, read_access
+from reberth.cli.pipes import ending_with_reader
 from reberth.client.api import Api
 from reberth.client.lease import LEASE_HELD
 from reberth.config.settings import load
@@ -42,6 +43,7 @@ class _MoveOptions(TypedDict):
     tell: Callable[[str], None]
 
 
+@ending_with_reader
 def main() -> int:
     """Exit code 0: done; 1: refused, failed, or no good outcome; 2: invalid input or no kubeconfig."""
     parser = _parser()
