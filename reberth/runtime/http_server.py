@@ -34,8 +34,10 @@ Check = Callable[[], str | None]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _SCHEDULER_KEEPS_SECONDS = 90
-# Time for a request that was in flight when the listener closed, and for writing the last responses.
-_ARRIVAL_SECONDS = 0.1
+# Time for requests on connections that were idle when the listener closed: a busy scheduler uses each of its
+# own in it, and the response tells it to close that one. A request that meets the closing of one is lost.
+_ARRIVAL_SECONDS = 0.5
+# Time for writing the last responses.
 _WRITE_SECONDS = 1.0
 # nginx's status for a client that disconnected before the response; it is only counted.
 _CALLER_GONE = 499
