@@ -1,9 +1,8 @@
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import pytest
 
@@ -11,6 +10,7 @@ from reberth.config.settings import Section
 from reberth.runtime import metrics
 from reberth.runtime.live_files import LiveSettings, follow, look
 from reberth.values.errors import SettingsError
+from tests.support.background import run_threads_at_once, running
 from tests.support.metrics import read_metric
 
 HEADER = "apiVersion: reberth.dev/v1alpha1\nkind: DemoSettings\n"
@@ -33,21 +33,7 @@ def measured(name: str, kind: str = "DemoSettings") -> float:
 
 @pytest.fixture(autouse=True)
 def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loop time does not wait for threads, so what is given to one is done at once."""
-
-    async def do(work: Callable[..., Any], *arguments: Any) -> Any:
-        return work(*arguments)
-
-    monkeypatch.setattr(asyncio, "to_thread", do)
-
-
-@asynccontextmanager
-async def running(work: Awaitable[NoReturn]) -> AsyncIterator[None]:
-    task = asyncio.ensure_future(work)
-    yield
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    run_threads_at_once(monkeypatch)
 
 
 class Followed:

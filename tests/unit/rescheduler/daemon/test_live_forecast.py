@@ -1,10 +1,7 @@
 """What the forecast is made from may change while the daemon runs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +10,7 @@ from reberth.records import OpenMove, Phase, Pod
 from reberth.values.errors import SettingsError, Unreachable
 from rescheduler.daemon.live_forecast import LiveForecast
 from rescheduler.settings import SchedulerSettings
+from tests.support.background import run_threads_at_once, running
 from tests.support.builders import as_record, node, owner, pod
 from tests.support.forecast.worlds import world
 from tests.support.metrics import read_metric
@@ -24,21 +22,7 @@ OWNED = owner("ReplicaSet", "rs", uid="rs")
 
 @pytest.fixture(autouse=True)
 def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loop time does not wait for threads, so what is given to one is done at once."""
-
-    async def do(work: Callable[..., Any], *arguments: Any) -> Any:
-        return work(*arguments)
-
-    monkeypatch.setattr(asyncio, "to_thread", do)
-
-
-@asynccontextmanager
-async def running(work: Awaitable[Any]) -> AsyncIterator[None]:
-    task = asyncio.ensure_future(work)
-    yield
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    run_threads_at_once(monkeypatch)
 
 
 class Files:
