@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from reberth.memory.ledger import Rate
+from reberth.memory.rates import Rate
 from reberth.values.duration import Duration, Percentage
 
 _WIDTH = 104

@@ -17,14 +17,12 @@ A debit with an unreadable time counts forever.
 """
 
 import math
-import re
 from collections.abc import Iterable
-from typing import Self
 
 import msgspec
 
+from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.records import REBERTH_API_VERSION, Debit, DebitState, LedgerStatus, MoveLedger, ObjectMeta
-from reberth.values.duration import Duration, TextValue
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import parse_time, write_micro_time
 
@@ -33,45 +31,6 @@ MOST_DEBITS = 2000  # the limit in the custom resource's schema
 
 NO_DEBIT = Refused("NoDebit", "the move ledger has no debit for this move")
 ALREADY_SPENT = Refused("AlreadySpent", "the disruption has already happened")
-
-_RATE = re.compile(r"([0-9]{1,6}) per (\S+)")
-
-
-class Rate(TextValue, tuple[int, float]):
-    """At most `limit` disruptions in any period of this many seconds."""
-
-    __slots__ = ()
-    expected = "a rate such as 10 per 10m"
-
-    @classmethod
-    def from_text(cls, text: str) -> Self | None:
-        found = _RATE.fullmatch(text)
-        period = Duration.from_text(found[2]) if found else None
-        return cls((int(found[1]), float(period))) if found and period else None
-
-    @property
-    def limit(self) -> int:
-        return self[0]
-
-    @property
-    def period(self) -> float:
-        return self[1]
-
-    def __str__(self) -> str:
-        return f"{self.limit} per {self.period:g}s"
-
-
-class DisruptionLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The rates for the cluster, for each namespace and for each workload; all of them must be kept."""
-
-    cluster: tuple[Rate, ...] = (Rate((10, 600.0)),)
-    """Disruptions in the whole cluster; if there are several rates, all of them apply."""
-    namespace: tuple[Rate, ...] = ()
-    """Disruptions in each namespace."""
-    workload: tuple[Rate, ...] = ()
-    """Disruptions of each workload."""
-    clock_skew: Duration = Duration(5)
-    """How much the clocks of two leaders may differ: every period is extended by it."""
 
 
 class Disruption(msgspec.Struct, frozen=True):

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from reberth.cluster.kinds import HISTORY
 from reberth.cluster.rows import PodRow
-from reberth.memory.ledger import Disruption, DisruptionLimits, RateWindow, find_room, list_windows
+from reberth.memory.ledger import Disruption, RateWindow, find_room, list_windows
 from reberth.memory.notes import ANNOTATION, NOTES_FULL, count_room, read_notes
+from reberth.memory.rates import DisruptionLimits
 from reberth.records import WorkloadIdentity
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import Budget, RuleContext

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from reberth.config.settings import Section
 from reberth.memory.backoff import BackOff
-from reberth.memory.ledger import DisruptionLimits
+from reberth.memory.rates import DisruptionLimits
 from reberth.selectors import is_qualified_name, parse_selector
 from reberth.values.duration import Duration, Percentage
 from rescheduler.model.quiet_hours import QuietHours, find_zone

@@ -12,7 +12,8 @@ from localcluster.cluster import Cluster
 from reberth.cluster.kinds import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.cluster.pods.identity import Signature
 from reberth.memory.history import advance_move, open_move, start_history
-from reberth.memory.ledger import Disruption, DisruptionLimits, add_debit, mark_spent, start_ledger
+from reberth.memory.ledger import Disruption, add_debit, mark_spent, start_ledger
+from reberth.memory.rates import DisruptionLimits
 from reberth.records import EvictionHistory, MoveLedger, Outcome, Phase, Record, WorkloadIdentity
 from tests.support.builders import Object
 from tests.support.memory.objects import MINUTE, NOW, REPLICA_SET, accepted, after_move, move, score

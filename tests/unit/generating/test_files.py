@@ -20,7 +20,7 @@ from generating.files import EXAMPLES, ROOT, generate
 from generating.panels import Dashboard, list_queries, write_dashboard
 from generating.rescheduler_dashboard import RESCHEDULER_DASHBOARD
 from reberth.config.settings import Section, parse
-from reberth.memory.ledger import Rate
+from reberth.memory.rates import Rate
 from reberth.runtime import metrics as of_library
 from reberth.values.duration import Duration, Percentage
 from rescheduler.planning.policy_file import ReschedulerPolicy

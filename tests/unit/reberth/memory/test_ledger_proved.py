@@ -8,8 +8,6 @@ import pytest
 
 from reberth.memory.ledger import (
     Disruption,
-    DisruptionLimits,
-    Rate,
     add_debit,
     mark_spent,
     prune_debits,
@@ -17,6 +15,7 @@ from reberth.memory.ledger import (
     return_debit,
     start_ledger,
 )
+from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.records import Debit, DebitState, MoveLedger
 from reberth.values.refusal import Refused
 from tests.support.memory.objects import NOW

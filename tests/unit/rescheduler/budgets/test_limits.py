@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.memory.ledger import MOST_DEBITS, DisruptionLimits, Rate
+from reberth.memory.ledger import MOST_DEBITS
 from reberth.memory.notes import ANNOTATION, MOST_NOTES
+from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.values.duration import Percentage
 from reberth.values.refusal import Refused
 from rescheduler.budgets.limits import CandidateMove, Limits, begin_limits

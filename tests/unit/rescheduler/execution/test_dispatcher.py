@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY, LEDGER, LEDGERS, PODS
 from reberth.cluster.snapshot import Snapshot
-from reberth.memory.ledger import LEDGER_NAME, Disruption, DisruptionLimits, add_debit, start_ledger
+from reberth.memory.ledger import LEDGER_NAME, Disruption, add_debit, start_ledger
+from reberth.memory.rates import DisruptionLimits
 from reberth.records import Debit, DebitState, LedgerStatus, MoveLedger, OpenMove, Phase, Pod
 from reberth.values import errors
 from reberth.values.duration import Duration

@@ -10,8 +10,9 @@ from reberth.cluster.kinds import HISTORY
 from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
-from reberth.memory.ledger import LEDGER_NAME, DisruptionLimits, Rate, start_ledger
+from reberth.memory.ledger import LEDGER_NAME, start_ledger
 from reberth.memory.notes import ANNOTATION, Notes, compose_note, render_notes
+from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.records import (
     Debit,
     DebitState,

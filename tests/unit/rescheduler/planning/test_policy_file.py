@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import fields
 
 from reberth.config.settings import parse
-from reberth.memory import backoff, ledger
+from reberth.memory import backoff, rates
 from reberth.values.errors import SettingsError
 from rescheduler.model import guardrails, quiet_hours
 from rescheduler.model.plan import PolicyName
@@ -81,7 +81,7 @@ def test_the_larger_buffer_counts() -> None:
     "module",
     [
         *(policy_file, better_preferences, broken_rules, proposal, under_utilised_nodes),
-        *(guardrails, cooldown, worth, quiet_hours, ledger, backoff),
+        *(guardrails, cooldown, worth, quiet_hours, rates, backoff),
     ],
 )
 def test_every_field_is_documented_in_place(module: object) -> None:
