@@ -10,8 +10,8 @@ from reberth.cluster.cache import Cache, Contents
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import build
 from reberth.runtime.logs import Log
+from reberth.runtime.worker_thread import Offload
 from reberth.values.refusal import Refused
-from rescheduler.execution.worker_thread import Offload
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.drift import Binding, DriftSettings, HitRate, Sampler, judge_binding
 from rescheduler.telemetry import metrics

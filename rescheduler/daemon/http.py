@@ -10,8 +10,8 @@ from aiohttp import web
 from reberth.cluster.tables import Table
 from reberth.memory.backoff import closing_time
 from reberth.records import EvictionHistory
+from reberth.runtime.worker_thread import run_in_thread
 from rescheduler.daemon.loop import CycleResult
-from rescheduler.execution.worker_thread import run_in_thread
 from rescheduler.planning.explain import PodExplanation, explain_pod
 from rescheduler.planning.output import write_json
 

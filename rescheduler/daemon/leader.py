@@ -8,6 +8,7 @@ from reberth.client.lease import Leadership
 from reberth.cluster.snapshot import Snapshot
 from reberth.records import OpenMove
 from reberth.runtime.logs import Log
+from reberth.runtime.worker_thread import WorkerThread
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.drift_monitor import DriftMonitor
@@ -20,7 +21,6 @@ from rescheduler.daemon.triggers import ClusterTriggers, Trigger
 from rescheduler.execution.context import make_execution_context
 from rescheduler.execution.dispatcher import MoveDispatcher, MoveEnd
 from rescheduler.execution.store import MoveStore
-from rescheduler.execution.worker_thread import WorkerThread
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.model.refusal_memory import RefusalMemory

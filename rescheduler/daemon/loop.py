@@ -11,12 +11,12 @@ from reberth.client.lease import LeaseLost
 from reberth.cluster.cache import Contents
 from reberth.cluster.snapshot import build
 from reberth.runtime.logs import Log
+from reberth.runtime.worker_thread import Offload
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.triggers import Trigger
 from rescheduler.execution.dispatcher import MoveDispatcher
-from rescheduler.execution.worker_thread import Offload
 from rescheduler.model.plan import APPLY, Plan, PlannedMove
 from rescheduler.model.plan_memory import PlanMemory, RememberedMove
 from rescheduler.model.refusal_memory import RefusalMemory

@@ -20,11 +20,11 @@ from reberth.records import (
     RememberedRefusal,
     WorkloadIdentity,
 )
+from reberth.runtime.worker_thread import Offload, run_inline
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.execution.store import MoveStore
-from rescheduler.execution.worker_thread import Offload, run_inline
 from rescheduler.model.plan import LandingScores
 from rescheduler.model.refusal_memory import WorkloadName
 from rescheduler.planning.policy_file import ReschedulerPolicy

@@ -26,6 +26,7 @@ from reberth.records import (
     Record,
     WorkloadIdentity,
 )
+from reberth.runtime.worker_thread import run_inline
 from reberth.values.errors import ApiError
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.brakes import ClusterHealth
@@ -33,7 +34,6 @@ from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.daemon.triggers import Trigger
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher, MoveEnd
-from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.model.refusal_memory import RefusalMemory

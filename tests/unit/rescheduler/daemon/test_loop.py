@@ -8,12 +8,12 @@ import pytest
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.object_files import load_objects
+from reberth.runtime.worker_thread import Offload, run_inline
 from reberth.values import errors
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.dispatcher import MoveDispatcher
-from rescheduler.execution.worker_thread import Offload, run_inline
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.refusal_memory import RefusalMemory
 from tests.support.builders import node

@@ -5,10 +5,10 @@ from typing import Any, cast
 import pytest
 
 from reberth.cluster.object_files import load_objects
+from reberth.runtime.worker_thread import run_inline
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.dispatcher import MoveDispatcher
-from rescheduler.execution.worker_thread import run_inline
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.model.refusal_memory import RefusalMemory

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rescheduler.execution.worker_thread import WorkerThread, run_in_thread, run_inline
+from reberth.runtime.worker_thread import WorkerThread, run_in_thread, run_inline
 
 
 async def test_the_answer_comes_from_another_thread() -> None:
