@@ -24,12 +24,12 @@ from rescheduler.execution.context import (
 )
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.extenders import connect_to_extenders
-from rescheduler.execution.needed_kinds import FOR_A_MOVE
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import resume_moves
 from rescheduler.execution.store import MoveStore
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.outcome import MoveReport
+from rescheduler.observe.needed_kinds import FOR_A_MOVE
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import REPORTER

@@ -36,9 +36,9 @@ from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
 from reberth.values.table import wrap_text
 from rescheduler.commands.spinner import show_progress
-from rescheduler.execution.needed_kinds import FOR_A_PLAN
 from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.observe.needed_kinds import FOR_A_PLAN
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.explain import PodExplanation, explain_pod
 from rescheduler.planning.output import write_guide, write_json, write_table, write_words, write_yaml

@@ -18,9 +18,9 @@ from rescheduler.daemon.live_forecast import LiveForecast
 from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
-from rescheduler.execution.needed_kinds import FOR_THE_DAEMON, ONLY_INFORMING
 from rescheduler.model.extender_guarantees import list_missing_guarantees
 from rescheduler.observe.cache import NotifyingCache
+from rescheduler.observe.needed_kinds import FOR_THE_DAEMON, ONLY_INFORMING
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry import metrics

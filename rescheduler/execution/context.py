@@ -7,7 +7,7 @@ from typing import Protocol
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import BUDGETS, DEPLOYMENT, NODE, PODS
+from reberth.cluster.kinds import DEPLOYMENT, NODE, PODS
 from reberth.cluster.pods.identity import Signature, group_of
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
@@ -16,7 +16,6 @@ from reberth.records import (
     Node,
     OpenMove,
     Pod,
-    PodDisruptionBudget,
     RememberedRefusal,
     WorkloadIdentity,
 )
@@ -114,11 +113,6 @@ class ExecutionContext(ClusterResources):
             return await self.api.get(PODS, name, namespace=namespace)
         except NotFound:
             return None
-
-    async def list_budgets(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
-        """Read the PodDisruptionBudgets of a namespace from the API server."""
-        pages = self.api.list_pages(BUDGETS, namespace=namespace)
-        return tuple([budget async for page in pages for budget in page.objects])
 
     def find_node(self, name: str) -> Node | None:
         """Give a node from the cache."""

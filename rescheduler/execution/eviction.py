@@ -6,30 +6,19 @@ never sent.
 """
 
 import asyncio
-from functools import partial
 
 from msgspec.structs import replace
 
 from reberth.cluster.kinds import HISTORIES, NODES
-from reberth.cluster.pods.identity import find_signature
-from reberth.cluster.snapshot import Snapshot, build
-from reberth.records import Node, OpenMove, Pod
+from reberth.records import OpenMove, Pod
 from reberth.runtime.metrics import bounded
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
-from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.execution.context import ExecutionContext, MoveHandle
 from rescheduler.execution.extenders import ObjectVersion
+from rescheduler.execution.validation import MoveValidator
 from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
-from rescheduler.moves.lifecycle import DEBIT_LOST, MANUAL, MoveState, PodState, judge_pod
-from rescheduler.moves.revalidation import (
-    POD_MOVED,
-    FreshState,
-    choose_usable,
-    refuse_by_budgets,
-    refuse_by_rules,
-)
-from rescheduler.protections.pod_state import refuse_pod
+from rescheduler.moves.lifecycle import DEBIT_LOST, MoveState, PodState, judge_pod
 from rescheduler.telemetry import metrics
 
 STILL_THERE = Refused("Unanswered", "the eviction was not answered, and the pod is still alive")
@@ -40,9 +29,10 @@ _READ_EVERY = 1.0
 class Evictor:
     """Takes one move from phase Noted to its eviction, or to a refusal."""
 
-    def __init__(self, context: ExecutionContext, handle: MoveHandle) -> None:
+    def __init__(self, context: ExecutionContext, handle: MoveHandle, validator: MoveValidator) -> None:
         self._context = context
         self._handle = handle
+        self._validator = validator
 
     async def evict(self, state: MoveState) -> MoveState:
         """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
@@ -84,55 +74,14 @@ class Evictor:
         )
 
     async def _refuse(self, state: MoveState, pod: Pod) -> Refused | None:
-        """Validate the move on the newest state: seconds have passed since the plan."""
-        context, entry = self._context, state.entry
-        refused = refuse_pod(pod) or (POD_MOVED if pod.spec.node_name != entry.from_ else None)
-        if refused:
-            return refused
-        ledger = await context.store.read_ledger()
-        if not any(one.move == entry.id for one in ledger.status.debits or ()):
-            return DEBIT_LOST
-        fresh = FreshState(await context.list_budgets(self._handle.namespace), ledger)
-        contents, now = context.mirror.cache.contents(), context.clock()
-        return await context.offload(
-            lambda: self._refuse_by_rules(state, pod, build(contents, now=now), fresh)
+        return await self._refuse_undebited(state) or await self._validator.refuse(
+            state.entry, pod, resumed=state.resumed
         )
 
-    def _refuse_by_rules(
-        self, state: MoveState, pod: Pod, snapshot: Snapshot, fresh: FreshState
-    ) -> Refused | None:
-        """A person's request takes precedence over the rules of the plan, but not over the budgets."""
-        context, forecast, entry = self._context, self._context.forecast, state.entry
-        usable = self._choose_usable(entry, pod, snapshot)
-        if isinstance(usable, Refused):
-            return usable
-        if entry.policy == MANUAL or forecast is None:
-            return refuse_by_budgets(entry.pod_uid, snapshot, fresh.budgets)
-        return refuse_by_rules(
-            entry,
-            usable[0],
-            snapshot,
-            fresh,
-            policy=context.policy(),
-            schedulers=forecast.schedulers,
-            health=ClusterHealth(drawn=context.settings().extender != "none"),
-        ) or context.refuse_reasonless(entry, snapshot, resumed=state.resumed)
-
-    def _choose_usable(self, entry: OpenMove, pod: Pod, snapshot: Snapshot) -> tuple[str, ...] | Refused:
-        context = self._context
-        who = find_signature(pod.metadata, {})
-        if isinstance(who, Refused):
-            return who
-        usable = choose_usable(
-            entry.destinations or (),
-            source=entry.from_,
-            who=who,
-            find=partial(_find_node, snapshot),
-            now=snapshot.now,
-        )
-        if isinstance(usable, Refused) or context.forecast is None:
-            return usable
-        return context.forecast.refuse_destinations(snapshot, pod, usable) or usable
+    async def _refuse_undebited(self, state: MoveState) -> Refused | None:
+        ledger = await self._context.store.read_ledger()
+        is_debited = any(one.move == state.entry.id for one in ledger.status.debits or ())
+        return None if is_debited else DEBIT_LOST
 
     async def _refuse_dry_run(self, state: MoveState) -> Refused | None:
         answer = await self._send(state, dry_run=True)
@@ -179,11 +128,6 @@ async def watch_pod(context: ExecutionContext, namespace: str, entry: OpenMove, 
         if pod is not PodState.ALIVE or left <= 0:
             return pod
         await asyncio.sleep(min(_READ_EVERY, left))
-
-
-def _find_node(snapshot: Snapshot, name: str) -> Node | None:
-    place = snapshot.nodes.index.get(name)
-    return None if place is None else snapshot.nodes.records[place]
 
 
 def _name_answer(answer: Refused | UncertainAnswer | None) -> str:

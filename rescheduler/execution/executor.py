@@ -34,6 +34,7 @@ from rescheduler.execution.context import NO_HOOKS, ExecutionContext, MoveHandle
 from rescheduler.execution.eviction import Evictor, watch_pod
 from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.execution.store import HISTORY_GONE
+from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.refusal_memory import KnownRefusal, RefusalMemory
 from rescheduler.model.refusal_scopes import Scope, find_key, find_scope, is_disproved
 from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, undo_reason
@@ -56,6 +57,7 @@ class Executor:
         self._doubted: dict[str, float] = {}  # when moves were interrupted, by the clock of the event loop
         self._took_over = _loop_time()
         self._context = context
+        self._validator = MoveValidator(context)
 
     async def move(self, order: MoveOrder, hooks: MoveHooks = NO_HOOKS) -> MoveReport:
         """Execute a new move to its outcome."""
@@ -244,7 +246,7 @@ class Executor:
 
     async def _evict(self, handle: MoveHandle, state: MoveState) -> MoveState:
         """Evict the pod, after the checks of `eviction.py`: the plan is seconds old by now."""
-        return await Evictor(self._context, handle).evict(state)
+        return await Evictor(self._context, handle, self._validator).evict(state)
 
     async def _advance(self, handle: MoveHandle, state: MoveState, *, phase: Phase) -> MoveState:
         """Record the phase: by it the next leader decides whether to undo the move or to continue it."""

@@ -81,10 +81,9 @@ async def _find_owner(api: Api, namespace: str, controller: WorkloadIdentity) ->
 
 
 async def _refuse_by_budgets(context: ExecutionContext, pod: Pod) -> Refused | None:
-    budgets = await context.list_budgets(pod.metadata.namespace)
     contents, now = context.mirror.cache.contents(), context.clock()
     uid = pod.metadata.uid
-    return await context.offload(lambda: refuse_by_budgets(uid, build(contents, now=now), budgets))
+    return await context.offload(lambda: refuse_by_budgets(uid, build(contents, now=now)))
 
 
 async def _choose_destinations(

@@ -11,27 +11,19 @@ which destinations can take it.
 
 import dataclasses
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import BUDGET, HISTORY, LEDGER
+from reberth.cluster.kinds import HISTORY, LEDGER
 from reberth.cluster.node_lifecycle import LeavingNode, judge_node
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows, Rows, identify
+from reberth.memory.ledger import return_debit
 from reberth.memory.notes import ANNOTATION, matches, read_notes
-from reberth.records import (
-    EvictionHistory,
-    LedgerStatus,
-    MoveLedger,
-    Node,
-    OpenMove,
-    PodDisruptionBudget,
-)
+from reberth.records import EvictionHistory, MoveLedger, Node, OpenMove
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Charge, charge_budget
@@ -48,21 +40,12 @@ NOT_MIRRORED = Refused("NotMirrored", "the pod or a node of the move is not in t
 POD_MOVED = Refused("PodMoved", "the pod is not on the source node of the move")
 
 
-class FreshState(NamedTuple):
-    """Just read from the API server: the namespace's budgets, and the ledger if the move has a debit."""
-
-    budgets: tuple[PodDisruptionBudget, ...]
-    ledger: MoveLedger | None = None
-
-
-def refuse_by_budgets(
-    uid: str, snapshot: Snapshot, budgets: tuple[PodDisruptionBudget, ...]
-) -> Refused | None:
+def refuse_by_budgets(uid: str, snapshot: Snapshot) -> Refused | None:
     """Refuse an eviction that a person requested if a PodDisruptionBudget forbids it."""
     place = snapshot.pods.by_uid(uid)
     if place is None:
         return NOT_MIRRORED
-    asked = charge_budget(place, RuleContext(_freshen(snapshot, FreshState(budgets), without="")))
+    asked = charge_budget(place, RuleContext(snapshot))
     return _refuse_exhausted(asked) if isinstance(asked, Charge) else asked
 
 
@@ -70,7 +53,6 @@ def refuse_by_rules(
     move: OpenMove,
     destination: str,
     snapshot: Snapshot,
-    fresh: FreshState,
     *,
     policy: ReschedulerPolicy,
     schedulers: frozenset[str],
@@ -80,7 +62,7 @@ def refuse_by_rules(
     place, nodes = snapshot.pods.by_uid(move.pod_uid), snapshot.nodes.index
     if place is None or move.from_ not in nodes or destination not in nodes:
         return NOT_MIRRORED
-    limits, seen = policy.limits_with_buffer(), _freshen(snapshot, fresh, without=move.id)
+    limits, seen = policy.limits_with_buffer(), _leave_out(move.id, snapshot)
     context = RuleContext(seen, policy.protections, limits, policy.brakes, schedulers)
     candidate = CandidateMove(place, nodes[move.from_], move.policy, nodes[destination])
     return (
@@ -139,14 +121,11 @@ def _refuse_exhausted(charge: Charge) -> Refused | None:
     return Refused(charge.rule, charge.reason, charge.until) if charge.left < charge.amount else None
 
 
-def _freshen(snapshot: Snapshot, fresh: FreshState, *, without: str) -> Snapshot:
-    """Put in what was just read, and leave out the move `without` and its debit."""
-    histories = Rows((_forget_in(part, without) for part in snapshot.of(HISTORY).parts), identify)
-    contents = {**snapshot.contents, BUDGET: _as_rows(fresh.budgets), HISTORY: histories}
-    if fresh.ledger:
-        debits = tuple(debit for debit in fresh.ledger.status.debits or () if debit.move != without)
-        contents[LEDGER] = _as_rows([replace(fresh.ledger, status=LedgerStatus(debits))])
-    return dataclasses.replace(snapshot, contents=contents)
+def _leave_out(move: str, snapshot: Snapshot) -> Snapshot:
+    """Leave out a move and its debit: it does not count against itself."""
+    histories = Rows((_forget_in(part, move) for part in snapshot.of(HISTORY).parts), identify)
+    ledgers = Rows((_return_in(part, move) for part in snapshot.of(LEDGER).parts), identify)
+    return dataclasses.replace(snapshot, contents={**snapshot.contents, HISTORY: histories, LEDGER: ledgers})
 
 
 def _forget_in(part: NamespaceRows[EvictionHistory], move: str) -> NamespaceRows[EvictionHistory]:
@@ -154,6 +133,15 @@ def _forget_in(part: NamespaceRows[EvictionHistory], move: str) -> NamespaceRows
     left = tuple(_forget_move(history, move) for history in part.rows)
     unchanged = all(map(operator.is_, left, part.rows))
     return part if unchanged else NamespaceRows(part.namespace, left)
+
+
+def _return_in(part: NamespaceRows[MoveLedger], move: str) -> NamespaceRows[MoveLedger]:
+    return NamespaceRows(part.namespace, tuple(_return_debit(ledger, move) for ledger in part.rows))
+
+
+def _return_debit(ledger: MoveLedger, move: str) -> MoveLedger:
+    returned = return_debit(ledger, move)
+    return ledger if isinstance(returned, Refused) else returned
 
 
 def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:
@@ -164,13 +152,6 @@ def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:
         if len(others) == len(opened)
         else replace(history, status=replace(history.status, open=others))
     )
-
-
-def _as_rows(records: Iterable[Any]) -> Rows[Any]:
-    found: defaultdict[str, list[Any]] = defaultdict(list)
-    for record in records:
-        found[record.metadata.namespace].append(record)
-    return Rows((NamespaceRows(namespace, tuple(found[namespace])) for namespace in sorted(found)), identify)
 
 
 def _judge(node: Node | None, who: Signature, now: float) -> str | None:

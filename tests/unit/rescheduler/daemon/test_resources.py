@@ -8,9 +8,9 @@ from reberth.cluster.kinds import POD
 from reberth.values.refusal import Refused
 from rescheduler.daemon.pause import PauseWatch
 from rescheduler.daemon.resources import DaemonResources
-from rescheduler.execution.needed_kinds import FOR_THE_DAEMON
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.observe.cache import NotifyingCache
+from rescheduler.observe.needed_kinds import FOR_THE_DAEMON
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 

@@ -6,8 +6,8 @@ without it.
 
 FOR_A_PLAN = ("nodes", "pods")
 
-FOR_A_MOVE = (*FOR_A_PLAN, "replicasets", "statefulsets", "replicationcontrollers")
-"""Pods and nodes, and the controllers whose replicas tell whether a replacement is to be expected."""
+FOR_A_MOVE = (*FOR_A_PLAN, "replicasets", "statefulsets", "replicationcontrollers", "poddisruptionbudgets")
+"""Also the controllers whose replicas tell whether a replacement is to be expected, and the budgets."""
 
 FOR_THE_DAEMON = (*FOR_A_PLAN, "replicasets", "evictionhistories", "moveledgers", "poddisruptionbudgets")
 """Also what a plan must not be made without: what workloads have been through, the rates and the budgets."""

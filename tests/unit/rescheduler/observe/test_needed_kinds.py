@@ -3,7 +3,7 @@
 import pytest
 
 from reberth.cluster.kinds import ALL_RESOURCES
-from rescheduler.execution.needed_kinds import FOR_A_MOVE, FOR_A_PLAN, FOR_THE_DAEMON
+from rescheduler.observe.needed_kinds import FOR_A_MOVE, FOR_A_PLAN, FOR_THE_DAEMON
 
 
 @pytest.mark.parametrize("needed", [FOR_A_PLAN, FOR_A_MOVE, FOR_THE_DAEMON])
