@@ -7,12 +7,12 @@ async with mirroring(api, cache, ALL_RESOURCES) as mirror:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from reberth.client.api import Api
-from reberth.client.watcher import Watcher, WatchSettings
+from reberth.client.watcher import EVERYTHING, Watcher, WatchSettings
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import Resource
 from reberth.runtime import metrics
@@ -22,14 +22,21 @@ class Mirror:
     """The watchers of a cluster, and how fresh the caches are."""
 
     def __init__(
-        self, api: Api, cache: Cache, resources: Iterable[Resource[Any]], settings: WatchSettings
+        self,
+        api: Api,
+        cache: Cache,
+        resources: Iterable[Resource[Any]],
+        settings: WatchSettings,
+        selection: Mapping[str, str],
     ) -> None:
         self.cache = cache
         self._settings = settings
         self._change = 0
         self._wake_up = asyncio.Event()
         self.watchers = {
-            resource.name: Watcher(api, cache, resource, settings=settings, on_change=self._note_change)
+            resource.name: Watcher(
+                api, cache, resource, settings=settings, on_change=self._note_change, selection=selection
+            )
             for resource in resources
         }
 
@@ -77,9 +84,13 @@ async def mirroring(
     resources: Iterable[Resource[Any]],
     *,
     settings: WatchSettings = WatchSettings(),  # noqa: B008 - frozen
+    selection: Mapping[str, str] = EVERYTHING,
 ) -> AsyncIterator[Mirror]:
-    """Keep the kinds in sync while the context lasts. A bug in one watcher ends the context."""
-    mirror = Mirror(api, cache, resources, settings)
+    """Keep the kinds in sync while the context lasts. A bug in one watcher ends the context.
+
+    A `selection` applies to all of the kinds.
+    """
+    mirror = Mirror(api, cache, resources, settings, selection)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(watcher.run()) for watcher in mirror.watchers.values()]
         try:

@@ -13,7 +13,8 @@ An object that cannot be read is counted and logged; its last readable version s
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from reberth.client.api import Api
@@ -45,6 +46,8 @@ _BAD_OBJECTS_NAMED = 1000
 _ABSENT = "absent"
 _BEFORE_ALL = "0"
 """A version that is older than every other."""
+EVERYTHING: Mapping[str, str] = MappingProxyType({})
+"""A selection of all objects of a kind, in all namespaces."""
 
 
 class WatchSettings(Section, frozen=True):
@@ -65,7 +68,10 @@ class WatchSettings(Section, frozen=True):
 
 
 class Watcher(Generic[T]):
-    """Keeps one kind of one cluster in sync while `run` runs; cancel it to stop."""
+    """Keeps one kind of one cluster in sync while `run` runs; cancel it to stop.
+
+    `selection` limits it to a `namespace`, or by a `labelSelector`, as in a request.
+    """
 
     def __init__(
         self,
@@ -75,6 +81,7 @@ class Watcher(Generic[T]):
         *,
         settings: WatchSettings,
         on_change: Callable[[], None],
+        selection: Mapping[str, str] = EVERYTHING,
     ) -> None:
         self.resource = resource
         self.trouble: str | None = "not listed yet"
@@ -82,6 +89,7 @@ class Watcher(Generic[T]):
         self._cache = cache
         self._settings = settings
         self._on_change = on_change
+        self._selection = selection
         self._loop = asyncio.get_running_loop()
         self._fresh_at: float | None = None
         self._synced = asyncio.Event()
@@ -200,7 +208,9 @@ class Watcher(Generic[T]):
             self._heard_at = float("-inf")
             listing = await self._begin_list()
             since = None if listing else self._version
-            async with self._api.watch(self.resource, since=since, seconds=self._settings.seconds) as lines:
+            async with self._api.watch(
+                self.resource, since=since, seconds=self._settings.seconds, **self._selection
+            ) as lines:
                 if since is not None:
                     self._recover()
                 async for line in lines:
@@ -216,7 +226,7 @@ class Watcher(Generic[T]):
         if self._can_stream_lists:
             return listing
         version = ""
-        async for page in self._api.list_pages(self.resource):
+        async for page in self._api.list_pages(self.resource, **self._selection):
             self._hear()
             version = version or page.resource_version
             for each in page.found:

@@ -13,7 +13,7 @@ from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.identity import name_history
 from reberth.cluster.pods.requests import Version, read_version
-from reberth.values.errors import ReberthError
+from reberth.values.errors import ReberthError, taken_apart
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import (
     ClusterResources,
@@ -92,10 +92,11 @@ async def open_execution_context(
     forecast = make_forecast(version) if make_forecast else None
     needed = [one for one in ALL_RESOURCES if forecast or one.name in FOR_A_MOVE]
     identity = leadership.identity
-    try:
+    # The watches and the body are cancelled together: the first error is the cause.
+    with taken_apart():
         async with (
             recording(api, reporter=REPORTER, instance=identity) as recorder,
-            connect_to_extenders(api, settings.extender_access) as extenders,
+            connect_to_extenders(api, settings.extender_access, watch=settings.watch) as extenders,
             mirroring(api, cache, needed) as mirror,
         ):
             await _sync(mirror)
@@ -110,9 +111,6 @@ async def open_execution_context(
                 forecast=forecast,
             )
             yield make_execution_context(resources, MoveStore(api, leadership), tell=tell)
-    except ExceptionGroup as group:
-        # The watches and the body are cancelled together: the first error is the cause.
-        raise group.exceptions[0] from group
 
 
 async def _sync(mirror: Mirror) -> None:

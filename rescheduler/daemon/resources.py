@@ -127,7 +127,7 @@ async def open_daemon_resources(
         forecast.take_version(version)
         cache = NotifyingCache(version=version, annotations=policy().protections.annotation_keys)
         recorder = await enter(recording(api, reporter=REPORTER, instance=identity))
-        extenders = await enter(connect_to_extenders(api, first.extender_access))
+        extenders = await enter(connect_to_extenders(api, first.extender_access, watch=first.watch))
         yield DaemonResources(
             api=api,
             clock=api.clock.now,

@@ -42,7 +42,7 @@ EVERYWHERE: dict[str, str] = {
     "reberth.dev/moveledgers/status": "update",
     "events.k8s.io/events": "create patch",
 }
-AT_HOME = {LEASES: "create", "discovery.k8s.io/endpointslices": "list"}
+AT_HOME = {LEASES: "create", "discovery.k8s.io/endpointslices": "list watch"}
 OF_ITS_LEASE = {LEASES: f"{READ} create patch"}
 # Beside what an API serves: to take another's name, or more rights.
 MORE_VERBS = ("impersonate", "escalate", "bind")

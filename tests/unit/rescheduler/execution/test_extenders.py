@@ -2,7 +2,7 @@
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -13,11 +13,13 @@ from aiohttp import web
 
 from localcluster.credentials import Authority
 from reberth.client.api import Api
-from reberth.protocol.response import Page
+from reberth.client.watcher import WatchSettings
+from reberth.protocol.response import Page, WatchEvent
+from reberth.records import ObjectMeta
 from reberth.runtime.certificates import CertificateFiles, ClientTls
 from reberth.runtime.http_server import Server, ServerSettings
-from reberth.values.duration import Duration
-from reberth.values.errors import ConfigurationError
+from reberth.values.duration import PositiveDuration
+from reberth.values.errors import ConfigurationError, Unreachable
 from reberth.values.refusal import Refused
 from rescheduler.execution.extenders import (
     ENDPOINT_SLICES,
@@ -67,7 +69,7 @@ async def standing(extender: Extender) -> AsyncIterator[str]:
 
 
 async def ask(*addresses: str, api: Any = None, wait: float = 2.0, **access: Any) -> Refused | None:
-    settings = ExtenderAccess(addresses=addresses, wait=Duration(wait), **access)
+    settings = ExtenderAccess(addresses=addresses, wait=PositiveDuration(wait), **access)
     async with connect_to_extenders(cast("Api", api), settings) as extenders:
         return await extenders.refuse_unseen(SOUGHT)
 
@@ -102,28 +104,158 @@ async def test_without_any_extender_the_move_is_refused() -> None:
 async def test_addresses_come_from_the_services_endpoint_slices_ready_or_not() -> None:
     extender = Extender(200)
     async with standing(extender) as address:
-        host, port = address.split(":")
-        slices = [
-            {"metadata": meta("a"), "endpoints": [{"addresses": [host]}], "ports": [{"port": int(port)}]},
-            {"metadata": meta("b"), "endpoints": [{"addresses": ["::1"]}], "ports": [{"port": 1}]},
-            {"metadata": meta("c"), "endpoints": None, "ports": None},
-        ]
-        assert await ask(api=Slices(slices)) is None
-    assert len(extender.asked) == 2
+        api = Slices({"a": [address], "b": ["[::1]:1"], "c": []})
+        async with watching(api) as extenders:
+            assert await extenders.refuse_unseen(SOUGHT) is None
+            assert await extenders.refuse_unseen(SOUGHT) is None
+    assert (len(extender.asked), api.lists) == (4, 0)
+
+
+async def test_an_extender_is_asked_from_the_watch_event_on_that_brings_its_address() -> None:
+    first, second = Extender(200), Extender(504)
+    async with standing(first) as one, standing(second) as other:
+        api = Slices({"a": [one]})
+        async with watching(api) as extenders:
+            assert await extenders.refuse_unseen(SOUGHT) is None
+            await api.put("b", [other])
+            refused = await extenders.refuse_unseen(SOUGHT)
+            assert refused is not None
+            assert other in refused.reason
+            assert len(second.asked) == 2
+            await api.remove("b")
+            assert await extenders.refuse_unseen(SOUGHT) is None
+    assert len(second.asked) == 2
+    assert api.lists == 1  # before the one refusal
+
+
+async def test_addresses_are_listed_for_each_question_while_the_watch_is_in_trouble(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    extender, late = Extender(200), Extender(504)
+    async with standing(extender) as address, standing(late) as unwatched:
+        api = Slices({"a": [address]})
+        async with watching(api) as extenders:
+            api.break_off()
+            await until(lambda: bool(list(extenders.list_remarks())))
+            api.slices["b"] = [unwatched]
+            for _ in range(2):
+                assert await extenders.refuse_unseen(SOUGHT) is not None
+            assert (len(late.asked), api.lists) == (4, 2)
+            assert caplog.messages.count("addresses of the extenders are listed for each question") == 1
+            (remark,) = extenders.list_remarks()
+            assert remark == "endpointslices: watch endpointslices: broken; listed for each question"
+            del api.slices["b"]
+            api.is_broken = False
+            await until(lambda: not list(extenders.list_remarks()))
+            assert await extenders.refuse_unseen(SOUGHT) is None
+            assert "addresses of the extenders are watched again" in caplog.messages
+    assert api.lists == 2
+
+
+async def test_an_address_that_has_gone_without_the_watch_knowing_refuses_no_move() -> None:
+    """The watch hangs without an error: that shows only after some time."""
+    extender, silent = Extender(200), Extender(None)
+    async with standing(extender) as address, standing(silent) as gone:
+        api = Slices({"a": [address], "b": [gone]})
+        async with watching(api, wait=0.2) as extenders:
+            del api.slices["b"]
+            assert await extenders.refuse_unseen(SOUGHT) is None
+    assert (len(silent.asked), api.lists) == (2, 1)
+
+
+async def test_where_the_watch_knows_of_no_extender_the_list_is_asked() -> None:
+    extender = Extender(200)
+    async with standing(extender) as address:
+        api = Slices({})
+        async with watching(api) as extenders:
+            assert await extenders.refuse_unseen(SOUGHT) == NO_EXTENDER
+            api.slices["a"] = [address]
+            assert await extenders.refuse_unseen(SOUGHT) is None
 
 
 class Slices:
-    """An API server that has nothing but EndpointSlices."""
+    """An API server that has nothing but EndpointSlices: their addresses by name."""
 
-    def __init__(self, slices: Iterable[Any]) -> None:
-        self._slices = [as_record(EndpointSlice, each) for each in slices]
+    def __init__(self, slices: dict[str, list[str]]) -> None:
+        self.slices = slices
+        self.lists = 0
+        self._version = 1
+        self.is_broken = False
+        self.begun = asyncio.Event()
+        self._lines: asyncio.Queue[WatchEvent[EndpointSlice] | None] = asyncio.Queue()
 
-    async def list_pages(
-        self, resource: Any, *, namespace: str, **selection: str
-    ) -> AsyncIterator[Page[EndpointSlice]]:
-        assert (resource, namespace) == (ENDPOINT_SLICES, "reberth-system")
-        assert selection == {"labelSelector": "kubernetes.io/service-name=reberth-extender"}
-        yield Page(self._slices, "1", "")
+    async def put(self, name: str, addresses: list[str]) -> None:
+        self.slices[name] = addresses
+        await self._bring("ADDED", name)
+
+    async def remove(self, name: str) -> None:
+        await self._bring("DELETED", name)
+        del self.slices[name]
+
+    def break_off(self) -> None:
+        """End the watch, and let no other begin."""
+        self.is_broken = True
+        self._lines.put_nowait(None)
+
+    async def list_pages(self, resource: Any, **selection: str) -> AsyncIterator[Page[EndpointSlice]]:
+        self._check(resource, selection)
+        self.lists += 1
+        yield Page([self._make(name) for name in self.slices], str(self._version), "")
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Any, *, since: str | None, seconds: float, **selection: str
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[EndpointSlice]]]:
+        assert seconds > 0
+        self._check(resource, selection)
+        if self.is_broken:
+            raise Unreachable("watch endpointslices", "broken")
+        yield self._read(since)
+
+    async def _read(self, since: str | None) -> AsyncIterator[WatchEvent[EndpointSlice]]:
+        if since is None:
+            for name in self.slices:
+                yield WatchEvent("ADDED", self._make(name))
+            end = {"k8s.io/initial-events-end": "true"}
+            made = ObjectMeta("", resource_version=str(self._version), annotations=end)
+            yield WatchEvent("BOOKMARK", EndpointSlice(made))
+        self.begun.set()
+        while line := await self._lines.get():
+            yield line
+            self._lines.task_done()
+        raise Unreachable("watch endpointslices", "broken")
+
+    async def _bring(self, kind: str, name: str) -> None:
+        self._version += 1
+        self._lines.put_nowait(WatchEvent(kind, self._make(name)))
+        await self._lines.join()
+
+    def _make(self, name: str) -> EndpointSlice:
+        split = [address.rpartition(":")[::2] for address in self.slices[name]]
+        made = {
+            "metadata": {**meta(name), "uid": name, "resourceVersion": str(self._version)},
+            "endpoints": [{"addresses": [host.strip("[]")]} for host, _ in split] or None,
+            "ports": [{"port": int(port)} for _, port in split] or None,
+        }
+        return as_record(EndpointSlice, made)
+
+    def _check(self, resource: Any, selection: Mapping[str, str]) -> None:
+        assert resource == ENDPOINT_SLICES
+        assert selection == {
+            "namespace": "reberth-system",
+            "labelSelector": "kubernetes.io/service-name=reberth-extender",
+        }
+
+
+@asynccontextmanager
+async def watching(api: Slices, *, wait: float = 2.0) -> AsyncIterator[ExtenderClient]:
+    """A client whose watch has begun."""
+    settings = WatchSettings(first_pause=0.05, longest_pause=0.05)
+    access = ExtenderAccess(wait=PositiveDuration(wait))
+    async with connect_to_extenders(cast("Api", api), access, watch=settings) as extenders:
+        await api.begun.wait()
+        yield extenders
 
 
 NAME = "reberth-extender.reberth-system.svc"
@@ -201,7 +333,7 @@ async def test_an_invalid_renewal_is_named_and_the_last_valid_certificate_stays(
 
 
 async def test_without_certificates_there_is_nothing_to_remark() -> None:
-    async with connect_to_extenders(cast("Api", None), ExtenderAccess()) as extenders:
+    async with watching(Slices({})) as extenders:
         assert not list(extenders.list_remarks())
 
 
