@@ -7,7 +7,7 @@ async with running(flags=audit_log.write_audit_flags(folder, [USER])) as cluster
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,17 @@ import yaml
 
 from localcluster.components import API_SERVER
 
+_OBJECTS = ("evictionhistories", "moveledgers")
 _POLICY, _LOG = "audit-policy.yaml", "audit.log"
+_LOGS = "audit*.log"  # the server begins a new file after 100 MB, and puts the time into the old one's name
 _WITH_BODIES = [
     {"group": "", "resources": ["pods/eviction"]},
     {"group": "coordination.k8s.io", "resources": ["leases"]},
+    {"group": "events.k8s.io", "resources": ["events"]},
+]
+_MEMORY = [
+    {"group": "", "resources": ["nodes"]},
+    {"group": "reberth.dev", "resources": [f"{name}{sub}" for name in _OBJECTS for sub in ("", "/status")]},
 ]
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
@@ -39,12 +46,19 @@ class Call:
     answered: float | None
     code: int | None
     body: Mapping[str, Any]
-    """Of evictions and leases."""
+    """Of evictions, leases and Events; with `memory` also of what is written to it."""
+    stored: Mapping[str, Any] = field(default_factory=dict)
+    """With `memory`: the object as the server stored it."""
 
 
-def write_audit_flags(folder: Path, users: Sequence[str]) -> dict[str, list[str]]:
-    """Write the audit policy and return the flags that log the requests of these users in this folder."""
+def write_audit_flags(folder: Path, users: Sequence[str], *, memory: bool = False) -> dict[str, list[str]]:
+    """Write the audit policy and return the flags that log the requests of these users in this folder.
+
+    With `memory` the log has every state that they gave to nodes, eviction histories and the move ledger.
+    """
+    writes = {"level": "RequestResponse", "verbs": ["create", "update", "patch"], "resources": _MEMORY}
     rules = [
+        *([{**writes, "users": [*users]}] if memory else []),
         {"level": "Request", "users": [*users], "resources": _WITH_BODIES},
         {"level": "Metadata", "users": [*users]},
         {"level": "None"},
@@ -56,10 +70,10 @@ def write_audit_flags(folder: Path, users: Sequence[str]) -> dict[str, list[str]
 
 def read_log(folder: Path) -> list[Call]:
     """Return all requests in the order in which the server received them."""
-    file = folder / _LOG
     stages: dict[str, dict[str, Any]] = {}
-    for stage in _read_stages(file.read_text().splitlines() if file.exists() else ()):
-        stages[stage["auditID"]] = stage  # the entry of the last stage has the most fields
+    for file in sorted(folder.glob(_LOGS)):  # the one that is being written comes last
+        for stage in _read_stages(file.read_text().splitlines()):
+            stages[stage["auditID"]] = stage  # the entry of the last stage has the most fields
     return sorted(map(_read_call, stages.values()), key=lambda call: call.received)
 
 
@@ -86,6 +100,7 @@ def _read_call(stage: Mapping[str, Any]) -> Call:
         _read_time(stage["stageTimestamp"]) if is_over else None,
         stage.get("responseStatus", {}).get("code") if is_over else None,
         stage.get("requestObject", {}),
+        stage.get("responseObject", {}) if is_over else {},
     )
 
 

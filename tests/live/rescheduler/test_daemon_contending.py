@@ -49,7 +49,7 @@ class Ground(NamedTuple):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
     audit = tmp_path_factory.mktemp("audit")
-    flags = audit_log.write_audit_flags(audit, [RESCHEDULER_ACCOUNT])
+    flags = audit_log.write_audit_flags(audit, [RESCHEDULER_ACCOUNT], memory=True)
     async with running(nodes=NODES, flags=flags) as cluster, cluster.client() as client:
         for folder in ("crds", "extender"):
             await manifests.apply(client, MANIFESTS / folder)

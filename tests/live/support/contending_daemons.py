@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from localcluster import audit_log
+from localcluster.audit_log import Call
 from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
 from localcluster.components import API_SERVER
@@ -30,6 +31,7 @@ from tests.live.support.daemon_process import LEASE as LEASE_PATH
 from tests.live.support.daemon_process import Crowd, Daemon, daemon, settings_of, way_through
 from tests.live.support.fault_client import direct, standing_before
 from tests.live.support.leader_audit import Fence
+from tests.live.support.move_audit import MoveAudit, Window
 from tests.support.builders import Object
 
 CONTENDERS = 3
@@ -114,11 +116,12 @@ class Contest:
         proxy: FaultProxy,
         daemons: list[Daemon],
         witness: Witness,
-        read: Callable[[], Fence],
+        read: Callable[[], list[Call]],
     ) -> None:
         self.crowd = crowd
         self.witness = witness
-        self.read_fence = read
+        self._began = time.time()
+        self._read_calls = read
         self._client = crowd.client
         self._proxy = proxy
         self._daemons = daemons
@@ -138,6 +141,9 @@ class Contest:
             while await self._count_leaders() != 1:
                 await asyncio.sleep(0.1)
         assert self.witness.broken == []
+
+    def read_fence(self) -> Fence:
+        return Fence(self._read_calls(), since=self._began)
 
     async def find_leader(self, but: Daemon | None = None) -> Daemon:
         async with asyncio.timeout(WITHIN):
@@ -173,6 +179,9 @@ class Contest:
         assert self.witness.gone <= fence.evicted
         fullest = fence.count_fullest(PERIOD)
         assert fullest <= RATE, f"{fullest} in {PERIOD:g} s: {fence.times}"
+        audit = MoveAudit(self._read_calls())
+        assert audit.list_violations([Window("cluster", RATE, PERIOD)]) == []
+        assert audit.count_granted() > 0
         await self._see_no_notes()
 
     async def _see_no_notes(self) -> None:
@@ -224,13 +233,13 @@ async def contest(
         mirror = await enter(mirroring(api, witness, [PODS, HISTORIES]))
         await mirror.synced()
         settings = settings_of(None, cluster, lease=LEASE, noteLife=_NOW)
-        daemons, began = [], time.time()
+        daemons: list[Daemon] = []
         for number in range(CONTENDERS):
             name = f"rescheduler-{number}"
             way = await way_through(cluster, crowd.client, name, server=await proxy.open(name))
             one = daemon(cluster, folder, settings, RESTLESS, number=number, way=way, may_be_forbidden=True)
             daemons.append(await enter(one))
-        yield Contest(crowd, proxy, daemons, witness, lambda: Fence(audit_log.read_log(audit), since=began))
+        yield Contest(crowd, proxy, daemons, witness, lambda: audit_log.read_log(audit))
 
 
 async def untaint(client: Client) -> None:

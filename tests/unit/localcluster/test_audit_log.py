@@ -50,3 +50,23 @@ def test_only_requests_of_these_users_are_logged(tmp_path: Path) -> None:
     *rules, last = yaml.safe_load(policy.read_text())["rules"]
     assert all(rule["users"] == ["me"] for rule in rules)
     assert last == {"level": "None"}
+
+
+def test_what_was_stored_is_logged_on_request_and_read_from_rotated_files_too(tmp_path: Path) -> None:
+    plain, *_ = yaml.safe_load(_policy_of(tmp_path, memory=False))["rules"]
+    assert plain["level"] == "Request"
+    writes, *_ = yaml.safe_load(_policy_of(tmp_path, memory=True))["rules"]
+    assert (writes["level"], writes["users"]) == ("RequestResponse", ["me"])
+    assert "moveledgers/status" in writes["resources"][1]["resources"]
+    stored = {"responseStatus": {"code": 200}, "responseObject": {"metadata": {"resourceVersion": "7"}}}
+    (tmp_path / "audit-2026-11-19T02-00-00.000.log").write_text(stage(1, "ResponseComplete", **stored))
+    (tmp_path / "audit.log").write_text(stage(2, "ResponseComplete", responseStatus={"code": 404}))
+    first, second = audit_log.read_log(tmp_path)
+    assert first.stored == {"metadata": {"resourceVersion": "7"}}
+    assert (second.code, second.stored) == (404, {})
+
+
+def _policy_of(folder: Path, *, memory: bool) -> str:
+    flags = audit_log.write_audit_flags(folder, ["me"], memory=memory)
+    (file,) = (file for file in folder.iterdir() if str(file) in flags[API_SERVER][0])
+    return file.read_text()
