@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from reberth.client.api import Api
 from reberth.cluster.cache import ADDED, BOOKMARK, Cache, Listing
-from reberth.cluster.kinds import Resource
+from reberth.cluster.kinds import HISTORY, Resource
 from reberth.cluster.tables import meta_of
 from reberth.config.settings import NotNegative, Positive, Section
 from reberth.protocol import response
@@ -44,6 +44,7 @@ _TIMER_STEP = 0.5
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
 _ABSENT = "absent"
+NOT_INSTALLED = "not installed in this cluster"
 _BEFORE_ALL = "0"
 """A version that is older than every other."""
 EVERYTHING: Mapping[str, str] = MappingProxyType({})
@@ -184,7 +185,7 @@ class Watcher(Generic[T]):
         passing = isinstance(error, errors.ServerFault | errors.TooManyRequests)
         if not passing or self._failures >= _PASSING_AT_MOST:
             self._version = None
-        self._report("not installed in this cluster" if absent else str(error))
+        self._report(_describe_absence(self.resource) if absent else str(error))
         if not passing:
             self._answered.set()
         return "refused"
@@ -315,3 +316,10 @@ class Watcher(Generic[T]):
         if trouble != self.trouble:
             log.warning("cache not synced", resource=self.resource.name, reason=trouble)
         self.trouble = trouble
+
+
+def _describe_absence(resource: Resource[Any]) -> str:
+    """Tell what is missing: a kind of ours may be installed as another version of Reberth knows it."""
+    if resource.kind.group != HISTORY.group:
+        return NOT_INSTALLED
+    return f"{NOT_INSTALLED}: {resource.api_version} is not served; apply manifests/crds of this version"

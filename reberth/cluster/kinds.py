@@ -12,6 +12,7 @@ import msgspec
 from reberth.cluster.pods.identity import group_of
 from reberth.cluster.rows import NodeRow, PodRow
 from reberth.records import (
+    LEDGER_API_VERSION,
     REBERTH_API_VERSION,
     Autoscaler,
     CSIDriver,
@@ -121,7 +122,7 @@ PODS = Resource(POD, "pods")
 NODES = Resource(NODE, "nodes", namespaced=False)
 BUDGETS = Resource(BUDGET, "poddisruptionbudgets")
 HISTORIES = Resource(HISTORY, "evictionhistories", "v1alpha1")
-LEDGERS = Resource(LEDGER, "moveledgers", "v1alpha1", namespaced=False)
+LEDGERS = Resource(LEDGER, "moveledgers", LEDGER_API_VERSION.partition("/")[2], namespaced=False)
 SCORES = Resource(SCORE, "nodeplacementscores", "v1alpha1", namespaced=False)
 
 ALL_RESOURCES: tuple[Resource[Any], ...] = (

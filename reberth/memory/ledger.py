@@ -22,7 +22,7 @@ from collections.abc import Iterable
 import msgspec
 
 from reberth.memory.rates import DisruptionLimits, Rate
-from reberth.records import REBERTH_API_VERSION, Debit, DebitState, LedgerStatus, MoveLedger, ObjectMeta
+from reberth.records import LEDGER_API_VERSION, Debit, DebitState, LedgerStatus, MoveLedger, ObjectMeta
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import parse_time, write_micro_time
 
@@ -34,11 +34,16 @@ ALREADY_SPENT = Refused("AlreadySpent", "the disruption has already happened")
 
 
 class Disruption(msgspec.Struct, frozen=True):
-    """The workload whose pod a move would disrupt."""
+    """The workload whose pod a move would disrupt, and what the debit says besides."""
 
     move: str
     namespace: str
     workload_uid: str
+    pod: str = ""
+    pod_uid: str = ""
+    policy: str = ""
+    pool: str = ""
+    """The pool of the source node: LABEL=VALUE, empty without one."""
 
 
 class RateWindow(msgspec.Struct, frozen=True):
@@ -55,7 +60,7 @@ class RateWindow(msgspec.Struct, frozen=True):
 
 
 def start_ledger() -> MoveLedger:
-    return MoveLedger(ObjectMeta(name=LEDGER_NAME), REBERTH_API_VERSION, "MoveLedger")
+    return MoveLedger(ObjectMeta(name=LEDGER_NAME), LEDGER_API_VERSION, "MoveLedger")
 
 
 def list_windows(
@@ -108,8 +113,12 @@ def add_debit(
         disruption.move,
         write_micro_time(_time_of(ledger, now)),
         DebitState.TENTATIVE,
-        disruption.namespace,
-        disruption.workload_uid,
+        namespace=disruption.namespace,
+        workload_uid=disruption.workload_uid,
+        pod=disruption.pod,
+        pod_uid=disruption.pod_uid,
+        policy=disruption.policy,
+        pool=disruption.pool,
     )
     return _with_debits(pruned, [*_debits(pruned), debit])
 

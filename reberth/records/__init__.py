@@ -82,6 +82,7 @@ from reberth.records.pods import (
     WorkloadReference,
 )
 from reberth.records.reberth_dev import (
+    LEDGER_API_VERSION,
     REBERTH_API_VERSION,
     Debit,
     DebitState,
@@ -151,6 +152,7 @@ from reberth.records.workloads import (
 )
 
 __all__ = [
+    "LEDGER_API_VERSION",
     "REBERTH_API_VERSION",
     "Affinity",
     "AttachmentSource",

@@ -8,6 +8,7 @@ import msgspec
 from reberth.records.meta import Condition, ObjectMeta, Record
 
 REBERTH_API_VERSION = "reberth.dev/v1alpha1"
+LEDGER_API_VERSION = "reberth.dev/v1alpha2"
 
 
 class WorkloadIdentity(Record, frozen=True):
@@ -129,6 +130,10 @@ class Debit(Record, frozen=True):
     state: DebitState
     namespace: str = ""
     workload_uid: str = msgspec.field(default="", name="workloadUID")
+    pod: str = ""
+    pod_uid: str = msgspec.field(default="", name="podUID")
+    policy: str = ""
+    pool: str = ""  # of the source node
 
 
 class LedgerStatus(Record, frozen=True):

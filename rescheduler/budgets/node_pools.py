@@ -1,4 +1,4 @@
-"""Disruption budgets of Karpenter's NodePools: the times in which their owner wants no disruption.
+"""Pools of nodes, and the disruption budgets of Karpenter's: when their owner wants no disruption.
 
 A budget limits how many nodes Karpenter may disrupt at once, for some reasons and at some times. What it says
 about nodes that are being removed is known from their taint. But a budget of 0 says that nothing in the pool
@@ -6,11 +6,11 @@ is to be disrupted now, which a move for balance would do.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from reberth.cluster.kinds import NODE_POOL
-from reberth.records import NodePool, NodePoolBudget
+from reberth.records import Node, NodePool, NodePoolBudget
 from reberth.values.cron import read_cron
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
@@ -22,6 +22,21 @@ UNDERUTILIZED = "Underutilized"
 EMPTY = "Empty"
 # A value above zero. Karpenter reads any other one as 0, too.
 _SOME = re.compile(r"0*[1-9][0-9]*%?")
+
+Pool = tuple[str, str]
+"""The label that names the pool of a node, and its value; empty: the nodes without such a label."""
+
+
+def find_pool(node: Node, keys: Sequence[str]) -> Pool:
+    """Find the pool of a node: the first of these labels that it has."""
+    labels = node.metadata.labels or {}
+    return next(((key, labels[key]) for key in keys if key in labels), ("", ""))
+
+
+def write_pool(pool: Pool) -> str:
+    """Write a pool as the move ledger does; empty for the nodes without one."""
+    key, name = pool
+    return f"{key}={name}" if key else ""
 
 
 def refuse_by_node_pool(name: str, context: RuleContext) -> Refused | None:

@@ -20,21 +20,18 @@ from reberth.cluster.columns import Bools
 from reberth.records import Node
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import TimeError, parse_time
-from rescheduler.budgets.node_pools import NODE_POOL_LABEL, refuse_by_node_pool
+from rescheduler.budgets.node_pools import NODE_POOL_LABEL, Pool, find_pool, refuse_by_node_pool, write_pool
 from rescheduler.observe.rule_context import RuleContext
 
 _DRAINING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
-
-_Pool = tuple[str, str]
-"""The label that names the pool of a node, and its value; empty: the nodes without such a label."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pauses:
     """The pauses of each pool, and the pool of each node."""
 
-    by_pool: Mapping[_Pool, tuple[Refused, ...]]
-    pools: Sequence[_Pool]
+    by_pool: Mapping[Pool, tuple[Refused, ...]]
+    pools: Sequence[Pool]
 
     def refuse(self, node: int) -> Refused | None:
         """Refuse to move a pod off a node, or onto it."""
@@ -58,8 +55,8 @@ class Pauses:
 def find_pauses(context: RuleContext, tainted: Mapping[str, Mapping[str, float]]) -> Pauses:
     """Find the pauses; `tainted` says by node and taint since when it is there, as far as that is known."""
     records, labels = context.snapshot.nodes.records, context.brakes.node_pool_labels
-    pools = [_find_pool(node, labels) for node in records]
-    members: defaultdict[_Pool, list[Node]] = defaultdict(list)
+    pools = [find_pool(node, labels) for node in records]
+    members: defaultdict[Pool, list[Node]] = defaultdict(list)
     for pool, node in zip(pools, records, strict=True):
         members[pool].append(node)
     is_new = not any(_is_settled(node, context) for node in records)
@@ -71,7 +68,7 @@ def find_pauses(context: RuleContext, tainted: Mapping[str, Mapping[str, float]]
 
 
 def _list_pauses(
-    pool: _Pool,
+    pool: Pool,
     nodes: Sequence[Node],
     context: RuleContext,
     tainted: Mapping[str, Mapping[str, float]],
@@ -108,14 +105,8 @@ def _find_first(births: Sequence[float], settling: float) -> float:
     return first
 
 
-def _find_pool(node: Node, keys: Sequence[str]) -> _Pool:
-    labels = node.metadata.labels or {}
-    return next(((key, labels[key]) for key in keys if key in labels), ("", ""))
-
-
-def _describe(pool: _Pool) -> str:
-    key, name = pool
-    return f"pool {key}={name}" if key else "the nodes without a pool"
+def _describe(pool: Pool) -> str:
+    return f"pool {write_pool(pool)}" if pool[0] else "the nodes without a pool"
 
 
 def _is_settled(node: Node, context: RuleContext) -> bool:

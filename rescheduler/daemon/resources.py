@@ -9,6 +9,7 @@ from reberth.client.api import Api
 from reberth.client.events import WARNING, recording
 from reberth.client.lease import name_holder
 from reberth.client.mirror import Mirror, mirroring
+from reberth.client.watcher import NOT_INSTALLED
 from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.records import ObjectReference
@@ -25,8 +26,6 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry import metrics
 from rescheduler.telemetry.events import REPORTER
-
-_NOT_INSTALLED = "not installed in this cluster"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +94,9 @@ class DaemonResources(ClusterResources):
         if self.extender_health.refused:
             yield f"{self.extender_health.refused.rule}: {self.extender_health.refused.reason}"
         for name, watcher in sorted(self.mirror.watchers.items()):
-            if not watcher.is_synced and name not in FOR_THE_DAEMON and watcher.trouble != _NOT_INSTALLED:
-                yield f"planned without {name}: {watcher.trouble}"
+            trouble = watcher.trouble or ""
+            if not watcher.is_synced and name not in FOR_THE_DAEMON and not trouble.startswith(NOT_INSTALLED):
+                yield f"planned without {name}: {trouble}"
             elif watcher.is_synced and watcher.trouble and name in ONLY_INFORMING:
                 yield f"planned with old {name}: {watcher.trouble}"
 

@@ -74,7 +74,8 @@ async def test_the_definitions_are_established_and_structural(client: Client, de
 
 
 async def test_kinds_have_short_names_and_a_common_category(client: Client) -> None:
-    found = (await client.get(f"/apis/{HISTORIES.api_version}"))["resources"]
+    versions = [await client.get(f"/apis/{each.api_version}") for each in (HISTORIES, LEDGERS)]
+    found = [each for version in versions for each in version["resources"]]
     names = {
         each["kind"]: (each["shortNames"], each["categories"]) for each in found if "/" not in each["name"]
     }

@@ -27,6 +27,7 @@ from localcluster.components import SCHEDULER_FILE
 from localcluster.host import processes
 from localproduct.processes import HOST, NO_CHANGES, start, write_settings
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+from reberth.cluster.kinds import LEDGERS
 from reberth.memory.notes import ANNOTATION
 from tests.live.support.extender_process import MANIFESTS, Extending
 from tests.live.support.memory_objects import tidy_client
@@ -259,7 +260,7 @@ class Crowd:
 
     async def debits(self) -> list[str]:
         """The states of all debits."""
-        found = (await self.client.get("/apis/reberth.dev/v1alpha1/moveledgers"))["items"]
+        found = (await self.client.get(LEDGERS.path()))["items"]
         return [debit["state"] for one in found for debit in one.get("status", {}).get("debits", ())]
 
     async def opened(self) -> list[Object]:

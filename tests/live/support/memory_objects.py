@@ -80,7 +80,8 @@ def a_history() -> EvictionHistory:
 
 
 def a_ledger() -> MoveLedger:
-    debited = add_debit(start_ledger(), DisruptionLimits(), Disruption("m1", "default", "uid-web"), now=NOW)
+    web = Disruption("m1", "default", "uid-web", "web-1", "uid-web-1", "age", "agentpool=small")
+    debited = add_debit(start_ledger(), DisruptionLimits(), web, now=NOW)
     assert isinstance(debited, MoveLedger)
     spent = mark_spent(debited, "m1", limits=DisruptionLimits(), now=NOW + 1)
     assert isinstance(spent, MoveLedger)

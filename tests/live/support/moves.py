@@ -18,6 +18,7 @@ from localcluster.faults import WRITES, FaultProxy, Match
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.lease import Leadership
+from reberth.cluster.kinds import LEDGERS
 from reberth.config.settings import parse
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.values.refusal import Refused
@@ -102,7 +103,7 @@ class Workload:
 
     async def debits(self) -> dict[str, str]:
         """The states of the debits by move."""
-        found = await self.client.get("/apis/reberth.dev/v1alpha1/moveledgers")
+        found = await self.client.get(LEDGERS.path())
         debits = [debit for one in found["items"] for debit in one.get("status", {}).get("debits", ())]
         return {debit["move"]: debit["state"] for debit in debits}
 

@@ -41,8 +41,10 @@ def schema_of(resource: Resource[Any]) -> Object:
 
 
 def version_of(resource: Resource[Any]) -> Object:
-    (version,) = CRDS[resource.name]["spec"]["versions"]
+    """The one version that is served, and stored."""
+    (version,) = (each for each in CRDS[resource.name]["spec"]["versions"] if each["served"])
     assert isinstance(version, dict)
+    assert version["storage"]
     return version
 
 

@@ -11,7 +11,7 @@ import pytest
 from reberth.client.api import Api
 from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
-from reberth.cluster.kinds import POD, PODS
+from reberth.cluster.kinds import LEDGERS, POD, PODS, Resource
 from reberth.protocol.response import WatchEvent
 from reberth.records import ObjectMeta, Pod
 from reberth.values.errors import NotFound, Unreachable
@@ -137,14 +137,22 @@ async def test_after_an_outage_an_optional_kind_is_looked_for_soon() -> None:
     watching.cancel()
 
 
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        (PODS, ""),
+        (LEDGERS, ": reberth.dev/v1alpha2 is not served; apply manifests/crds of this version"),
+    ],
+)
 @pytest.mark.looptime
-async def test_any_other_kind_that_is_not_installed_is_a_trouble() -> None:
+async def test_any_other_kind_that_is_not_installed_is_a_trouble(resource: Resource[Any], said: str) -> None:
+    """Of our own the definition may be there, of another version."""
     api = FakeApi()
     api.is_installed = False
     watcher = Watcher(
-        cast("Api", api), Cache(version=(1, 36)), PODS, settings=WatchSettings(), on_change=lambda: None
+        cast("Api", api), Cache(version=(1, 36)), resource, settings=WatchSettings(), on_change=lambda: None
     )
     watching = asyncio.create_task(watcher.run())
     await asyncio.wait_for(watcher.answered(), 1)
-    assert (watcher.trouble, watcher.is_synced) == ("not installed in this cluster", False)
+    assert (watcher.trouble, watcher.is_synced) == (f"not installed in this cluster{said}", False)
     watching.cancel()

@@ -64,7 +64,7 @@ def limits(
 
 def test_a_ledger_is_called_default() -> None:
     assert json.loads(msgspec.json.encode(start_ledger())) == {
-        "apiVersion": "reberth.dev/v1alpha1",
+        "apiVersion": "reberth.dev/v1alpha2",
         "kind": "MoveLedger",
         "metadata": {"name": "default"},
     }
@@ -84,6 +84,14 @@ def test_a_debit_records_move_workload_and_time_of_the_disruption() -> None:
             }
         ]
     }
+
+
+def test_a_debit_says_which_pod_it_is_of_by_which_policy_and_off_which_pool() -> None:
+    web = Disruption("m1", "shop", "uid-web", "web-1", "uid-web-1", "age", "agentpool=small")
+    (entered,) = debits(accepted(add_debit(start_ledger(), DEFAULT, web, now=NOW)))
+
+    assert (entered.pod, entered.pod_uid) == ("web-1", "uid-web-1")
+    assert (entered.policy, entered.pool) == ("age", "agentpool=small")
 
 
 def test_ten_in_ten_minutes_are_allowed_and_the_eleventh_waits_for_the_first() -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from reberth.records import Node, ObjectMeta
 from reberth.values.timestamp import parse_time
-from rescheduler.budgets.node_pools import refuse_by_node_pool
+from rescheduler.budgets.node_pools import find_pool, refuse_by_node_pool, write_pool
 from rescheduler.budgets.pauses import find_pauses
 from rescheduler.model.guardrails import BrakeSettings
 from tests.support.rescheduler.guardrails import Object, context_of
@@ -75,3 +76,19 @@ def test_only_the_pool_with_the_budget_is_paused(settings: Any, rules: list[str]
     found = find_pauses(context_of(*objects, now=NOW, brakes=BrakeSettings(**settings)), {})
     assert [refused.rule for refused in found.list_rules()] == rules
     assert list(found.by_pool) == [(POOL_LABEL, "quiet")] * len(rules)
+
+
+@pytest.mark.parametrize(
+    ("labels", "written"),
+    [
+        ({"agentpool": "small", "team": "red"}, "team=red"),
+        ({"agentpool": "small"}, "agentpool=small"),
+        ({"zone": "a"}, ""),
+        (None, ""),
+    ],
+)
+def test_the_pool_of_a_node_is_that_of_the_first_label_that_it_has(
+    labels: dict[str, str] | None, written: str
+) -> None:
+    found = Node(ObjectMeta(name="n1", labels=labels))
+    assert write_pool(find_pool(found, ("team", "agentpool"))) == written
