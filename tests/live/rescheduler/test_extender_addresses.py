@@ -15,7 +15,7 @@ from rescheduler.settings import ExtenderAccess
 from tests.live.support.fault_client import direct, through
 from tests.live.support.mirror_waits import IMPATIENT
 
-pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.live
 
 NAMESPACE = "extender-addresses"
 SLICES = ENDPOINT_SLICES.path(namespace=NAMESPACE)
@@ -23,7 +23,7 @@ ACCESS = ExtenderAccess(namespace=NAMESPACE)
 FIRST, SECOND = "192.0.2.1", "192.0.2.2"
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture
 async def admin(bare: Cluster) -> AsyncIterator[Client]:
     async with bare.client() as client:
         await client.create_if_absent("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
