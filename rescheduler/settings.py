@@ -95,6 +95,8 @@ class ReschedulerSettings(Section, frozen=True):
     """A second address for /healthz, /readyz and /metrics only: a kubelet has no client certificate."""
     log: LogSettings = LogSettings()
     note_life: PositiveDuration = PositiveDuration(BALANCE_LIFE)
+    note_sweep: PositiveDuration = PositiveDuration(600)
+    """An expired note is removed after this time, unless another write of its node removes it before."""
     eviction_timeout: Duration = Duration(LONGEST_REQUEST)
     """How long to read the pod after an eviction without an answer, before the pod counts as not evicted.
 

@@ -178,9 +178,16 @@ def remove_move(notes: Notes, move: str) -> Notes:
     return _with_ours(notes, [held for held in notes.ours if _move(held) != move])
 
 
-def drop_expired(notes: Notes, now: float) -> Notes:
-    """Remove the expired notes of Reberth."""
-    return _with_ours(notes, [held for held in notes.ours if now < held.expires_at])
+def sweep_notes(notes: Notes, *, now: float, orphans: Collection[str] = ()) -> Notes:
+    """Remove the notes of Reberth that have expired, and those of these moves."""
+    return _with_ours(
+        notes, [held for held in notes.ours if now < held.expires_at and _move(held) not in orphans]
+    )
+
+
+def find_noted_controller(note: Note) -> OwnerReference:
+    """Give the controller that the entry names."""
+    return msgspec.json.decode(note.text, type=_Entry).pod_signature.pod_controller
 
 
 def next_expiry(notes: Notes, now: float) -> float | None:

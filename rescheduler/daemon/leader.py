@@ -14,7 +14,7 @@ from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.drift_monitor import DriftMonitor
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.daemon.move_requests import MoveRequestReceiver
-from rescheduler.daemon.note_expiry import remove_expired_notes
+from rescheduler.daemon.note_sweeper import NoteSweeper
 from rescheduler.daemon.resources import DaemonResources
 from rescheduler.daemon.stop_conditions import StopConditions
 from rescheduler.daemon.triggers import ClusterTriggers, Trigger
@@ -64,7 +64,9 @@ class Leader:
         async with asyncio.TaskGroup() as group:
             dispatcher = await self._take_over(group)
             group.create_task(self._drift_monitor.run())
-            group.create_task(remove_expired_notes(self._context))
+            executor = dispatcher.executor
+            sweeper = NoteSweeper(self._context, lambda: executor.held | executor.open)
+            group.create_task(sweeper.run())
             receiver = self._receive_with(dispatcher)
             group.create_task(receiver.run())
             try:

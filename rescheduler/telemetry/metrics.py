@@ -90,6 +90,9 @@ MOVES_RESUMED = _counter("moves_resumed_total", "Open moves of an earlier leader
 MOVES_UNACKNOWLEDGED = _counter(
     "moves_unacknowledged_total", "Evictions that not all extenders had acknowledged."
 )
+NOTES_SWEPT = _counter(
+    "notes_swept_total", "Notes that were removed from nodes later than their moves ended, by cause.", "cause"
+)
 IN_FLIGHT = _gauge("moves_in_flight", "Open moves of this process.")
 EVICTIONS = _counter("evictions_total", "Eviction requests, by the answer of the API server.", "answer")
 OUTCOMES_SEEN = _counter("outcomes_total", "Moves whose pod was evicted, by outcome.", "policy", "outcome")

@@ -232,7 +232,7 @@ async def contest(
         api = await enter(direct(cluster))
         mirror = await enter(mirroring(api, witness, [PODS, HISTORIES]))
         await mirror.synced()
-        settings = settings_of(None, cluster, lease=LEASE, noteLife=_NOW)
+        settings = settings_of(None, cluster, lease=LEASE, noteLife=_NOW, noteSweep=_NOW)
         daemons: list[Daemon] = []
         for number in range(CONTENDERS):
             name = f"rescheduler-{number}"

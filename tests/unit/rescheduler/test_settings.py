@@ -29,7 +29,15 @@ def test_the_documented_file_holds_the_defaults() -> None:
     assert documented.extender_access.tls is not None
     assert documented.extender_access.tls.server_name == "reberth-extender.reberth-system.svc"
     assert documented.extender_access.wait == ExtenderAccess().wait
-    for name in ("extender", "lease", "api", "note_life", "eviction_timeout", "replacement_timeout"):
+    for name in (
+        "extender",
+        "lease",
+        "api",
+        "note_life",
+        "note_sweep",
+        "eviction_timeout",
+        "replacement_timeout",
+    ):
         assert getattr(documented, name) == getattr(ReschedulerSettings(), name), name
 
 
@@ -48,6 +56,7 @@ def test_the_documented_file_holds_the_defaults() -> None:
         ),
         ("extenderAccess: {addresses: ['::1:8443']}", "addresses must have the form host:port"),
         ("noteLife: 0s", "noteLife"),
+        ("noteSweep: 0s", "noteSweep"),
         ("evictionTimeout: 3", "evictionTimeout"),
         ("replacementTimeout: 0s", "replacementTimeout"),
         ("drift: {least: 2}", "drift.least"),

@@ -19,12 +19,13 @@ from reberth.memory.notes import (
     Notes,
     add_note,
     compose_note,
-    drop_expired,
+    find_noted_controller,
     matches,
     next_expiry,
     read_notes,
     remove_move,
     render_notes,
+    sweep_notes,
 )
 from reberth.records import WorkloadIdentity
 from reberth.values.timestamp import write_time
@@ -287,10 +288,22 @@ def test_the_last_removal_leaves_nothing_to_write() -> None:
 def test_expired_notes_of_ours_go_and_foreign_ones_stay() -> None:
     notes = added(readable(annotation(foreign(at=NOW - 9 * HOUR))), note("m1", life=MINUTE), note("m2"))
 
-    left = drop_expired(notes, NOW + MINUTE)
+    left = sweep_notes(notes, now=NOW + MINUTE)
 
     assert moves(left) == ["m2"]
     assert left.foreign == notes.foreign
+    assert moves(sweep_notes(notes, now=NOW, orphans=["m2", "m3"])) == ["m1"]
+
+
+def test_the_controller_of_a_note_is_the_one_that_its_entry_names() -> None:
+    (written,) = added(Notes(), note()).ours
+    found = find_noted_controller(written)
+    assert (found.kind, found.name, found.uid, found.controller) == (
+        "ReplicaSet",
+        WEB.controller.name,
+        WEB.controller.uid,
+        True,
+    )
 
 
 def full_node(**fields: Any) -> Notes:

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.memory.notes import Note, Notes, add_note, drop_expired, render_notes
+from reberth.memory.notes import Note, Notes, add_note, render_notes, sweep_notes
 from reberth.values.refusal import Refused
 from tests.support.memory.notes import added, annotation, foreign, moves, note, readable
 from tests.support.memory.objects import NOW
@@ -52,7 +52,7 @@ def test_adding_is_bounded_and_idempotent_and_loses_nothing_that_must_stay(
             assert len(open_moves & set(moves(notes))) >= 10
             continue
         assert add_note(after, one, now=NOW, open_moves=open_moves, most=10) == after
-        assert open_moves & set(moves(drop_expired(notes, NOW))) <= set(moves(after))
+        assert open_moves & set(moves(sweep_notes(notes, now=NOW))) <= set(moves(after))
         assert (after.kept, after.foreign, after.members) == (start.kept, start.foreign, start.members)
         assert len(after.ours) <= max(10, len(start.ours))
         notes = after
