@@ -54,12 +54,19 @@ async def watch(
 
 @asynccontextmanager
 async def active(
-    cluster: Cluster, name: str, policy: Mapping[str, Any], *, dry_run: bool = False
+    cluster: Cluster,
+    name: str,
+    policy: Mapping[str, Any],
+    *,
+    dry_run: bool = False,
+    requests_per_second: int = 500,
+    burst: int = 1000,
 ) -> AsyncIterator[processes.Running]:
     """Let it run under a policy for as long as the context lasts."""
     file = cluster.folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(dict(policy)))
-    command = [*_command(cluster, file), *(["--dry-run"] if dry_run else [])]
+    limits = [f"--client-connection-qps={requests_per_second}", f"--client-connection-burst={burst}"]
+    command = [*_command(cluster, file), *limits, *(["--dry-run"] if dry_run else [])]
     running = processes.start(command, folder=cluster.folder, name=name, dies_with_parent=True)
     try:
         yield running
@@ -101,8 +108,6 @@ def _command(cluster: Cluster, policy: Path) -> list[str]:
         f"--policy-config-file={policy}",
         f"--client-connection-kubeconfig={cluster.user(USER, groups=['system:masters'])}",
         f"--descheduling-interval={_PAUSE}s",
-        "--client-connection-qps=500",
-        "--client-connection-burst=1000",
         "--bind-address=127.0.0.1",
         f"--secure-port={cluster.spare_port()}",
         f"--cert-dir={cluster.folder / 'pki' / _NAME}",

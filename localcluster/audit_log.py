@@ -17,7 +17,8 @@ import yaml
 from localcluster.components import API_SERVER
 
 _OBJECTS = ("evictionhistories", "moveledgers")
-_POLICY, _LOG = "audit-policy.yaml", "audit.log"
+LOG = "audit.log"
+_POLICY = "audit-policy.yaml"
 _LOGS = "audit*.log"  # the server begins a new file after 100 MB, and puts the time into the old one's name
 _WITH_BODIES = [
     {"group": "", "resources": ["pods/eviction"]},
@@ -46,26 +47,33 @@ class Call:
     answered: float | None
     code: int | None
     body: Mapping[str, Any]
-    """Of evictions, leases and Events; with `memory` also of what is written to it."""
+    """Of evictions, leases, Events and named resources; with `memory` also of what is written to it."""
     stored: Mapping[str, Any] = field(default_factory=dict)
     """With `memory`: the object as the server stored it."""
 
 
-def write_audit_flags(folder: Path, users: Sequence[str], *, memory: bool = False) -> dict[str, list[str]]:
+def write_audit_flags(
+    folder: Path,
+    users: Sequence[str],
+    *,
+    memory: bool = False,
+    bodies: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, list[str]]:
     """Write the audit policy and return the flags that log the requests of these users in this folder.
 
     With `memory` the log has every state that they gave to nodes, eviction histories and the move ledger.
+    `bodies` are more resources, as an audit policy names them, whose requests are logged with their body.
     """
     writes = {"level": "RequestResponse", "verbs": ["create", "update", "patch"], "resources": _MEMORY}
     rules = [
         *([{**writes, "users": [*users]}] if memory else []),
-        {"level": "Request", "users": [*users], "resources": _WITH_BODIES},
+        {"level": "Request", "users": [*users], "resources": [*_WITH_BODIES, *map(dict, bodies)]},
         {"level": "Metadata", "users": [*users]},
         {"level": "None"},
     ]
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitManagedFields": True, "rules": rules}
     (folder / _POLICY).write_text(yaml.safe_dump(policy))
-    return {API_SERVER: [f"--audit-policy-file={folder / _POLICY}", f"--audit-log-path={folder / _LOG}"]}
+    return {API_SERVER: [f"--audit-policy-file={folder / _POLICY}", f"--audit-log-path={folder / LOG}"]}
 
 
 def read_log(folder: Path) -> list[Call]:

@@ -70,3 +70,12 @@ def _policy_of(folder: Path, *, memory: bool) -> str:
     flags = audit_log.write_audit_flags(folder, ["me"], memory=memory)
     (file,) = (file for file in folder.iterdir() if str(file) in flags[API_SERVER][0])
     return file.read_text()
+
+
+def test_requests_of_named_resources_are_logged_with_their_body(tmp_path: Path) -> None:
+    histories = {"group": "reberth.dev", "resources": ["evictionhistories/status"]}
+    audit_log.write_audit_flags(tmp_path, ["me"], bodies=[histories])
+    (policy,) = tmp_path.iterdir()
+    first, *_ = yaml.safe_load(policy.read_text())["rules"]
+    assert first["level"] == "Request"
+    assert first["resources"][-1] == histories
