@@ -100,15 +100,15 @@ def charge_rates(place: int, context: RuleContext) -> Iterator[Charge]:
     """Charge a disruption to the rates of the cluster, its namespace and its workload."""
     scopes = ("", context.row(place).namespace, context.identify(place).uid)
     for rule, scope in zip(_RATES, scopes, strict=True):
-        yield from context.once((rule, scope), partial(_find_rates, rule, scope, context))
+        yield from context.once((rule, scope, context.without), partial(_find_rates, rule, scope, context))
 
 
 def charge_records(source: int, context: RuleContext) -> Refused | tuple[Charge, ...]:
     """Charge a move to the room for what it must write: its debit, and its note on the source node."""
-    room = context.once("room", partial(_find_room, context))
+    room = context.once(("room", context.without), partial(_find_room, context))
     if isinstance(room, Refused):
         return room
-    notes = context.once((_NOTES, source), partial(_count_note_room, source, context))
+    notes = context.once((_NOTES, source, context.without), partial(_count_note_room, source, context))
     if isinstance(notes, Refused):
         return notes
     debits = Charge("LedgerFull", "LedgerFull", room, f"the move ledger has room for {room} more debits")
@@ -130,7 +130,7 @@ def _count_note_room(source: int, context: RuleContext) -> Refused | int:
     notes = read_notes((node.metadata.annotations or {}).get(ANNOTATION))
     if isinstance(notes, Refused):
         return replace(notes, reason=f"{node.metadata.name}: {notes.reason}")
-    opened = context.once("open moves", partial(_list_open, context))
+    opened = context.once("open moves", partial(_list_open, context)) - {context.without}
     return count_room(notes, now=context.now, open_moves=opened)
 
 

@@ -65,6 +65,12 @@ class Limits:
         asked = self._charge(move)
         return asked if isinstance(asked, Refused) else Limits(self.context, _take(self.taken, asked))
 
+    def leave_out(self, move: OpenMove, history: EvictionHistory | None) -> "Limits":
+        """Give the limits without a move, and without its charges if a history has it open."""
+        charged = _list_of_open(history, move, self.context) if history else ()
+        returned = (charge._replace(amount=-charge.amount) for charge in charged)
+        return Limits(self.context.leave_out(move.id), _take(self.taken, returned))
+
     def list_full(self) -> list[int]:
         """List the nodes onto which no more moves are allowed."""
         most = self.context.limits.per_node

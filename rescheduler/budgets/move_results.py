@@ -170,7 +170,7 @@ def _find_move(place: int, history: EvictionHistory, context: RuleContext) -> st
         if past.outcome == Outcome.PENDING and past.replacement_uid == row.uid:
             return past.id
     controller = row.template.controller
-    opened = history.status.open or ()
+    opened = [move for move in history.status.open or () if move.id != context.without]
     moves = [move for move in opened if controller and move.controller_uid == controller.uid]
     drawing = draw(replica_of(row), moves, _list_replicas(place, context), now=context.now) if moves else None
     return drawing.id if drawing and drawing.phase == Phase.EVICTED else None

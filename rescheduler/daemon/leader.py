@@ -6,10 +6,8 @@ from typing import NoReturn
 
 from reberth.client.lease import Leadership
 from reberth.cluster.snapshot import Snapshot
-from reberth.records import OpenMove
 from reberth.runtime.logs import Log
 from reberth.runtime.worker_thread import WorkerThread
-from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.drift_monitor import DriftMonitor
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
@@ -24,7 +22,7 @@ from rescheduler.execution.store import MoveStore
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.model.refusal_memory import RefusalMemory
-from rescheduler.moves.revalidation import refuse_reasonless
+from rescheduler.moves.revalidation import Reasons
 from rescheduler.moves.try_budget import PERIOD
 from rescheduler.telemetry import metrics
 
@@ -54,7 +52,7 @@ class Leader:
             tell=log.debug,
             offload=self._worker,
             stop_reason=self._stops.stop_reason,
-            refuse_reasonless=self._refuse_reasonless,
+            find_reasons=self._find_reasons,
         )
         self.cycle_loop = CycleLoop(self._make_inputs(), memory)
         self._dispatcher: MoveDispatcher | None = None
@@ -123,12 +121,10 @@ class Leader:
         if end is MoveEnd.REFUSED:  # then there is a try again
             asyncio.get_running_loop().call_later(PERIOD, self.trigger.fire, "moves")
 
-    def _refuse_reasonless(self, move: OpenMove, snapshot: Snapshot, *, resumed: bool) -> Refused | None:
-        # An earlier leader has judged how long the reason of a move had lasted, and remembered it.
-        memory = None if resumed else self.cycle_loop.memory
+    def _find_reasons(self, snapshot: Snapshot) -> Reasons:
         resources = self._resources
-        return refuse_reasonless(
-            move, snapshot, memory, policy=resources.policy(), model=resources.forecast.model
+        return Reasons(
+            snapshot, self.cycle_loop.memory, policy=resources.policy(), model=resources.forecast.model
         )
 
     def _make_inputs(self) -> CycleInputs:

@@ -13,13 +13,10 @@ from reberth.cluster.pods.requests import Version, read_version
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.extender import DEFAULTS, ExtenderForecastSettings
 from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration
-from reberth.records import OpenMove, Pod
 from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError, SettingsError
-from reberth.values.refusal import Refused
-from rescheduler.model.plan import LandingScores
-from rescheduler.observe.forecaster import Forecaster
+from rescheduler.observe.forecaster import Forecaster, SnapshotForecaster
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.settings import SchedulerSettings, make_forecaster
 
@@ -31,7 +28,7 @@ log = Log(__name__)
 class LiveForecast:
     """Forecasts from the files as they are now; an invalid file is refused, and its last valid content stays.
 
-    Each question is answered by one model, even if the model changes meanwhile. Opening it raises a
+    A snapshot is looked at with one model, even if the model changes meanwhile. Opening it raises a
     SettingsError if a file is invalid from the start; before `take_version` it answers nothing.
     """
 
@@ -114,16 +111,8 @@ class LiveForecast:
     def schedulers(self) -> frozenset[str]:
         return self._now.schedulers
 
-    def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
-        return self._now.find_destinations(snapshot, pod)
-
-    def refuse_destinations(
-        self, snapshot: Snapshot, pod: Pod, destinations: tuple[str, ...]
-    ) -> Refused | None:
-        return self._now.refuse_destinations(snapshot, pod, destinations)
-
-    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
-        return self._now.score_landing(snapshot, move, landed_on)
+    def look_at(self, snapshot: Snapshot) -> SnapshotForecaster:
+        return self._now.look_at(snapshot)
 
     @property
     def _now(self) -> Forecaster:

@@ -41,6 +41,19 @@ class SyncedCache(Protocol):
         """Wait for a change after `since`, and give the number of the newest one."""
 
 
+class PodForecasts(Protocol):
+    """Forecasts for single pods of one snapshot."""
+
+    def find_destinations(self, pod: Pod) -> tuple[str, ...] | Refused:
+        """Give the nodes that the pod may be moved to, best first."""
+
+    def refuse_destinations(self, pod: Pod, destinations: tuple[str, ...]) -> Refused | None:
+        """Refuse destinations if the pod fits on none of them."""
+
+    def score_landing(self, move: OpenMove, landed_on: str) -> LandingScores | None:
+        """Score the source node and the node where the replacement landed."""
+
+
 class MoveForecast(Protocol):
     """Where a pod would land, and how kube-scheduler would score it."""
 
@@ -48,16 +61,8 @@ class MoveForecast(Protocol):
     def schedulers(self) -> frozenset[str]:
         """The schedulerNames that it can forecast."""
 
-    def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
-        """Give the nodes that the pod may be moved to, best first."""
-
-    def refuse_destinations(
-        self, snapshot: Snapshot, pod: Pod, destinations: tuple[str, ...]
-    ) -> Refused | None:
-        """Refuse destinations if the pod fits on none of them."""
-
-    def score_landing(self, snapshot: Snapshot, move: OpenMove, landed_on: str) -> LandingScores | None:
-        """Score the source node and the node where the replacement landed."""
+    def look_at(self, snapshot: Snapshot) -> PodForecasts:
+        """Begin with a snapshot."""
 
 
 def never_stop(_policy: str) -> Refused | None:
@@ -65,17 +70,22 @@ def never_stop(_policy: str) -> Refused | None:
     return None
 
 
-def never_reasonless(_move: OpenMove, _snapshot: Snapshot, *, resumed: bool) -> Refused | None:
-    """Refuse no move: for a command, whose moves a person requests."""
-    del resumed
-    return None
-
-
 class ReasonCheck(Protocol):
-    """Asks the policy of a move whether it still has a reason for it."""
+    """Asks the policies of moves on one snapshot whether they still have a reason for them."""
 
-    def __call__(self, move: OpenMove, snapshot: Snapshot, /, *, resumed: bool) -> Refused | None:
+    def refuse(self, move: OpenMove, *, resumed: bool) -> Refused | None:
         """Refuse the move if the reason has gone. A resumed move was begun by an earlier leader."""
+
+
+class _EveryReason:
+    def refuse(self, move: OpenMove, *, resumed: bool) -> Refused | None:
+        del move, resumed
+        return None
+
+
+def never_reasonless(_snapshot: Snapshot) -> ReasonCheck:
+    """Refuse no move: for a command, whose moves a person requests."""
+    return _EveryReason()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +115,7 @@ class ExecutionContext(ClusterResources):
     offload: Offload = run_inline
     stop_reason: Callable[[str], Refused | None] = never_stop
     """Why a move of this policy must not be made now."""
-    refuse_reasonless: ReasonCheck = never_reasonless
+    find_reasons: Callable[[Snapshot], ReasonCheck] = never_reasonless
 
     async def read_pod(self, namespace: str, name: str) -> Pod | None:
         """Read a pod from the API server; None if there is none."""
@@ -135,7 +145,7 @@ def make_execution_context(
     tell: Callable[[str], None],
     offload: Offload = run_inline,
     stop_reason: Callable[[str], Refused | None] = never_stop,
-    refuse_reasonless: ReasonCheck = never_reasonless,
+    find_reasons: Callable[[Snapshot], ReasonCheck] = never_reasonless,
 ) -> ExecutionContext:
     """Add to the resources of a process what only a leader has."""
     shared = {each.name: getattr(resources, each.name) for each in fields(ClusterResources)}
@@ -145,7 +155,7 @@ def make_execution_context(
         tell=tell,
         offload=offload,
         stop_reason=stop_reason,
-        refuse_reasonless=refuse_reasonless,
+        find_reasons=find_reasons,
     )
 
 

@@ -151,7 +151,7 @@ class Executor:
     async def _follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
         handle.reporter.tell("waiting for the replacement")
         context = self._context
-        ending = await ReplacementWatcher(context, handle).follow(entry)
+        ending = await ReplacementWatcher(context, handle, self._validator).follow(entry)
         landing = judge_landing(entry, ending, extender=context.settings().extender, find=context.find_node)
         if landing and landing.cause != UNDRAWN:
             ending = replace(ending, as_forecast=landing.as_forecast)

@@ -1,6 +1,8 @@
 """Makes orders: of a planned move, or of a pod that a person names, if the rules allow it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -13,11 +15,14 @@ from reberth.records import ObjectMeta, Pod, WorkloadIdentity
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
+from rescheduler.execution.validation import Survey
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.lifecycle import MANUAL
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.revalidation import choose_usable, refuse_by_budgets
 from rescheduler.protections.pod_state import refuse_pod
+
+R = TypeVar("R")
 
 NO_SUCH_POD = Refused("NoSuchPod", "there is no such pod")
 NO_FORECAST = Refused(
@@ -37,7 +42,9 @@ async def compose_order(
     signature = find_signature(pod.metadata, await _find_owners(context.api, pod))
     if isinstance(signature, Refused):
         return signature
-    refused = refuse_pod(pod) or await _refuse_by_budgets(context, pod)
+    refused = refuse_pod(pod) or await _survey(
+        context, lambda survey: refuse_by_budgets(pod.metadata.uid, survey.snapshot)
+    )
     destinations = refused or await _choose_destinations(context, pod, signature, to)
     if isinstance(destinations, Refused):
         return destinations
@@ -80,25 +87,27 @@ async def _find_owner(api: Api, namespace: str, controller: WorkloadIdentity) ->
     return meta
 
 
-async def _refuse_by_budgets(context: ExecutionContext, pod: Pod) -> Refused | None:
-    contents, now = context.mirror.cache.contents(), context.clock()
-    uid = pod.metadata.uid
-    return await context.offload(lambda: refuse_by_budgets(uid, build(contents, now=now)))
-
-
 async def _choose_destinations(
     context: ExecutionContext, pod: Pod, who: Signature, to: tuple[str, ...]
 ) -> tuple[str, ...] | Refused:
     """Take the named nodes without those that cannot be used; without names, take those of the forecast."""
-    forecast, contents, now = context.forecast, context.mirror.cache.contents(), context.clock()
     if not to:
-        if forecast is None:
-            return NO_FORECAST
-        return await context.offload(lambda: forecast.find_destinations(build(contents, now=now), pod))
-    usable = choose_usable(to, source=pod.spec.node_name or "", who=who, find=context.find_node, now=now)
-    if isinstance(usable, Refused) or forecast is None:
+        return await _survey(context, partial(_ask_forecast, pod=pod))
+    source, now = pod.spec.node_name or "", context.clock()
+    usable = choose_usable(to, source=source, who=who, find=context.find_node, now=now)
+    if isinstance(usable, Refused):
         return usable
-    refused = await context.offload(
-        lambda: forecast.refuse_destinations(build(contents, now=now), pod, usable)
-    )
-    return refused or usable
+    return await _survey(context, partial(_refuse_unfit, pod=pod, usable=usable)) or usable
+
+
+def _ask_forecast(survey: Survey, *, pod: Pod) -> tuple[str, ...] | Refused:
+    return survey.forecasts.find_destinations(pod) if survey.forecasts else NO_FORECAST
+
+
+def _refuse_unfit(survey: Survey, *, pod: Pod, usable: tuple[str, ...]) -> Refused | None:
+    return survey.forecasts.refuse_destinations(pod, usable) if survey.forecasts else None
+
+
+async def _survey(context: ExecutionContext, ask: Callable[[Survey], R]) -> R:
+    contents, now = context.mirror.cache.contents(), context.clock()
+    return await context.offload(lambda: ask(Survey(context, build(contents, now=now))))

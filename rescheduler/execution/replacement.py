@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from reberth.cluster.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from reberth.cluster.rows import PodRow
-from reberth.cluster.snapshot import build
 from reberth.cluster.tables import Group
 from reberth.memory.backoff import instant
 from reberth.memory.history import Ending
 from reberth.records import OpenMove, Owner, ReplicationController
 from rescheduler.execution.context import ExecutionContext, MoveHandle
+from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.plan import LandingScores
 from rescheduler.moves.outcome import find_deadline, find_replacement, judge_replacement, observe_controller
 
@@ -29,9 +29,10 @@ _PAUSE = 0.1
 class ReplacementWatcher:
     """Waits for the outcome of one move."""
 
-    def __init__(self, context: ExecutionContext, handle: MoveHandle) -> None:
+    def __init__(self, context: ExecutionContext, handle: MoveHandle, validator: MoveValidator) -> None:
         self._context = context
         self._handle = handle
+        self._validator = validator
         self._had_owner = False
         self._landed = ""  # uid of the replacement that was scored
         self._scores: LandingScores | None = None
@@ -89,19 +90,12 @@ class ReplacementWatcher:
         return next(filter(None, (table.by_uid(move.controller_uid) for table in tables)), None)
 
     async def _score(self, move: OpenMove, replacement: PodRow | None) -> LandingScores | None:
-        """Score a landing once and at once: later, the cluster is no longer what the scheduler saw."""
+        """Score a landing once and soon: later, the cluster is no longer what the scheduler saw."""
         if replacement is None or replacement.node is None:
             return None
         if replacement.uid != self._landed:
             self._landed = replacement.uid
             self._handle.hooks.on_landing()
             self._handle.reporter.tell(f"{replacement.name} landed on {replacement.node}")
-            self._scores = await self._ask_forecast(move, replacement.node)
+            self._scores = await self._validator.score_landing(move, replacement.node)
         return self._scores
-
-    async def _ask_forecast(self, move: OpenMove, node: str) -> LandingScores | None:
-        context, forecast = self._context, self._context.forecast
-        if forecast is None:
-            return None
-        contents, now = context.mirror.cache.contents(), context.clock()
-        return await context.offload(lambda: forecast.score_landing(build(contents, now=now), move, node))

@@ -10,29 +10,30 @@ which destinations can take it.
 """
 
 import dataclasses
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import HISTORY, LEDGER
+from reberth.cluster.kinds import HISTORY
 from reberth.cluster.node_lifecycle import LeavingNode, judge_node
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows, Rows, identify
-from reberth.memory.ledger import return_debit
+from reberth.memory.history import start_history
 from reberth.memory.notes import ANNOTATION, matches, read_notes
-from reberth.records import EvictionHistory, MoveLedger, Node, OpenMove
+from reberth.records import EvictionHistory, Node, OpenMove, Phase
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Charge, charge_budget
-from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes
-from rescheduler.budgets.limits import CandidateMove, begin_limits
+from rescheduler.budgets.brakes import NOT_WATCHED, Brakes, ClusterHealth, find_brakes
+from rescheduler.budgets.limits import CandidateMove, Limits, begin_limits
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.observe.scheduler_model import SchedulerModel
-from rescheduler.planning.cycle import begin_cycle
+from rescheduler.planning.cycle import AskedPolicies, begin_policies
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.protections import refuse_protected
 
@@ -49,49 +50,123 @@ def refuse_by_budgets(uid: str, snapshot: Snapshot) -> Refused | None:
     return _refuse_exhausted(asked) if isinstance(asked, Charge) else asked
 
 
-def refuse_by_rules(
-    move: OpenMove,
-    destination: str,
-    snapshot: Snapshot,
-    *,
-    policy: ReschedulerPolicy,
-    schedulers: frozenset[str],
-    health: ClusterHealth = NOT_WATCHED,
-) -> Refused | None:
-    """Check an open move against the rules of the plan again, without its own debit and history entry."""
-    place, nodes = snapshot.pods.by_uid(move.pod_uid), snapshot.nodes.index
-    if place is None or move.from_ not in nodes or destination not in nodes:
-        return NOT_MIRRORED
-    limits, seen = policy.limits_with_buffer(), _leave_out(move.id, snapshot)
-    context = RuleContext(seen, policy.protections, limits, policy.brakes, schedulers)
-    candidate = CandidateMove(place, nodes[move.from_], move.policy, nodes[destination])
-    return (
-        find_brakes(context, health).refuse(place, context)
-        or refuse_protected(place, context)
-        or begin_limits(context).refuse(candidate)
-    )
+class Revalidation:
+    """Checks open moves again, one after the other, on one snapshot: what they share is found once.
 
-
-def refuse_reasonless(
-    move: OpenMove,
-    snapshot: Snapshot,
-    memory: PlanMemory | None,
-    *,
-    policy: ReschedulerPolicy,
-    model: SchedulerModel,
-) -> Refused | None:
-    """Refuse a move whose policy would not propose its pod any more, for whichever cause.
-
-    Without a memory, what a policy must see for some time counts as seen for so long.
+    A move does not count against itself. Those that were checked before it count as open even if the cache
+    has not seen their eviction histories yet: so moves that are checked together get the answers that they
+    would get one by one.
     """
-    place, cycle = snapshot.pods.by_uid(move.pod_uid), begin_cycle(snapshot, policy, memory, model)
-    if place is None:
-        return NOT_MIRRORED
-    pod = np.array([place], np.int32)
-    asked = (each for each in cycle.policies if each.name == move.policy)
-    due = (each.find_due(cause, pod, cycle.view)[0] for each in asked for cause in each.causes)
-    gone = Refused("ReasonGone", f"{move.policy} has no reason to move the pod any more")
-    return None if any(due) else gone
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        policy: ReschedulerPolicy,
+        schedulers: frozenset[str],
+        health: ClusterHealth = NOT_WATCHED,
+    ) -> None:
+        self._policy = policy
+        self._schedulers = schedulers
+        self._health = health
+        self._state = self._look_at(snapshot)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._state.context.snapshot
+
+    def refuse(self, move: OpenMove, destination: str) -> Refused | None:
+        """Check a move against the rules of the plan again, without its own debit and history entry."""
+        place, nodes = self.snapshot.pods.by_uid(move.pod_uid), self.snapshot.nodes.index
+        if place is None or move.from_ not in nodes or destination not in nodes:
+            return NOT_MIRRORED
+        state = self._state
+        context, limits = state.context.leave_out(move.id), state.limits
+        known = state.opened.get(move.id)
+        candidate = CandidateMove(place, nodes[move.from_], move.policy, nodes[destination])
+        return (
+            self._find_brakes(known, context).refuse(place, context)
+            or refuse_protected(place, context)
+            or limits.leave_out(move, known).refuse(candidate)
+        )
+
+    def count_open(self, move: OpenMove) -> None:
+        """Count a move as open for all that are checked after it."""
+        place, context = self.snapshot.pods.by_uid(move.pod_uid), self._state.context
+        if place is None or move.id in self._state.opened:
+            return
+        signature = context.sign(context.template_of(place))
+        if isinstance(signature, Signature):
+            self._state = self._look_at(_open_in(self.snapshot, move, signature))
+
+    def _find_brakes(self, history: EvictionHistory | None, context: RuleContext) -> Brakes:
+        """Find the brakes without a move; alone in its history it has no part in them before its eviction."""
+        opened = (history.status.open or ()) if history else ()
+        is_alone = len(opened) <= 1 and all(one.phase is not Phase.EVICTED for one in opened)
+        return self._state.brakes if is_alone else find_brakes(context, self._health)
+
+    def _look_at(self, snapshot: Snapshot) -> "_SharedState":
+        policy = self._policy
+        context = RuleContext(
+            snapshot, policy.protections, policy.limits_with_buffer(), policy.brakes, self._schedulers
+        )
+        return _SharedState(context, self._health)
+
+
+@dataclass(frozen=True, eq=False)
+class _SharedState:
+    """What the checks of all moves on one snapshot share; each is found when it is needed."""
+
+    context: RuleContext
+    health: ClusterHealth
+
+    @cached_property
+    def brakes(self) -> Brakes:
+        return find_brakes(self.context, self.health)
+
+    @cached_property
+    def limits(self) -> Limits:
+        return begin_limits(self.context)
+
+    @cached_property
+    def opened(self) -> Mapping[str, EvictionHistory]:
+        """Give by open move the history that records it."""
+        histories = self.context.snapshot.of(HISTORY)
+        return {move.id: history for history in histories for move in history.status.open or ()}
+
+
+class Reasons:
+    """Asks the policies of moves, on one snapshot, whether they still have a reason for them.
+
+    A move that an earlier leader began is asked about without a memory: what a policy must see for some time
+    then counts as seen for so long, because the earlier leader has judged it.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        memory: PlanMemory | None,
+        *,
+        policy: ReschedulerPolicy,
+        model: SchedulerModel,
+    ) -> None:
+        self._snapshot = snapshot
+        self._begin = partial(begin_policies, snapshot, policy, model=model)
+        self._memory = memory
+        self._known: dict[bool, AskedPolicies] = {}
+
+    def refuse(self, move: OpenMove, *, resumed: bool) -> Refused | None:
+        """Refuse a move whose policy would not propose its pod any more, for whichever cause."""
+        place = self._snapshot.pods.by_uid(move.pod_uid)
+        if place is None:
+            return NOT_MIRRORED
+        if resumed not in self._known:
+            self._known[resumed] = self._begin(None if resumed else self._memory)
+        policies, pod = self._known[resumed], np.array([place], np.int32)
+        asked = (each for each in policies.asked if each.name == move.policy)
+        due = (each.find_due(cause, pod, policies.view)[0] for each in asked for cause in each.causes)
+        gone = Refused("ReasonGone", f"{move.policy} has no reason to move the pod any more")
+        return None if any(due) else gone
 
 
 def choose_usable(
@@ -121,37 +196,18 @@ def _refuse_exhausted(charge: Charge) -> Refused | None:
     return Refused(charge.rule, charge.reason, charge.until) if charge.left < charge.amount else None
 
 
-def _leave_out(move: str, snapshot: Snapshot) -> Snapshot:
-    """Leave out a move and its debit: it does not count against itself."""
-    histories = Rows((_forget_in(part, move) for part in snapshot.of(HISTORY).parts), identify)
-    ledgers = Rows((_return_in(part, move) for part in snapshot.of(LEDGER).parts), identify)
-    return dataclasses.replace(snapshot, contents={**snapshot.contents, HISTORY: histories, LEDGER: ledgers})
-
-
-def _forget_in(part: NamespaceRows[EvictionHistory], move: str) -> NamespaceRows[EvictionHistory]:
-    """Leave out a move; a namespace without it keeps its part, and what was read from it."""
-    left = tuple(_forget_move(history, move) for history in part.rows)
-    unchanged = all(map(operator.is_, left, part.rows))
-    return part if unchanged else NamespaceRows(part.namespace, left)
-
-
-def _return_in(part: NamespaceRows[MoveLedger], move: str) -> NamespaceRows[MoveLedger]:
-    return NamespaceRows(part.namespace, tuple(_return_debit(ledger, move) for ledger in part.rows))
-
-
-def _return_debit(ledger: MoveLedger, move: str) -> MoveLedger:
-    returned = return_debit(ledger, move)
-    return ledger if isinstance(returned, Refused) else returned
-
-
-def _forget_move(history: EvictionHistory, move: str) -> EvictionHistory:
-    opened = history.status.open or ()
-    others = tuple(one for one in opened if one.id != move)
-    return (
-        history
-        if len(others) == len(opened)
-        else replace(history, status=replace(history.status, open=others))
-    )
+def _open_in(snapshot: Snapshot, move: OpenMove, signature: Signature) -> Snapshot:
+    """Add an open move that the cache has not seen yet."""
+    histories, new = snapshot.of(HISTORY), start_history(signature)
+    namespace, name = signature.namespace, new.metadata.name
+    unseen = replace(new, metadata=replace(new.metadata, resource_version="0"))
+    found = histories.named(namespace, name) or unseen
+    opened = replace(found, status=replace(found.status, open=(*(found.status.open or ()), move)))
+    rows = [one for one in histories.within(namespace) if one.metadata.name != name]
+    part = NamespaceRows(namespace, tuple(sorted((*rows, opened), key=lambda one: one.metadata.name)))
+    parts = [one for one in histories.parts if one.namespace != namespace]
+    together = Rows(sorted((*parts, part), key=lambda one: one.namespace), identify)
+    return dataclasses.replace(snapshot, contents={**snapshot.contents, HISTORY: together})
 
 
 def _judge(node: Node | None, who: Signature, now: float) -> str | None:

@@ -6,8 +6,8 @@ Nothing is looked up before a rule needs it. What pods have in common is looked 
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,7 +35,7 @@ from reberth.cluster.tables import NamespaceRows
 from reberth.cluster.templates import Template
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
 from reberth.memory.history import is_history_of
-from reberth.memory.ledger import LEDGER_NAME, start_ledger
+from reberth.memory.ledger import LEDGER_NAME, return_debit, start_ledger
 from reberth.records import (
     EvictionHistory,
     MoveLedger,
@@ -71,7 +71,8 @@ class Budget(NamedTuple):
 class RuleContext:
     """The cluster as the rules see it. `schedulers` are the scheduler names with a known profile.
 
-    Without `refusals` no rule asks what was refused before: a move that is under way is the next try.
+    Without `refusals` no rule asks what was refused before: a move that is under way is the next try. The
+    open move `without` does not count, nor does its debit: no move must be refused because of itself.
     """
 
     snapshot: Snapshot
@@ -80,11 +81,16 @@ class RuleContext:
     brakes: BrakeSettings = field(default_factory=BrakeSettings)
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
     refusals: RefusalMemory | None = None
+    without: str = ""
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @property
     def now(self) -> float:
         return self.snapshot.now
+
+    def leave_out(self, move: str) -> "RuleContext":
+        """Give the context for an open move. Answers are shared: where it matters, their keys name it."""
+        return replace(self, without=move)
 
     def once(self, key: Hashable, find: Callable[[], T]) -> T:
         """Give the answer under this key, or find it. The key must name all that the answer depends on."""
@@ -144,7 +150,7 @@ class RuleContext:
 
     @property
     def ledger(self) -> MoveLedger:
-        return self.snapshot.of(LEDGER).named("", LEDGER_NAME) or start_ledger()
+        return self.once(("ledger", self.without), self._read_ledger)
 
     def spread(self, templates: Iterable[int]) -> Bools:
         """Tell for all pods whether they have one of these templates."""
@@ -152,29 +158,38 @@ class RuleContext:
         chosen[list(templates)] = True
         return chosen[self.snapshot.pods.template]
 
-    @cached_property
+    @property
     def finished(self) -> Bools:
-        return seal(np.isin(self.snapshot.pods.phase, _FINISHED))
+        return self.once("finished", lambda: seal(np.isin(self.snapshot.pods.phase, _FINISHED)))
 
-    @cached_property
+    @property
     def workload_of(self) -> Indices:
         """Give each template the number of its controller."""
+        return self.once("workload of", self._number_workloads)
+
+    @property
+    def replicas(self) -> Ints:
+        """Count the pods of each controller that are neither terminating nor finished."""
+        pods = self.snapshot.pods
+        return self.once("replicas", lambda: self._count(~pods.terminating & ~self.finished))
+
+    @property
+    def ready_replicas(self) -> Ints:
+        """Count the Ready ones among them."""
+        pods = self.snapshot.pods
+        return self.once("ready", lambda: self._count(pods.ready & ~pods.terminating & ~self.finished))
+
+    def _read_ledger(self) -> MoveLedger:
+        ledger = self.snapshot.of(LEDGER).named("", LEDGER_NAME) or start_ledger()
+        left = return_debit(ledger, self.without) if self.without else ledger
+        return ledger if isinstance(left, Refused) else left
+
+    def _number_workloads(self) -> Indices:
         numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
         parts = self.snapshot.of(POD).parts
         named = chain.from_iterable(part.once("controllers", partial(_name_all, part)) for part in parts)
         size = len(self.snapshot.templates.all)
         return seal(np.fromiter(map(numbers.__getitem__, named), np.int32, size))
-
-    @cached_property
-    def replicas(self) -> Ints:
-        """Count the pods of each controller that are neither terminating nor finished."""
-        return self._count(~self.snapshot.pods.terminating & ~self.finished)
-
-    @cached_property
-    def ready_replicas(self) -> Ints:
-        """Count the Ready ones among them."""
-        pods = self.snapshot.pods
-        return self._count(pods.ready & ~pods.terminating & ~self.finished)
 
     def _count(self, pods: Bools) -> Ints:
         workload = self.workload_of[self.snapshot.pods.template[pods]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -135,14 +136,23 @@ class Cycle:
         return [*stopped, *self.brakes.results.list_held(), *foreign]
 
 
-def begin_cycle(
-    snapshot: Snapshot,
-    settings: ReschedulerPolicy,
-    memory: PlanMemory | None,
-    model: SchedulerModel,
-    health: ClusterHealth = NOT_WATCHED,
-) -> Cycle:
-    """Derive all that one plan needs."""
+class AskedPolicies(NamedTuple):
+    """The policies that are asked about a snapshot, and what they remember of it for the next one."""
+
+    as_read: View
+    advised: AdvisedScheduler
+    view: View
+    asked: tuple[Policy, ...]
+    scorer: ClusterScorer
+    hot_since: dict[str, float]
+    tainted_since: dict[str, dict[str, float]]
+    mismatched_since: dict[str, dict[str, float]]
+
+
+def begin_policies(
+    snapshot: Snapshot, settings: ReschedulerPolicy, memory: PlanMemory | None, model: SchedulerModel
+) -> AskedPolicies:
+    """Derive what the policies need to propose moves, and no more: one may be asked about a single pod."""
     as_read = model.look_at(snapshot)
     advised = model.advise(CachedAdvice(as_read.facts, model.extender))
     view, policies = place_pending_pods(as_read, advised), settings.policies
@@ -157,8 +167,35 @@ def begin_cycle(
     )
     inputs = RuleInputs(model.scheduler, taints.lasting, mismatches.lasting)
     rules = set_rules(policies.broken_rules, inputs)
-    before = (memory or PlanMemory()).expire(snapshot.now)
     utilisation, hot = under_utilised_nodes.begin(view, policies.under_utilised_nodes, memory)
+    known: tuple[Policy, ...] = (
+        BrokenRules(policies.broken_rules, rules),
+        BetterPreferences(policies.better_preferences, model.scheduler),
+        utilisation,
+    )
+    modes = settings.modes()
+    return AskedPolicies(
+        as_read,
+        advised,
+        view,
+        tuple(policy for policy in known if modes[policy.name] != OFF),
+        ClusterScorer(rules, utilisation.bounds),
+        hot,
+        taints.since,
+        mismatches.since,
+    )
+
+
+def begin_cycle(
+    snapshot: Snapshot,
+    settings: ReschedulerPolicy,
+    memory: PlanMemory | None,
+    model: SchedulerModel,
+    health: ClusterHealth = NOT_WATCHED,
+) -> Cycle:
+    """Derive all that one plan needs."""
+    policies = begin_policies(snapshot, settings, memory, model)
+    before = (memory or PlanMemory()).expire(snapshot.now)
     context = RuleContext(
         snapshot,
         settings.protections,
@@ -167,29 +204,29 @@ def begin_cycle(
         model.scheduler_names,
         before.refusals,
     )
-    known: tuple[Policy, ...] = (
-        BrokenRules(policies.broken_rules, rules),
-        BetterPreferences(policies.better_preferences, model.scheduler),
-        utilisation,
-    )
     modes = settings.modes()
-    asked = tuple(policy for policy in known if modes[policy.name] != OFF)
     return Cycle(
         settings=settings,
         context=context,
         model=model,
         health=health,
-        view=view,
-        advised=advised,
-        scorer=ClusterScorer(rules, utilisation.bounds),
-        policies=asked,
-        made={policy.name: _find_made(modes[policy.name], context, settings) for policy in asked},
-        memory=PlanMemory(hot, taints.since, mismatches.since, before.moved, refusals=before.refusals),
+        view=policies.view,
+        advised=policies.advised,
+        scorer=policies.scorer,
+        policies=policies.asked,
+        made={policy.name: _find_made(modes[policy.name], context, settings) for policy in policies.asked},
+        memory=PlanMemory(
+            policies.hot_since,
+            policies.tainted_since,
+            policies.mismatched_since,
+            before.moved,
+            refusals=before.refusals,
+        ),
         looked_at=before.looked_at,
-        may_enter=find_usable_nodes(as_read.facts).usable,
-        emptying=find_emptying(as_read, context),
+        may_enter=find_usable_nodes(policies.as_read.facts).usable,
+        emptying=find_emptying(policies.as_read, context),
         brakes=find_brakes(context, health),
-        pauses=find_pauses(context, taints.since if memory else {}),
+        pauses=find_pauses(context, policies.tainted_since if memory else {}),
     )
 
 

@@ -101,7 +101,8 @@ def _await_replacement(pods: int) -> tuple[ReplacementWatcher, OpenMove, Group[P
         policy="manual", planned_at="2026-11-19T12:00:00Z", expires_at="2026-11-19T12:05:00Z",
     )  # fmt: skip
     context = SimpleNamespace(mirror=SimpleNamespace(cache=cache), clock=lambda: 0.0, forecast=None)
-    watcher = ReplacementWatcher(cast("Any", context), cast("Any", SimpleNamespace(others=())))
+    handle, validator = SimpleNamespace(others=()), None
+    watcher = ReplacementWatcher(cast("Any", context), cast("Any", handle), cast("Any", validator))
     return watcher, move, cache.of(POD).group("default", "rs-7")
 
 

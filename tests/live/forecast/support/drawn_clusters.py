@@ -99,7 +99,7 @@ class Draws:
 
     def _plan(self, snapshot: Snapshot, old: Object, scheduler: KubeScheduler) -> tuple[str, ...]:
         planner = Forecaster(SchedulerModel(self._version, scheduler))
-        destinations = planner.find_destinations(snapshot, msgspec.convert(old, Pod))
+        destinations = planner.look_at(snapshot).find_destinations(msgspec.convert(old, Pod))
         assert not isinstance(destinations, Refused)
         return destinations
 

@@ -107,14 +107,14 @@ def test_it_answers_nothing_before_the_version_is_known() -> None:
 def test_it_answers_what_its_model_answers(files: Files) -> None:
     old = pod("old", node="a", owned_by=OWNED, uid="u-old")
     snapshot, asked = world(node("a"), node("b"), old).facts.snapshot, as_record(Pod, old)
-    assert files.forecast.find_destinations(snapshot, asked) == ("b",)
-    assert files.forecast.refuse_destinations(snapshot, asked, ("b",)) is None
-    assert files.forecast.refuse_destinations(snapshot, asked, ("c",)) is not None
+    assert files.forecast.look_at(snapshot).find_destinations(asked) == ("b",)
+    assert files.forecast.look_at(snapshot).refuse_destinations(asked, ("b",)) is None
+    assert files.forecast.look_at(snapshot).refuse_destinations(asked, ("c",)) is not None
     move = OpenMove(
         id="m-1", pod="old", pod_uid="u", controller_uid="rs", from_="b", phase=Phase.EVICTED,
         policy="manual", planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",
     )  # fmt: skip
-    assert files.forecast.score_landing(snapshot, move, "a") is not None
+    assert files.forecast.look_at(snapshot).score_landing(move, "a") is not None
 
 
 class Versions:

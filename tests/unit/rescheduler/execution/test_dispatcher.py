@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORY, LEDGER, LEDGERS, PODS
-from reberth.cluster.snapshot import Snapshot
 from reberth.memory.ledger import LEDGER_NAME, Disruption, add_debit, start_ledger
 from reberth.memory.rates import DisruptionLimits
 from reberth.records import Debit, DebitState, LedgerStatus, MoveLedger, OpenMove, Phase, Pod
@@ -330,9 +329,10 @@ async def test_the_policy_is_asked_for_its_reason_right_before_the_eviction(reas
     asked: list[tuple[str, Phase, bool]] = []
     before = rescheduler_metric("moves_refused_total", rule="ReasonGone")
 
-    def refuse_reasonless(move: OpenMove, _snapshot: Snapshot, *, resumed: bool) -> Refused | None:
-        asked.append((move.pod, move.phase, resumed))
-        return reason
+    class Check:
+        def refuse(self, move: OpenMove, *, resumed: bool) -> Refused | None:
+            asked.append((move.pod, move.phase, resumed))
+            return reason
 
     world = World()
     world.put(PODS, web_pod("web-0", node="n3", age=60.0, status=READY))
@@ -340,7 +340,7 @@ async def test_the_policy_is_asked_for_its_reason_right_before_the_eviction(reas
         FakeApi(world),
         forecast=Forecaster(MODEL),
         policy=lambda: ReschedulerPolicy(level=5, protections=ProtectionSettings(min_age=Duration(0))),
-        refuse_reasonless=refuse_reasonless,
+        find_reasons=lambda _snapshot: Check(),
     ) as hand:
         hand.dispatcher.begin(planned())
     assert asked == [("web-1", Phase.NOTED, False)]

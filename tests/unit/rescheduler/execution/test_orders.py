@@ -28,21 +28,30 @@ NO_ROOM = Refused("NoFeasibleDestination", "no node has room")
 class Oracle:
     """A forecast that says what it is told; a refusal counts from the nth question on."""
 
+    schedulers = frozenset({"default-scheduler"})
+
     def __init__(self, *, scores: LandingScores | None = None, refuses_from: int = 99) -> None:
         self.scores = scores
         self.refuses_from = refuses_from
         self.asked = 0
+        self.seen: Snapshot | None = None
 
-    def find_destinations(self, snapshot: Snapshot, pod: Pod) -> tuple[str, ...] | Refused:
-        assert pod.metadata.name in {row.name for row in snapshot.pods.rows}
+    def look_at(self, snapshot: Snapshot) -> "Oracle":
+        self.seen = snapshot
+        return self
+
+    def find_destinations(self, pod: Pod) -> tuple[str, ...] | Refused:
+        assert self.seen
+        assert pod.metadata.name in {row.name for row in self.seen.pods.rows}
         return ("n3", "n2")
 
-    def refuse_destinations(self, snapshot: Snapshot, _pod: Pod, destinations: tuple[str, ...]) -> Any:
-        assert set(destinations) <= {node.metadata.name for node in snapshot.nodes.records}
+    def refuse_destinations(self, _pod: Pod, destinations: tuple[str, ...]) -> Any:
+        assert self.seen
+        assert set(destinations) <= {node.metadata.name for node in self.seen.nodes.records}
         self.asked += 1
         return NO_ROOM if self.asked >= self.refuses_from else None
 
-    def score_landing(self, _snapshot: Snapshot, _move: OpenMove, landed_on: str) -> LandingScores | None:
+    def score_landing(self, _move: OpenMove, landed_on: str) -> LandingScores | None:
         assert landed_on == "n2"
         return self.scores
 

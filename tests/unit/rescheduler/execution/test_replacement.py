@@ -81,15 +81,16 @@ class BetterThere:
 
     schedulers = frozenset({"default-scheduler"})
 
-    def find_destinations(self, _snapshot: Snapshot, _pod: Pod) -> tuple[str, ...]:
+    def look_at(self, _snapshot: Snapshot) -> "BetterThere":
+        return self
+
+    def find_destinations(self, _pod: Pod) -> tuple[str, ...]:
         return ("n2",)
 
-    def refuse_destinations(
-        self, _snapshot: Snapshot, _pod: Pod, _destinations: tuple[str, ...]
-    ) -> Refused | None:
+    def refuse_destinations(self, _pod: Pod, _destinations: tuple[str, ...]) -> Refused | None:
         return None
 
-    def score_landing(self, _snapshot: Snapshot, _move: OpenMove, _landed_on: str) -> LandingScores:
+    def score_landing(self, _move: OpenMove, _landed_on: str) -> LandingScores:
         return LandingScores(600, 700)
 
 

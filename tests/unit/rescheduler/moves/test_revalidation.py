@@ -1,12 +1,14 @@
 """The rules that can stop a move right before its eviction."""
 
+import copy
+from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import HISTORY
 from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
@@ -20,18 +22,19 @@ from reberth.records import (
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes
+from rescheduler.budgets.limits import CandidateMove, begin_limits
 from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.moves.revalidation import (
     NOT_MIRRORED,
-    _leave_out,
+    Reasons,
+    Revalidation,
     choose_usable,
     refuse_by_budgets,
-    refuse_by_rules,
-    refuse_reasonless,
 )
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.protections import refuse_protected
 from tests.support import builders
 from tests.support.memory.objects import NOW, WEB
 from tests.support.rescheduler.guardrails import context_of, history, open_move, past_move, place_of, replica
@@ -96,9 +99,13 @@ def ask_rules(
     policy: ReschedulerPolicy | None = None,
     health: ClusterHealth = NOT_WATCHED,
 ) -> Refused | None:
-    return refuse_by_rules(
-        move or opened(),
-        destination,
+    return revalidate(snapshot, policy, health).refuse(move or opened(), destination)
+
+
+def revalidate(
+    snapshot: Snapshot, policy: ReschedulerPolicy | None = None, health: ClusterHealth = NOT_WATCHED
+) -> Revalidation:
+    return Revalidation(
         snapshot,
         policy=policy or ReschedulerPolicy(protections=ProtectionSettings(min_age=Duration(0))),
         schedulers=frozenset({"default-scheduler"}),
@@ -170,12 +177,107 @@ def test_landings_brake_a_move_as_they_brake_the_plan(drawn: bool, rule: str | N
     assert ask_rules(snapshot, health=health) == planned
 
 
-def test_other_namespaces_keep_what_was_read_of_their_histories() -> None:
-    elsewhere = ASTRAY | {"metadata": {**ASTRAY["metadata"], "namespace": "o"}}
-    snapshot = guard(history(open=[open_move()]), elsewhere)
-    left = _leave_out("m-1", snapshot).of(HISTORY)
-    assert left.part("o") is snapshot.of(HISTORY).part("o")
-    assert [each.status.open for each in left.within("default")] == [()]
+def draw_fleet(dice: Random) -> tuple[list[dict[str, Any]], list[OpenMove]]:
+    """A cluster full of limits that are nearly reached, and moves that are about to be made at once."""
+    apps, nodes = [f"app{number}" for number in range(dice.randint(1, 3))], ["n1", "n2", "n3"]
+    objects = [builders.node(each, annotations=_note(dice, each)) for each in nodes[1:]]
+    moves: list[OpenMove] = []
+    for app in apps:
+        uid = f"uid-of-replicaset-{app}"
+        for number in range(dice.randint(2, 5)):
+            pod, where = f"{app}-{number}", dice.choice(nodes)
+            is_pending = dice.random() < 0.15
+            objects.append(
+                replica(
+                    pod,
+                    labels={"app": app},
+                    node=None if is_pending else where,
+                    uid=f"uid-{pod}",
+                    owned_by=builders.owner("ReplicaSet", app),
+                    created="2027-01-15T07:30:00Z",
+                    status={"phase": "Pending"} if is_pending else READY if dice.random() < 0.9 else {},
+                )
+            )
+            if not is_pending and dice.random() < 0.6:
+                to = dice.choice([each for each in nodes if each != where])
+                fields = {"podUID": f"uid-{pod}", "controllerUID": uid, "from": where, "destinations": [to]}
+                planned = f"2027-01-15T07:{dice.choice((20, 58))}:00.000000Z"
+                raw = open_move(pod, id=f"m-{pod}", policy="underUtilisedNodes", plannedAt=planned, **fields)
+                moves.append(msgspec.convert(raw, OpenMove))
+        if dice.random() < 0.5:
+            status = {"disruptionsAllowed": dice.randint(0, 2), "observedGeneration": 1}
+            objects.append(builders.pdb(app, app, min_available=1, status=status))
+    objects.append(debited(*(move.id for move in moves if dice.random() < 0.9), "other"))
+    dice.shuffle(moves)
+    return objects, moves
+
+
+def _note(dice: Random, node: str) -> dict[str, str]:
+    del node
+    held = [compose_note(WEB, f"old-{n}", policy="p", reason="", now=NOW) for n in range(dice.choice((0, 1)))]
+    return {ANNOTATION: render_notes(Notes(tuple(held))) or ""} if held else {}
+
+
+def write_histories(dice: Random, objects: list[Any], moves: Sequence[OpenMove]) -> list[Any]:
+    """The histories of all workloads, with these moves open; some have fruitless or evicted moves, too."""
+    apps = sorted({each["metadata"]["name"].rpartition("-")[0] for each in objects if each["kind"] == "Pod"})
+    written = []
+    for app in apps:
+        mine = [msgspec.to_builtins(move) for move in moves if move.pod.rpartition("-")[0] == app]
+        evicted = open_move("gone", id=f"e-{app}", controllerUID=f"uid-of-replicaset-{app}", phase="Evicted")
+        evicted["evictedAt"] = "2027-01-15T07:25:00.000000Z"
+        earlier = [evicted] if dice.random() < 0.2 else []
+        past = [past_move("Same")] if dice.random() < 0.1 else []
+        if mine or earlier or past:
+            written.append(history(app, open=[*earlier, *mine], past=past))
+    return written
+
+
+def check_alone(objects: list[Any], move: OpenMove, policy: ReschedulerPolicy) -> Refused | None:
+    """Check one move by itself, on a cluster from which it and its debit were taken by hand."""
+    left = copy.deepcopy(objects)
+    for each in left:
+        status = each.get("status", {})
+        for name, key in (("open", "id"), ("debits", "move")):
+            if name in status:
+                status[name] = [one for one in status[name] if one[key] != move.id]
+    context = context_of(
+        *left, protections=policy.protections, limits=policy.limits_with_buffer(), brakes=policy.brakes
+    )
+    nodes, place = context.snapshot.nodes.index, place_of(context, move.pod)
+    candidate = CandidateMove(place, nodes[move.from_], move.policy, nodes[(move.destinations or ())[0]])
+    return (
+        find_brakes(context).refuse(place, context)
+        or refuse_protected(place, context)
+        or begin_limits(context).refuse(candidate)
+    )
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_moves_that_are_checked_together_get_the_answers_that_they_get_one_by_one(seed: int) -> None:
+    """The cache may not have seen the histories of some; those before a move count for it all the same."""
+    dice = Random(seed)
+    objects, moves = draw_fleet(dice)
+    policy = ReschedulerPolicy(
+        level=5,
+        protections=ProtectionSettings(min_age=Duration(0), last_ready=dice.random() < 0.5),
+        limits=LimitSettings(
+            per_workload=dice.choice((1, 2, None)),
+            per_namespace=dice.choice((2, 4, None)),
+            per_node=dice.choice((1, 2, None)),
+            rates=DisruptionLimits(cluster=(Rate((dice.randint(1, 9), 3600.0)),)),
+        ),
+    )
+    seen = [move for move in moves if dice.random() < 0.6]
+    state = dice.getstate()
+    together = revalidate(context_of(*objects, *write_histories(dice, objects, seen)).snapshot, policy)
+    for number, move in enumerate(moves):
+        said = together.refuse(move, (move.destinations or ())[0])
+        together.count_open(move)
+        dice.setstate(state)
+        opened = [*seen, *(one for one in moves[: number + 1] if one not in seen)]
+        alone = check_alone([*objects, *write_histories(dice, objects, opened)], move, policy)
+        assert said == alone
 
 
 RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
@@ -190,7 +292,9 @@ def ask_policy(
     nodes = [builders.node("n1", cpu="8", taints=list(taints)), builders.node("n2")]
     seen = load_objects([*nodes, replica("web-1", uid="uid-web-1"), *busy], now=NOW, version=VERSION)
     move = msgspec.convert(open_move(policy=policy, podUID=pod), OpenMove)
-    refused = refuse_reasonless(move, seen.snapshot, memory, policy=ReschedulerPolicy(), model=MODEL)
+    refused = Reasons(seen.snapshot, memory, policy=ReschedulerPolicy(), model=MODEL).refuse(
+        move, resumed=False
+    )
     return refused.rule if refused else None
 
 

@@ -41,11 +41,11 @@ def noted(name: str) -> dict[str, Any]:
 
 
 def find(view: View) -> tuple[str, ...] | Refused:
-    return FORECAST.find_destinations(view.facts.snapshot, as_record(Pod, OLD))
+    return FORECAST.look_at(view.facts.snapshot).find_destinations(as_record(Pod, OLD))
 
 
 def refuse(view: View, *destinations: str) -> Refused | None:
-    return FORECAST.refuse_destinations(view.facts.snapshot, as_record(Pod, OLD), destinations)
+    return FORECAST.look_at(view.facts.snapshot).refuse_destinations(as_record(Pod, OLD), destinations)
 
 
 def landed(landed_on: str, view: View, policy: str = "underUtilisedNodes") -> LandingScores | None:
@@ -53,7 +53,7 @@ def landed(landed_on: str, view: View, policy: str = "underUtilisedNodes") -> La
         id="m-1", pod="old", pod_uid="u", controller_uid="rs-1", from_="a", phase=Phase.EVICTED,
         policy=policy, planned_at="1970-01-01T00:00:00Z", expires_at="1970-01-01T01:00:00Z",
     )  # fmt: skip
-    return FORECAST.score_landing(view.facts.snapshot, move, landed_on)
+    return FORECAST.look_at(view.facts.snapshot).score_landing(move, landed_on)
 
 
 def test_destinations_are_the_other_feasible_nodes_the_best_first() -> None:
