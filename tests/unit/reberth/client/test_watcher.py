@@ -12,9 +12,9 @@ from reberth.client.api import Api
 from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
 from reberth.cluster.kinds import LEDGERS, POD, PODS, Resource
-from reberth.protocol.response import WatchEvent
+from reberth.protocol.response import Page, WatchEvent
 from reberth.records import ObjectMeta, Pod
-from reberth.values.errors import NotFound, Unreachable
+from reberth.values.errors import Invalid, NotFound, Unreachable
 from tests.support.builders import pod
 from tests.support.cluster.strategies import pod_record
 from tests.support.metrics import read_metric
@@ -155,4 +155,48 @@ async def test_any_other_kind_that_is_not_installed_is_a_trouble(resource: Resou
     watching = asyncio.create_task(watcher.run())
     await asyncio.wait_for(watcher.answered(), 1)
     assert (watcher.trouble, watcher.is_synced) == (f"not installed in this cluster{said}", False)
+    watching.cancel()
+
+
+class PagingApi:
+    """A server that cannot stream lists; it notes what each request selected."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, str]]] = []
+
+    @asynccontextmanager
+    async def watch(
+        self, _: Any, *, since: str | None, seconds: float, **selection: str
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[Pod]]]:
+        assert seconds > 0
+        self.asked.append(("watch", selection))
+        if since is None:
+            raise Invalid("watch /pods", "sendInitialEvents is forbidden", status=422)
+        yield self._wait()
+
+    async def list_pages(self, _: Any, **selection: str) -> AsyncIterator[Page[Pod]]:
+        self.asked.append(("list", selection))
+        yield Page([pod_record(pod("a"), 1, uid="uid-a")], "2", "")
+
+    async def _wait(self) -> AsyncIterator[WatchEvent[Pod]]:
+        await asyncio.sleep(3600)
+        yield WatchEvent(BOOKMARK, Pod(metadata=ObjectMeta("", resource_version="3")))
+
+
+@pytest.mark.looptime
+async def test_a_selection_holds_for_the_watch_and_for_a_list_in_pages() -> None:
+    api, cache = PagingApi(), Cache(version=(1, 36))
+    selection = {"namespace": "shop", "labelSelector": "app=web"}
+    watcher = Watcher(
+        cast("Api", api),
+        cache,
+        PODS,
+        settings=WatchSettings(),
+        on_change=lambda: None,
+        selection=selection,
+    )
+    watching = asyncio.create_task(watcher.run())
+    await watcher.synced()
+    await asyncio.sleep(1)
+    assert api.asked == [("watch", selection), ("list", selection), ("watch", selection)]
     watching.cancel()
