@@ -65,7 +65,7 @@ class Sweeping:
         )
         self._sweeper = NoteSweeper(cast("Any", context), lambda: {"held"})
 
-    async def left(self, *, later: float) -> list[str]:
+    async def left(self, *, later: float) -> set[str]:
         """Sweep so many seconds later, and give the moves whose notes the node still carries."""
         self.later = later
         version = await self._read_version()
@@ -76,7 +76,7 @@ class Sweeping:
         node = await self._client.get(f"{NODES.path()}/{NAME}")
         notes = read_notes(node["metadata"].get("annotations", {}).get(ANNOTATION))
         assert not isinstance(notes, Refused)
-        return [each.mark.id for each in notes.ours if each.mark]
+        return {each.mark.id for each in notes.ours if each.mark}
 
     async def _read_version(self) -> int:
         node = await self._client.get(f"{NODES.path()}/{NAME}")
@@ -108,14 +108,9 @@ async def test_strict_notes_go_at_once_orphans_a_minute_and_expired_ones_ten_min
         async with mirroring(api, Cache(version=(1, 36)), NEEDED) as mirror:
             await mirror.synced()
             sweeping = Sweeping(api, mirror, client)
-            assert await sweeping.left(later=0) == ["soon", "undone", "moved", "held", "unknown"]
-            assert await sweeping.left(later=LONGEST_REQUEST - 1) == [
-                "soon",
-                "undone",
-                "moved",
-                "held",
-                "unknown",
-            ]
-            assert await sweeping.left(later=LONGEST_REQUEST + 1) == ["moved", "held"]
-            assert await sweeping.left(later=HOUR + 3 * MINUTE) == ["moved", "held"]
-            assert await sweeping.left(later=HOUR + 13 * MINUTE) == []
+            patient = {"soon", "undone", "moved", "held", "unknown"}
+            assert await sweeping.left(later=0) == patient
+            assert await sweeping.left(later=LONGEST_REQUEST - 1) == patient
+            assert await sweeping.left(later=LONGEST_REQUEST + 1) == {"moved", "held"}
+            assert await sweeping.left(later=HOUR + 3 * MINUTE) == {"moved", "held"}
+            assert await sweeping.left(later=HOUR + 13 * MINUTE) == set()
