@@ -1,8 +1,9 @@
 """The effects of rules on the requests that they pick: values that the exchange and its filters read.
 
 `Answer`, `Reset`, `Replay` and `Stale` replace the server: the request is never sent to it, and the first of
-them wins. `Delay`, `LoseAnswer` and `Stall` without a mark come before the answer's first byte. All others
-filter the body, one after the other in the order in which their rules were added.
+them wins. `Detain` comes before the server is asked; `Delay`, `LoseAnswer` and `Stall` without a mark come
+before the answer's first byte. All others filter the body, one after the other in the order in which their
+rules were added.
 """
 
 from collections.abc import Iterable
@@ -73,6 +74,11 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Detain:
+    """Keep the request on its way until the rule is lifted; then it arrives, even if its client is gone."""
+
+
+@dataclass(frozen=True)
 class LoseAnswer:
     """Let the server do what is asked, then reset the connection: the client cannot know the result."""
 
@@ -135,6 +141,7 @@ Effect = (
     | Replay
     | Stale
     | Delay
+    | Detain
     | LoseAnswer
     | Stall
     | Slow

@@ -1,11 +1,11 @@
 """One request: sent to the API server or answered in its place, the response filtered and passed on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 from aiohttp import hdrs, web
@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from localcluster.faults import body_filters
 from localcluster.faults.body_filters import BodyFilter, Finish, Hold, Pause, Step
-from localcluster.faults.effects import Answer, Delay, Ending, LoseAnswer, Replay, Reset, Stale, Stall
+from localcluster.faults.effects import Answer, Delay, Detain, Ending, LoseAnswer, Replay, Reset, Stale, Stall
 from localcluster.faults.journal import Changes, Entry
 from localcluster.faults.link import Link, reset, until_sent
 from localcluster.faults.relay import Relayed, Upstream, UpstreamLost, end_to_end
@@ -22,6 +22,9 @@ from localcluster.faults.status_bodies import Reply
 
 _WATCH_HEADERS = {"Cache-Control": "no-cache, private", "Content-Type": "application/json"}
 _BATCH = 256
+
+Outlive = Callable[[Coroutine[Any, Any, Reply]], Awaitable[Reply]]
+"""Waits for something that goes on when nobody waits for it any more."""
 
 
 class Severed(Exception):
@@ -51,6 +54,7 @@ class Exchange:
         link: Link,
         upstream: Upstream,
         changes: Changes,
+        outlive: Outlive,
     ) -> None:
         self._incoming = incoming
         self._entry = entry
@@ -59,6 +63,7 @@ class Exchange:
         self._link = link
         self._upstream = upstream
         self._changes = changes
+        self._outlive = outlive
 
     async def run(self) -> web.StreamResponse:
         """Answer, or break the client's connection. A client that disconnects cancels it."""
@@ -82,6 +87,8 @@ class Exchange:
         await self._delay("request")
         if (source := self._stand_in()) is not None:
             return await self._respond(source)
+        if detained := [act for act in self._acts if isinstance(act.rule.effect, Detain)]:
+            return await self._respond(_whole(await self._outlive(self._ask_late(body, detained))))
         return await self._pass_on(body)
 
     async def _delay(self, of: str) -> None:
@@ -121,6 +128,16 @@ class Exchange:
             return await self._respond(
                 Source(answer.status, headers, answer.content.iter_any(), answer.reason)
             )
+
+    async def _ask_late(self, body: bytes, detained: Iterable[Act]) -> Reply:
+        for act in detained:
+            act.happen()
+            await self._until_lifted(act.rule)
+        async with self._upstream.ask(self._incoming, body, plain=True) as answer:
+            self._entry.upstream_status = answer.status
+            reply = Reply(answer.status, end_to_end(answer.headers), await answer.read())
+        self._changes.announce()
+        return reply
 
     async def _respond(self, source: Source) -> web.StreamResponse:
         await self._delay("answer")

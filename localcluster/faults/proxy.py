@@ -12,11 +12,11 @@ supported.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -27,6 +27,7 @@ from localcluster.faults.link import Link
 from localcluster.faults.relay import Upstream
 from localcluster.faults.request_info import read_request_info
 from localcluster.faults.rules import ALWAYS, Act, Match, Rule, Turns
+from localcluster.faults.status_bodies import Reply
 
 
 class FaultProxy:
@@ -43,6 +44,7 @@ class FaultProxy:
         self._links: dict[str, Link] = {}
         self._rules: list[Rule] = []
         self._changes = Changes()
+        self._late: set[asyncio.Task[Reply]] = set()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -55,7 +57,10 @@ class FaultProxy:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Reset all connections and free all ports."""
+        """Reset all connections and free all ports; what is detained never arrives."""
+        for task in self._late:
+            task.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
         await self._stack.aclose()
 
     async def open(self, client: str) -> str:
@@ -114,6 +119,24 @@ class FaultProxy:
         acts = [Act(rule, self._changes.announce) for rule in self._rules if rule.picks(request)]
         self._changes.announce()
         exchange = Exchange(
-            incoming, entry, acts=acts, link=link, upstream=self._upstream, changes=self._changes
+            incoming,
+            entry,
+            acts=acts,
+            link=link,
+            upstream=self._upstream,
+            changes=self._changes,
+            outlive=self._outlive,
         )
         return await exchange.run()
+
+    async def _outlive(self, work: Coroutine[Any, Any, Reply]) -> Reply:
+        """Wait for it; if the waiting is cancelled, because the client is gone, it goes on all the same."""
+        task = asyncio.create_task(work)
+        self._late.add(task)
+        task.add_done_callback(self._forget_late)
+        return await asyncio.shield(task)
+
+    def _forget_late(self, task: asyncio.Task[Reply]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits for it is told; nobody may be there any more

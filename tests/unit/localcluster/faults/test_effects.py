@@ -13,6 +13,7 @@ from localcluster.faults import (
     Bytes,
     Cut,
     Delay,
+    Detain,
     Duplicate,
     Effect,
     Ending,
@@ -110,6 +111,37 @@ async def test_a_lost_answer_is_one_to_a_request_that_was_done(
         entry = proxy.journal.entries[-1]
         assert (entry.status, entry.upstream_status, rule.acted) == (None, 201, 1)
         assert await client.outcome(EVICTION, method="POST") == 201
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["its client waits", "its client is gone"])
+async def test_a_detained_request_arrives_when_its_rule_is_lifted(
+    proxy: FaultProxy, server: LineServer, client: Client, *, is_gone: bool
+) -> None:
+    rule = proxy.add(Rule(EVICTIONS, Detain(), nth(1)))
+    asked = asyncio.create_task(client.outcome(EVICTION, method="POST"))
+    await proxy.until(lambda: rule.acted == 1)
+    assert server.requests == []
+    if is_gone:
+        asked.cancel()
+        await asyncio.wait([asked])
+        assert await client.outcome(PODS) == 200
+        server.requests.clear()
+    proxy.remove(rule)
+    entry = next(entry for entry in proxy.journal.entries if entry.request.path == EVICTION)
+    await proxy.until(lambda: entry.upstream_status == 201)
+    assert server.requests == [("POST", EVICTION)]
+    if not is_gone:
+        assert await asked == 201
+
+
+async def test_a_detained_request_of_a_proxy_that_closes_never_arrives(
+    proxy: FaultProxy, server: LineServer, client: Client
+) -> None:
+    rule = proxy.add(Rule(EVICTIONS, Detain()))
+    asked = asyncio.create_task(client.outcome(EVICTION, method="POST"))
+    await proxy.until(lambda: rule.acted == 1)
+    await proxy.aclose()
+    assert (await asked, server.requests) == ("broken", [])
 
 
 @pytest.mark.parametrize("of", ["request", "answer"])
