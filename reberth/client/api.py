@@ -8,7 +8,7 @@ trust in its certificate, after the credentials were read again; 429 without a c
 import asyncio
 import copy
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from types import TracebackType
@@ -113,16 +113,27 @@ class Api:
 
     async def list_pages(
         self, resource: Resource[T], *, namespace: str = "", **selection: str
-    ) -> AsyncIterator[Page[T]]:
-        """A consistent list, page by page; `Gone` where it took so long that the rest is lost."""
+    ) -> AsyncGenerator[Page[T], None]:
+        """A consistent list, page by page; `Gone` where it took so long that the rest is lost.
+
+        The next page is asked for while the caller reads this one: the server writes it in the meantime.
+        """
         query = {**selection, "limit": str(self.settings.page_size)}
-        while True:
-            request = ApiRequest("list", resource.name, resource.path(namespace=namespace), query)
-            page = self._reader(resource).read_page(str(request), await self._read(request))
-            yield page
-            if not page.continues:
-                return
-            query = {**selection, "limit": str(self.settings.page_size), "continue": page.continues}
+        page = await self._page(resource, namespace, query)
+        while page.continues:
+            following = asyncio.create_task(
+                self._page(resource, namespace, {**query, "continue": page.continues})
+            )
+            try:
+                yield page
+                page = await following
+            finally:
+                following.cancel()  # the caller left
+        yield page
+
+    async def _page(self, resource: Resource[T], namespace: str, query: Mapping[str, str]) -> Page[T]:
+        request = ApiRequest("list", resource.name, resource.path(namespace=namespace), query)
+        return self._reader(resource).read_page(str(request), await self._read(request))
 
     @asynccontextmanager
     async def watch(

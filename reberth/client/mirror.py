@@ -7,7 +7,7 @@ async with mirroring(api, cache, ALL_RESOURCES) as mirror:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -39,6 +39,14 @@ class Mirror:
             )
             for resource in resources
         }
+
+    async def run(self, watcher: Watcher[Any], *, later: Collection[str]) -> None:
+        """Run one of the watchers; one of these names begins when all others have been answered."""
+        if watcher.resource.name in later:
+            for name, other in self.watchers.items():
+                if name not in later:
+                    await other.answered()
+        await watcher.run()
 
     async def synced(self, *names: str) -> None:
         """Wait until these kinds, or all, have been listed."""
@@ -85,14 +93,16 @@ async def mirroring(
     *,
     settings: WatchSettings = WatchSettings(),  # noqa: B008 - frozen
     selection: Mapping[str, str] = EVERYTHING,
+    later: Collection[str] = (),
 ) -> AsyncIterator[Mirror]:
     """Keep the kinds in sync while the context lasts. A bug in one watcher ends the context.
 
-    A `selection` applies to all of the kinds.
+    All kinds are listed at once, but those with the names in `later` only when each of the others has been
+    listed or refused: nothing waits for them. A `selection` applies to all of the kinds.
     """
     mirror = Mirror(api, cache, resources, settings, selection)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(watcher.run()) for watcher in mirror.watchers.values()]
+        tasks = [group.create_task(mirror.run(watcher, later=later)) for watcher in mirror.watchers.values()]
         try:
             for watcher in mirror.watchers.values():
                 _measure(watcher, cache)

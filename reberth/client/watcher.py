@@ -14,6 +14,7 @@ An object that cannot be read is counted and logged; its last readable version s
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +24,7 @@ from reberth.cluster.kinds import HISTORY, Resource
 from reberth.cluster.tables import meta_of
 from reberth.config.settings import NotNegative, Positive, Section
 from reberth.protocol import response
-from reberth.protocol.response import BadObject, WatchEvent
+from reberth.protocol.response import BadObject, Page, WatchEvent
 from reberth.records import Record
 from reberth.runtime import metrics
 from reberth.runtime.logs import Log
@@ -40,6 +41,7 @@ _LASTING = 5.0
 # After this many server errors in a row, the version itself may be the cause: list again.
 _PASSING_AT_MOST = 5
 _TIMER_STEP = 0.5
+_SLICE = 100
 # Responses of API servers that cannot serve `sendInitialEvents`: 500 if etcd is too old.
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
@@ -96,6 +98,7 @@ class Watcher(Generic[T]):
         self._synced = asyncio.Event()
         self._answered = asyncio.Event()
         self._version: str | None = None
+        self._listing: Listing[T, Any] | None = None
         self._can_stream_lists = True
         self._patience: asyncio.Timeout | None = None
         self._heard_at = float("-inf")
@@ -120,11 +123,21 @@ class Watcher(Generic[T]):
             return 0.0
         return float("inf") if self._fresh_at is None else self._loop.time() - self._fresh_at
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether there was a first list, or a refusal that retries are unlikely to change soon."""
+        return self._answered.is_set()
+
+    @property
+    def listed(self) -> int:
+        """How many objects the list that is in progress has brought."""
+        return self._listing.count if self._listing else 0
+
     async def synced(self) -> None:
         await self._synced.wait()
 
     async def answered(self) -> None:
-        """Wait for the first list, or for a refusal that retries are unlikely to change soon."""
+        """Wait until `is_answered`."""
         await self._answered.wait()
 
     def resync(self) -> None:
@@ -168,7 +181,7 @@ class Watcher(Generic[T]):
         except (ApiError, ObjectError) as error:
             return self._refused(error)
         finally:
-            self._patience = None
+            self._patience = self._listing = None
         return "ended"
 
     def _refused(self, error: ApiError | ObjectError) -> str:
@@ -223,20 +236,26 @@ class Watcher(Generic[T]):
         """Give a listing for the watch to fill, or None where the watch continues from a known version."""
         if self._version is not None:
             return None
-        listing = self._cache.relist(self.resource.kind)
+        self._listing = listing = self._cache.relist(self.resource.kind)
         if self._can_stream_lists:
             return listing
         version = ""
-        async for page in self._api.list_pages(self.resource, **self._selection):
-            self._hear()
-            version = version or page.resource_version
-            for each in page.found:
-                if isinstance(each, BadObject):
-                    self._name(each)
-                else:
-                    self._list(listing, ADDED, each)
+        async with aclosing(self._api.list_pages(self.resource, **self._selection)) as pages:
+            async for page in pages:
+                self._hear()
+                version = version or page.resource_version
+                await self._list_page(page, listing)
         self._finish(listing, version)
         return None
+
+    async def _list_page(self, page: Page[T], listing: Listing[T, Any]) -> None:
+        for number, each in enumerate(page.found, 1):
+            if isinstance(each, BadObject):
+                self._name(each)
+            else:
+                self._list(listing, ADDED, each)
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)  # the next page is on its way, and others want to run
 
     def _hear(self) -> None:
         """Restart the silence timer; not for every line, because moving a timer that often is expensive."""
@@ -268,6 +287,7 @@ class Watcher(Generic[T]):
 
     def _finish(self, listing: Listing[T, Any], version: str) -> None:
         listing.finish(version)
+        self._listing = None
         self._version = version
         self._fresh_at = self._loop.time()
         self._recover()

@@ -77,6 +77,11 @@ class Listing(Generic[Wire, Kept]):
         self._remakes_rows = mirror.is_outdated
         self._made = mirror.wanted
 
+    @property
+    def count(self) -> int:
+        """How many objects it has so far."""
+        return len(self._table)
+
     def apply(self, event: str, subject: Wire) -> None:
         """Apply an event of the stream that brings the list; an object of a page counts as ADDED.
 

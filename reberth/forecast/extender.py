@@ -188,6 +188,11 @@ def find_reberth_extenders(scheduler: KubeScheduler, memory: SnapshotMemory) -> 
     )
 
 
+def asks_reberth(scheduler: KubeScheduler) -> bool:
+    """Tell whether the scheduler calls Reberth's extender."""
+    return any(_path_of(each) in {AVOID, SCORES} for each in scheduler.extenders)
+
+
 def list_other_extenders(scheduler: KubeScheduler) -> list[str]:
     """List the other extenders: their answers cannot be forecast."""
     return [each.url_prefix for each in scheduler.extenders if _path_of(each) not in {AVOID, SCORES}]

@@ -120,7 +120,7 @@ class Daemon:
             Server,
             checks={
                 "process": self._tell_stop,
-                "mirrors": lambda: "; ".join(resources.list_missing()) or None,
+                "mirrors": lambda: "; ".join(resources.list_awaited()) or None,
             },
             remarks=lambda: [f"# {remark}" for remark in self._list_remarks(resources)],
         )

@@ -1,18 +1,21 @@
 """What a daemon has from its start to its stop, whether it leads or not."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.events import WARNING, recording
 from reberth.client.lease import name_holder
 from reberth.client.mirror import Mirror, mirroring
-from reberth.client.watcher import NOT_INSTALLED
+from reberth.client.watcher import NOT_INSTALLED, Watcher
 from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.records import ObjectReference
+from reberth.runtime.logs import Log
 from reberth.values.refusal import Refused
 from rescheduler.daemon.extender_health import ExtenderHealth
 from rescheduler.daemon.live_forecast import LiveForecast
@@ -21,11 +24,16 @@ from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.model.extender_guarantees import list_missing_guarantees
 from rescheduler.observe.cache import NotifyingCache
-from rescheduler.observe.needed_kinds import FOR_THE_DAEMON, ONLY_INFORMING
+from rescheduler.observe.needed_kinds import FOR_THE_DAEMON, ONLY_INFORMING, find_unread
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry import metrics
 from rescheduler.telemetry.events import REPORTER
+
+_TELL_EVERY = 5.0
+"""Seconds between two lines of the log about caches that are awaited."""
+
+log = Log(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,36 +49,54 @@ class DaemonResources(ClusterResources):
     identity: str
 
     async def wait_until_synced(self) -> None:
-        """Wait until the needed caches are synced, and until each other one is synced or has failed."""
-        await self.mirror.synced(*FOR_THE_DAEMON)
-        for watcher in self.mirror.watchers.values():
-            await watcher.answered()
+        """Wait until a plan sees the whole cluster; log every few seconds what is still being listed."""
+        while awaited := dict(self._list_awaited()):
+            name, watcher = next(iter(awaited.items()))
+            try:
+                async with asyncio.timeout(_TELL_EVERY):
+                    await (watcher.synced() if name in FOR_THE_DAEMON else watcher.answered())
+            except TimeoutError:
+                log.info("waiting for caches", caches="; ".join(self.list_awaited()))
 
-    def list_missing(self) -> Iterator[str]:
-        """Give the needed caches that are not synced, and why."""
-        for name in FOR_THE_DAEMON:
-            watcher = self.mirror.watchers[name]
-            if not watcher.is_synced:
-                yield f"{name}: {watcher.trouble}"
+    def list_awaited(self) -> Iterator[str]:
+        """Give the caches without which no plan is made, and how far each one is."""
+        for name, watcher in self._list_awaited():
+            so_far = f", {watcher.listed:,} objects so far" if watcher.listed else ""
+            yield f"{name}: {watcher.trouble}{so_far}"
+
+    def _list_awaited(self) -> Iterator[tuple[str, Watcher[Any]]]:
+        """Give needed caches until they are synced, and others that a plan reads until they are or fail."""
+        unread = self._find_unread()
+        for name, watcher in self.mirror.watchers.items():
+            there = watcher.is_synced if name in FOR_THE_DAEMON else watcher.is_answered or name in unread
+            if not there:
+                yield name, watcher
+
+    def _find_unread(self) -> frozenset[str]:
+        return find_unread(self.policy().protections, self.forecast.model.scheduler)
 
     def find_cache_ages(self) -> dict[str, float]:
         """Give the age of each synced cache that decides: 0 if its watch is well, even without events.
 
         A kind that only informs must not stop the whole cluster; what is wrong with it is a warning.
         """
-        watchers = self.mirror.watchers.items()
+        watchers, ignored = self.mirror.watchers.items(), {*ONLY_INFORMING, *self._find_unread()}
         return {
             name: watcher.age if watcher.trouble else 0.0
             for name, watcher in watchers
-            if watcher.is_synced and name not in ONLY_INFORMING
+            if watcher.is_synced and name not in ignored
         }
 
-    def refuse_unread_annotations(self) -> Refused | None:
-        """Refuse moves while cached pods lack an annotation that protects them by the policy.
+    def refuse_unread(self) -> Refused | None:
+        """Refuse moves while a kind that the changed settings read is being listed, and while pods are.
 
-        Without this, a pod that was protected a moment ago could be evicted. Pods whose requests are counted
-        for an earlier version of Kubernetes are being read again, too.
+        Cached pods may lack an annotation that protects them by the policy: without this, a pod that was
+        protected a moment ago could be evicted. Pods whose requests are counted for an earlier version of
+        Kubernetes are being read again, too.
         """
+        awaited = list(self.list_awaited())
+        if awaited:
+            return Refused("StaleMirror", f"not all caches are synced: {'; '.join(awaited)}")
         keys = self.policy().protections.annotation_keys
         if self.cache.keeps_annotations(keys):
             return None
@@ -93,8 +119,11 @@ class DaemonResources(ClusterResources):
         yield from self.pause.list_warnings()
         if self.extender_health.refused:
             yield f"{self.extender_health.refused.rule}: {self.extender_health.refused.reason}"
+        unread = self._find_unread()
         for name, watcher in sorted(self.mirror.watchers.items()):
             trouble = watcher.trouble or ""
+            if name in unread:
+                continue
             if not watcher.is_synced and name not in FOR_THE_DAEMON and not trouble.startswith(NOT_INSTALLED):
                 yield f"planned without {name}: {trouble}"
             elif watcher.is_synced and watcher.trouble and name in ONLY_INFORMING:
@@ -138,7 +167,15 @@ async def open_daemon_resources(
             extender_health=ExtenderHealth(
                 extenders, cache, settings=settings, on_change=lambda: wake("extenders")
             ),
-            mirror=await enter(mirroring(api, cache, ALL_RESOURCES, settings=first.watch)),
+            mirror=await enter(
+                mirroring(
+                    api,
+                    cache,
+                    ALL_RESOURCES,
+                    settings=first.watch,
+                    later=find_unread(policy().protections, forecast.model.scheduler),
+                )
+            ),
             recorder=recorder,
             forecast=forecast,
             identity=identity,

@@ -21,7 +21,7 @@ class StopConditions:
         that would break that promise is a brake: extenders that cannot be reached, and a wrong forecast.
         """
         resources = self._resources
-        unread = resources.refuse_unread_annotations()
+        unread = resources.refuse_unread()
         if resources.settings().extender != "required":
             return (unread,) if unread else ()
         return tuple(filter(None, (unread, resources.extender_health.refused, self._find_drift())))

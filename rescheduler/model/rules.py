@@ -95,7 +95,7 @@ WORTH: Final[_Rules] = {
 
 BRAKES: Final[_Rules] = {
     "NodesNotReady": "Too many nodes are not Ready.",
-    "StaleMirror": "The cache is too old, or the pods are being listed again.",
+    "StaleMirror": "The cache is too old, or a kind is being listed that the settings now need.",
     "PendingReplacement": "The replacement of a moved pod has been pending for too long.",
     "ForecastAstray": "Too few of the last moves landed as forecast.",
     "SchedulerDrift": "The running scheduler does not place pods as its configuration file says.",

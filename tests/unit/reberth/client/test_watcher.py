@@ -1,7 +1,7 @@
 """A watch that is asked to resync during events, and a watch of a kind that may be missing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -163,6 +163,8 @@ class PagingApi:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.objects = 1
+        self.beside: Callable[[], Coroutine[Any, Any, None]] | None = None
 
     @asynccontextmanager
     async def watch(
@@ -176,7 +178,11 @@ class PagingApi:
 
     async def list_pages(self, _: Any, **selection: str) -> AsyncIterator[Page[Pod]]:
         self.asked.append(("list", selection))
-        yield Page([pod_record(pod("a"), 1, uid="uid-a")], "2", "")
+        beside = asyncio.create_task(self.beside()) if self.beside else None
+        found = [pod_record(pod(f"p-{each}"), each + 1, uid=f"uid-{each}") for each in range(self.objects)]
+        yield Page(found, str(self.objects + 1), "")
+        if beside:
+            beside.cancel()
 
     async def _wait(self) -> AsyncIterator[WatchEvent[Pod]]:
         await asyncio.sleep(3600)
@@ -199,4 +205,42 @@ async def test_a_selection_holds_for_the_watch_and_for_a_list_in_pages() -> None
     await watcher.synced()
     await asyncio.sleep(1)
     assert api.asked == [("watch", selection), ("list", selection), ("watch", selection)]
+    watching.cancel()
+
+
+@pytest.mark.looptime
+async def test_a_list_in_progress_tells_how_far_it_is() -> None:
+    api, cache = FakeApi(), Cache(version=(1, 36))
+    watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    api.bring(ADDED, 1)
+    await asyncio.sleep(1)
+    assert (watcher.listed, len(cache.of(POD))) == (1, 0)
+    assert not watcher.is_synced
+    assert not watcher.is_answered
+    api.end_list(2)
+    await asyncio.sleep(1)
+    assert (watcher.listed, len(cache.of(POD))) == (0, 1)
+    assert watcher.is_synced
+    assert watcher.is_answered
+    watching.cancel()
+
+
+@pytest.mark.looptime
+async def test_a_long_page_lets_others_run() -> None:
+    api, cache = PagingApi(), Cache(version=(1, 36))
+    api.objects = 1_000
+    watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    seen: set[int] = set()
+
+    async def run_beside() -> None:
+        while not watcher.is_synced:
+            seen.add(watcher.listed)
+            await asyncio.sleep(0)
+
+    api.beside = run_beside
+    await watcher.synced()
+    assert {100, 500, 900} <= seen
+    assert len(cache.of(POD)) == 1_000
     watching.cancel()

@@ -1,0 +1,69 @@
+"""The order in which the kinds of a cluster are listed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from reberth.client.api import Api
+from reberth.client.mirror import mirroring
+from reberth.cluster.cache import BOOKMARK, Cache
+from reberth.cluster.kinds import BUDGETS, HISTORIES, NODES, PODS, Resource
+from reberth.protocol.response import WatchEvent
+from reberth.records import ObjectMeta, Pod
+from reberth.values.errors import Forbidden
+
+END = {"k8s.io/initial-events-end": "true"}
+
+
+class SlowLists:
+    """A server whose lists, all of them empty, end when they are told to; `forbidden` ones never begin."""
+
+    def __init__(self, *forbidden: str) -> None:
+        self.asked: list[str] = []
+        self._forbidden = forbidden
+        self._ends: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def watch(self, resource: Resource[Any], **_: Any) -> AsyncIterator[AsyncIterator[WatchEvent[Any]]]:
+        self.asked.append(resource.name)
+        if resource.name in self._forbidden:
+            raise Forbidden(f"watch /{resource.name}", "forbidden", status=403)
+        yield self._read(resource.name)
+
+    def end(self, name: str) -> None:
+        self._end_of(name).set()
+
+    def _end_of(self, name: str) -> asyncio.Event:
+        return self._ends.setdefault(name, asyncio.Event())
+
+    async def _read(self, name: str) -> AsyncIterator[WatchEvent[Any]]:
+        await self._end_of(name).wait()
+        yield WatchEvent(BOOKMARK, Pod(metadata=ObjectMeta("", resource_version="9", annotations=END)))
+        await asyncio.Event().wait()
+
+
+@pytest.mark.looptime
+async def test_what_nothing_waits_for_is_listed_when_all_else_has_been_answered() -> None:
+    served, kinds = SlowLists("poddisruptionbudgets"), (HISTORIES, PODS, NODES, BUDGETS)
+    later = {"evictionhistories"}
+    async with mirroring(cast("Api", served), Cache(version=(1, 36)), kinds, later=later) as mirror:
+        await asyncio.sleep(0.1)
+        assert served.asked == ["pods", "nodes", "poddisruptionbudgets"]
+        served.end("pods")
+        await asyncio.sleep(0.1)
+        assert "evictionhistories" not in served.asked
+        served.end("nodes")
+        served.end("evictionhistories")
+        await asyncio.wait_for(mirror.synced("pods", "nodes", "evictionhistories"), 1)
+        assert not mirror.watchers["poddisruptionbudgets"].is_synced
+
+
+@pytest.mark.looptime
+async def test_all_kinds_are_listed_at_once() -> None:
+    served, kinds = SlowLists(), (HISTORIES, PODS, NODES, BUDGETS)
+    async with mirroring(cast("Api", served), Cache(version=(1, 36)), kinds):
+        await asyncio.sleep(0.1)
+        assert served.asked == [each.name for each in kinds]
