@@ -10,7 +10,8 @@ from reberth.cluster.columns import Ints
 from reberth.cluster.kinds import HISTORY
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.templates import RESOURCES
-from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
+from reberth.memory.history import is_evicted
+from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove
 
 LOW, HIGH = 0.30, 0.75
 _CPU = RESOURCES.index("cpu")
@@ -78,7 +79,7 @@ def look(snapshot: Snapshot, known: Iterable[ShownMove]) -> MoveSnapshot:
     ]
     moves = {move.id: move for move in known}
     for history in snapshot.of(HISTORY):
-        for found in _read(history, moves):
+        for found in _read(history, moves, snapshot):
             moves[found.id] = found
     return MoveSnapshot(tuple(sorted(bars, key=lambda bar: (bar.zone, bar.name))), tuple(moves.values()))
 
@@ -152,23 +153,23 @@ def _share_of_leaving(snapshot: Snapshot) -> NDArray[np.float64]:
     return total / _offered(snapshot)
 
 
-def _read(history: EvictionHistory, known: dict[str, ShownMove]) -> Iterator[ShownMove]:
+def _read(history: EvictionHistory, known: dict[str, ShownMove], snapshot: Snapshot) -> Iterator[ShownMove]:
     for past in history.status.past or ():
         before = known.get(past.id)
         if past.evicted_at is not None or before:
             yield _end(past, history, before)
     for move in history.status.open or ():
-        yield _begin(move, history)
+        yield _begin(move, history, evicted=is_evicted(move, snapshot.pods.is_alive))
 
 
-def _begin(move: OpenMove, history: EvictionHistory) -> ShownMove:
+def _begin(move: OpenMove, history: EvictionHistory, *, evicted: bool) -> ShownMove:
     return ShownMove(
         move.id,
         f"{history.metadata.namespace}/{move.pod}",
         move.from_,
         move.destinations or (),
         move.reason,
-        evicted=move.phase == Phase.EVICTED,
+        evicted=evicted,
     )
 
 

@@ -1,7 +1,7 @@
 """Kubernetes Events: recorded at once, written in the background, never blocking the caller.
 
     async with recording(api, reporter="reberth.dev/rescheduler", instance=identity) as recorder:
-        recorder.record(pod, reason="Moving", note="...", action="Move")
+        recorder.record(pod, reason="MoveRefused", note="...", action="Move")
 
 `record` never waits. An Event that repeats an earlier one of the same object becomes a series with a count,
 and is written at most once a minute. The queue and the known series are both bounded; an Event that does not

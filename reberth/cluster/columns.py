@@ -118,6 +118,11 @@ class PodColumns:
         """Give the index of the pod with this uid."""
         return self._places.get(uid)
 
+    def is_alive(self, uid: str) -> bool:
+        """Tell whether the pod with this uid is there and not terminating."""
+        place = self.by_uid(uid)
+        return place is not None and not self.rows[place].is_terminating
+
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {row.uid: place for place, row in enumerate(self.rows)}

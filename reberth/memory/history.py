@@ -1,12 +1,15 @@
 """The eviction history of a workload: its open moves, and the outcomes of past ones.
 
-An open move goes Planned -> Noted -> Evicted and is closed with an outcome; `backoff` defines the
-consequences of a fruitless one. Every function takes a history and returns the next one, so that a write that
-met a conflict can be repeated on the newer history; a repeated call changes nothing.
+A move is written twice: as Noted, before anything else is done for it, and when it is closed with an outcome.
+That its pod was evicted is not written in between: it follows from the pod, which is gone. Earlier versions
+have also written the phases Planned and Evicted. `backoff` defines the consequences of a fruitless move.
+
+Every function takes a history and returns the next one, so that a write that met a conflict can be repeated
+on the newer history; a repeated call changes nothing.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from statistics import median
 from typing import TypeVar
 
@@ -53,13 +56,12 @@ DEFAULT_GRACE_PERIOD = 30  # seconds, Kubernetes' default of terminationGracePer
 
 MOVES_FULL = Refused("MovesFull", "the eviction history has no room for another open move")
 NO_SUCH_MOVE = Refused("NoSuchMove", "the eviction history has no such open move")
-PHASE_PASSED = Refused("PhasePassed", "the move is already past this phase")
+PHASE_PASSED = Refused("PhasePassed", "the move has already been closed")
 
 _BAD = frozenset({Outcome.RETURNED, Outcome.PENDING, Outcome.NOT_READY})
 _GIVEN_UP = "GivenUp"
 _FRUITLESS = ("FruitlessMoves", "too many moves of the workload had no benefit; it is not moved for now")
 _OVER = ("TimeOver", "the workload may be moved again")
-_PHASES = tuple(Phase)
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -129,7 +131,7 @@ def draft_move(
         from_=pod.spec.node_name or "",
         planned_at=write_micro_time(now),
         expires_at=write_time(now + grace_period + LANDING_TIME),
-        phase=Phase.PLANNED,
+        phase=Phase.NOTED,
         destinations=destinations[:MOST_DESTINATIONS],
         policy=policy,
         reason=reason,
@@ -166,29 +168,6 @@ def open_move(history: EvictionHistory, move: OpenMove) -> EvictionHistory | Ref
     return _with_status(history, open=(*opened, move))
 
 
-def advance_move(
-    history: EvictionHistory,
-    move_id: str,
-    phase: Phase,
-    *,
-    now: float,
-    disproves: Callable[[RememberedRefusal], bool] = lambda _: False,
-) -> EvictionHistory | Refused:
-    """Advance an open move to a phase, unless it is already there; drop the refusals that this disproves."""
-    opened, _ = _moves(history)
-    move = _find(opened, move_id)
-    if move is None:
-        return NO_SUCH_MOVE
-    if phase == move.phase:
-        return history
-    if _PHASES.index(phase) < _PHASES.index(move.phase):
-        return PHASE_PASSED
-    evicted_at = write_micro_time(now) if phase == Phase.EVICTED else None
-    advanced = msgspec.structs.replace(move, phase=phase, evicted_at=evicted_at)
-    moved = _with_status(history, open=tuple(advanced if one is move else one for one in opened))
-    return msgspec.structs.replace(moved, status=drop_refusals(moved.status, disproves))
-
-
 def close_move(
     history: EvictionHistory,
     move_id: str,
@@ -196,23 +175,27 @@ def close_move(
     *,
     now: float,
     back_off: BackOff = DEFAULT_BACK_OFF,
+    evicted_at: str | None = None,
     refusal: RememberedRefusal | None = None,
+    disproved: Collection[RememberedRefusal] = (),
 ) -> EvictionHistory | Refused:
     """Close an open move, unless it is already closed, and apply the consequences.
 
-    The refusal is written in the same step, so that no leader knows of the end without its cause.
+    The refusal is written in the same step, so that no leader knows of the end without its cause; likewise
+    the refusals that its eviction has disproved are dropped.
     """
     opened, past = _moves(history)
     move = _find(opened, move_id)
     if move is None:
         return history if _find(past, move_id) else NO_SUCH_MOVE
-    closed = _as_past(move, ending, now)
+    closed = _as_past(move, ending, now, evicted_at or move.evicted_at)
     if is_fruitless(closed):
         until = end_block(closed, [*past, closed], back_off)
         closed = msgspec.structs.replace(closed, block_until=write_time(until))
         history = _give_up(history, end_giving_up([*past, closed], now, back_off))
-    if refusal:
-        history = msgspec.structs.replace(history, status=put_refusal(history.status, refusal, now))
+    status = drop_refusals(history.status, disproved.__contains__)
+    status = put_refusal(status, refusal, now) if refusal else status
+    history = msgspec.structs.replace(history, status=status)
     still_open = tuple(one for one in opened if one is not move)
     return review(_with_status(history, open=still_open, past=(*past, closed)), now, back_off=back_off)
 
@@ -227,6 +210,11 @@ def review(history: EvictionHistory, now: float, *, back_off: BackOff = DEFAULT_
         given_up_until=status.given_up_until if given_up else None,
         conditions=_conditions(status, now, given_up=given_up),
     )
+
+
+def is_evicted(move: OpenMove, is_alive: Callable[[str], bool]) -> bool:
+    """Tell whether the pod of an open move has been evicted; `is_alive` is asked about the pod's uid."""
+    return move.phase is Phase.EVICTED or (move.phase is Phase.NOTED and not is_alive(move.pod_uid))
 
 
 def is_expired(move: OpenMove, now: float) -> bool:
@@ -260,7 +248,7 @@ def _with_status(history: EvictionHistory, **changes: object) -> EvictionHistory
     return msgspec.structs.replace(history, status=status)
 
 
-def _as_past(move: OpenMove, ending: Ending, now: float) -> PastMove:
+def _as_past(move: OpenMove, ending: Ending, now: float, evicted_at: str | None) -> PastMove:
     time_to_ready = ending.time_to_ready
     return PastMove(
         id=move.id,
@@ -274,7 +262,7 @@ def _as_past(move: OpenMove, ending: Ending, now: float) -> PastMove:
         landed_on=ending.landed_on,
         as_forecast=ending.as_forecast,
         replacement_uid=ending.replacement_uid,
-        evicted_at=move.evicted_at,
+        evicted_at=evicted_at,
         closed_at=write_micro_time(now),
         score_before=ending.score_before,
         score_after=ending.score_after,

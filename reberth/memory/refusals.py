@@ -1,6 +1,6 @@
 """What refused the moves of a workload, and how long nothing that it concerns is tried again.
 
-A refused eviction disrupts nothing, but it costs some twenty requests, and a plan that does not know of it
+A refused eviction disrupts nothing, but it costs ten requests, and a plan that does not know of it
 proposes the same move again and again, ahead of all others. So every refusal is remembered, from the first
 one on: for as long as whoever refused asked for, else for a minute, doubled with each further refusal in a
 row up to an hour. It is stored in the history of the workload, so that the next leader knows it too.

@@ -15,7 +15,7 @@ import numpy as np
 from reberth.cluster.kinds import HISTORY
 from reberth.memory.backoff import closing_time, instant
 from reberth.memory.destination_draw import Replica, draw, replica_of
-from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
+from reberth.records import EvictionHistory, OpenMove, Outcome
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
 
@@ -73,10 +73,11 @@ class _JudgedLanding(NamedTuple):
 
 
 class _Eviction(NamedTuple):
-    """A move whose pod was evicted; sorted by time."""
+    """A move that was closed after its eviction, or that is open; sorted by time."""
 
-    evicted_at: float
+    time: float
     move: str
+    opened: OpenMove | None = None
 
 
 def judge_results(context: RuleContext, *, drawn: bool) -> ResultBrakes:
@@ -102,7 +103,10 @@ def _judge_many_pending(pending: Collection[_PendingReplacement], context: RuleC
     if len(young) < settings.fewest_workloads:
         return ResultBrakes()
     parts = (part.read(_read_evictions) for part in context.snapshot.of(HISTORY).parts)
-    last = {each.move for each in sorted(chain.from_iterable(parts))[-settings.moves :]}
+    evictions = [
+        each for each in chain.from_iterable(parts) if each.opened is None or context.is_evicted(each.opened)
+    ]
+    last = {each.move for each in sorted(evictions, key=_eviction_order)[-settings.moves :]}
     counted = [each for each in young if each.move in last]
     workloads = {each.workload for each in counted}
     if len(workloads) < settings.fewest_workloads:
@@ -173,7 +177,7 @@ def _find_move(place: int, history: EvictionHistory, context: RuleContext) -> st
     opened = [move for move in history.status.open or () if move.id != context.without]
     moves = [move for move in opened if controller and move.controller_uid == controller.uid]
     drawing = draw(replica_of(row), moves, _list_replicas(place, context), now=context.now) if moves else None
-    return drawing.id if drawing and drawing.phase == Phase.EVICTED else None
+    return drawing.id if drawing and context.is_evicted(drawing) else None
 
 
 def _list_replicas(place: int, context: RuleContext) -> list[Replica]:
@@ -192,11 +196,17 @@ def _describe(place: int, context: RuleContext) -> Refused:
 
 
 def _read_evictions(histories: tuple[EvictionHistory, ...]) -> tuple[_Eviction, ...]:
-    moves: list[OpenMove | PastMove] = []
-    for history in histories:
-        moves += history.status.open or ()
-        moves += history.status.past or ()
-    return tuple(_Eviction(instant(move.evicted_at), move.id) for move in moves if move.evicted_at)
+    """An open move does not say when its pod was evicted: shortly after it was planned."""
+    opened = (move for history in histories for move in history.status.open or ())
+    past = (move for history in histories for move in history.status.past or ())
+    return (
+        *(_Eviction(instant(move.evicted_at or move.planned_at), move.id, move) for move in opened),
+        *(_Eviction(instant(move.evicted_at), move.id) for move in past if move.evicted_at),
+    )
+
+
+def _eviction_order(eviction: _Eviction) -> tuple[float, str]:
+    return eviction.time, eviction.move
 
 
 def _read_landings(histories: tuple[EvictionHistory, ...]) -> tuple[_JudgedLanding, ...]:

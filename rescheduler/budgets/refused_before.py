@@ -9,13 +9,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import NamedTuple
 
 from reberth.cluster.kinds import HISTORY
 from reberth.memory.backoff import instant
 from reberth.memory.refusals import list_living
-from reberth.records import EvictionHistory, Phase, RememberedRefusal
+from reberth.records import EvictionHistory, OpenMove, RememberedRefusal
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Charge
@@ -47,12 +46,19 @@ class KnownRefusals:
 
 
 def collect_refusals(
-    histories: Iterable[EvictionHistory], memory: RefusalMemory, now: float
+    histories: Iterable[EvictionHistory],
+    memory: RefusalMemory,
+    now: float,
+    *,
+    is_evicted: Callable[[OpenMove], bool] = lambda _: False,
 ) -> KnownRefusals:
-    """Put together what histories and memory say, without what is forgotten or disproved."""
+    """Put together what histories and memory say, without what is forgotten or disproved.
+
+    `is_evicted` tells of open moves whether they still ask.
+    """
     found = list(histories)
-    written = [_list_known(each) for each in found if each.status.refused]
-    told = (*chain.from_iterable(written), *memory.known)
+    written = (one for each in found if each.status.refused for one in _list_known(each))
+    told = (*(one for one in written if one not in memory.disproved), *memory.known)
     newest: dict[tuple[WorkloadName, str, str], RememberedRefusal] = {}
     for workload, one in told:
         place = workload, one.rule, one.key
@@ -70,7 +76,7 @@ def collect_refusals(
     return KnownRefusals(
         {workload: tuple(kept) for workload, kept in own.items()},
         shared,
-        frozenset(_find_asking(found, shared, own)),
+        frozenset(_find_asking(found, shared, own, is_evicted)),
     )
 
 
@@ -154,7 +160,9 @@ def _know(context: RuleContext) -> KnownRefusals:
     if memory is None:
         return _NONE
     histories = context.snapshot.of(HISTORY)
-    return context.once(_RULE, lambda: collect_refusals(histories, memory, context.now))
+    return context.once(
+        _RULE, lambda: collect_refusals(histories, memory, context.now, is_evicted=context.is_evicted)
+    )
 
 
 def _list_known(history: EvictionHistory) -> Iterator[KnownRefusal]:
@@ -193,7 +201,7 @@ def _drop_disproved(
     wide = (Scope.EVERYTHING, Scope.NAMESPACE)
     if not any(find_scope(one.rule) in (*wide, Scope.WEBHOOK) for _, one in known):
         return known
-    granted: defaultdict[str, float] = defaultdict(float)
+    granted = defaultdict(float, memory.granted)
     for history in histories:
         opened, past = history.status.open or (), history.status.past or ()
         times = [*(instant(one.evicted_at) for one in opened), *(instant(one.evicted_at) for one in past)]
@@ -216,12 +224,13 @@ def _find_asking(
     histories: Iterable[EvictionHistory],
     shared: Mapping[_Place, Shared],
     own: Mapping[WorkloadName, list[RememberedRefusal]],
+    is_evicted: Callable[[OpenMove], bool],
 ) -> Iterator[_Place]:
     """Find the shared refusals that a move asks again at this moment: begun, and not evicted yet."""
     if not shared:
         return
     for history in histories:
-        moves = [move for move in history.status.open or () if move.phase != Phase.EVICTED]
+        moves = [move for move in history.status.open or () if not is_evicted(move)]
         met = {(Scope.WEBHOOK, one.key) for one in own.get(_name(history), ())}
         for move in moves:
             yield from {

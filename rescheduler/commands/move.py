@@ -110,7 +110,9 @@ async def open_execution_context(
                 clock=api.clock.now,
                 forecast=forecast,
             )
-            yield make_execution_context(resources, MoveStore(api, leadership), tell=tell)
+            context = make_execution_context(resources, MoveStore(api, leadership, cache), tell=tell)
+            yield context
+            await context.ledger.flush()
 
 
 async def _sync(mirror: Mirror) -> None:

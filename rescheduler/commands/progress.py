@@ -1,15 +1,19 @@
-"""Progress of a move that the daemon executes: read from its eviction history until it has an outcome."""
+"""Progress of a move that the daemon executes: read from its eviction history until it has an outcome.
+
+The history does not say when the pod is evicted: the pod does.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 from reberth.client.api import Api
-from reberth.cluster.kinds import HISTORIES
+from reberth.cluster.kinds import HISTORIES, PODS
 from reberth.memory.history import Ending, end_readiness
-from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove, Phase
+from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.executor import find_open, list_remarks
+from rescheduler.moves.lifecycle import PodState, judge_pod
 from rescheduler.moves.move_request import MoveAnswer
 
 _POLL_EVERY = 0.25
@@ -17,11 +21,7 @@ _BEGINNING_TIME = 60.0  # from the answer until the history has the move
 _ENDING_TIME = 60.0  # from the expiry of the move until the history has its outcome
 _REASON_TIME = 5.0  # the history records a refusal a moment before the lease gives its reason
 
-_PHASE_TEXTS = {
-    Phase.PLANNED: "planned",
-    Phase.NOTED: "the note is written",
-    Phase.EVICTED: "evicted: waiting for the replacement",
-}
+_EVICTED = "evicted: waiting for the replacement"
 
 
 class MoveProgress:
@@ -44,6 +44,7 @@ class MoveProgress:
         self._clock = clock
         self._find_refusal = find_refusal
         self._last: OpenMove | None = None
+        self._is_evicted = False
         self._until = clock() + _BEGINNING_TIME
 
     async def follow(self) -> Ending | Refused:
@@ -53,6 +54,7 @@ class MoveProgress:
             if refused:
                 return refused
             ended = self._judge(await self._read())
+            await self._report_eviction()
             if isinstance(ended, Ending) and ended.outcome is Outcome.REFUSED:
                 return await self._wait_for_reason()
             if ended:
@@ -64,6 +66,19 @@ class MoveProgress:
             return await self._api.get(HISTORIES, self._answer.history, namespace=self._namespace)
         except NotFound:
             return None
+
+    async def _report_eviction(self) -> None:
+        """Tell once that the pod is evicted."""
+        move = self._last
+        if move is None or self._is_evicted:
+            return
+        try:
+            pod = await self._api.get(PODS, move.pod, namespace=self._namespace)
+        except NotFound:
+            pod = None
+        if judge_pod(pod, move.pod_uid) is not PodState.ALIVE:
+            self._is_evicted = True
+            self._tell(_EVICTED)
 
     def _judge(self, history: EvictionHistory | None) -> Ending | Refused | None:
         past = find_past(history, self._answer.move) if history else None
@@ -90,8 +105,6 @@ class MoveProgress:
     def _report(self, move: OpenMove) -> None:
         if self._last is None:
             self._tell(f"{move.id}: {move.pod} off {move.from_} to {', '.join(move.destinations or ())}")
-        if self._last is None or self._last.phase != move.phase:
-            self._tell(_PHASE_TEXTS[move.phase])
         self._last, self._until = move, end_readiness(move) + _ENDING_TIME
 
     def _give_up(self) -> Refused:

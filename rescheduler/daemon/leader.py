@@ -48,7 +48,7 @@ class Leader:
         self._stops = StopConditions(resources, self._drift_monitor.find_drift)
         self._context = make_execution_context(
             resources,
-            MoveStore(resources.api, leadership),
+            MoveStore(resources.api, leadership, resources.cache),
             tell=log.debug,
             offload=self._worker,
             stop_reason=self._stops.stop_reason,

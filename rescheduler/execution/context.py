@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Protocol
 
 from reberth.client.api import Api
@@ -23,6 +24,7 @@ from reberth.runtime.worker_thread import Offload, run_inline
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
 from rescheduler.execution.extenders import ExtenderClient
+from rescheduler.execution.ledger_writer import LedgerWriter
 from rescheduler.execution.store import MoveStore
 from rescheduler.model.plan import LandingScores
 from rescheduler.model.refusal_memory import WorkloadName
@@ -117,6 +119,11 @@ class ExecutionContext(ClusterResources):
     """Why a move of this policy must not be made now."""
     find_reasons: Callable[[Snapshot], ReasonCheck] = never_reasonless
 
+    @cached_property
+    def ledger(self) -> LedgerWriter:
+        """The debits of this leader's moves."""
+        return LedgerWriter(self.store, limits=lambda: self.policy().limits.rates, clock=self.clock)
+
     async def read_pod(self, namespace: str, name: str) -> Pod | None:
         """Read a pod from the API server; None if there is none."""
         try:
@@ -186,7 +193,6 @@ class MoveHandle:
     workload: WorkloadIdentity
     reporter: MoveReporter
     note: Note | None = None
-    others: tuple[OpenMove, ...] = ()
     hooks: MoveHooks = NO_HOOKS
 
     @property
@@ -199,6 +205,4 @@ def make_handle(context: ExecutionContext, history: EvictionHistory) -> MoveHand
     """Make a handle for an open move of this history."""
     namespace, workload = history.metadata.namespace, history.spec.workload
     reporter = MoveReporter(namespace, workload, tell=context.tell, recorder=context.recorder)
-    return MoveHandle(
-        namespace, history.metadata.name, workload, reporter, others=tuple(history.status.open or ())
-    )
+    return MoveHandle(namespace, history.metadata.name, workload, reporter)

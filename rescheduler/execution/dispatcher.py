@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from reberth.client.lease import LeaseLost
-from reberth.cluster.kinds import HISTORY, LEDGER
+from reberth.cluster.kinds import HISTORY
 from reberth.cluster.pods.identity import name_history
 from reberth.memory.history import Ending
 from reberth.memory.ledger import correct_debits
@@ -140,20 +140,25 @@ class MoveDispatcher:
 
     def _has_future_debits(self) -> bool:
         limits, now = self._context.policy().limits.rates, self._context.clock()
-        ledgers = self._context.mirror.cache.of(LEDGER).rows()
-        return any(correct_debits(each, limits, now=now) is not each for each in ledgers)
+        ledger = self._context.store.find_ledger()
+        return ledger is not None and correct_debits(ledger, limits, now=now) is not ledger
 
     def _list_unfinished(self) -> Iterator[str]:
-        cache = self._context.mirror.cache
-        for history in cache.of(HISTORY).rows():
-            yield from (move.id for move in history.status.open or ())
-        for ledger in cache.of(LEDGER).rows():
-            debits = ledger.status.debits or ()
-            yield from (debit.move for debit in debits if debit.state is DebitState.TENTATIVE)
+        """List by the newest known objects: the cache may not have seen yet what this process has ended."""
+        store, spending = self._context.store, self._context.ledger.is_spending
+        for listed in self._context.mirror.cache.of(HISTORY).rows():
+            if listed.status.open:
+                history = store.find_history(listed.metadata.namespace, listed.metadata.name) or listed
+                yield from (move.id for move in history.status.open or ())
+        ledger = store.find_ledger()
+        for debit in (ledger.status.debits or ()) if ledger else ():
+            if debit.state is DebitState.TENTATIVE and not spending(debit.move):
+                yield debit.move
 
     async def finished(self) -> None:
-        """Wait for all moves that have been started."""
+        """Wait for all moves that have been started, and until their disruptions are written."""
         await asyncio.gather(*self._pods.values())
+        await self._context.ledger.flush()
 
     def _put(self, uid: str, planned: PlannedMove | None, work: Callable[[], Awaitable[MoveEnd]]) -> None:
         task = self._group.create_task(self._watch(planned, work))
@@ -277,7 +282,7 @@ class MoveDispatcher:
                 await turn.come()
         except TimeoutError:
             return PLAN_OLD
-        return self._context.stop_reason(planned.policy) or await compose_planned(self._context, planned)
+        return self._context.stop_reason(planned.policy) or compose_planned(self._context, planned)
 
     async def _finish(self, handle: MoveHandle, state: MoveState) -> MoveEnd:
         with self.executor.holding(state.entry.id):

@@ -1,29 +1,42 @@
 """The eviction of a move: sent only after the extenders have seen the move and it has been validated again.
 
-A dry run comes first: a precondition that fails on a real eviction uses up the PodDisruptionBudget all the
-same. If the answer leaves it uncertain whether the pod is evicted, the pod is read; a second eviction is
-never sent.
+A precondition that fails on a real eviction uses up the PodDisruptionBudget all the same. So a dry run comes
+first where another pod may have the name by now. A name that the API server has generated does not return.
+
+If the answer leaves it uncertain whether the pod is evicted, the pod is read; a second eviction is never
+sent.
 """
 
 import asyncio
 
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import HISTORIES, NODES
-from reberth.records import OpenMove, Pod
+from reberth.cluster.kinds import HISTORIES, JOB, NODES, REPLICA_SET, REPLICATION_CONTROLLER
+from reberth.cluster.pods.identity import find_controller, group_of
+from reberth.records import Pod
 from reberth.runtime.metrics import bounded
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext, MoveHandle
 from rescheduler.execution.extenders import ObjectVersion
+from rescheduler.execution.store import HISTORY_GONE, carries_note
 from rescheduler.execution.validation import MoveValidator
 from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
-from rescheduler.moves.lifecycle import DEBIT_LOST, MoveState, PodState, judge_pod
+from rescheduler.moves.lifecycle import (
+    DEBIT_LOST,
+    NOTE_LOST,
+    MoveState,
+    PodState,
+    record_eviction,
+    take_sighting,
+)
 from rescheduler.telemetry import metrics
 
 STILL_THERE = Refused("Unanswered", "the eviction was not answered, and the pod is still alive")
 DRY_RUN_FAILED = "DryRunFailed"
 _READ_EVERY = 1.0
+# The API server generates the names of their pods. It does not for a StatefulSet, though those have a prefix.
+_GENERATED = {(kind.group, kind.name) for kind in (REPLICA_SET, REPLICATION_CONTROLLER, JOB)}
 
 
 class Evictor:
@@ -38,16 +51,16 @@ class Evictor:
         """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
         refused = await self._refuse_unseen(state)
         pod = await self._read_pod(state)
-        pod_state = judge_pod(pod, state.entry.pod_uid)
-        if pod is None or pod_state != PodState.ALIVE:
-            return replace(state, pod=pod_state)
-        refused = refused or await self._refuse(state, pod) or await self._refuse_dry_run(state)
+        state = take_sighting(state, pod, now=self._context.clock())
+        if pod is None or state.pod != PodState.ALIVE:
+            return state
+        refused = refused or self._refuse_lost(state) or await self._refuse(state, pod)
         if refused is None:
-            refused = await self._evict(state)
-            if refused is None:
-                return replace(state, pod=PodState.TERMINATING, granted=True)
-        left = judge_pod(await self._read_pod(state), state.entry.pod_uid)
-        return replace(state, pod=left, refused=refused)
+            return await self._evict(state)
+        return await self._sight_again(replace(state, refused=refused))
+
+    async def _sight_again(self, state: MoveState) -> MoveState:
+        return take_sighting(state, await self._read_pod(state), now=self._context.clock())
 
     async def _refuse_unseen(self, state: MoveState) -> Refused | None:
         # kube-scheduler asks an extender within milliseconds of the eviction. One that has not seen note and
@@ -74,14 +87,20 @@ class Evictor:
         )
 
     async def _refuse(self, state: MoveState, pod: Pod) -> Refused | None:
-        return await self._refuse_undebited(state) or await self._validator.refuse(
-            state.entry, pod, resumed=state.resumed
-        )
+        refused = await self._validator.refuse(state.entry, pod, resumed=state.resumed)
+        if refused or not may_return(pod):
+            return refused
+        return await self._refuse_dry_run(state)
 
-    async def _refuse_undebited(self, state: MoveState) -> Refused | None:
-        ledger = await self._context.store.read_ledger()
-        is_debited = any(one.move == state.entry.id for one in ledger.status.debits or ())
-        return None if is_debited else DEBIT_LOST
+    def _refuse_lost(self, state: MoveState) -> Refused | None:
+        """Refuse a move of which something has been removed since it was answered."""
+        store, entry, handle = self._context.store, state.entry, self._handle
+        history = store.find_history(handle.namespace, handle.history)
+        if history is None or all(one.id != entry.id for one in history.status.open or ()):
+            return HISTORY_GONE
+        if self._context.ledger.find(entry.id) is None:
+            return DEBIT_LOST
+        return None if carries_note(store.find_node(entry.from_), entry.id) else NOTE_LOST
 
     async def _refuse_dry_run(self, state: MoveState) -> Refused | None:
         answer = await self._send(state, dry_run=True)
@@ -89,14 +108,19 @@ class Evictor:
             return Refused(DRY_RUN_FAILED, f"the dry run of the eviction failed: {answer.value}")
         return answer
 
-    async def _evict(self, state: MoveState) -> Refused | None:
+    async def _evict(self, state: MoveState) -> MoveState:
         # A pause or a brake may have begun since the move was started.
-        answer = self._context.stop_reason(state.entry.policy) or await self._send(state, dry_run=False)
+        stopped = self._context.stop_reason(state.entry.policy)
+        answer = stopped or await self._send(state, dry_run=False)
+        if answer is None:
+            now = self._context.clock()
+            granted = replace(state, pod=PodState.TERMINATING, granted=True)
+            return record_eviction(granted, now, now=now)
         if answer is UncertainAnswer.IN_DOUBT:
             return await self._settle_doubt(state)
         if answer is UncertainAnswer.PODS_STATE:
-            return Refused("Conflict", "the API server found another pod than the one of the move")
-        return answer
+            answer = Refused("Conflict", "the API server found another pod than the one of the move")
+        return await self._sight_again(replace(state, refused=answer))
 
     async def _send(self, state: MoveState, *, dry_run: bool) -> Refused | UncertainAnswer | None:
         context = self._context
@@ -109,25 +133,36 @@ class Evictor:
             metrics.EVICTIONS.labels(_name_answer(answer)).inc()
         return answer
 
-    async def _settle_doubt(self, state: MoveState) -> Refused | None:
+    async def _settle_doubt(self, state: MoveState) -> MoveState:
         """Read the pod until it is terminating, or for so long that the request cannot arrive any more."""
         self._handle.reporter.tell("the eviction was not answered: reading the pod")
         until = asyncio.get_running_loop().time() + self._context.settings().eviction_timeout
-        pod = await watch_pod(self._context, self._handle.namespace, state.entry, until=until)
-        return STILL_THERE if pod is PodState.ALIVE else None
+        state = await watch_pod(self._context, self._handle.namespace, state, until=until)
+        return replace(state, refused=STILL_THERE) if state.pod is PodState.ALIVE else state
 
     async def _read_pod(self, state: MoveState) -> Pod | None:
         return await self._context.read_pod(self._handle.namespace, state.entry.pod)
 
 
-async def watch_pod(context: ExecutionContext, namespace: str, entry: OpenMove, *, until: float) -> PodState:
+async def watch_pod(
+    context: ExecutionContext, namespace: str, state: MoveState, *, until: float
+) -> MoveState:
     """Read the pod of a move until it is terminating or gone, or until a time of the event loop's clock."""
     while True:
-        pod = judge_pod(await context.read_pod(namespace, entry.pod), entry.pod_uid)
+        pod = await context.read_pod(namespace, state.entry.pod)
+        state = take_sighting(state, pod, now=context.clock())
         left = until - asyncio.get_running_loop().time()
-        if pod is not PodState.ALIVE or left <= 0:
-            return pod
+        if state.pod is not PodState.ALIVE or left <= 0:
+            return state
         await asyncio.sleep(min(_READ_EVERY, left))
+
+
+def may_return(pod: Pod) -> bool:
+    """Tell whether another pod may get the name of this one, as that of a StatefulSet does."""
+    controller = find_controller(pod.metadata)
+    if controller is None:
+        return True
+    return (group_of(controller.api_version), controller.kind) not in _GENERATED
 
 
 def _name_answer(answer: Refused | UncertainAnswer | None) -> str:

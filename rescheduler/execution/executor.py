@@ -10,6 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -17,30 +18,47 @@ from reberth.cluster.kinds import HISTORY, POD
 from reberth.memory.backoff import instant
 from reberth.memory.history import (
     Ending,
-    advance_move,
     await_ready,
     close_move,
     draft_move,
     open_move,
 )
-from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
+from reberth.memory.ledger import Disruption
 from reberth.memory.notes import Notes, add_note, compose_note, remove_move
 from reberth.memory.refusals import note_refusal
 from reberth.memory.replacements import list_known
-from reberth.records import Debit, EvictionHistory, MoveLedger, OpenMove, Outcome, Phase, RememberedRefusal
+from reberth.records import (
+    DebitState,
+    EvictionHistory,
+    Node,
+    OpenMove,
+    Outcome,
+    Phase,
+    RememberedRefusal,
+)
 from reberth.values.refusal import Refused
+from rescheduler.budgets.node_pools import find_pool, write_pool
 from rescheduler.budgets.refused_before import collect_refusals
 from rescheduler.execution.context import NO_HOOKS, ExecutionContext, MoveHandle, MoveHooks, make_handle
 from rescheduler.execution.eviction import Evictor, watch_pod
 from rescheduler.execution.replacement import ReplacementWatcher
-from rescheduler.execution.store import HISTORY_GONE
 from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.refusal_memory import KnownRefusal, RefusalMemory
 from rescheduler.model.refusal_scopes import Scope, find_key, find_scope, is_disproved
-from rescheduler.moves.lifecycle import MoveState, MoveStep, PodState, next_step, undo_reason
+from rescheduler.moves.lifecycle import (
+    MoveState,
+    MoveStep,
+    PodState,
+    count_from,
+    next_step,
+    undo_reason,
+)
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
 from rescheduler.settings import LONGEST_REQUEST
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not ended")
 
@@ -53,7 +71,9 @@ class Executor:
         """Moves whose notes must be kept; recovery adds those that it finds."""
         self.held: set[str] = set()
         """Moves that this process is working on."""
-        self._begun: set[str] = set()  # those of them that it has begun itself
+        self._begun: set[str] = set()  # open moves that it has begun itself
+        self._evicting: set[str] = set()  # open moves whose eviction it may have sent
+        self._evicted: set[str] = set()  # open moves whose pods are known to be evicted
         self._doubted: dict[str, float] = {}  # when moves were interrupted, by the clock of the event loop
         self._took_over = _loop_time()
         self._context = context
@@ -63,11 +83,8 @@ class Executor:
         """Execute a new move to its outcome."""
         entry = self._draft(order)
         self._begun.add(entry.id)
-        try:
-            with self.holding(entry.id):
-                return await self._move(order, entry, hooks)
-        finally:
-            self._begun.discard(entry.id)
+        with self.holding(entry.id):
+            return await self._move(order, entry, hooks)
 
     @contextmanager
     def holding(self, move: str) -> Iterator[None]:
@@ -76,10 +93,17 @@ class Executor:
         try:
             yield
         except BaseException:
-            self._remember_doubt(move)
+            if move in self._evicting:
+                self._doubted[move] = _loop_time()
             raise
         finally:
             self.held.discard(move)
+
+    def forget(self, move: str) -> None:
+        """Forget a move that is not open any more."""
+        for moves in (self.open, self._begun, self._evicting, self._evicted):
+            moves.discard(move)
+        self._doubted.pop(move, None)
 
     def is_in_doubt(self, move: str) -> bool:
         """Tell whether an eviction may be on its way that an earlier leader, or an interrupted try, sent."""
@@ -87,17 +111,19 @@ class Executor:
 
     async def _move(self, order: MoveOrder, entry: OpenMove, hooks: MoveHooks) -> MoveReport:
         most = self._context.policy().limits.per_workload
+        settled = {one for one in self._begun if not self.is_in_doubt(one)} | self._evicted
         # The first write: a move that no history records could not be found and undone after a crash.
         start = partial(
             _open_one,
             entry=entry,
             most=most,
-            begun=self._begun,
+            settled=settled,
             least=self._context.settings().replacement_timeout,
             progress_deadline=self._context.find_progress_deadline(order.signature),
         )
         history = await self._context.store.start_history(order.signature, start)
         if isinstance(history, Refused):
+            self.forget(entry.id)
             report = MoveReport(entry, Ending(Outcome.REFUSED), history)
             self._context.tell(f"{entry.id}: {report}")
             return report
@@ -106,8 +132,10 @@ class Executor:
         handle.reporter.tell(f"{entry.id}: {entry.pod} off {entry.from_} to {', '.join(order.destinations)}")
         for remark in list_remarks(history, self._context.clock()):
             handle.reporter.tell(remark)
-        settled = await self.settle(handle, MoveState(entry, None, noted=False, pod=PodState.ALIVE))
-        return settled if isinstance(settled, MoveReport) else await self.finish(handle, settled)
+        version = history.metadata.resource_version
+        begun = MoveState(entry, None, noted=False, pod=PodState.ALIVE, history_version=version)
+        at_rest = await self.settle(handle, begun)
+        return at_rest if isinstance(at_rest, MoveReport) else await self.finish(handle, at_rest)
 
     async def settle(self, handle: MoveHandle, state: MoveState) -> MoveReport | MoveState:
         """Execute steps until the move is closed or has to wait: `finish` waits."""
@@ -115,13 +143,13 @@ class Executor:
         actions = self._actions()
         while True:
             step = next_step(state, now=self._context.clock())
+            if step is MoveStep.VERIFY:
+                self._evicted.add(state.entry.id)
             if step in (MoveStep.VERIFY, MoveStep.AWAIT_EVICTION):
                 return state
-            if step is MoveStep.FORGET:
-                return self._end_without_history(handle, state)
             if step is MoveStep.CLOSE:
                 refused = undo_reason(state, now=self._context.clock())
-                return await self._close(handle, state.entry, Ending(Outcome.REFUSED), refused)
+                return await self._close(handle, state, Ending(Outcome.REFUSED), refused)
             handle.reporter.tell(step.value)
             state = await actions[step](handle, state)
 
@@ -130,32 +158,28 @@ class Executor:
         settled: MoveReport | MoveState = state
         while isinstance(settled, MoveState) and settled.entry.phase is not Phase.EVICTED:
             settled = await self.settle(handle, await self._await_eviction(handle, settled))
-        return settled if isinstance(settled, MoveReport) else await self._follow(handle, settled.entry)
+        return settled if isinstance(settled, MoveReport) else await self._follow(handle, settled)
 
     async def _await_eviction(self, handle: MoveHandle, state: MoveState) -> MoveState:
         """Wait until an eviction that was sent before has taken effect, or cannot do so any more."""
-        entry = state.entry
         handle.reporter.tell(MoveStep.AWAIT_EVICTION.value)
-        until = self._end_doubt(entry.id)
-        pod = await watch_pod(self._context, handle.namespace, entry, until=until)
-        return replace(state, pod=pod, in_doubt=False)
-
-    def _remember_doubt(self, move: str) -> None:
-        now = _loop_time()
-        living = {each: since for each, since in self._doubted.items() if now < since + LONGEST_REQUEST}
-        self._doubted = {**living, move: now}
+        until = self._end_doubt(state.entry.id)
+        return replace(await watch_pod(self._context, handle.namespace, state, until=until), in_doubt=False)
 
     def _end_doubt(self, move: str) -> float:
-        return max(self._took_over, self._doubted.get(move, -math.inf)) + LONGEST_REQUEST
+        """Tell until when an eviction may be on its way: of an earlier leader, or of an interrupted try."""
+        taken_over = -math.inf if move in self._begun else self._took_over
+        return max(taken_over, self._doubted.get(move, -math.inf)) + LONGEST_REQUEST
 
-    async def _follow(self, handle: MoveHandle, entry: OpenMove) -> MoveReport:
+    async def _follow(self, handle: MoveHandle, state: MoveState) -> MoveReport:
         handle.reporter.tell("waiting for the replacement")
-        context = self._context
-        ending = await ReplacementWatcher(context, handle, self._validator).follow(entry)
+        context, entry = self._context, state.entry
+        watcher = ReplacementWatcher(context, handle, self._validator, evicted_at=state.evicted_at)
+        ending = await watcher.follow(entry)
         landing = judge_landing(entry, ending, extender=context.settings().extender, find=context.find_node)
         if landing and landing.cause != UNDRAWN:
             ending = replace(ending, as_forecast=landing.as_forecast)
-        return replace(await self._close(handle, entry, ending, None), landing=landing)
+        return replace(await self._close(handle, state, ending, None), landing=landing)
 
     def _draft(self, order: MoveOrder) -> OpenMove:
         now, pods = self._context.clock(), self._context.mirror.cache.of(POD)
@@ -184,45 +208,46 @@ class Executor:
 
     def _actions(self) -> Mapping[MoveStep, Callable[[MoveHandle, MoveState], Awaitable[MoveState]]]:
         return {
-            MoveStep.RESERVE_BUDGET: self._reserve_budget,
-            MoveStep.WRITE_NOTE: self._write_note,
-            MoveStep.ADVANCE_TO_NOTED: partial(self._advance, phase=Phase.NOTED),
+            MoveStep.PREPARE: self._prepare,
             MoveStep.EVICT: self._evict,
-            MoveStep.ADVANCE_TO_EVICTED: partial(self._advance, phase=Phase.EVICTED),
-            MoveStep.COMMIT_BUDGET: self._commit_budget,
-            MoveStep.REMOVE_NOTE: self._remove_note,
-            MoveStep.RELEASE_BUDGET: self._release_budget,
+            MoveStep.COUNT: self._count,
+            MoveStep.UNDO: self._undo,
         }
 
-    async def _reserve_budget(self, handle: MoveHandle, state: MoveState) -> MoveState:
-        """Reserve a disruption in the ledger. Without it, moves could exceed the rates after a restart."""
-        disruption = Disruption(state.entry.id, handle.namespace, handle.workload.uid)
-        limits, now = self._context.policy().limits.rates, self._context.clock()
-        return await self._change_ledger(
-            state, partial(add_debit, limits=limits, disruption=disruption, now=now)
+    async def _prepare(self, handle: MoveHandle, state: MoveState) -> MoveState:
+        """Reserve a disruption and write the note on the source node, side by side.
+
+        Without the debit, moves could exceed the rates after a restart; without the note, the replacement
+        could return to its node.
+        """
+        debit, node = await _side_by_side(
+            self._context.ledger.reserve(self._describe_disruption(handle, state.entry)),
+            self._write_note(handle, state.entry),
+        )
+        refusals = [each for each in (debit, node) if isinstance(each, Refused)]
+        return replace(
+            state,
+            debit=None if isinstance(debit, Refused) else debit,
+            noted=isinstance(node, Node),
+            refused=next(iter(refusals), None),
+            node_version=node.metadata.resource_version if isinstance(node, Node) else "",
         )
 
-    async def _commit_budget(self, _handle: MoveHandle, state: MoveState) -> MoveState:
-        """Start the period of the rate. A debit that is never committed would be counted forever."""
-        limits, now = self._context.policy().limits.rates, self._context.clock()
-        return await self._change_ledger(
-            state, partial(mark_spent, move=state.entry.id, limits=limits, now=now)
+    def _describe_disruption(self, handle: MoveHandle, entry: OpenMove) -> Disruption:
+        context = self._context
+        node = context.find_node(entry.from_)
+        pool = find_pool(node, context.policy().brakes.node_pool_labels) if node else ("", "")
+        return Disruption(
+            entry.id,
+            handle.namespace,
+            handle.workload.uid,
+            pod=entry.pod,
+            pod_uid=entry.pod_uid,
+            policy=entry.policy,
+            pool=write_pool(pool),
         )
 
-    async def _release_budget(self, _handle: MoveHandle, state: MoveState) -> MoveState:
-        """Give back a disruption that did not happen: it would be counted forever."""
-        return await self._change_ledger(state, partial(return_debit, move=state.entry.id))
-
-    async def _change_ledger(
-        self, state: MoveState, change: Callable[[MoveLedger], MoveLedger | Refused]
-    ) -> MoveState:
-        ledger = await self._context.store.change_ledger(change)
-        if isinstance(ledger, Refused):
-            return replace(state, debit=None, refused=state.refused or ledger)
-        return replace(state, debit=find_debit(ledger, state.entry.id))
-
-    async def _write_note(self, handle: MoveHandle, state: MoveState) -> MoveState:
-        """Write the note on the source node. Without it, the replacement could return there."""
+    async def _write_note(self, handle: MoveHandle, entry: OpenMove) -> Node | Refused:
         now = self._context.clock()
 
         def add(notes: Notes) -> Notes | Refused:
@@ -230,61 +255,66 @@ class Executor:
                 notes if handle.note is None else add_note(notes, handle.note, now=now, open_moves=self.open)
             )
 
-        node = await self._context.store.change_notes(state.entry.from_, add)
-        if isinstance(node, Refused):
-            return replace(state, refused=node)
-        return replace(state, noted=True, node_version=node.metadata.resource_version)
+        return await self._context.store.change_notes(entry.from_, add)
 
-    async def _remove_note(self, _handle: MoveHandle, state: MoveState) -> MoveState:
-        """Remove the note: it would keep the workload away from a node that it may use again.
+    async def _undo(self, _handle: MoveHandle, state: MoveState) -> MoveState:
+        """Remove the note and return the debit of a disruption that did not happen, side by side.
 
-        If the node is gone or its annotation is unreadable, there is no note to remove.
+        The note would keep the workload away from a node that it may use again; the debit would be counted
+        forever. If the node is gone or its annotation is unreadable, there is no note to remove.
         """
+        refused = undo_reason(state, now=self._context.clock())
+        await _side_by_side(
+            self._remove_note(state) if state.noted else _do_nothing(),
+            self._context.ledger.give_back(state.entry.id) if state.debit else _do_nothing(),
+        )
+        return replace(state, noted=False, debit=None, refused=refused)
+
+    async def _remove_note(self, state: MoveState) -> None:
         remove = partial(remove_move, move=state.entry.id)
         await self._context.store.change_notes(state.entry.from_, remove)
-        return replace(state, noted=False, refused=undo_reason(state, now=self._context.clock()))
 
     async def _evict(self, handle: MoveHandle, state: MoveState) -> MoveState:
         """Evict the pod, after the checks of `eviction.py`: the plan is seconds old by now."""
-        return await Evictor(self._context, handle, self._validator).evict(state)
+        self._evicting.add(state.entry.id)
+        evicted = await Evictor(self._context, handle, self._validator).evict(state)
+        if evicted.granted:
+            history = self._context.store.find_history(handle.namespace, handle.history)
+            evicted = replace(evicted, disproved=_list_disproved(history, evicted))
+            handle.hooks.on_grant(handle.name, evicted.disproved)
+        return evicted
 
-    async def _advance(self, handle: MoveHandle, state: MoveState, *, phase: Phase) -> MoveState:
-        """Record the phase: by it the next leader decides whether to undo the move or to continue it."""
-        entry, disproved = state.entry, list[RememberedRefusal]()
-
-        def advance(history: EvictionHistory) -> EvictionHistory | Refused:
-            disproved[:] = _list_disproved(history, state) if phase == Phase.EVICTED else []
-            return advance_move(
-                history, entry.id, phase, now=self._context.clock(), disproves=disproved.__contains__
-            )
-
-        history = await self._context.store.change_history(handle.namespace, handle.history, advance)
-        if state.granted and phase == Phase.EVICTED:
-            handle.hooks.on_grant(handle.name, tuple(disproved))
-        found = None if isinstance(history, Refused) else find_open(history, entry.id)
-        if isinstance(history, Refused) or found is None:
-            return replace(state, history_gone=True)
-        if phase == Phase.EVICTED:
-            handle.reporter.evicted(found)
-            handle.hooks.on_eviction()
-        return replace(state, entry=found, history_version=history.metadata.resource_version)
+    async def _count(self, handle: MoveHandle, state: MoveState) -> MoveState:
+        """Start the period of the rate. It is written a moment later; a new leader finds what was not."""
+        self._context.ledger.spend(state.entry.id, count_from(state))
+        handle.hooks.on_eviction()
+        return replace(state, debit=state.debit and replace(state.debit, state=DebitState.SPENT))
 
     async def _close(
-        self, handle: MoveHandle, entry: OpenMove, ending: Ending, refused: Refused | None
+        self, handle: MoveHandle, state: MoveState, ending: Ending, refused: Refused | None
     ) -> MoveReport:
         """Record the outcome: without it the back-off would not know that the move brought nothing.
 
         Likewise what refused it, or the next plan would propose it again. If the history is gone, its
         workload is gone, and there is nothing to remember.
         """
-        back_off, before = self._context.policy().limits.back_off, ""
+        back_off, before, entry = self._context.policy().limits.back_off, "", state.entry
         remembered: RememberedRefusal | None = None
 
         def close(history: EvictionHistory) -> EvictionHistory | Refused:
             nonlocal before, remembered
             before, now = history.status.given_up_until or "", self._context.clock()
             remembered = self._note_refusal(history, entry, refused, now) if refused else None
-            return close_move(history, entry.id, ending, now=now, back_off=back_off, refusal=remembered)
+            return close_move(
+                history,
+                entry.id,
+                ending,
+                now=now,
+                back_off=back_off,
+                evicted_at=entry.evicted_at,
+                refusal=remembered,
+                disproved=state.disproved,
+            )
 
         history = await self._context.store.change_history(handle.namespace, handle.history, close)
         given_up = "" if isinstance(history, Refused) else history.status.given_up_until or ""
@@ -305,25 +335,31 @@ class Executor:
         before = (*(history.status.refused or ()), *(replace(one.last, count=one.times) for one in shared))
         return note_refusal(refused, key=key, before=before, now=now)
 
-    def _end_without_history(self, handle: MoveHandle, state: MoveState) -> MoveReport:
-        """End a move whose history is gone, because its workload was deleted."""
-        if state.pod == PodState.ALIVE:
-            return self._finish(handle, MoveReport(state.entry, Ending(Outcome.REFUSED), HISTORY_GONE))
-        return self._finish(handle, MoveReport(state.entry, Ending(Outcome.GONE)))
-
     def _finish(self, handle: MoveHandle, report: MoveReport) -> MoveReport:
-        self.open.discard(report.move)
-        self._doubted.pop(report.move, None)
+        self.forget(report.move)
         handle.reporter.ended(report)
         handle.reporter.tell(f"{report.move}: {report}")
         return report
 
 
-def _list_disproved(history: EvictionHistory, state: MoveState) -> list[RememberedRefusal]:
-    """List the refusals that the eviction disproves, if it was granted to us."""
+def _list_disproved(history: EvictionHistory | None, state: MoveState) -> tuple[RememberedRefusal, ...]:
+    """List the refusals that a granted eviction disproves."""
     uid, node = state.entry.pod_uid, state.entry.from_
-    refused = (history.status.refused or ()) if state.granted else ()
-    return [one for one in refused if is_disproved(one, uid=uid, node=node)]
+    refused = (history.status.refused or ()) if history else ()
+    return tuple(one for one in refused if is_disproved(one, uid=uid, node=node))
+
+
+async def _side_by_side(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
+    """Wait for both, also if one fails: what it has done must be known before anything else is done."""
+    done = await asyncio.gather(first, second, return_exceptions=True)
+    for each in done:
+        if isinstance(each, BaseException):
+            raise each
+    return cast("tuple[A, B]", tuple(done))
+
+
+async def _do_nothing() -> None:
+    pass
 
 
 def list_remarks(history: EvictionHistory, now: float) -> list[str]:
@@ -336,26 +372,23 @@ def find_open(history: EvictionHistory, move: str) -> OpenMove | None:
     return next((one for one in history.status.open or () if one.id == move), None)
 
 
-def find_debit(ledger: MoveLedger, move: str) -> Debit | None:
-    return next((one for one in ledger.status.debits or () if one.move == move), None)
-
-
 def _open_one(
     history: EvictionHistory,
     *,
     entry: OpenMove,
     most: int | None,
-    begun: Collection[str],
+    settled: Collection[str],
     least: float,
     progress_deadline: float,
 ) -> EvictionHistory | Refused:
     """Add the move to the history if fewer than `most` moves of the workload are open.
 
     This check and the write are one: without it two moves could each find that none is open. A Noted move
-    that was not begun here stops every other one: an earlier leader's request may still evict its pod.
+    that was neither begun here nor is known to be evicted stops every other one: an earlier leader's request
+    may still evict its pod.
     """
     others = [one for one in history.status.open or () if one.id != entry.id]
-    left = any(one.phase == Phase.NOTED and one.id not in begun for one in others)
+    left = any(one.phase == Phase.NOTED and one.id not in settled for one in others)
     if left or (most is not None and len(others) >= max(most, 1)):
         return MOVE_UNDER_WAY
     awaited = await_ready(entry, history, least=least, progress_deadline=progress_deadline)

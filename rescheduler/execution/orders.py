@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from reberth.client.api import Api
 from reberth.cluster import kinds
-from reberth.cluster.kinds import ALL_RESOURCES
+from reberth.cluster.kinds import ALL_RESOURCES, POD
 from reberth.cluster.pods.identity import Signature, find_controller, find_signature
 from reberth.cluster.snapshot import build
 from reberth.records import ObjectMeta, Pod, WorkloadIdentity
@@ -51,12 +51,18 @@ async def compose_order(
     return MoveOrder(pod, signature, destinations, MANUAL, reason)
 
 
-async def compose_planned(context: ExecutionContext, planned: PlannedMove) -> MoveOrder | Refused:
-    """Make the order of a planned move, if the pod is still the one of the plan."""
+def compose_planned(context: ExecutionContext, planned: PlannedMove) -> MoveOrder | Refused:
+    """Make the order of a planned move from the cache, if the pod is still the one of the plan.
+
+    The pod itself is looked at right before its eviction.
+    """
     namespace, _, name = planned.pod.partition("/")
-    pod = await context.read_pod(namespace, name)
-    if pod is None or pod.metadata.uid != planned.uid:
+    row = context.mirror.cache.of(POD).named(namespace, name)
+    if row is None or row.uid != planned.uid:
         return NO_SUCH_POD
+    common = row.template.pod
+    meta = replace(common.metadata, name=row.name, namespace=row.namespace, uid=row.uid)
+    pod = replace(common, metadata=meta, spec=row.spec)
     controller = find_controller(pod.metadata)
     tables = (context.mirror.cache.of(one.kind) for one in _OWNED.values())
     found = (table.by_uid(controller.uid) for table in tables) if controller else ()

@@ -2,9 +2,13 @@
 
 Otherwise a plan would count neither the pods that are already being moved nor the budget that they use.
 
-Moves in phase Planned are undone. For moves whose eviction may have been sent, the pod is read. Evicted moves
-wait for their replacement. A tentative debit without a move, because the workload was deleted together with
-its history, is committed: it cannot be proved any more that no pod was evicted for it.
+What is recorded is read from the API server, not from the cache: what an earlier leader sent last may not
+have reached it. Noted moves whose pods are alive are validated and made, or undone; the others are waited
+for.
+
+A tentative debit without an open move is what an interruption has left, or the request of an earlier leader
+that arrived late. If its pod is alive, it is returned, but only when no eviction can be on its way any more.
+Otherwise it is marked as Spent: it cannot be proved that no pod was evicted for it.
 
 Moves of this process begin and end while the histories are listed, and a list may be delayed. So the list
 only tells which moves to look at. Whether one is left behind is asked when it is about to be resumed: first
@@ -16,15 +20,15 @@ from functools import partial
 from typing import NamedTuple
 
 from reberth.client.lease import LeaseLost
-from reberth.cluster.kinds import HISTORIES, NODES
-from reberth.memory.ledger import correct_debits, mark_spent
-from reberth.memory.notes import ANNOTATION, read_notes
-from reberth.records import DebitState, EvictionHistory, MoveLedger, Node, OpenMove
-from reberth.values.errors import NotFound, ReberthError
-from reberth.values.refusal import Refused
+from reberth.cluster.kinds import HISTORIES
+from reberth.memory.backoff import instant
+from reberth.memory.ledger import correct_debits
+from reberth.records import Debit, DebitState, EvictionHistory, MoveLedger, OpenMove
+from reberth.values.errors import ReberthError
 from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
-from rescheduler.execution.executor import Executor, find_debit, find_open
-from rescheduler.moves.lifecycle import MoveState, judge_pod
+from rescheduler.execution.executor import Executor, find_open
+from rescheduler.execution.store import carries_note
+from rescheduler.moves.lifecycle import MoveState, PodState, find_termination, judge_pod, take_sighting
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry import metrics
 
@@ -46,7 +50,7 @@ async def resume_moves(context: ExecutionContext, executor: Executor) -> AsyncIt
     ledger = await context.store.read_ledger()
     pages = context.api.list_pages(HISTORIES)
     histories = [history async for page in pages for history in page.objects]
-    await _commit_orphaned_debits(context, executor, histories, ledger)
+    await _settle_orphaned_debits(context, executor, histories, ledger)
     left = [
         (history, move.id)
         for history in histories
@@ -77,10 +81,11 @@ async def _resume(
     if move in executor.held:
         return None
     with executor.holding(move):
-        history = await _read_history(context, listed)
+        meta = listed.metadata
+        history = await context.store.read_history(meta.namespace, meta.name)
         entry = find_open(history, move) if history else None
         if history is None or entry is None:
-            executor.open.discard(move)
+            executor.forget(move)
             return None
         metrics.MOVES_RESUMED.inc()
         context.tell(f"resuming {entry.id}: {entry.pod} off {entry.from_}, {entry.phase}")
@@ -89,7 +94,7 @@ async def _resume(
         return ResumedMove(handle, await executor.settle(handle, state))
 
 
-async def _commit_orphaned_debits(
+async def _settle_orphaned_debits(
     context: ExecutionContext,
     executor: Executor,
     histories: Iterable[EvictionHistory],
@@ -98,47 +103,38 @@ async def _commit_orphaned_debits(
     recorded = {move.id for history in histories for move in history.status.open or ()}
     limits = context.policy().limits.rates
     if correct_debits(ledger, limits, now=context.clock()) is not ledger:
-        await context.store.change_ledger(partial(correct_debits, limits=limits, now=context.clock()))
+        await context.ledger.correct(partial(correct_debits, limits=limits, now=context.clock()))
     for debit in ledger.status.debits or ():
-        left = debit.move not in recorded and debit.move not in executor.held
-        if debit.state == DebitState.TENTATIVE and left:
-            spend = partial(mark_spent, move=debit.move, limits=limits, now=context.clock())
-            await context.store.change_ledger(spend)
+        is_left = debit.move not in recorded and debit.move not in executor.held
+        if debit.state == DebitState.TENTATIVE and is_left and not context.ledger.is_spending(debit.move):
+            await _settle_debit(context, executor, debit)
 
 
-async def _read_history(context: ExecutionContext, listed: EvictionHistory) -> EvictionHistory | None:
-    meta = listed.metadata
-    try:
-        return await context.api.get(HISTORIES, meta.name, namespace=meta.namespace)
-    except NotFound:
-        return None
+async def _settle_debit(context: ExecutionContext, executor: Executor, debit: Debit) -> None:
+    """Settle a debit without an open move; while an eviction may be on its way, a living pod says nothing."""
+    pod = await context.read_pod(debit.namespace, debit.pod) if debit.pod else None
+    if judge_pod(pod, debit.pod_uid) is not PodState.ALIVE:
+        began = find_termination(pod) if pod and pod.metadata.uid == debit.pod_uid else None
+        context.ledger.spend(debit.move, context.clock() if began is None else began)
+    elif not executor.is_in_doubt(debit.move):
+        await context.ledger.give_back(debit.move)
 
 
 async def _read_state(
     context: ExecutionContext, executor: Executor, history: EvictionHistory, entry: OpenMove
 ) -> MoveState:
-    ledger = await context.store.read_ledger()
+    debit = await context.ledger.read(entry.id)
+    node = await context.store.read_node(entry.from_)
     pod = await context.read_pod(history.metadata.namespace, entry.pod)
-    node = await _find_node(context, entry.from_)
-    return MoveState(
+    state = MoveState(
         entry,
-        find_debit(ledger, entry.id),
-        noted=node is not None and _carries_note(node, entry.id),
-        pod=judge_pod(pod, entry.pod_uid),
+        debit,
+        noted=carries_note(node, entry.id),
+        pod=PodState.ALIVE,
+        evicted_at=instant(entry.evicted_at) if entry.evicted_at else None,
         resumed=True,
         in_doubt=executor.is_in_doubt(entry.id),
         node_version=node.metadata.resource_version if node else "",
         history_version=history.metadata.resource_version,
     )
-
-
-async def _find_node(context: ExecutionContext, name: str) -> Node | None:
-    try:
-        return await context.api.get(NODES, name)
-    except NotFound:
-        return None
-
-
-def _carries_note(node: Node, move: str) -> bool:
-    notes = read_notes((node.metadata.annotations or {}).get(ANNOTATION))
-    return not isinstance(notes, Refused) and any(note.mark and note.mark.id == move for note in notes.ours)
+    return take_sighting(state, pod, now=context.clock())

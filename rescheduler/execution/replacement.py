@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from reberth.cluster.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from reberth.cluster.rows import PodRow
 from reberth.cluster.tables import Group
-from reberth.memory.backoff import instant
 from reberth.memory.history import Ending
 from reberth.records import OpenMove, Owner, ReplicationController
 from rescheduler.execution.context import ExecutionContext, MoveHandle
@@ -29,10 +28,18 @@ _PAUSE = 0.1
 class ReplacementWatcher:
     """Waits for the outcome of one move."""
 
-    def __init__(self, context: ExecutionContext, handle: MoveHandle, validator: MoveValidator) -> None:
+    def __init__(
+        self,
+        context: ExecutionContext,
+        handle: MoveHandle,
+        validator: MoveValidator,
+        *,
+        evicted_at: float | None,
+    ) -> None:
         self._context = context
         self._handle = handle
         self._validator = validator
+        self._evicted_at = evicted_at  # None: not known, so nothing is measured from it
         self._had_owner = False
         self._landed = ""  # uid of the replacement that was scored
         self._scores: LandingScores | None = None
@@ -62,20 +69,26 @@ class ReplacementWatcher:
             is_gone=self._had_owner and owner is None
         )
         self._had_owner = self._had_owner or owner is not None
-        replacement = find_replacement(move, self._handle.others, state.pods)
+        replacement = find_replacement(move, self._list_others(move), state.pods)
         scores = await self._score(move, replacement)
         now = self._context.clock()
         is_over = now >= self._find_deadline(move)
         ending = judge_replacement(move, replacement, state, scores=scores, is_over=is_over)
         if replacement is None or not replacement.is_ready:
             self._unready_at = looked
-        return ending and self._correct_time(move, ending, now)
+        return ending and self._correct_time(ending, now)
 
-    def _correct_time(self, move: OpenMove, ending: Ending, now: float) -> Ending:
+    def _list_others(self, move: OpenMove) -> list[OpenMove]:
+        """List the other open moves of the controller, as they are known now."""
+        history = self._context.store.find_history(self._handle.namespace, self._handle.history)
+        opened = (history.status.open or ()) if history else ()
+        return [one for one in opened if one.id != move.id and one.controller_uid == move.controller_uid]
+
+    def _correct_time(self, ending: Ending, now: float) -> Ending:
         """Limit the time to Ready to what was seen: the kubelet dates it by the clock of its node."""
-        if ending.time_to_ready is None:
-            return ending
-        evicted = instant(move.evicted_at)
+        evicted = self._evicted_at
+        if ending.time_to_ready is None or evicted is None:
+            return replace(ending, time_to_ready=None)
         least = self._unready_at - evicted - 1  # the kubelet cuts it to seconds
         most = max(0.0, now - evicted)  # the API server's clock may have been set back
         return replace(ending, time_to_ready=min(max(ending.time_to_ready, least), most))

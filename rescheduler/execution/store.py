@@ -1,25 +1,31 @@
 """All writes of the rescheduler: eviction histories, the move ledger, notes on nodes, the Lease, evictions.
 
-A write is computed from the object that was just read and carries its resourceVersion. After a conflict, or
-if it is uncertain whether the write was carried out, it is repeated from the read on. That is safe because
-every change is a function that changes nothing when it is applied a second time. An eviction is not: it is
-sent once.
+A write is computed from the newest version of the object that this process knows, and carries its
+resourceVersion. After a conflict, or if it is uncertain whether the write was carried out, the object is read
+and the write is repeated; likewise if there is nothing to write, or the change is refused: only the newest
+version tells. That is safe because every change is a function that changes nothing when it is applied a
+second time. An eviction is not: it is sent once.
 
 Writers of one object in this process take turns; otherwise they would conflict with each other again and
 again. The lease is checked immediately before each write is sent: a process that has lost it must not write.
 """
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
 from reberth.client.api import Api
 from reberth.client.lease import LEASES, Leadership, LeaseSettings
+from reberth.client.newest import NewestObjects
+from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import HISTORIES, LEDGERS, NODES, Resource
 from reberth.cluster.pods.identity import Signature, name_history
+from reberth.cluster.tables import meta_of
 from reberth.memory.history import is_history_of, start_history
 from reberth.memory.ledger import LEDGER_NAME, start_ledger
 from reberth.memory.notes import ANNOTATION, Notes, read_notes, render_notes
@@ -41,61 +47,82 @@ HISTORY_GONE = Refused("HistoryGone", "the eviction history of the workload has 
 
 
 class MoveStore:
-    """All writes of the rescheduler."""
+    """All writes of the rescheduler. With a cache most of them need no read."""
 
-    def __init__(self, api: Api, leadership: Leadership) -> None:
+    def __init__(self, api: Api, leadership: Leadership, cache: Cache | None = None) -> None:
         self._api = api.guarded(leadership.check)
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._newest = NewestObjects(cache)
+        self._turns = WeakValueDictionary[tuple[str, str, str], asyncio.Lock]()
+
+    def find_history(self, namespace: str, name: str) -> EvictionHistory | None:
+        """Give the newest known version of a history."""
+        return self._newest.find(HISTORIES, name, namespace=namespace)
+
+    async def read_history(self, namespace: str, name: str) -> EvictionHistory | None:
+        return await self._read(HISTORIES, name, namespace=namespace)
 
     async def start_history(
         self, signature: Signature, change: Change[EvictionHistory]
     ) -> EvictionHistory | Refused:
         """Change the history of a pod's workload; create it if there is none."""
-
-        async def read() -> EvictionHistory:
-            return await self._find_history(signature)
-
-        return await self._change(HISTORIES, read, change)
+        name, namespace = name_history(signature.root), signature.namespace
+        async with self._turn(HISTORIES, name, namespace):
+            known = self._newest.find(HISTORIES, name, namespace=namespace)
+            if known and not is_history_of(known, signature.root):
+                known = None
+            if self._newest.is_known_missing(HISTORIES, name, namespace=namespace):
+                known = await self._try_create(signature)
+            read = partial(self._read_or_create, signature)
+            return await _retry(known, read, change, partial(self._replace_status, HISTORIES))
 
     async def change_history(
         self, namespace: str, name: str, change: Change[EvictionHistory]
     ) -> EvictionHistory | Refused:
-        async def read() -> EvictionHistory:
-            return await self._api.get(HISTORIES, name, namespace=namespace)
+        async with self._turn(HISTORIES, name, namespace):
+            known = self._newest.find(HISTORIES, name, namespace=namespace)
+            read = partial(self._read_anew, HISTORIES, name, namespace=namespace)
+            try:
+                return await _retry(known, read, change, partial(self._replace_status, HISTORIES))
+            except errors.NotFound:
+                return HISTORY_GONE
 
-        try:
-            return await self._change(HISTORIES, read, change)
-        except errors.NotFound:
-            return HISTORY_GONE
-
-    async def change_ledger(self, change: Change[MoveLedger]) -> MoveLedger | Refused:
-        async with self._turns[LEDGERS.name]:
-            return await self._change(LEDGERS, self._find_ledger, change)
+    def find_ledger(self) -> MoveLedger | None:
+        """Give the newest known version of the ledger."""
+        return self._newest.find(LEDGERS, LEDGER_NAME)
 
     async def read_ledger(self) -> MoveLedger:
         """Read the ledger; an empty one if it does not exist yet."""
-        try:
-            return await self._api.get(LEDGERS, LEDGER_NAME)
-        except errors.NotFound:
-            return start_ledger()
+        return await self._read(LEDGERS, LEDGER_NAME) or start_ledger()
+
+    async def change_ledger(self, change: Change[MoveLedger]) -> MoveLedger | Refused:
+        async with self._turn(LEDGERS, LEDGER_NAME):
+            write = partial(self._replace_status, LEDGERS)
+            return await _retry(self.find_ledger(), self._read_or_create_ledger, change, write)
+
+    def find_node(self, name: str) -> Node | None:
+        """Give the newest known version of a node."""
+        return self._newest.find(NODES, name)
+
+    async def read_node(self, name: str) -> Node | None:
+        return await self._read(NODES, name)
 
     async def change_notes(self, node: str, change: Callable[[Notes], Notes | Refused]) -> Node | Refused:
         """Change the notes in a node's annotation; an unreadable annotation is not changed."""
-
-        async def read() -> Node:
-            return await self._api.get(NODES, node)
 
         async def write(changed: Node) -> Node:
             meta = changed.metadata
             annotations = {ANNOTATION: (meta.annotations or {}).get(ANNOTATION)}
             patch = {"metadata": {"resourceVersion": meta.resource_version, "annotations": annotations}}
-            return await self._api.merge(NODES, node, patch)
+            return self._newest.learn(NODES, await self._api.merge(NODES, node, patch))
 
-        try:
-            async with self._turns[node]:
-                return await _retry(read, lambda found: _rewrite_notes(found, change), write)
-        except errors.NotFound:
-            return NODE_GONE
+        async with self._turn(NODES, node):
+            read = partial(self._read_anew, NODES, node)
+            try:
+                return await _retry(
+                    self.find_node(node), read, lambda found: _rewrite_notes(found, change), write
+                )
+            except errors.NotFound:
+                return NODE_GONE
 
     async def change_lease(
         self, lease: LeaseSettings, change: Callable[[Annotations], Annotations | Refused]
@@ -114,35 +141,63 @@ class MoveStore:
             move.pod, namespace=namespace, uid=move.pod_uid, dry_run=dry_run, annotations=annotations
         )
 
-    async def _find_ledger(self) -> MoveLedger:
-        ledger = await self.read_ledger()
-        return ledger if ledger.metadata.uid else await self._create(LEDGERS, ledger)
+    @asynccontextmanager
+    async def _turn(self, resource: Resource[Any], name: str, namespace: str = "") -> AsyncIterator[None]:
+        turn = self._turns.setdefault((resource.name, namespace, name), asyncio.Lock())
+        async with turn:
+            yield
 
-    async def _find_history(self, signature: Signature) -> EvictionHistory:
+    async def _read(self, resource: Resource[R], name: str, *, namespace: str = "") -> R | None:
+        try:
+            return self._newest.learn(resource, await self._api.get(resource, name, namespace=namespace))
+        except errors.NotFound:
+            self._newest.forget(resource, name, namespace=namespace)
+            return None
+
+    async def _read_anew(self, resource: Resource[R], name: str, *, namespace: str = "") -> R:
+        """Read an object that is about to be written, and forget what was known of it before."""
+        self._newest.forget(resource, name, namespace=namespace)
+        return self._newest.learn(resource, await self._api.get(resource, name, namespace=namespace))
+
+    async def _read_or_create_ledger(self) -> MoveLedger:
+        self._newest.forget(LEDGERS, LEDGER_NAME)
+        return await self._read(LEDGERS, LEDGER_NAME) or await self._create(LEDGERS, start_ledger())
+
+    async def _read_or_create(self, signature: Signature) -> EvictionHistory:
         """Give the history of this workload; that of a deleted workload with its name is replaced."""
         name, namespace = name_history(signature.root), signature.namespace
-        try:
-            found = await self._api.get(HISTORIES, name, namespace=namespace)
-            if is_history_of(found, signature.root):
-                return found
-            await self._api.delete(HISTORIES, name, uid=found.metadata.uid, namespace=namespace)
-        except errors.NotFound:
-            pass
+        self._newest.forget(HISTORIES, name, namespace=namespace)
+        found = await self._read(HISTORIES, name, namespace=namespace)
+        if found and is_history_of(found, signature.root):
+            return found
+        if found:
+            with suppress(errors.NotFound):
+                await self._api.delete(HISTORIES, name, uid=found.metadata.uid, namespace=namespace)
+            self._newest.forget(HISTORIES, name, namespace=namespace)
         return await self._create(HISTORIES, start_history(signature), namespace=namespace)
 
+    async def _try_create(self, signature: Signature) -> EvictionHistory | None:
+        """Create a history that the cache does not have; None if that must be repeated after a read."""
+        with suppress(*_RETRIED):
+            return await self._create(HISTORIES, start_history(signature), namespace=signature.namespace)
+        return None
+
     async def _create(self, resource: Resource[R], body: R, *, namespace: str = "") -> R:
-        return await self._api.create(resource, body, namespace=namespace)
+        return self._newest.learn(resource, await self._api.create(resource, body, namespace=namespace))
 
-    async def _change(
-        self, resource: Resource[R], read: Callable[[], Awaitable[R]], change: Change[R]
-    ) -> R | Refused:
-        async def write(changed: R) -> R:
-            meta = changed.metadata  # type: ignore[attr-defined] # a record of a whole object has it
-            return await self._api.replace(
-                resource, meta.name, changed, namespace=meta.namespace, subresource="status"
-            )
+    async def _replace_status(self, resource: Resource[R], changed: R) -> R:
+        meta = meta_of(changed)
+        written = await self._api.replace(
+            resource, meta.name, changed, namespace=meta.namespace, subresource="status"
+        )
+        return self._newest.learn(resource, written)
 
-        return await _retry(read, change, write)
+
+def carries_note(node: Node | None, move: str) -> bool:
+    """Tell whether a node carries the note of a move."""
+    annotations = (node.metadata.annotations or {}) if node else {}
+    notes = read_notes(annotations.get(ANNOTATION))
+    return not isinstance(notes, Refused) and any(note.mark and note.mark.id == move for note in notes.ours)
 
 
 async def rewrite_lease(
@@ -165,25 +220,31 @@ async def rewrite_lease(
         patch = {"metadata": {"resourceVersion": meta.resource_version, "annotations": annotations}}
         return await api.merge(LEASES, lease.name, patch, namespace=lease.namespace)
 
-    return await _retry(read, rewrite, write)
+    return await _retry(None, read, rewrite, write)
 
 
 async def _retry(
-    read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
+    known: R | None, read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
 ) -> R | Refused:
-    """Read, change and write until that succeeds; an object that is as it should be is not written."""
+    """Change and write, beginning with what is known, until that succeeds; read before each further try."""
     for attempt in range(1, TRIES):
         try:
-            return await _once(read, change, write)
+            if known is None:
+                return await _change_once(await read(), change, write)
+            changed = change(known)
+            if not isinstance(changed, Refused) and changed != known:
+                return await write(changed)
+        except errors.NotFound:
+            if known is None:
+                raise
         except _RETRIED:
             await asyncio.sleep(jittered_backoff(attempt, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE))
-    return await _once(read, change, write)
+        known = None
+    return await _change_once(await read(), change, write)
 
 
-async def _once(
-    read: Callable[[], Awaitable[R]], change: Change[R], write: Callable[[R], Awaitable[R]]
-) -> R | Refused:
-    found = await read()
+async def _change_once(found: R, change: Change[R], write: Callable[[R], Awaitable[R]]) -> R | Refused:
+    """Change and write what was just read; an object that is as it should be is not written."""
     changed = change(found)
     if isinstance(changed, Refused) or changed == found:
         return changed

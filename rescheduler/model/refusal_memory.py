@@ -6,7 +6,7 @@ read is in a history too.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,6 +15,9 @@ from reberth.records import RememberedRefusal
 from reberth.values.refusal import Refused
 from rescheduler.model.refusal_scopes import Scope, find_scope
 from rescheduler.model.standing import TriesLeft
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _MOST = 1000
 
@@ -34,10 +37,15 @@ class KnownRefusal(NamedTuple):
 
 
 class RefusalMemory(msgspec.Struct, frozen=True):
-    """What a plan is told: refusals, when webhooks that failed have answered since, and the tries left."""
+    """What a plan is told: refusals, what has been granted since, and the tries left.
+
+    A history names an eviction, and drops what that has disproved, only when the move is closed.
+    """
 
     known: tuple[KnownRefusal, ...] = ()
-    answered: dict[str, float] = {}
+    disproved: frozenset[KnownRefusal] = frozenset()
+    answered: dict[str, float] = {}  # when webhooks that failed have answered
+    granted: dict[str, float] = {}  # when the last eviction was granted in a namespace
     left: TriesLeft = TriesLeft()
 
 
@@ -47,15 +55,13 @@ class RecentRefusals:
     def __init__(self) -> None:
         self._known: dict[tuple[WorkloadName, str, str], RememberedRefusal] = {}
         self._answered: dict[str, float] = {}
+        self._granted: dict[str, float] = {}
+        self._disproved: dict[KnownRefusal, None] = {}
 
     def put(self, known: KnownRefusal) -> None:
         """Enter a refusal as it was written to a history; the oldest one gives way if there are too many."""
         workload, refusal = known
-        place = workload, refusal.rule, refusal.key
-        self._known.pop(place, None)
-        if len(self._known) >= _MOST:
-            del self._known[next(iter(self._known))]
-        self._known[place] = refusal
+        _put_last(self._known, (workload, refusal.rule, refusal.key), refusal)
 
     def note(self, workload: WorkloadName, refused: Refused, *, key: str, now: float) -> None:
         """Enter a refusal that no history records, unless its rule is one that a plan sees by itself."""
@@ -65,21 +71,31 @@ class RecentRefusals:
 
     def disprove(self, workload: WorkloadName, refusals: Iterable[RememberedRefusal], now: float) -> None:
         """Forget what a granted eviction of the workload has disproved; its webhooks have answered."""
+        _put_last(self._granted, workload.namespace, now)
+        for one in refusals:
+            _put_last(self._disproved, KnownRefusal(workload, one), None)
         for one in (*refusals, *self.list_of(workload)):
             self._known.pop((workload, one.rule, one.key), None)
             if find_scope(one.rule) is Scope.WEBHOOK:
-                self._answered.pop(one.key, None)
-                self._answered[one.key] = now
-        while len(self._answered) > _MOST:
-            del self._answered[next(iter(self._answered))]
+                _put_last(self._answered, one.key, now)
 
     def read(self, now: float, left: TriesLeft = TriesLeft()) -> RefusalMemory:  # noqa: B008 - frozen
         """Give what the next plan is told."""
         living = {place: one for place, one in self._known.items() if list_living([one], now)}
         self._known = living
         known = tuple(KnownRefusal(place[0], one) for place, one in living.items())
-        return RefusalMemory(known, dict(self._answered), left)
+        return RefusalMemory(
+            known, frozenset(self._disproved), dict(self._answered), dict(self._granted), left
+        )
 
     def list_of(self, workload: WorkloadName) -> list[RememberedRefusal]:
         """List the refusals of a workload."""
         return [one for (whose, *_), one in self._known.items() if whose == workload]
+
+
+def _put_last(entries: dict[K, V], key: K, value: V) -> None:
+    """Enter something as the newest; the oldest gives way if there are too many."""
+    entries.pop(key, None)
+    if len(entries) >= _MOST:
+        del entries[next(iter(entries))]
+    entries[key] = value

@@ -124,7 +124,7 @@ EXECUTION: Final[_Rules] = {
     "NoteLost": "The source node no longer has the note of the move.",
     "HistoryGone": "The eviction history of the workload has been deleted.",
     "NoSuchMove": "The eviction history has no such open move.",
-    "PhasePassed": "The move has already passed this phase.",
+    "PhasePassed": "The move has already been closed.",
     "NoDebit": "The move ledger has no debit of the move.",
     "DebitLost": "The move ledger no longer has the debit of the move.",
     "AlreadySpent": "The disruption has happened, so its debit cannot be taken back.",
@@ -139,7 +139,7 @@ EXECUTION: Final[_Rules] = {
     "ServerBusy": "The API server is overloaded.",
     "Forbidden": "The rescheduler lacks a permission.",
     "Unauthorized": "The API server does not accept the credentials of the rescheduler.",
-    "Interrupted": "The move was interrupted before its note was written.",
+    "Interrupted": "The move was interrupted before its debit and its note were written.",
     "Expired": "The move expired before its pod was evicted.",
     "RequestExpired": "The move request expired before the daemon took it.",
 }

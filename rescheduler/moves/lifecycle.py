@@ -4,47 +4,50 @@ A crash can stop a move between any two of its writes. So the next step never de
 was: it follows from four things that survive the process, which are the workload's eviction history, the move
 ledger, the note on the source node, and the pod. A new leader reads these four and continues.
 
-* Planned: nothing has been done to the pod yet. Reserve disruption budget, write the note, record Noted. A
-  Planned move of an earlier leader is undone: its plan is old, and undoing it costs nothing.
-* Noted: the eviction may have been sent. If the pod is gone or terminating, the move counts as evicted, even
-  if somebody else deleted the pod. If the pod is alive and the move was refused, is expired, or has lost its
-  note or its debit, the move is undone. Otherwise: validate, and evict. A Noted move of an earlier leader is
-  not undone while that leader's eviction may still be on its way: it would be evicted without note or debit.
-* Evicted: commit the disruption budget, then wait for the replacement.
+* The history says Noted: the move is announced, and its eviction may have been sent. If the pod is gone or
+  terminating, the move counts as evicted, even if somebody else deleted the pod. Otherwise the debit and the
+  note are written, side by side; when all three were answered, the pod is evicted.
+* If the pod is alive and the move was refused or is expired, it is undone. So is one of an earlier leader
+  without note or debit: its plan is old, and undoing it costs nothing. But a move of an earlier leader is not
+  undone while that leader's eviction may still be on its way: it would be evicted without note or debit.
+* If the pod is gone or terminating: mark the debit as Spent, then wait for the replacement.
 
 Why the order is this one:
 
-* The history comes first. A move that is recorded nowhere could not be found after a crash, and its note and
-  its debit would stay behind.
+* The history comes first, and is answered before anything else is sent. A move that is recorded nowhere could
+  not be found after a crash, and its note and its debit would stay behind. And a history that arrives late,
+  when the next leader has already returned the debit, is an open move without debit and note: it is undone.
 * The debit comes before the eviction. If it came after, a crash in between would leave an eviction that no
   rate counts.
 * The note comes before the eviction. The replacement is scheduled within milliseconds of the eviction;
   without the note it could return to the source node.
-* Noted is recorded before the eviction. Otherwise a new leader would undo a Planned move whose pod was
-  already evicted, and return a debit that was spent.
-* The debit is committed after the eviction. A tentative debit counts in every rate until it is committed or
-  released; a committed one counts for the period of the rate. If it were committed before the eviction, that
-  period would begin too early; if it were never committed, it would count forever.
+* The debit is marked as Spent after the eviction. A tentative debit counts in every rate until it is spent or
+  returned; a spent one counts for the period of the rate. If it were marked before the eviction, that period
+  would begin too early; if it were never marked, it would count forever.
 
-A move is undone in the order note, debit, history. If that is interrupted, the move is still in the history:
-the next leader finds it Planned, or Noted without a note, and finishes undoing it.
+To undo a move, its note is removed and its debit is returned, side by side; then the history is closed. If
+that is interrupted, the move is still open in the history: the next leader finds it without note or debit,
+and finishes undoing it.
 
-If the workload was deleted together with its history, nothing else may stay behind: the note is removed, and
-the debit is released if the pod is alive and committed if it is not.
+If the workload was deleted together with its history, nothing else may stay behind: a move whose pod is alive
+is undone like any other one.
 """
 
 from enum import Enum, StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
+from reberth.memory.backoff import instant
 from reberth.memory.history import is_expired
-from reberth.records import Debit, DebitState, OpenMove, Phase, Pod
+from reberth.records import Debit, DebitState, OpenMove, Phase, Pod, RememberedRefusal
 from reberth.values.refusal import Refused
+from reberth.values.timestamp import TimeError, parse_time, write_micro_time
 
 MANUAL = "manual"
 """The policy name of a move that a person requested."""
 
-INTERRUPTED = Refused("Interrupted", "the move was interrupted before its note was written")
+INTERRUPTED = Refused("Interrupted", "the move was interrupted before its debit and its note were written")
 EXPIRED = Refused("Expired", "the move expired before its pod was evicted")
 NOTE_LOST = Refused("NoteLost", "the source node no longer has the note of the move")
 DEBIT_LOST = Refused("DebitLost", "the move ledger no longer has the debit of the move")
@@ -59,20 +62,15 @@ class PodState(StrEnum):
 
 
 class MoveStep(Enum):
-    """One write of a move, or its end; the value is what the log says of it."""
+    """One step of a move, or its end; the value is what the log says of it."""
 
-    RESERVE_BUDGET = "reserve disruption budget"
-    WRITE_NOTE = "write the note"
-    ADVANCE_TO_NOTED = "record phase Noted"
+    PREPARE = "reserve disruption budget and write the note"
     EVICT = "validate and evict"
     AWAIT_EVICTION = "wait: an eviction that was sent before may still take effect"
-    ADVANCE_TO_EVICTED = "record phase Evicted"
-    COMMIT_BUDGET = "commit disruption budget"
+    COUNT = "count the disruption"
     VERIFY = "wait for the replacement"
-    REMOVE_NOTE = "remove the note"
-    RELEASE_BUDGET = "release disruption budget"
+    UNDO = "remove the note and return the disruption budget"
     CLOSE = "close the move as refused"
-    FORGET = "end a move whose history is gone"
 
 
 class MoveState(msgspec.Struct, frozen=True):
@@ -82,11 +80,12 @@ class MoveState(msgspec.Struct, frozen=True):
     debit: Debit | None
     noted: bool
     pod: PodState
+    evicted_at: float | None = None  # when the pod began to terminate, if that is known
     granted: bool = False  # the eviction was granted to us: nobody else deleted the pod
+    disproved: tuple[RememberedRefusal, ...] = ()  # by the grant
     resumed: bool = False  # an earlier leader began it
     in_doubt: bool = False  # an eviction that was sent before may still take effect
     refused: Refused | None = None
-    history_gone: bool = False
     node_version: str = ""  # resourceVersion of the source node with the note: extenders must have seen it
     history_version: str = ""  # resourceVersion of the history that says Noted: likewise
 
@@ -98,53 +97,71 @@ def judge_pod(pod: Pod | None, uid: str) -> PodState:
     return PodState.TERMINATING if pod.metadata.deletion_timestamp else PodState.ALIVE
 
 
+def find_termination(pod: Pod | None) -> float | None:
+    """Tell when a pod began to terminate: its deletion timestamp is the end of the grace period."""
+    meta = pod.metadata if pod else None
+    if meta is None or meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:
+        return None
+    try:
+        return parse_time(meta.deletion_timestamp) - meta.deletion_grace_period_seconds
+    except TimeError:
+        return None
+
+
+def take_sighting(state: MoveState, pod: Pod | None, *, now: float) -> MoveState:
+    """Take over what was just read under the name of the pod.
+
+    Of a pod that is gone nobody knows since when. The move then records when that was found, which is later;
+    nothing is measured from it.
+    """
+    seen = judge_pod(pod, state.entry.pod_uid)
+    if seen is PodState.ALIVE or state.entry.evicted_at is not None:
+        return replace(state, pod=seen)
+    began = find_termination(pod) if seen is PodState.TERMINATING else None
+    return record_eviction(replace(state, pod=seen), began, now=now)
+
+
+def record_eviction(state: MoveState, began: float | None, *, now: float) -> MoveState:
+    """Record in memory that the pod has been evicted; the history says so when the move is closed."""
+    time = now if began is None else min(began, now)
+    entry = replace(state.entry, phase=Phase.EVICTED, evicted_at=write_micro_time(time))
+    return replace(state, entry=entry, evicted_at=None if began is None else time)
+
+
 def next_step(state: MoveState, *, now: float) -> MoveStep:
     """Tell the next step of a move; the module says why the steps have this order."""
-    if state.history_gone:
-        return _forget(state)
-    if state.entry.phase == Phase.EVICTED:
-        return MoveStep.COMMIT_BUDGET if _is_tentative(state) else MoveStep.VERIFY
-    if state.entry.phase == Phase.NOTED and state.pod != PodState.ALIVE:
-        return MoveStep.ADVANCE_TO_EVICTED
+    if _is_evicted(state):
+        return MoveStep.COUNT if _is_tentative(state) else MoveStep.VERIFY
     if undo_reason(state, now=now):
-        is_awaited = state.in_doubt and state.entry.phase == Phase.NOTED
-        return MoveStep.AWAIT_EVICTION if is_awaited else _undo(state)
-    return MoveStep.EVICT if state.entry.phase == Phase.NOTED else _prepare(state)
+        if state.in_doubt and state.entry.phase == Phase.NOTED:
+            return MoveStep.AWAIT_EVICTION
+        return MoveStep.UNDO if state.noted or state.debit else MoveStep.CLOSE
+    return MoveStep.EVICT if state.noted and state.debit else MoveStep.PREPARE
 
 
 def undo_reason(state: MoveState, *, now: float) -> Refused | None:
     """Tell why a move whose pod is not evicted must be undone."""
     if state.refused:
         return state.refused
-    if state.entry.phase == Phase.PLANNED:
-        return INTERRUPTED if state.resumed else None
+    if state.entry.phase == Phase.PLANNED or (state.resumed and not (state.noted or state.debit)):
+        return INTERRUPTED
     if is_expired(state.entry, now):
         return EXPIRED
-    if not state.noted:
+    if state.resumed and not state.noted:
         return NOTE_LOST
-    return None if state.debit else DEBIT_LOST
+    return DEBIT_LOST if state.resumed and not state.debit else None
 
 
-def _prepare(state: MoveState) -> MoveStep:
-    if state.debit is None:
-        return MoveStep.RESERVE_BUDGET
-    return MoveStep.ADVANCE_TO_NOTED if state.noted else MoveStep.WRITE_NOTE
+def count_from(state: MoveState) -> float:
+    """Give the time from which the disruption of an evicted move counts."""
+    return instant(state.entry.evicted_at)
 
 
-def _forget(state: MoveState) -> MoveStep:
-    # Only a pod that was seen alive proves that no eviction happened: else the rates must count it.
-    if state.noted:
-        return MoveStep.REMOVE_NOTE
-    if not _is_tentative(state):
-        return MoveStep.FORGET
-    return MoveStep.RELEASE_BUDGET if state.pod == PodState.ALIVE else MoveStep.COMMIT_BUDGET
+def _is_evicted(state: MoveState) -> bool:
+    return state.entry.phase == Phase.EVICTED or (
+        state.entry.phase == Phase.NOTED and state.pod != PodState.ALIVE
+    )
 
 
 def _is_tentative(state: MoveState) -> bool:
     return state.debit is not None and state.debit.state == DebitState.TENTATIVE
-
-
-def _undo(state: MoveState) -> MoveStep:
-    if state.noted:
-        return MoveStep.REMOVE_NOTE
-    return MoveStep.RELEASE_BUDGET if state.debit else MoveStep.CLOSE

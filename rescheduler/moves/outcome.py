@@ -13,14 +13,13 @@ import msgspec
 from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.rows import PodRow
 from reberth.memory.backoff import instant
-from reberth.memory.history import Ending, end_readiness
+from reberth.memory.history import Ending, end_readiness, is_evicted
 from reberth.memory.replacements import may_replace
 from reberth.records import (
     Node,
     OpenMove,
     Outcome,
     Owner,
-    Phase,
     ReplicationController,
 )
 from reberth.values.refusal import Refused
@@ -90,8 +89,11 @@ def find_replacement(move: OpenMove, others: Iterable[OpenMove], pods: Iterable[
     `others` are open moves of the same controller. Those planned earlier choose first: otherwise two moves
     would report the same pod as their replacement.
     """
-    earlier = [one for one in others if one.phase == Phase.EVICTED and _plan_order(one) < _plan_order(move)]
     free = sorted(filter(_is_alive, pods), key=_landed_first)
+    alive = {pod.uid for pod in free}
+    earlier = [
+        one for one in others if is_evicted(one, alive.__contains__) and _plan_order(one) < _plan_order(move)
+    ]
     for one in sorted(earlier, key=_plan_order):
         taken = next((pod for pod in free if may_replace(one, pod.uid, pod.created)), None)
         if taken:

@@ -24,7 +24,7 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows, Rows, identify
 from reberth.memory.history import start_history
 from reberth.memory.notes import ANNOTATION, matches, read_notes
-from reberth.records import EvictionHistory, Node, OpenMove, Phase
+from reberth.records import EvictionHistory, Node, OpenMove
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.allowances import Charge, charge_budget
@@ -102,7 +102,7 @@ class Revalidation:
     def _find_brakes(self, history: EvictionHistory | None, context: RuleContext) -> Brakes:
         """Find the brakes without a move; alone in its history it has no part in them before its eviction."""
         opened = (history.status.open or ()) if history else ()
-        is_alone = len(opened) <= 1 and all(one.phase is not Phase.EVICTED for one in opened)
+        is_alone = len(opened) <= 1 and not any(map(context.is_evicted, opened))
         return self._state.brakes if is_alone else find_brakes(context, self._health)
 
     def _look_at(self, snapshot: Snapshot) -> "_SharedState":

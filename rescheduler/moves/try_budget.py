@@ -1,6 +1,6 @@
 """The budget of refusals: how many moves may be tried in vain, in all.
 
-A refused move costs some twenty requests and disrupts nothing, so no disruption rate limits it. Of the moves
+A refused move costs ten requests and disrupts nothing, so no disruption rate limits it. Of the moves
 that may be refused, no more are refused in any minute than the budget has. So a move reserves a try before
 its first write, and gives it back when its eviction is granted or somebody else has deleted its pod: within a
 moment, so moves that are granted do not limit each other.

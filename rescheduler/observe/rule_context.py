@@ -34,12 +34,13 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows
 from reberth.cluster.templates import Template
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
-from reberth.memory.history import is_history_of
+from reberth.memory.history import is_evicted, is_history_of
 from reberth.memory.ledger import LEDGER_NAME, return_debit, start_ledger
 from reberth.records import (
     EvictionHistory,
     MoveLedger,
     Namespace,
+    OpenMove,
     Owner,
     PodDisruptionBudget,
     ReplicationController,
@@ -141,6 +142,10 @@ class RuleContext:
     def history(self, template: int) -> EvictionHistory | None:
         """Give the eviction history of a template's workload."""
         return self.once(("history", template), lambda: self._find_history(self.sign(template)))
+
+    def is_evicted(self, move: OpenMove) -> bool:
+        """Tell whether the pod of an open move has been evicted."""
+        return is_evicted(move, self.snapshot.pods.is_alive)
 
     def budgets_of(self, row: PodRow) -> tuple[Budget, ...]:
         """Give the PodDisruptionBudgets that select a pod."""

@@ -28,23 +28,17 @@ class MoveReporter:
             workload.api_version, workload.kind, namespace, workload.name, workload.uid or None
         )
 
-    def evicted(self, move: OpenMove) -> None:
-        """Record on the pod why it is evicted, and where its replacement should land."""
-        self._record(
-            self._pod(move),
-            self._workload,
-            "Moving",
-            f"off {move.from_}{_to(move)}: {move.reason or move.policy}",
-        )
-
     def ended(self, report: MoveReport) -> None:
-        """Record how the move ended: on the pod if it was not evicted, else on its workload."""
+        """Record how the move ended: on the pod if it was not evicted, else on its workload.
+
+        Why a pod is evicted also stands in the annotations of its eviction.
+        """
         move = report.entry
         if report.refused:
             self._record(self._pod(move), self._workload, "MoveRefused", str(report))
             return
         kind = NORMAL if report.is_well else WARNING
-        note = f"{move.pod} off {move.from_}: {report}"
+        note = f"{move.pod} off {move.from_} ({move.reason or move.policy}): {report}"
         self._record(self._workload, self._pod(move), "MoveEnded", note, kind)
 
     def given_up(self, until: str) -> None:
@@ -63,7 +57,3 @@ class MoveReporter:
         kind: str = NORMAL,
     ) -> None:
         self._recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind, related=related)
-
-
-def _to(move: OpenMove) -> str:
-    return f" to {', '.join(move.destinations)}" if move.destinations else ""

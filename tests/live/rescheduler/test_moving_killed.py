@@ -22,11 +22,11 @@ from tests.support.resumable_rounds import Proof
 
 pytestmark = pytest.mark.live
 
-# History made, Planned; ledger made, debit; note; Noted; dry run, eviction; Evicted; Spent; outcome.
-WRITES_OF_A_MOVE = 11
+# History made, Noted; side by side the note, and the ledger made and the debit; eviction; outcome; Spent.
+WRITES_OF_A_MOVE = 8
 POINTS = list(product(range(1, WRITES_OF_A_MOVE + 1), ("before", "after")))
 ROUNDS = 20
-SAMPLE = [(8, "before"), (8, "after"), *random.Random(6).sample(POINTS[:14] + POINTS[16:], 2)]
+SAMPLE = [(6, "before"), (6, "after"), *random.Random(6).sample(POINTS[:10] + POINTS[12:], 2)]
 
 
 @pytest_asyncio.fixture(autouse=True, scope="module", loop_scope="session")

@@ -63,7 +63,7 @@ async def test_the_account_can_carry_a_move_out(shared: Cluster) -> None:
         assert await consistent(owned) == 1
         events = await owned.client.get("/apis/events.k8s.io/v1/namespaces/default/events")
         reasons = {event["reason"] for event in events["items"] if owned.name in event["regarding"]["name"]}
-        assert {"MoveRefused", "Moving", "MoveEnded"} <= reasons
+        assert {"MoveRefused", "MoveEnded"} <= reasons
 
 
 async def test_the_account_may_neither_delete_pods_nor_taint_by_update_nor_take_other_leases(

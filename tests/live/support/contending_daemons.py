@@ -172,7 +172,7 @@ class Contest:
         async with asyncio.timeout(120):
             while await self.crowd.opened() or await self._count_displaced():
                 await asyncio.sleep(0.3)
-        assert "Tentative" not in await self.crowd.debits()
+        await self.crowd.spent()
         fence = self.read_fence()
         assert self.witness.broken == []
         assert fence.list_repeated() == []

@@ -255,13 +255,23 @@ class Crowd:
     async def evicting(self) -> None:
         """Wait until a move has lost its pod and is not at its end."""
         async with asyncio.timeout(30):
-            while not [move for move in await self.opened() if move["phase"] == "Evicted"]:
+            while True:
+                opened = await self.opened()
+                living = {pod["metadata"]["uid"] for pod in await self.pods()}
+                if any(move["podUID"] not in living for move in opened):
+                    return
                 await asyncio.sleep(0.01)
 
     async def debits(self) -> list[str]:
         """The states of all debits."""
         found = (await self.client.get(LEDGERS.path()))["items"]
         return [debit["state"] for one in found for debit in one.get("status", {}).get("debits", ())]
+
+    async def spent(self) -> None:
+        """Wait until no debit is Tentative: a leader marks them a few seconds after the evictions."""
+        async with asyncio.timeout(10):
+            while "Tentative" in await self.debits():
+                await asyncio.sleep(0.1)
 
     async def opened(self) -> list[Object]:
         found = (await self.client.get(HISTORIES))["items"]

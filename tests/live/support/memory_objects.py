@@ -11,10 +11,10 @@ from localcluster.client import Client
 from localcluster.cluster import Cluster
 from reberth.cluster.kinds import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.cluster.pods.identity import Signature
-from reberth.memory.history import advance_move, open_move, start_history
+from reberth.memory.history import open_move, start_history
 from reberth.memory.ledger import Disruption, add_debit, mark_spent, start_ledger
 from reberth.memory.rates import DisruptionLimits
-from reberth.records import EvictionHistory, MoveLedger, Outcome, Phase, Record, WorkloadIdentity
+from reberth.records import EvictionHistory, MoveLedger, Outcome, Record, WorkloadIdentity
 from tests.support.builders import Object
 from tests.support.memory.objects import MINUTE, NOW, REPLICA_SET, accepted, after_move, move, score
 from tests.support.repository import ROOT
@@ -75,8 +75,7 @@ def fields(found: Object) -> Object:
 def a_history() -> EvictionHistory:
     """One past move that brought nothing, and an open one whose pod is evicted."""
     moved = after_move(start_history(WEB), "p1", Outcome.SAME, closed=NOW - MINUTE)
-    opened = accepted(open_move(moved, move("m1", phase=Phase.PLANNED, destinations=("n2", "n3"))))
-    return accepted(advance_move(opened, "m1", Phase.EVICTED, now=NOW + 1))
+    return accepted(open_move(moved, move("m1", destinations=("n2", "n3"))))
 
 
 def a_ledger() -> MoveLedger:

@@ -30,7 +30,7 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from tests.live.support.fault_client import standing_before
 from tests.live.support.memory_objects import tidy_client
-from tests.support.builders import Object, deployment, pdb
+from tests.support.builders import Object, pdb, replicated
 from tests.support.repository import ROOT
 
 # The next leader waits for as long as a killed one held it; a loaded machine needs time to renew it.
@@ -122,12 +122,13 @@ class Workload:
 
 @asynccontextmanager
 async def workload(
-    cluster: Cluster, name: str, *, replicas: int = 2, budget: int | None = None
+    cluster: Cluster, name: str, *, kind: str = "Deployment", replicas: int = 2, budget: int | None = None
 ) -> AsyncIterator[Workload]:
-    """A Deployment, with a budget of so many that may be missing; nothing of it is left afterwards."""
-    apps, budgets = "/apis/apps/v1/namespaces/default/deployments", "/apis/policy/v1/namespaces/default"
+    """A Deployment or StatefulSet, with a budget of so many that may be missing; nothing is left of it."""
+    apps = f"/apis/apps/v1/namespaces/default/{kind.lower()}s"
+    budgets = "/apis/policy/v1/namespaces/default"
     async with tidy_client(cluster) as client:
-        made = await client.create(apps, deployment(name, replicas=replicas, cpu="100m"))
+        made = await client.create(apps, replicated(kind, name, replicas=replicas, cpu="100m"))
         if budget is not None:
             await client.create(f"{budgets}/poddisruptionbudgets", pdb(name, max_unavailable=budget))
         found = await client.wait(f"{_PODS}?labelSelector=app%3D{name}", lambda f: all_ready(f, replicas))

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from reberth.cluster.pods.identity import Signature
-from reberth.memory.history import Ending, advance_move, close_move, open_move, start_history
+from reberth.memory.history import Ending, close_move, open_move, start_history
 from reberth.records import (
     EvictionHistory,
     NodePlacementScore,
@@ -92,11 +92,10 @@ def after_move(
     **ending: Any,
 ) -> EvictionHistory:
     """The history after one more whole move."""
-    history = accepted(
-        open_move(history, move(move_id, planned=closed - MINUTE, phase=Phase.PLANNED, from_=node))
-    )
-    history = accepted(advance_move(history, move_id, Phase.EVICTED, now=closed - MINUTE / 2))
-    return accepted(close_move(history, move_id, Ending(outcome, **ending), now=closed))
+    history = accepted(open_move(history, move(move_id, planned=closed - MINUTE, from_=node)))
+    evicted_at = write_micro_time(closed - MINUTE / 2)
+    closing = close_move(history, move_id, Ending(outcome, **ending), now=closed, evicted_at=evicted_at)
+    return accepted(closing)
 
 
 def empty_history() -> EvictionHistory:

@@ -14,7 +14,16 @@ from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.client.lease import Leadership
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import ALL_RESOURCES, HISTORIES, LEDGERS, NODES, PODS, Resource
+from reberth.cluster.kinds import (
+    ALL_RESOURCES,
+    HISTORIES,
+    LEDGERS,
+    NODES,
+    PODS,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Resource,
+)
 from reberth.cluster.tables import meta_of
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.protocol.response import Page
@@ -40,8 +49,10 @@ from rescheduler.settings import ReschedulerSettings
 from tests.support import builders
 from tests.support.memory.objects import NOW, OWNERS, web_pod
 
-REPLICA_SETS = next(one for one in ALL_RESOURCES if one.name == "replicasets")
-_MIRRORED = (PODS, NODES, REPLICA_SETS)
+REPLICA_SETS, STATEFUL_SETS = (
+    next(one for one in ALL_RESOURCES if one.kind is kind) for kind in (REPLICA_SET, STATEFUL_SET)
+)
+_MIRRORED = (PODS, NODES, REPLICA_SETS, STATEFUL_SETS, HISTORIES, LEDGERS)
 
 
 class Killed(BaseException):
@@ -49,18 +60,20 @@ class Killed(BaseException):
 
 
 class World:
-    """The objects, and what happens to pods."""
+    """The objects, and what happens to pods. The names of a StatefulSet's pods return."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_return: bool = False) -> None:
         self.objects: dict[tuple[str, str, str], Record] = {}
         self.version = 0
         self.evictions: list[tuple[str, str]] = []  # the move and the pod's uid
         self.late = 0.0
-        self.put(PODS, web_pod("web-1", node="n1", age=60.0))
+        self._owners = STATEFUL_SETS if names_return else REPLICA_SETS
+        self._owner = builders.owner(self._owners.kind.name, "web-5d4f", uid="uid-rs")
+        self.put(PODS, web_pod("web-1", owned_by=self._owner, node="n1", age=60.0))
         for name in ("n1", "n2", "n3"):
             self.put(NODES, builders.as_record(Node, builders.node(name)))
         self.replica_set = Owner(replace(OWNERS["uid-rs"], uid="uid-rs"), OwnerSpec(replicas=1))
-        self.put(REPLICA_SETS, self.replica_set)
+        self.put(self._owners, self.replica_set)
 
     def now(self) -> float:
         return NOW + self.late + asyncio.get_running_loop().time()
@@ -83,7 +96,9 @@ class World:
         ready = {
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": write_time(self.now())}]
         }
-        self.put(PODS, web_pod(f"web-{number}", node="n2", age=NOW - self.now(), status=ready))
+        name = pod.metadata.name if self._owners is STATEFUL_SETS else f"web-{number}"
+        uid, age = f"uid-web-{number}", NOW - self.now()
+        self.put(PODS, web_pod(name, uid=uid, owned_by=self._owner, node="n2", age=age, status=ready))
 
     def history(self) -> EvictionHistory | None:
         found = [one for (kind, _, _), one in self.objects.items() if kind == HISTORIES.name]
@@ -109,6 +124,7 @@ class FakeApi:
         world: World,
         *,
         dies_at: int = 0,
+        dies_evicting: bool = False,
         after: bool = False,
         refusals: Mapping[int, ApiError] | None = None,
         troubles: Mapping[int, ReberthError] | None = None,
@@ -117,6 +133,7 @@ class FakeApi:
         self.writes = 0
         self.died = False
         self._dies_at = dies_at
+        self._dies_evicting = dies_evicting
         self._after = after
         self._refusals = refusals or {}
         self._troubles = troubles or {}
@@ -177,6 +194,8 @@ class FakeApi:
         self, name: str, *, namespace: str, uid: str, dry_run: bool, annotations: Mapping[str, str]
     ) -> None:
         self._write()
+        if self._dies_evicting:
+            self._die()
         self._asked += 1
         refusal = self._refusals.get(self._asked)
         pod = self._find(PODS, name, namespace=namespace)
@@ -205,7 +224,8 @@ class FakeApi:
             raise errors.Conflict("write", "a newer version is there")
 
     def _write(self) -> None:
-        assert not self.died, "a dead process writes"
+        if self.died:
+            raise Killed
         self._check()
         self.writes += 1
         if self.writes in self._troubles:
@@ -260,11 +280,11 @@ class FakeMirror:
 
 def make_context(world: World, api: FakeApi) -> ExecutionContext:
     loop = asyncio.get_running_loop()
-    client = cast("Api", api)
+    client, mirror = cast("Api", api), FakeMirror(world)
     return ExecutionContext(
         api=client,
-        store=MoveStore(client, Leadership("me", deadline=float("inf"), clock=loop.time)),
-        mirror=FakeMirror(world),
+        store=MoveStore(client, Leadership("me", deadline=float("inf"), clock=loop.time), mirror.cache),
+        mirror=mirror,
         extenders=cast("ExtenderClient", None),
         recorder=EventRecorder(client, reporter="reberth.dev/test", instance="me", clock=world.now),
         settings=lambda: ReschedulerSettings(extender="none"),

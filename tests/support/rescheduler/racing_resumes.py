@@ -6,7 +6,6 @@ that is what makes a leader look for moves that were left behind. Everything fol
 """
 
 import asyncio
-import dataclasses
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import HISTORIES, HISTORY, NODES, PODS, Resource
+from reberth.cluster.kinds import HISTORIES, NODES, PODS, Resource
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.protocol.response import Page
 from reberth.records import DebitState, EvictionHistory, Node, Outcome, Owner, OwnerSpec, PastMove, Pod
@@ -33,7 +32,6 @@ from tests.support.memory.objects import NOW, OWNERS, web_pod
 from tests.support.rescheduler.crash_simulator import (
     REPLICA_SETS,
     FakeApi,
-    FakeMirror,
     World,
     make_context,
 )
@@ -163,16 +161,6 @@ class SlowApi(FakeApi):
             raise errors.ServerFault("list", "out of order")
 
 
-class RacingMirror(FakeMirror):
-    """Sees histories too, like everything else a moment late."""
-
-    def sync(self) -> None:
-        super().sync()
-        world = self._world
-        assert isinstance(world, RaceWorld)
-        self.cache.replace(HISTORY, world.histories(), str(world.version))
-
-
 class Race(NamedTuple):
     """What is left after a round, and what happened in it."""
 
@@ -188,7 +176,7 @@ async def race(seed: int) -> Race:
     dice = random.Random(seed)
     world = RaceWorld()
     api = SlowApi(world, dice)
-    context = dataclasses.replace(make_context(world, api), mirror=RacingMirror(world))
+    context = make_context(world, api)
     resumed = 0
     reports: list[MoveReport] = []
     async with asyncio.TaskGroup() as group:
@@ -202,6 +190,7 @@ async def race(seed: int) -> Race:
             resumed += 1
             with suppress(errors.ApiError):
                 await dispatcher.resume()
+        await context.ledger.flush()
     return Race(world, reports, resumed, api.lists_failed, api.interrupted)
 
 

@@ -5,27 +5,23 @@ same workloads. Everything follows from the seed.
 """
 
 import asyncio
-import dataclasses
 import random
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from reberth.cluster.kinds import LEDGER, LEDGERS
-from reberth.memory.ledger import LEDGER_NAME
-from reberth.records import DebitState, MoveLedger, Outcome
+from reberth.records import DebitState, Outcome
 from reberth.values import errors
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.orders import compose_order
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
-from tests.support.rescheduler.crash_simulator import make_context
+from tests.support.rescheduler.crash_simulator import FakeMirror, make_context
 from tests.support.rescheduler.racing_resumes import (
     WORKLOADS,
     RaceWorld,
-    RacingMirror,
     SlowApi,
     planned_move,
     target_of,
@@ -71,7 +67,7 @@ class StallingApi(SlowApi):
     async def _evict(self, name: str, *, dry_run: bool, **place: Any) -> None:
         assert not self.stalled, "a leader that was cut off sends"
         if not dry_run:
-            await asyncio.sleep(self._dice.uniform(0.0, 0.1))
+            await asyncio.sleep(self._dice.uniform(0.0, 0.5))
         await super().evict(name, dry_run=dry_run, **place)
         self.late += self.stalled and not dry_run
 
@@ -92,30 +88,21 @@ class StallingApi(SlowApi):
             await asyncio.sleep(self._dice.uniform(0.0, LONGEST_STALL))
 
 
-class _Mirror(RacingMirror):
-    """Sees the ledger too."""
-
-    def sync(self) -> None:
-        super().sync()
-        ledger = self._world.objects.get((LEDGERS.name, "", LEDGER_NAME))
-        found = [cast("MoveLedger", ledger)] if ledger else []
-        self.cache.replace(LEDGER, found, str(self._world.version))
-
-
 async def take_over(seed: int) -> TakeOver:
     """Cut a leader off, have the next one take over at once, and wait until nothing is left to do."""
     dice = random.Random(seed)
     world = RaceWorld()
     stalling, api = StallingApi(world, dice), SlowApi(world, dice)
     first = asyncio.get_running_loop().create_task(_lead(world, stalling, dice))
-    await asyncio.sleep(dice.uniform(0.02, 0.2))
+    await asyncio.sleep(dice.uniform(0.02, 1.0))
     stalling.stalled = True
     first.cancel()
     with suppress(asyncio.CancelledError):
         await first
     api.refuse(dict.fromkeys(dice.sample(range(1, 3 * WORKLOADS), WORKLOADS), NO_BUDGET))
-    mirror = _Mirror(world)
-    context = dataclasses.replace(make_context(world, api), mirror=mirror)
+    context = make_context(world, api)
+    mirror = context.mirror
+    assert isinstance(mirror, FakeMirror)
     async with asyncio.TaskGroup() as group:
         dispatcher = MoveDispatcher(context, group, on_end=lambda _move, _end: None)
         await _resume(dispatcher)
@@ -128,6 +115,7 @@ async def take_over(seed: int) -> TakeOver:
             await asyncio.sleep(dice.uniform(0.0, 2.0))
             if _is_busy(dispatcher, mirror):
                 await _resume(dispatcher)
+    await context.ledger.flush()
     refused = sum(move.evicted_at is None for move in world.past())
     return TakeOver(world, stalling.late, refused)
 
@@ -159,7 +147,7 @@ def _is_tentative(world: RaceWorld, move: str) -> bool:
 
 
 async def _lead(world: RaceWorld, api: SlowApi, dice: random.Random) -> None:
-    context = dataclasses.replace(make_context(world, api), mirror=_Mirror(world))
+    context = make_context(world, api)
     async with asyncio.TaskGroup() as group:
         dispatcher = MoveDispatcher(context, group, on_end=lambda _move, _end: None)
         for number in range(WORKLOADS):
@@ -171,7 +159,7 @@ async def _resume(dispatcher: MoveDispatcher) -> None:
         await dispatcher.resume()
 
 
-def _is_busy(dispatcher: MoveDispatcher, mirror: _Mirror) -> bool:
+def _is_busy(dispatcher: MoveDispatcher, mirror: FakeMirror) -> bool:
     mirror.sync()
     return len(dispatcher) > 0 or dispatcher.failed or dispatcher.has_orphans()
 

@@ -19,7 +19,7 @@ LANDED = EVICTED._replace(outcome=Outcome.BETTER, landed_on="c", time_to_ready=2
 OPEN = {
     "id": "m-1",
     "pod": "a-1",
-    "podUID": "u",
+    "podUID": "uid-2",
     "controllerUID": "c",
     "from": "a",
     "destinations": ["b"],
@@ -57,6 +57,7 @@ def snapshot(*objects: dict[str, Any]) -> Snapshot:
     zone = "topology.kubernetes.io/zone"
     nodes = [builders.node("a", labels={zone: "z1"}), builders.node("b", labels={zone: "z0"})]
     pods = [replica("a-1", "a", "a", cpu="4"), replica("a-2", "a", "a", cpu="2")]
+    pods[1]["metadata"]["uid"] = "uid-2"
     pods[0]["metadata"]["deletionTimestamp"] = "2026-11-18T12:00:30Z"
     return load_objects([*nodes, *pods, *objects], now=NOW, version=(1, 36)).snapshot
 
@@ -69,6 +70,8 @@ def test_a_move_keeps_its_forecast_destinations_to_its_end() -> None:
     begun = look(snapshot(history(open=[OPEN])), ())
     (move,) = begun.moves
     assert (move.pod, move.source, move.destinations, move.evicted) == ("shop/a-1", "a", ("b",), False)
+    (gone,) = look(snapshot(history(open=[OPEN | {"podUID": "uid-gone"}])), ()).moves
+    assert gone.evicted
     ended = look(snapshot(history(past=[PAST])), begun.moves)
     (move,) = ended.moves
     assert (move.outcome, move.landed_on, move.destinations) == (Outcome.BETTER, "b", ("b",))

@@ -50,7 +50,7 @@ def record_on(server: Server) -> Any:
 
 
 def say(recorder: EventRecorder, note: str = "hello", about: ObjectReference = POD) -> None:
-    recorder.record(about, reason="Moving", note=note, action="Move", related=NODE)
+    recorder.record(about, reason="MoveRefused", note=note, action="Move", related=NODE)
 
 
 async def test_an_event_carries_its_objects_reason_note_and_reporter() -> None:
@@ -59,7 +59,7 @@ async def test_an_event_carries_its_objects_reason_note_and_reporter() -> None:
         say(recorder)
         await asyncio.sleep(1)
         (event,) = server.created
-    assert (event.regarding, event.related, event.reason, event.note) == (POD, NODE, "Moving", "hello")
+    assert (event.regarding, event.related, event.reason, event.note) == (POD, NODE, "MoveRefused", "hello")
     assert (event.type, event.action, event.reporting_controller) == ("Normal", "Move", "reberth.dev/test")
     assert (event.reporting_instance, event.series, event.metadata.namespace) == ("i", None, "shop")
     assert event.event_time == "1970-01-01T00:00:00.000000Z"

@@ -17,11 +17,11 @@ from reberth.memory.history import (
     NO_SUCH_MOVE,
     PHASE_PASSED,
     Ending,
-    advance_move,
     await_ready,
     close_move,
     draft_move,
     end_readiness,
+    is_evicted,
     is_expired,
     is_history_of,
     learn_cost,
@@ -31,6 +31,7 @@ from reberth.memory.history import (
 )
 from reberth.records import Condition, EvictionHistory, HistoryStatus, Outcome, Phase, WorkloadIdentity
 from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_micro_time
 from tests.support.memory.objects import (
     DAY,
     DEPLOYMENT,
@@ -48,7 +49,7 @@ from tests.support.memory.objects import (
 )
 
 
-def with_move(phase: Phase = Phase.PLANNED, move_id: str = "m1") -> EvictionHistory:
+def with_move(phase: Phase = Phase.NOTED, move_id: str = "m1") -> EvictionHistory:
     return accepted(open_move(empty_history(), move(move_id, phase=phase)))
 
 
@@ -112,7 +113,7 @@ def test_a_move_expires_five_minutes_after_the_grace_period(grace: int | None, e
         "destinations": ["n2", "n3"],
         "policy": "balance",
         "reason": "rebalance",
-        "phase": "Planned",
+        "phase": "Noted",
         "plannedAt": "2026-11-18T12:00:00.250000Z",
         "expiresAt": expires,
     }
@@ -131,45 +132,28 @@ def test_the_bounds_are_those_of_the_contract() -> None:
     assert (MOST_PAST, MOST_OPEN, MOST_DESTINATIONS) == (20, 32, 64)
 
 
-def test_a_move_goes_from_planned_to_noted_to_evicted() -> None:
-    noted = accepted(advance_move(with_move(), "m1", Phase.NOTED, now=NOW + 1))
-    evicted = accepted(advance_move(noted, "m1", Phase.EVICTED, now=NOW + 2))
-
-    (at_note,), (at_end,) = noted.status.open or (), evicted.status.open or ()
-    assert (at_note.phase, at_note.evicted_at) == (Phase.NOTED, None)
-    assert (at_end.phase, at_end.evicted_at) == (Phase.EVICTED, "2026-11-18T12:00:02.000000Z")
-
-
-@pytest.mark.parametrize("phase", list(Phase))
-def test_a_phase_reached_twice_is_reached_once(phase: Phase) -> None:
-    once = accepted(advance_move(with_move(), "m1", phase, now=NOW))
-
-    assert advance_move(once, "m1", phase, now=NOW + 9) == once
-
-
-def test_no_move_goes_back() -> None:
-    assert advance_move(with_move(Phase.EVICTED), "m1", Phase.NOTED, now=NOW) == PHASE_PASSED
-    assert advance_move(with_move(Phase.NOTED), "m1", Phase.PLANNED, now=NOW) == PHASE_PASSED
+@pytest.mark.parametrize("phase", Phase)
+def test_that_a_pod_is_evicted_follows_from_its_absence_once_the_move_is_noted(phase: Phase) -> None:
+    one = move("m1", phase=phase)
+    assert is_evicted(one, {"uid-victim"}.__contains__) == (phase is Phase.EVICTED)
+    assert is_evicted(one, {"uid-other"}.__contains__) == (phase is not Phase.PLANNED)
 
 
 def test_other_open_moves_stay_as_they_are() -> None:
     history = accepted(open_move(with_move(), move("m2")))
-    advanced = accepted(advance_move(history, "m1", Phase.NOTED, now=NOW))
-    closed = accepted(close_move(advanced, "m1", Ending(Outcome.REFUSED), now=NOW))
+    closed = accepted(close_move(history, "m1", Ending(Outcome.REFUSED), now=NOW))
 
-    assert (advanced.status.open or ())[1] == (history.status.open or ())[1]
     assert closed.status.open == (move("m2"),)
 
 
 def test_a_move_that_is_not_there_is_not_moved() -> None:
-    assert advance_move(empty_history(), "m1", Phase.NOTED, now=NOW) == NO_SUCH_MOVE
     assert close_move(empty_history(), "m1", Ending(Outcome.BETTER), now=NOW) == NO_SUCH_MOVE
 
 
 def test_a_move_opened_twice_is_open_once() -> None:
     history = with_move(Phase.NOTED)
 
-    assert open_move(history, move("m1", phase=Phase.PLANNED)) == history
+    assert open_move(history, move("m1", planned=NOW + 9)) == history
 
 
 def test_a_closed_move_is_not_opened_again() -> None:
@@ -188,10 +172,10 @@ def test_open_moves_are_bounded() -> None:
 
 
 def test_a_closed_move_records_its_outcome() -> None:
-    history = accepted(advance_move(with_move(), "m1", Phase.EVICTED, now=NOW + 2))
+    evicted_at = write_micro_time(NOW + 2)
     ending = Ending(Outcome.WORSE, landed_on="n7", score_before=500, score_after=420, time_to_ready=3.2)
 
-    closed = accepted(close_move(history, "m1", ending, now=NOW + 60))
+    closed = accepted(close_move(with_move(), "m1", ending, now=NOW + 60, evicted_at=evicted_at))
 
     assert closed.status.open == ()
     assert [json.loads(msgspec.json.encode(one)) for one in closed.status.past or ()] == [
@@ -313,22 +297,20 @@ def test_an_outcome_of_a_newer_version_is_unknown() -> None:
 
 
 def test_an_unknown_phase_is_an_error_that_names_its_field() -> None:
-    text = msgspec.json.encode(with_move()).replace(b"Planned", b"Dreamt")
+    text = msgspec.json.encode(with_move()).replace(b"Noted", b"Dreamt")
 
     with pytest.raises(msgspec.ValidationError, match=r"\$\.status\.open\[0\]\.phase"):
         msgspec.json.decode(text, type=EvictionHistory)
 
 
 steps = st.tuples(
-    st.sampled_from(["open", *Phase, *Outcome]), st.sampled_from(["m1", "m2", "m3"]), st.integers(0, 1000)
+    st.sampled_from(["open", *Outcome]), st.sampled_from(["m1", "m2", "m3"]), st.integers(0, 1000)
 )
 
 
 def taken(history: EvictionHistory, step: str, move_id: str, now: float) -> EvictionHistory | Refused:
     if step == "open":
-        return open_move(history, move(move_id, phase=Phase.PLANNED, planned=now))
-    if step in list(Phase):
-        return advance_move(history, move_id, Phase(step), now=now)
+        return open_move(history, move(move_id, planned=now))
     return close_move(history, move_id, Ending(Outcome(step)), now=now)
 
 

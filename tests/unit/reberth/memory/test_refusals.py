@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from reberth.memory.history import MOST_PAST, Ending, advance_move, close_move, open_move
+from reberth.memory.history import MOST_PAST, Ending, close_move, open_move
 from reberth.memory.refusals import (
     FORGOTTEN_AFTER,
     LONGEST_WAIT,
@@ -16,7 +16,7 @@ from reberth.memory.refusals import (
     note_refusal,
     put_refusal,
 )
-from reberth.records import HistoryStatus, Outcome, Phase, RememberedRefusal
+from reberth.records import HistoryStatus, Outcome, RememberedRefusal
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import parse_time, write_micro_time
 from tests.support.memory.objects import MINUTE, NOW, accepted, after_move, empty_history, move
@@ -88,9 +88,9 @@ def test_a_granted_eviction_drops_what_it_disproves() -> None:
     history = accepted(open_move(empty_history(), move("m1")))
     status = msgspec.structs.replace(history.status, refused=(kept, dropped))
     history = msgspec.structs.replace(history, status=status)
-    same = accepted(advance_move(history, "m1", Phase.EVICTED, now=NOW))
+    same = accepted(close_move(history, "m1", Ending(Outcome.SAME), now=NOW))
     assert same.status.refused == (kept, dropped)
-    after = accepted(advance_move(history, "m1", Phase.EVICTED, now=NOW, disproves=dropped.__eq__))
+    after = accepted(close_move(history, "m1", Ending(Outcome.SAME), now=NOW, disproved=(dropped,)))
     assert after.status.refused == (kept,)
     assert drop_refusals(after.status, kept.__eq__).refused is None
     assert drop_refusals(HistoryStatus(), kept.__eq__) == HistoryStatus()

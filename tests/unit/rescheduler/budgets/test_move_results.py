@@ -28,12 +28,7 @@ from tests.support.rescheduler.guardrails import (
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-EVICTED = open_move(
-    phase="Evicted",
-    plannedAt="2027-01-15T07:57:50.000000Z",
-    evictedAt="2027-01-15T07:57:51.000000Z",
-    podUID="uid-gone",
-)
+EVICTED = open_move(plannedAt="2027-01-15T07:57:50.000000Z", podUID="uid-gone")
 LEFT_WAITING = past_move(
     "Pending",
     "2027-01-15T07:50:00.000000Z",
@@ -65,7 +60,14 @@ def held(found: ResultBrakes) -> list[str]:
         (False, [waiting("2027-01-15T07:58:00Z"), history(open=[EVICTED])]),
         (False, [waiting("2027-01-15T07:57:59Z")]),
         (False, [waiting("2027-01-15T07:57:59Z"), history(open=[EVICTED | {"controllerUID": "another"}])]),
-        (False, [waiting("2027-01-15T07:57:59Z"), history(open=[open_move(podUID="uid-gone")])]),
+        (
+            False,
+            [
+                waiting("2027-01-15T07:57:59Z"),
+                replica("web-alive", created="2027-01-15T07:00:00Z", uid="uid-gone"),
+                history(open=[EVICTED]),
+            ],
+        ),
         (
             False,
             [

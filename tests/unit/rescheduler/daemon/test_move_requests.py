@@ -111,16 +111,15 @@ async def test_a_move_is_handed_over_carried_out_and_followed() -> None:
     assert (past.id, past.policy, past.reason) == (ASKED.move, MANUAL, "why not")
 
 
-async def test_the_phases_of_a_move_are_reported_as_they_come() -> None:
+async def test_the_steps_of_a_move_are_reported_as_they_come() -> None:
     world = make_world()
-    lost = {2: Late("evict", "nobody knows")}  # of the real one, after the dry run
+    lost = {1: Late("evict", "nobody knows")}
     async with leading(world, FakeApi(world, refusals=lost)):
         served, said = ask(world)
         ending = await served
     assert said == [
         "requested from leader",
         f"{ASKED.move}: web-1 off n1 to n2",
-        "the note is written",
         "evicted: waiting for the replacement",
         f"{ASKED.move}: {ending}",
     ]
@@ -132,7 +131,7 @@ async def test_what_refused_the_workload_before_is_told_and_stops_no_person() ->
     async with leading(world, FakeApi(world, refusals={1: denial})):
         assert (await ask(world)[0]) == Refused("EvictionRefused", denial.message)
     again = replace(ASKED, id="00000000000b")
-    async with leading(world, FakeApi(world, refusals={2: Late("evict", "nobody knows")})):
+    async with leading(world, FakeApi(world, refusals={1: Late("evict", "nobody knows")})):
         served, said = ask(world, again)
         assert isinstance(await served, Ending)
     (told,) = [line for line in said if line.startswith("refused before: ")]

@@ -73,7 +73,7 @@ async def test_in_a_thousand_races_every_eviction_is_paid_and_every_history_is_t
 
 async def die_before_the_eviction(world: World) -> None:
     """Leave a Noted move with its note and its debit; whether its eviction was sent, nobody knows."""
-    context = make_context(world, api := FakeApi(world, dies_at=8))
+    context = make_context(world, api := FakeApi(world, dies_evicting=True))
     order = await compose_order(context, "shop", "web-1", to=("n2",), reason="why not")
     assert isinstance(order, MoveOrder)
     with pytest.raises(Killed):
@@ -82,12 +82,14 @@ async def die_before_the_eviction(world: World) -> None:
 
 
 async def take_over(world: World) -> MoveReport:
-    """Resume the move as the next leader, whose dry run is refused."""
+    """Resume the move as the next leader, whose eviction is refused."""
     context = make_context(world, FakeApi(world, refusals={1: NO_BUDGET}))
     executor = Executor(context)
     ((handle, settled),) = [one async for one in resume_moves(context, executor)]
     assert isinstance(settled, MoveState)
-    return await executor.finish(handle, settled)
+    report = await executor.finish(handle, settled)
+    await context.ledger.flush()
+    return report
 
 
 async def test_a_refused_move_is_not_undone_while_an_earlier_leaders_eviction_may_arrive() -> None:

@@ -43,7 +43,11 @@ def test_what_was_only_in_the_history_is_disproved_too() -> None:
     recent = RecentRefusals()
     noted = note_refusal(FAILING, key="hook.example", before=(), now=NOW)
     recent.disprove(WEB, (noted,), NOW + 5)
-    assert recent.read(NOW) == RefusalMemory((), {"hook.example": NOW + 5})
+    assert recent.read(NOW) == RefusalMemory(
+        disproved=frozenset({KnownRefusal(WEB, noted)}),
+        answered={"hook.example": NOW + 5},
+        granted={WEB.namespace: NOW + 5},
+    )
 
 
 def test_the_memory_is_bounded() -> None:

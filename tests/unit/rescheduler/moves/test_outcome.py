@@ -62,9 +62,9 @@ def test_the_replacement_is_the_first_one_that_was_not_known(
 
 
 def test_earlier_moves_choose_first_and_each_pod_serves_one_of_them() -> None:
-    earlier = move("m0", phase=Phase.EVICTED, planned=NOW - 10, evicted_at=write_time(NOW - 9))
-    noted = move("m2", phase=Phase.NOTED, planned=NOW - 20)
-    pods = [row("first", node="n2"), row("second", born=2, node="n3")]
+    earlier = move("m0", planned=NOW - 10, pod_uid="uid-gone")
+    noted = move("m2", planned=NOW - 20, pod_uid="uid-alive")
+    pods = [row("first", node="n2"), row("second", born=2, node="n3"), row("alive", born=-60, node="n1")]
     assert names(find_replacement(MOVED, [earlier, noted, MOVED], pods)) == "second"
     assert names(find_replacement(earlier, [earlier, noted, MOVED], pods)) == "first"
     assert names(find_replacement(MOVED, [earlier, MOVED], [])) is None
