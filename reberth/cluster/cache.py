@@ -17,13 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Generic
 
-from reberth.cluster.kinds import NODE, POD, Kept, Kind, Wire
+from reberth.cluster.kinds import JOB, NODE, POD, REPLICA_SET, Kept, Kind, Wire
+from reberth.cluster.pod_counts import PodCounts
+from reberth.cluster.pods.identity import Signature, find_signature
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim
-from reberth.cluster.tables import ObjectIdentity, Rows, Table, identify, meta_of
-from reberth.cluster.templates import Templates
-from reberth.records import ObjectMeta, Record
+from reberth.cluster.tables import ObjectIdentity, Rows, Table, Tally, identify, meta_of
+from reberth.cluster.templates import Template, Templates
+from reberth.records import ObjectMeta, Record, WorkloadIdentity
 from reberth.values.object_error import ObjectError
+from reberth.values.refusal import Refused
 
 ADDED = "ADDED"
 MODIFIED = "MODIFIED"
@@ -42,11 +45,12 @@ class _Mirror(Generic[Wire, Kept]):
         keep: Callable[[Wire], Kept],
         identify: Callable[[Kept], ObjectIdentity],
         group_of: Callable[[Kept], str] = lambda _: "",
+        tally: Tally[Kept] | None = None,
     ) -> None:
         self.kind = kind
         self.keep = keep
         self.identify = identify
-        self.table = Table(identify, group_of)
+        self.table = Table(identify, group_of, tally)
         self.seen = 0
         self.is_complete = False
         self.wanted = self.made = 0  # rows are outdated unless they were made as it is wanted now
@@ -73,7 +77,7 @@ class Listing(Generic[Wire, Kept]):
 
     def __init__(self, mirror: _Mirror[Wire, Kept]) -> None:
         self._mirror = mirror
-        self._table = Table(mirror.identify)
+        self._table = mirror.table.begin()
         self._remakes_rows = mirror.is_outdated
         self._made = mirror.wanted
 
@@ -119,9 +123,14 @@ class Cache:
 
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
         self.templates = Templates(version=version, annotations=annotations)
+        self.pod_counts = PodCounts()
         self._mirrors: dict[Kind[Any, Any], _Mirror[Any, Any]] = {
             POD: _Mirror(
-                POD.name, partial(make_pod_row, templates=self.templates), _identify_pod, _find_controller_uid
+                POD.name,
+                partial(make_pod_row, templates=self.templates),
+                _identify_pod,
+                _find_controller_uid,
+                self.pod_counts,
             ),
             NODE: _Mirror(NODE.name, make_node_row, _identify_node),
         }
@@ -132,6 +141,16 @@ class Cache:
         Pods are grouped by the uid of their controller.
         """
         return self._mirror(kind).table
+
+    def count_workload(self, namespace: str, workload: WorkloadIdentity) -> int:
+        """Count the pods of a workload, as `pod_counts` counts them."""
+        return self.pod_counts.of_workload(namespace, workload, self.sign)
+
+    def sign(self, template: Template) -> Signature | Refused:
+        """Give the signature of a template's pods by the owners that are cached."""
+        uid = template.controller.uid if template.controller else ""
+        owner = self.of(REPLICA_SET).by_uid(uid) or self.of(JOB).by_uid(uid)
+        return find_signature(template.pod.metadata, {uid: owner.metadata} if owner else {})
 
     def seen(self, kind: Kind[Any, Any]) -> int:
         """Give the newest version of this kind that was seen."""

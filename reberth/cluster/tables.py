@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from reberth.records import ObjectMeta, Record
@@ -17,6 +17,7 @@ from reberth.records import ObjectMeta, Record
 _SLICE = 5_000  # objects; a namespace is not divided
 
 T = TypeVar("T")
+Counted_contra = TypeVar("Counted_contra", contravariant=True)
 Read = TypeVar("Read")
 
 
@@ -121,6 +122,19 @@ class Group(Generic[T]):
         self.by_uid: dict[str, T] = {}
 
 
+class Tally(Protocol[Counted_contra]):
+    """Counts of the objects of a table, kept current by it."""
+
+    def change(self, before: Counted_contra | None, after: Counted_contra | None) -> None:
+        """Count an object as it is now instead of as it was; None where there is none."""
+
+    def begin(self) -> Self:
+        """Give empty counts for a new list."""
+
+    def become(self, other: Self) -> None:
+        """Take over the counts of a new list."""
+
+
 class Table(Generic[T]):
     """Objects that come and go. A name belongs to one object: a newer one replaces the older.
 
@@ -128,10 +142,14 @@ class Table(Generic[T]):
     """
 
     def __init__(
-        self, identify: Callable[[T], ObjectIdentity], group_of: Callable[[T], str] = lambda _: ""
+        self,
+        identify: Callable[[T], ObjectIdentity],
+        group_of: Callable[[T], str] = lambda _: "",
+        tally: Tally[T] | None = None,
     ) -> None:
         self._identify = identify
         self._group_of = group_of
+        self._tally = tally
         self._groups: WeakValueDictionary[str, Group[T]] = WeakValueDictionary()
         self._by_uid: dict[str, T] = {}
         self._by_namespace: dict[str, dict[str, T]] = {}
@@ -172,6 +190,8 @@ class Table(Generic[T]):
         self._by_namespace.setdefault(namespace, {})[name] = self._by_uid[uid] = row
         if self._groups and (group := self._groups.get(self._group_of(row))):
             group.by_uid[uid] = row
+        if self._tally is not None:
+            self._tally.change(holder if before is holder else None, row)
         self._forget(namespace)
 
     def remove(self, uid: str) -> None:
@@ -179,6 +199,8 @@ class Table(Generic[T]):
         if row is None:
             return
         self._ungroup(uid, row)
+        if self._tally is not None:
+            self._tally.change(row, None)
         namespace, name, *_ = self._identify(row)
         names = self._by_namespace[namespace]
         del names[name]
@@ -186,12 +208,18 @@ class Table(Generic[T]):
             del self._by_namespace[namespace]
         self._forget(namespace)
 
+    def begin(self) -> "Table[T]":
+        """Give an empty table for a new list."""
+        return Table(self._identify, tally=self._tally.begin() if self._tally is not None else None)
+
     def become(self, other: "Table[T]") -> None:
         """Take over the whole contents of the other table at once; do not use the other afterwards."""
         self._by_uid = other._by_uid  # noqa: SLF001 - it is of this class
         self._by_namespace = other._by_namespace  # noqa: SLF001 - likewise
         self._parts = other._parts  # noqa: SLF001 - likewise
         self._rows = None
+        if self._tally is not None and other._tally is not None:  # noqa: SLF001 - likewise
+            self._tally.become(other._tally)  # noqa: SLF001 - likewise
         for key, group in self._groups.items():
             self._fill(key, group)
 

@@ -1,3 +1,4 @@
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -6,6 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED, Cache, Listing
 from reberth.cluster.kinds import NODE, POD, SERVICE
+from reberth.cluster.pod_counts import count_namespace
+from reberth.cluster.pods.identity import find_controller
 from reberth.cluster.pods.interning import split_pod
 from reberth.cluster.rows import PodRow
 from reberth.cluster.templates import pack
@@ -112,6 +115,20 @@ class World(RuleBasedStateMachine):
                 assert table.named(namespace, name) is None
 
     @invariant()
+    def pods_that_can_be_disrupted_are_counted(self) -> None:
+        counted = [record for record in self.states[self.position].values() if can_be_disrupted(record)]
+        counts = self.cache.pod_counts
+        assert counts.in_cluster == len(counted)
+        for namespace in NAMESPACES:
+            theirs = [record for record in counted if record.metadata.namespace == namespace]
+            assert counts.in_namespace(namespace) == len(theirs)
+            owners = Counter(find_controller(record.metadata) for record in theirs)
+            for workload in filter(None, owners):
+                assert self.cache.count_workload(namespace, workload) == owners[workload]
+            rows = self.cache.of(POD).rows().part(namespace).read(count_namespace)
+            assert rows.by_template == dict(counts.templates_in(namespace))
+
+    @invariant()
     def the_mirror_knows_its_version(self) -> None:
         assert self.cache.seen(POD) == self.position
 
@@ -132,6 +149,17 @@ class World(RuleBasedStateMachine):
     def _happen(self, event: str, subject: Pod, state: State) -> None:
         self.events.append((event, subject))
         self.states.append(state)
+
+
+def can_be_disrupted(record: Pod) -> bool:
+    """Tell whether limits in percent count the pod."""
+    controller = find_controller(record.metadata)
+    return (
+        record.spec.node_name is not None
+        and record.status.phase not in ("Succeeded", "Failed")
+        and record.metadata.deletion_timestamp is None
+        and (controller is None or controller.kind != "DaemonSet")
+    )
 
 
 def assert_shows(row: PodRow, record: Pod) -> None:
