@@ -13,6 +13,7 @@ import yaml
 
 from reberth.memory.rates import Rate
 from reberth.values.duration import Duration, Percentage
+from reberth.values.pod_limit import PodLimit
 
 _WIDTH = 104
 _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
@@ -68,7 +69,9 @@ def _write(section: msgspec.Struct, path: str, examples: Mapping[str, str]) -> I
 def write_value(value: Any) -> str:  # noqa: ANN401 - any type that a field may have
     """Write a value on one line: durations as 10m, shares as 5%."""
     if isinstance(value, Rate):  # which is a tuple, too
-        return json.dumps(f"{value.limit} per {_write_duration(value.period)}")
+        return json.dumps(f"{value.text} per {_write_duration(value.period)}")
+    if isinstance(value, PodLimit):  # likewise
+        return value.text
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(write_value, value))}]"
     if isinstance(value, dict):

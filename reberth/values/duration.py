@@ -27,6 +27,12 @@ class TextValue:
         """Read the text; None if it does not have the expected format."""
         raise NotImplementedError
 
+    @classmethod
+    def from_number(cls, number: int) -> Self | None:
+        """Read a whole number without quotes; None if only text is expected."""
+        del number
+        return None
+
 
 class Duration(TextValue, float):
     """A duration, as a float of seconds."""
@@ -70,7 +76,11 @@ def convert(value: object, kind: Any) -> Any:  # noqa: ANN401 - any annotation m
 
 
 def _read_measure(kind: type[TextValue], value: object) -> TextValue:
-    measure = kind.from_text(value) if isinstance(value, str) else None
+    measure = None
+    if isinstance(value, str):
+        measure = kind.from_text(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        measure = kind.from_number(value)
     if measure is None:
         raise ValueError(f"expected {kind.expected}")
     return measure

@@ -17,6 +17,7 @@ from reberth.memory.ledger import Disruption, RateWindow, find_room, list_window
 from reberth.memory.notes import ANNOTATION, NOTES_FULL, count_room, read_notes
 from reberth.memory.rates import DisruptionLimits
 from reberth.records import WorkloadIdentity
+from reberth.values.pod_limit import PodLimit
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import Budget, RuleContext
 from rescheduler.protections.workloads import UNREADABLE, QuotaNeed, list_needs
@@ -65,7 +66,8 @@ def charge_budget(place: int, context: RuleContext) -> Refused | Charge | None:
 
 def charge_in_flight(in_flight: InFlightMove, context: RuleContext) -> Iterator[Charge]:
     """Charge a move to the limits on moves in flight."""
-    limits, workload = context.limits, in_flight.workload
+    workload = in_flight.workload
+    limits = context.limits_of(in_flight.namespace, workload)
     whose = (in_flight.namespace, workload.kind, workload.name)
     yield from _count("WorkloadInFlight", "perWorkload", limits.per_workload, whose)
     yield from _count("NamespaceInFlight", "perNamespace", limits.per_namespace, in_flight.namespace)
@@ -85,7 +87,7 @@ def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
 
 def charge_cycle(context: RuleContext) -> Iterator[Charge]:
     """Charge a move to the limit of its cycle."""
-    yield from _count("Limit", "perCycle", context.limits.per_cycle, "cycle")
+    yield from _count("Limit", "perCycle", context.limits_of().per_cycle, "cycle")
 
 
 def charge_ready(place: int, context: RuleContext) -> Iterator[Charge]:
@@ -98,9 +100,11 @@ def charge_ready(place: int, context: RuleContext) -> Iterator[Charge]:
 
 def charge_rates(place: int, context: RuleContext) -> Iterator[Charge]:
     """Charge a disruption to the rates of the cluster, its namespace and its workload."""
-    scopes = ("", context.row(place).namespace, context.identify(place).uid)
-    for rule, scope in zip(_RATES, scopes, strict=True):
-        yield from context.once((rule, scope, context.without), partial(_find_rates, rule, scope, context))
+    namespace, workload = context.row(place).namespace, context.identify(place)
+    rates = context.limits_of(namespace, workload).rates
+    for rule, scope in zip(_RATES, ("", namespace, workload.uid), strict=True):
+        find = partial(_find_rates, rule, scope, rates, context)
+        yield from context.once((rule, scope, context.without), find)
 
 
 def charge_records(source: int, context: RuleContext) -> Refused | tuple[Charge, ...]:
@@ -167,14 +171,15 @@ def _spares_unready(budget: Budget) -> bool:
     return is_sparing or status.current_healthy >= status.desired_healthy > 0
 
 
-def _count(rule: str, setting: str, most: int | None, key: Hashable) -> Iterator[Charge]:
+def _count(rule: str, setting: str, most: PodLimit | int | None, key: Hashable) -> Iterator[Charge]:
     if most is not None:
-        yield Charge(rule, (rule, key), most, f"no more than {setting} {most}")
+        left = most.number if isinstance(most, PodLimit) else most
+        yield Charge(rule, (rule, key), left, f"no more than {setting} {most}")
 
 
-def _find_rates(rule: str, scope: str, context: RuleContext) -> tuple[Charge, ...]:
-    """Measure the rates of one scope."""
-    alone = _narrow(context.limits.rates, rule)
+def _find_rates(rule: str, scope: str, rates: DisruptionLimits, context: RuleContext) -> tuple[Charge, ...]:
+    """Measure the rates of one scope, whose percentages are counted out."""
+    alone = _narrow(rates, rule)
     disruption = Disruption("", namespace=scope, workload_uid=scope)
     windows = list_windows(context.ledger, alone, disruption, now=context.now) if alone else ()
     return tuple(_as_charge(window, (rule, scope, place), context) for place, window in enumerate(windows))

@@ -8,7 +8,7 @@ from typing import Protocol
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import DEPLOYMENT, NODE, PODS
+from reberth.cluster.kinds import DEPLOYMENT, NODE, POD, PODS
 from reberth.cluster.pods.identity import Signature, group_of
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
@@ -26,6 +26,7 @@ from reberth.values.refusal import Refused
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.execution.ledger_writer import LedgerWriter
 from rescheduler.execution.store import MoveStore
+from rescheduler.model.guardrails import LimitSettings, count_out
 from rescheduler.model.plan import LandingScores
 from rescheduler.model.refusal_memory import WorkloadName
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -135,6 +136,25 @@ class ExecutionContext(ClusterResources):
         """Give a node from the cache."""
         row = self.mirror.cache.of(NODE).named("", name)
         return row.record if row else None
+
+    def limits_of(self, namespace: str, workload: WorkloadIdentity) -> LimitSettings:
+        """Give the limits for moves of a workload now, with percentages counted out."""
+        cache = self.mirror.cache
+        return count_out(
+            self.policy().limits,
+            cluster=lambda: cache.pod_counts.in_cluster,
+            namespace=lambda: cache.pod_counts.in_namespace(namespace),
+            workload=lambda: cache.count_workload(namespace, workload),
+        )
+
+    def find_most_moves(self, uid: str) -> int | None:
+        """Give how many moves of a pod's workload may be under way; of a pod that has gone, the minimum."""
+        cache, most = self.mirror.cache, self.policy().limits.per_workload
+        row = cache.of(POD).by_uid(uid)
+        signature = cache.sign(row.template) if row else None
+        if isinstance(signature, Signature):
+            most = self.limits_of(signature.namespace, signature.root).per_workload
+        return most.number if most else None
 
     def find_progress_deadline(self, signature: Signature) -> float:
         """Give the time that a Deployment gives its pods to be Ready; 0 for other workloads."""

@@ -93,7 +93,7 @@ class MoveDispatcher:
 
     def begin(self, planned: PlannedMove) -> bool:
         """Start a planned move, unless its pod or too many pods of its workload are being moved."""
-        most = self._context.policy().limits.per_workload
+        most = self._context.find_most_moves(planned.uid)
         if self.is_moving(planned.uid) or (
             most is not None and self._workloads[_workload_of(planned)] >= most
         ):

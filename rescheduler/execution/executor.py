@@ -110,13 +110,13 @@ class Executor:
         return _loop_time() < self._end_doubt(move)
 
     async def _move(self, order: MoveOrder, entry: OpenMove, hooks: MoveHooks) -> MoveReport:
-        most = self._context.policy().limits.per_workload
+        most = self._context.limits_of(order.signature.namespace, order.signature.root).per_workload
         settled = {one for one in self._begun if not self.is_in_doubt(one)} | self._evicted
         # The first write: a move that no history records could not be found and undone after a crash.
         start = partial(
             _open_one,
             entry=entry,
-            most=most,
+            most=most.number if most else None,
             settled=settled,
             least=self._context.settings().replacement_timeout,
             progress_deadline=self._context.find_progress_deadline(order.signature),
@@ -221,7 +221,10 @@ class Executor:
         could return to its node.
         """
         debit, node = await _side_by_side(
-            self._context.ledger.reserve(self._describe_disruption(handle, state.entry)),
+            self._context.ledger.reserve(
+                self._describe_disruption(handle, state.entry),
+                self._context.limits_of(handle.namespace, handle.workload).rates,
+            ),
             self._write_note(handle, state.entry),
         )
         refusals = [each for each in (debit, node) if isinstance(each, Refused)]

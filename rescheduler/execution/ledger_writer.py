@@ -83,11 +83,14 @@ class LedgerWriter:
         """Tell whether the debit of a move is about to be marked as Spent."""
         return move in self._spent
 
-    async def reserve(self, disruption: Disruption) -> Debit | Refused | None:
-        """Reserve a disruption; it is returned if the caller is cancelled before the answer."""
+    async def reserve(self, disruption: Disruption, limits: DisruptionLimits) -> Debit | Refused | None:
+        """Reserve a disruption within limits whose percentages are counted out for its workload.
+
+        It is returned if the caller is cancelled before the answer.
+        """
 
         def add(ledger: MoveLedger) -> MoveLedger | Refused:
-            return add_debit(ledger, self._limits(), disruption, now=self._clock())
+            return add_debit(ledger, limits, disruption, now=self._clock())
 
         try:
             answer = await self._change(add)

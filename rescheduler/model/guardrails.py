@@ -3,15 +3,18 @@
 The defaults are the safe choice. A limit of None does not limit anything.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from reberth.config.settings import Section
 from reberth.memory.backoff import BackOff
-from reberth.memory.rates import DisruptionLimits
+from reberth.memory.rates import DisruptionLimits, resolve_limits
 from reberth.selectors import is_qualified_name, parse_selector
 from reberth.values.duration import Duration, Percentage
+from reberth.values.pod_limit import PodLimit
 from rescheduler.model.quiet_hours import QuietHours, find_zone
 from rescheduler.model.replacing_kinds import parse_kind
 
@@ -84,14 +87,14 @@ class ProtectionSettings(Section, frozen=True):
 class LimitSettings(Section, frozen=True):
     """How many moves are allowed: in one cycle, at the same time, and over time."""
 
-    per_cycle: Count | None = 100
-    """The most moves in one plan."""
+    per_cycle: PodLimit | None = PodLimit(100)
+    """The most moves in one plan: a number, or a percentage of the cluster's pods, rounded down."""
     per_node: Count | None = 10
     """The most moves at the same time off one node, and onto one node."""
-    per_namespace: Count | None = None
-    """The most moves at the same time in one namespace."""
-    per_workload: Count | None = 1
-    """The most moves at the same time of one workload."""
+    per_namespace: PodLimit | None = None
+    """The most moves at the same time in one namespace: a number, or a percentage of its pods."""
+    per_workload: PodLimit | None = PodLimit(1)
+    """The most moves at the same time of one workload: a number, or a percentage of its pods."""
     rates: DisruptionLimits = DisruptionLimits()
     """Maximum number of disruptions over time."""
     budget_reserve: Percentage = Percentage(0)
@@ -107,6 +110,42 @@ class LimitSettings(Section, frozen=True):
 
     def __post_init__(self) -> None:
         find_zone(self.time_zone)
+
+
+def count_out(
+    limits: LimitSettings,
+    *,
+    cluster: Callable[[], int],
+    namespace: Callable[[], int],
+    workload: Callable[[], int],
+) -> LimitSettings:
+    """Count out the percentages for one workload. Plan and execution use the numbers that come of this."""
+    return replace(
+        limits,
+        per_cycle=limits.per_cycle and limits.per_cycle.among(cluster),
+        per_namespace=limits.per_namespace and limits.per_namespace.among(namespace),
+        per_workload=limits.per_workload and limits.per_workload.among(workload),
+        rates=resolve_limits(limits.rates, cluster=cluster, namespace=namespace, workload=workload),
+    )
+
+
+def list_percentages(limits: LimitSettings) -> Iterator[str]:
+    """Tell what each limit in percent has come to."""
+    in_flight = {
+        "perCycle": limits.per_cycle,
+        "perNamespace": limits.per_namespace,
+        "perWorkload": limits.per_workload,
+    }
+    for setting, limit in in_flight.items():
+        if limit and limit.is_percentage:
+            yield f"{setting} {limit}"
+    rates = {
+        "cluster": limits.rates.cluster,
+        "namespace": limits.rates.namespace,
+        "workload": limits.rates.workload,
+    }
+    for scope, found in rates.items():
+        yield from (f"rates.{scope} {rate}" for rate in found if rate.is_percentage)
 
 
 class BrakeSettings(Section, frozen=True):

@@ -28,6 +28,13 @@ from reberth.cluster.kinds import (
     STATEFUL_SET,
     Kind,
 )
+from reberth.cluster.pod_counts import (
+    PodCounts,
+    count_namespace,
+    count_workloads,
+    is_bare_pod,
+    key_of,
+)
 from reberth.cluster.pods.identity import Signature, find_signature, group_of, name_history
 from reberth.cluster.rows import PHASES, PodRow
 from reberth.cluster.snapshot import Snapshot
@@ -49,7 +56,7 @@ from reberth.records import (
 )
 from reberth.selectors import NOTHING, Selector, SelectorError, compile_selector
 from reberth.values.refusal import Refused
-from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings
+from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings, count_out
 from rescheduler.model.refusal_memory import RefusalMemory
 
 T = TypeVar("T")
@@ -58,6 +65,7 @@ Workload = Owner | ReplicationController | Rollout
 WORKLOAD_KINDS = (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, ROLLOUT, STATEFUL_SET)
 _KINDS: dict[tuple[str, str], Kind[Any, Any]] = {(kind.group, kind.name): kind for kind in WORKLOAD_KINDS}
 FINISHED_PHASES = ("Succeeded", "Failed")
+_NOBODY = WorkloadIdentity()
 _FINISHED = [PHASES.index(phase) for phase in FINISHED_PHASES]
 
 
@@ -157,6 +165,30 @@ class RuleContext:
     def ledger(self) -> MoveLedger:
         return self.once(("ledger", self.without), self._read_ledger)
 
+    @property
+    def pod_counts(self) -> PodCounts:
+        """Count the pods that limits in percent are about."""
+        return self.once("pod counts", self._count_pods)
+
+    def count_workload(self, namespace: str, workload: WorkloadIdentity) -> int:
+        """Count the pods of a workload, as `pod_counts` counts them."""
+        if is_bare_pod(workload):
+            return 1
+        counts = self.once(("pods of workloads", namespace), partial(self._count_workloads, namespace))
+        return counts.get(key_of(workload), 0)
+
+    def limits_of(self, namespace: str = "", workload: WorkloadIdentity = _NOBODY) -> LimitSettings:
+        """Give the limits for moves of a workload, or only of the cluster, with percentages counted out."""
+        return self.once(
+            ("limits", namespace, key_of(workload)),
+            lambda: count_out(
+                self.limits,
+                cluster=lambda: self.pod_counts.in_cluster,
+                namespace=lambda: self.pod_counts.in_namespace(namespace),
+                workload=lambda: self.count_workload(namespace, workload),
+            ),
+        )
+
     def spread(self, templates: Iterable[int]) -> Bools:
         """Tell for all pods whether they have one of these templates."""
         chosen = np.zeros(len(self.snapshot.templates.all), np.bool_)
@@ -188,6 +220,14 @@ class RuleContext:
         ledger = self.snapshot.of(LEDGER).named("", LEDGER_NAME) or start_ledger()
         left = return_debit(ledger, self.without) if self.without else ledger
         return ledger if isinstance(left, Refused) else left
+
+    def _count_pods(self) -> PodCounts:
+        return PodCounts({part.namespace: part.read(count_namespace) for part in self.snapshot.of(POD).parts})
+
+    def _count_workloads(self, namespace: str) -> dict[Hashable, int]:
+        numbers = {self.template(each): each for each in self.snapshot.templates_in(namespace)}
+        templates = self.pod_counts.templates_in(namespace)
+        return count_workloads(templates, lambda template: self.sign(numbers[template]))
 
     def _number_workloads(self) -> Indices:
         numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)

@@ -61,7 +61,9 @@ def try_move(proposal: Proposal, policy: Policy, cycle: Cycle, draft: PlanDraft)
 
 def refuse_over_limit(cycle: Cycle) -> Refused:
     """Refuse all proposals after the last move that a plan may have."""
-    return Refused(_OVER_LIMIT, f"no more than perCycle {cycle.settings.limits.per_cycle} moves in one plan")
+    return Refused(
+        _OVER_LIMIT, f"no more than perCycle {cycle.context.limits_of().per_cycle} moves in one plan"
+    )
 
 
 def _list_objections(proposal: Proposal, cycle: Cycle, draft: PlanDraft) -> Iterator[Refused]:

@@ -52,8 +52,8 @@ class PlanDraft:
         return self._proposed[1].only(cycle.find_those_of(mode, self._proposed[1]))
 
     def is_full(self, cycle: Cycle) -> bool:
-        most = cycle.settings.limits.per_cycle
-        return most is not None and len(self.moves) >= most
+        most = cycle.context.limits_of().per_cycle
+        return most is not None and len(self.moves) >= most.number
 
     def has_looked_enough(self, cycle: Cycle) -> bool:
         most = cycle.settings.forecasts

@@ -9,6 +9,7 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth
 from rescheduler.budgets.limits import CandidateMove, begin_limits
+from rescheduler.model.guardrails import list_percentages
 from rescheduler.model.plan import APPLY, RECOMMEND, Plan
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
@@ -88,6 +89,9 @@ def _explain_rules(place: int, cycle: Cycle) -> Iterator[Statement]:
         limits = begin_limits(cycle.context)
         for policy in cycle.policies:
             yield _state(f"limits of {policy.name}", limits.refuse(CandidateMove(place, node, policy.name)))
+    context = cycle.context
+    for said in list_percentages(context.limits_of(context.row(place).namespace, context.identify(place))):
+        yield Statement("limits in percent", said)
     for said in cycle.list_unheeded(place):
         yield Statement("mode", said)
     for stop in cycle.list_stops_of(place):

@@ -54,9 +54,10 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
     for one in list_waiting(context):
         metrics.WAITING_REFUSALS.labels(bounded(one.rule, metrics.REFUSALS), find_scope(one.rule)).inc()
     metrics.RATE_REMAINING.clear()
-    for window in list_windows(context.ledger, context.limits.rates, Disruption("", "", ""), now=now):
+    rates = context.limits_of().rates
+    for window in list_windows(context.ledger, rates, Disruption("", "", ""), now=now):
         if window.rule == "ClusterRate":
-            metrics.RATE_REMAINING.labels(str(window.rate)).set(window.left)
+            metrics.RATE_REMAINING.labels(window.rate.name).set(window.left)
     for policy, mode in cycle.settings.modes().items():
         for each in (APPLY, RECOMMEND, OFF):
             metrics.MODE.labels(policy, each).set(mode == each)

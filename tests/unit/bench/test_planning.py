@@ -10,6 +10,7 @@ from bench.planning.descheduling import DryRun, describe_policy
 from bench.planning.fleet import PODS_PER_NODE, Fleet
 from bench.planning.keeping import Found
 from bench.planning.planning import ARMS, measure, settings_of
+from reberth.values.pod_limit import PodLimit
 
 FIGURES = {
     "pods": 27_500,
@@ -55,7 +56,7 @@ def test_a_small_fleet_is_worth_a_plan(arm: str) -> None:
 @pytest.mark.parametrize("arm", ARMS)
 def test_the_descheduler_gets_the_limit_that_we_have(arm: str) -> None:
     policy = describe_policy(arm)
-    assert policy["maxNoOfPodsToEvictTotal"] == settings_of(arm).limits.per_cycle
+    assert PodLimit(policy["maxNoOfPodsToEvictTotal"]) == settings_of(arm).limits.per_cycle
     assert policy["profiles"][0]["pluginConfig"][0]["args"] == {"nodeFit": True}
 
 

@@ -12,6 +12,7 @@ from reberth.memory.ledger import MOST_DEBITS
 from reberth.memory.notes import ANNOTATION, MOST_NOTES
 from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.values.duration import Percentage
+from reberth.values.pod_limit import PodLimit
 from reberth.values.refusal import Refused
 from rescheduler.budgets.limits import CandidateMove, Limits, begin_limits
 from rescheduler.model.guardrails import LimitSettings, ProtectionSettings
@@ -40,7 +41,11 @@ ALLOWED = {"disruptionsAllowed": 2, "currentHealthy": 5, "desiredHealthy": 3, "e
 
 
 def settings(**fields: Any) -> LimitSettings:
-    return LimitSettings(**{**{name: getattr(FREE, name) for name in FREE.__struct_fields__}, **fields})
+    given = {
+        name: PodLimit(value) if isinstance(value, int) and name != "per_node" else value
+        for name, value in fields.items()
+    }
+    return LimitSettings(**{**{name: getattr(FREE, name) for name in FREE.__struct_fields__}, **given})
 
 
 def budget(name: str = "web", status: Object | None = None, generation: int = 1, **spec: Any) -> Object:

@@ -17,6 +17,7 @@ from tests.support.rescheduler.crash_simulator import FakeApi, World, make_conte
 pytestmark = pytest.mark.looptime
 
 LATENCY = 0.02
+FREE = DisruptionLimits(cluster=())
 FEW = DisruptionLimits(cluster=(Rate((2, 600.0)),))
 
 
@@ -30,15 +31,16 @@ class SlowApi(FakeApi):
         return written
 
 
-def write_to(api: FakeApi, limits: DisruptionLimits | None = None) -> LedgerWriter:
+def write_to(api: FakeApi) -> LedgerWriter:
     context = make_context(api.world, api)
-    return LedgerWriter(
-        context.store, limits=lambda: limits or DisruptionLimits(cluster=()), clock=context.clock
-    )
+    return LedgerWriter(context.store, limits=lambda: FREE, clock=context.clock)
 
 
-async def reserve(writer: LedgerWriter, moves: Iterable[str]) -> list[Debit | Refused | None]:
-    return await asyncio.gather(*(writer.reserve(Disruption(each, "shop", f"uid-{each}")) for each in moves))
+async def reserve(
+    writer: LedgerWriter, moves: Iterable[str], limits: DisruptionLimits = FREE
+) -> list[Debit | Refused | None]:
+    asked = (Disruption(each, "shop", f"uid-{each}") for each in moves)
+    return await asyncio.gather(*(writer.reserve(each, limits) for each in asked))
 
 
 def states(world: World) -> dict[str, DebitState]:
@@ -72,18 +74,18 @@ async def test_there_are_at_most_ten_writes_a_second() -> None:
 
 
 async def test_a_refusal_in_a_batch_refuses_nobody_else() -> None:
-    writer = write_to(FakeApi(world := World()), FEW)
-    answers = await reserve(writer, ["m1", "m2", "m3"])
+    writer = write_to(FakeApi(world := World()))
+    answers = await reserve(writer, ["m1", "m2", "m3"], FEW)
     assert [type(each) for each in answers] == [Debit, Debit, Refused]
     assert set(states(world)) == {"m1", "m2"}
 
 
 async def test_a_refusal_that_an_outdated_ledger_gives_is_asked_again_of_the_newest() -> None:
     world = World()
-    writer, other = write_to(FakeApi(world), FEW), write_to(FakeApi(world), FEW)
-    await reserve(writer, ["m1", "m2"])
+    writer, other = write_to(FakeApi(world)), write_to(FakeApi(world))
+    await reserve(writer, ["m1", "m2"], FEW)
     await other.give_back("m1")
-    (answer,) = await reserve(writer, ["m3"])
+    (answer,) = await reserve(writer, ["m3"], FEW)
     assert isinstance(answer, Debit)
 
 

@@ -20,6 +20,7 @@ from reberth.records import (
     Pod,
 )
 from reberth.values.duration import Duration
+from reberth.values.pod_limit import PodLimit
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth, find_brakes
 from rescheduler.budgets.limits import CandidateMove, begin_limits
@@ -262,8 +263,8 @@ def test_moves_that_are_checked_together_get_the_answers_that_they_get_one_by_on
         level=5,
         protections=ProtectionSettings(min_age=Duration(0), last_ready=dice.random() < 0.5),
         limits=LimitSettings(
-            per_workload=dice.choice((1, 2, None)),
-            per_namespace=dice.choice((2, 4, None)),
+            per_workload=dice.choice((PodLimit(1), PodLimit(2), None)),
+            per_namespace=dice.choice((PodLimit(2), PodLimit(4), None)),
             per_node=dice.choice((1, 2, None)),
             rates=DisruptionLimits(cluster=(Rate((dice.randint(1, 9), 3600.0)),)),
         ),

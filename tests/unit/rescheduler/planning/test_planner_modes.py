@@ -147,6 +147,33 @@ def test_why_explains_whether_a_move_is_applied(mode: str, said: str) -> None:
     assert told.verdict.startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("limits", "refused"),
+    [
+        ({"perCycle": "25%"}, "Limit: no more than perCycle 25% (1 of 4 pods) moves in one plan"),
+        (
+            {"rates": {"cluster": ["40% per 1h"]}},
+            "ClusterRate: no more than 40% per 3600s (1 of 4 pods)",
+        ),
+    ],
+)
+def test_why_explains_what_a_limit_in_percent_comes_to(limits: Object, refused: str) -> None:
+    """Two pods want to move, and there is room for both."""
+    objects = [*two_workloads(), builders.node("third")]
+    snapshot = load_objects(objects, now=NOW, version=VERSION).snapshot
+    asked = policy(limits={**limits, "perWorkload": "50%"})
+    made, _ = make_plan(objects, asked)
+    assert len(made.moves) == 1
+    (left,) = {"default/api-1", "default/web-1"} - {move.pod for move in made.moves}
+    place = snapshot.pods.named(*left.split("/"))
+    assert place is not None
+    told = explain_pod(place, snapshot, asked, None, model=MODEL)
+    assert told.verdict == f"is not moved: {refused}"
+    assert "perWorkload 50% (1 of 2 pods)" in [
+        each.says for each in told.rules if each.who == "limits in percent"
+    ]
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
 def test_applied_moves_are_the_same_without_the_recommended_ones(seed: int) -> None:

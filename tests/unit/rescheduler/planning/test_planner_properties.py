@@ -12,6 +12,7 @@ from reberth.cluster.object_files import load_objects
 from reberth.forecast.forecast import Forecast, forecast_replacement
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.view import View, view_snapshot
+from reberth.values.pod_limit import PodLimit
 from reberth.values.quantity import nanos
 from rescheduler.model.plan import BETTER_PREFERENCES, Plan
 from rescheduler.model.plan_memory import PlanMemory
@@ -181,5 +182,7 @@ def _app(pod: str) -> tuple[str, str]:
     return namespace, name.split("-")[0]
 
 
-def _most(limit: int | None) -> float:
-    return math.inf if limit is None else limit
+def _most(limit: PodLimit | int | None) -> float:
+    if limit is None:
+        return math.inf
+    return limit.number if isinstance(limit, PodLimit) else limit

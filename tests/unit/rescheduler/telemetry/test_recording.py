@@ -75,7 +75,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     lost = history("lost", givenUpUntil="2027-01-15T09:00:00Z")
     settings = policy(
         mode="recommend",
-        limits={"rates": {"cluster": ["7 per 10m"]}},
+        limits={"rates": {"cluster": ["7 per 10m", "50% per 1h"]}},
         policies={POLICY: {"hotFor": "0s", "low": {"cpu": "30%"}, "high": {"cpu": "50%"}}},
     )
     reading = load_objects([node("n1"), node("n2"), *full, lost], now=NOW, version=VERSION)
@@ -94,6 +94,7 @@ def test_a_plan_and_the_state_of_its_cluster_are_shown() -> None:
     assert rescheduler_metric("utilisation_nodes", resource="cpu", le="0.9") == 2
     assert rescheduler_metric("utilisation_nodes", resource="memory", le="+Inf") == 2
     assert rescheduler_metric("rate_remaining_disruptions", rate="7 per 600s") == 7
+    assert rescheduler_metric("rate_remaining_disruptions", rate="50% per 3600s") == 3  # of 7 pods
     assert rescheduler_metric("given_up_workloads") == 1
     assert rescheduler_metric("plan_warnings") == 2
 
