@@ -1,5 +1,6 @@
 """One move on a real cluster, from its first step to its outcome, and the rules that forbid one."""
 
+import argparse
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,15 +8,28 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from localcluster.client import Client
 from localcluster.cluster import Cluster
 from reberth.client.lease import LeaseSettings, leading
 from reberth.values.refusal import Refused
+from rescheduler.commands import plan
 from rescheduler.moves.outcome import MoveReport
+from rescheduler.planning.policy_file import ReschedulerPolicy
 from tests.live.support.fault_client import direct
 from tests.live.support.memory_objects import definitions
-from tests.live.support.moves import NODES, Workload, consistent, move, settings, start_command, workload
+from tests.live.support.moves import (
+    NODES,
+    Workload,
+    all_ready,
+    consistent,
+    move,
+    policy,
+    settings,
+    start_command,
+    workload,
+)
 from tests.support.builders import Object, pod
 
 pytestmark = pytest.mark.live
@@ -213,3 +227,45 @@ async def answer_of(cluster: Cluster, folder: Path, *arguments: str) -> str:
     out, _ = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 0, out.decode()
     return out.decode()
+
+
+async def test_a_rate_in_percent_is_kept_by_moves_and_told_by_the_plan(
+    shared: Cluster, tmp_path: Path
+) -> None:
+    """Of five pods 40% are two; every move is made by a process that reads the cluster anew."""
+    limits = {"perWorkload": "50%", "rates": {"cluster": [], "workload": ["40% per 1h"]}}
+    file = tmp_path / "policy.yaml"
+    head = {"apiVersion": "reberth.dev/v1alpha1", "kind": "ReschedulerPolicy"}
+    file.write_text(yaml.safe_dump({**head, "limits": limits}))
+    async with workload(shared, "sharer", replicas=5) as sharer:
+        for evicted in (1, 2):
+            came = await move_away(shared, sharer, asked=policy(limits=limits))
+            assert isinstance(came, MoveReport)
+            assert came.refused is None
+            assert await consistent(sharer) == evicted
+        came = await move_away(shared, sharer, asked=policy(limits=limits))
+        assert isinstance(came, MoveReport)
+        assert came.refused
+        assert came.refused.rule == "WorkloadRate"
+        assert came.refused.reason == "no more than 40% per 3600s (2 of 5 pods)"
+        assert await sharer.lost() == 2
+        name = (await sharer.pick())["metadata"]["name"]
+        told = await explain(shared, name, "--policy", str(file))
+    assert "rates.workload 40% per 3600s (2 of 5 pods)" in told
+
+
+async def move_away(shared: Cluster, moved: Workload, *, asked: ReschedulerPolicy) -> MoveReport | Refused:
+    """Move one of the first pods, and wait until all are Ready again."""
+    victim = next(pod for pod in await moved.pods() if pod["metadata"]["uid"] in moved.uids)
+    to = [node for node in NODES if node != victim["spec"]["nodeName"]][:2]
+    came, _ = await move(shared, victim, to, asked=asked)
+    found = f"{PODS}?labelSelector=app%3D{moved.name}"
+    await moved.client.wait(found, lambda f: all_ready(f, len(moved.uids)))
+    return came
+
+
+async def explain(shared: Cluster, pod_name: str, *arguments: str) -> str:
+    parser = argparse.ArgumentParser()
+    plan.add_arguments(parser)
+    given = ["--kubeconfig", str(shared.kubeconfig), "--why", pod_name, *arguments]
+    return await plan.answer(parser.parse_args(given))

@@ -148,14 +148,20 @@ async def workload(
 
 
 async def move(
-    cluster: Cluster, pod: Object, to: Sequence[str], *, user: str = "admin", **changes: Any
+    cluster: Cluster,
+    pod: Object,
+    to: Sequence[str],
+    *,
+    user: str = "admin",
+    asked: ReschedulerPolicy | None = None,
+    **changes: Any,
 ) -> tuple[MoveReport | Refused, list[str]]:
     """Move in this process; what it came to, and what it said."""
     said: list[str] = []
     kubeconfig = Access(str(cluster.design.kubeconfig(user)))
     where = (pod["metadata"]["namespace"], pod["metadata"]["name"])
     came = await perform_move(
-        kubeconfig, settings(**changes), where, policy=policy(), to=tuple(to), tell=said.append
+        kubeconfig, settings(**changes), where, policy=asked or policy(), to=tuple(to), tell=said.append
     )
     return came, said
 
