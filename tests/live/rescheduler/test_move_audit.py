@@ -220,6 +220,15 @@ def test_a_note_of_a_move_that_no_history_had_named(log: Log) -> None:
     assert found == "m-1: its note was written to n1, and no history had named it before"
 
 
+def test_the_moves_that_began_since_then(log: Log) -> None:
+    log.record("m-1", past={"m-0": "Same"}, at=1.0)
+    log.record("m-1", "m-2", at=2.0)
+    log.record("m-3", past={"m-1": "Same", "m-2": "Same"}, at=3.0)
+    audit = MoveAudit(log.calls)
+    assert audit.list_begun(since=0.0) == {"m-1", "m-2", "m-3"}
+    assert audit.list_begun(since=1.5) == {"m-2", "m-3"}
+
+
 def test_a_leader_that_was_replaced_and_goes_on_writing(log: Log) -> None:
     log.record("m-1")
     log.take_lease(NEXT)

@@ -94,6 +94,15 @@ class MoveAudit:
     def count_granted(self) -> int:
         return len({eviction.uid for eviction in self.evictions if eviction.is_granted})
 
+    def list_begun(self, *, since: float) -> set[str]:
+        """Give the moves that were written down as open since then, and not before."""
+        first: dict[str, float] = {}
+        for _, history in self._list_objects(HISTORIES):
+            for state in history.states:
+                for move in read_open(state):
+                    first[move] = min(state.asked, first.get(move, math.inf))
+        return {move for move, asked in first.items() if asked >= since}
+
     @cached_property
     def first_named(self) -> dict[str, tuple[float, ObjectKey]]:
         """When the server had first answered a history that names a move, and which history."""
