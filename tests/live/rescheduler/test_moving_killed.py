@@ -1,69 +1,127 @@
-"""A move is killed at any of its writes, and the next process finishes it.
+"""A leader is killed at any write of its moves, and the next one finishes them.
 
-The fault proxy holds the nth write, either before it reaches the API server or after it took effect, and the
-process is killed while it waits. Then somebody asks for the same move again. Whatever stands then must be
-as if nobody had died: each decision evicts at most one pod, once, and history, ledger and notes agree.
+The fault proxy holds every move at a write of its own, either before it reaches the API server or after it
+took effect; or a write of the ledger, which all moves share. Then the process is killed. Whatever stands in
+the end must be as if nobody had died: each move evicts at most one pod, once, and history, ledger, notes and
+the API server's audit log agree.
 """
 
 import asyncio
-import random
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from localcluster.cluster import Cluster
-from localcluster.faults import Delay, Stall, nth
-from tests.live.support.memory_objects import definitions
-from tests.live.support.moves import MOVES_WRITES, NODES, consistent, move, proxied, start_command, workload
+from localcluster.faults import Delay, Effect, Rule, Stall, nth
+from localcluster.host import processes
+from tests.live.support.move_stage import MoveStage, populated
+from tests.live.support.take_overs import (
+    TakeOvers,
+    hold_creation,
+    hold_eviction,
+    hold_history,
+    hold_ledger,
+    hold_note,
+    taking_over,
+)
+from tests.support.builders import Object
 from tests.support.resumable_rounds import Proof
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-# History made, Noted; side by side the note, and the ledger made and the debit; eviction; outcome; Spent.
-WRITES_OF_A_MOVE = 8
-POINTS = list(product(range(1, WRITES_OF_A_MOVE + 1), ("before", "after")))
+WORKLOADS, REPLICAS = 16, 2
 ROUNDS = 20
-SAMPLE = [(6, "before"), (6, "after"), *random.Random(6).sample(POINTS[:10] + POINTS[12:], 2)]
+EFFECTS: Mapping[str, Effect] = {"before": Delay(60), "after": Stall()}
+OWN: Mapping[str, Callable[..., Rule]] = {
+    "Noted": hold_history,
+    "note": hold_note,
+    "eviction": hold_eviction,
+    "outcome": partial(hold_history, turn=2),
+}
+"""The writes that each move has to itself; those of the first move of a workload begin with its history."""
+SHARED = ("ledger", "debit", "Spent")
+KILLS = ["own", *(f"{write} {when}" for write, when in product(SHARED, EFFECTS))]
 
 
-@pytest_asyncio.fixture(autouse=True, scope="module", loop_scope="session")
-async def defined(shared: Cluster) -> AsyncIterator[None]:
-    async with definitions(shared):
-        yield
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MoveStage]:
+    async with populated(tmp_path_factory.mktemp("audit"), WORKLOADS, replicas=REPLICAS) as stage:
+        yield stage
 
 
-@pytest.mark.parametrize(("write", "when"), SAMPLE)
-async def test_a_mover_killed_at_a_write_leaves_nothing_double(
-    shared: Cluster, tmp_path: Path, write: int, when: str
-) -> None:
-    await kill_and_resume(shared, tmp_path, write, when)
+async def test_a_leader_killed_at_any_write_leaves_nothing_double(stage: MoveStage, tmp_path: Path) -> None:
+    async with taking_over(stage, tmp_path, replicas=REPLICAS, longest_request=1.0) as both:
+        for kill in KILLS:
+            await kill_and_resume(both, kill)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("write", "when"), POINTS)
-async def test_a_mover_killed_at_every_write_twenty_times(
-    shared: Cluster, tmp_path: Path, write: int, when: str
-) -> None:
-    proof = Proof(f"mover-killed-{write}-{when}")
-    for number in proof.remaining(range(ROUNDS)):
-        await kill_and_resume(shared, tmp_path, write, when)
-        proof.note([number])
+async def test_a_leader_killed_at_every_write_twenty_times(stage: MoveStage, tmp_path: Path) -> None:
+    async with taking_over(stage, tmp_path, replicas=REPLICAS, longest_request=1.0) as both:
+        for kill in KILLS:
+            proof = Proof(f"leader-killed-{kill.replace(' ', '-')}")
+            for number in proof.remaining(range(ROUNDS)):
+                await kill_and_resume(both, kill)
+                proof.note([number])
+            print(f"killed, {kill}: {len(proof.passed())} rounds", flush=True)
 
 
-async def kill_and_resume(cluster: Cluster, folder: Path, write: int, when: str) -> None:
-    async with workload(cluster, f"mortal-{write}-{when}", budget=1) as mortal, proxied(cluster) as proxy:
-        victim = await mortal.pick()
-        to = [node for node in NODES if node != victim["spec"]["nodeName"]][:3]
-        hold = Delay(60) if when == "before" else Stall()
-        async with proxy.fault(MOVES_WRITES, hold, nth(write)) as rule:
-            name = f"default/{victim['metadata']['name']}"
-            process = await start_command(cluster, folder, "move", name, "--to", *to, user="mover")
-            async with asyncio.timeout(30):
-                await proxy.until(lambda: rule.acted == 1)
-            process.kill()
-            await process.communicate()
-        came, said = await move(cluster, victim, to)
-        assert await consistent(mortal) == 1, (came, said)
+async def kill_and_resume(both: TakeOvers, kill: str) -> None:
+    began, stage = time.time(), both.stage
+    victims = await stage.pick()
+    names = sorted(victims)
+    assert len(names) == WORKLOADS
+    if kill == "own":
+        await stage.forget_histories(names[-4::2])
+    if kill.startswith("ledger"):
+        await stage.forget_ledger()
+    leader = await both.start_anew()
+    rules = hold_own(victims, leader.name) if kill == "own" else {kill: hold_shared(kill, leader.name)}
+    if not kill.startswith("Spent"):
+        both.add(rules)
+    await stage.drive_out(victims.values())
+    if kill.startswith("Spent"):
+        await wait_until_evicted(stage, victims)
+        both.add(rules)
+    held = await both.until_held(rules)
+    assert held.keys() == rules.keys()
+    await processes.kill(leader.running)
+    for one in held.values():
+        both.proxy.remove(one.rule)
+    await both.find_leader(but=leader)
+    await stage.finish()
+    assert both.list_violations() == []
+    assert await stage.list_disagreements(since=began) == []
+
+
+def hold_own(victims: Mapping[str, Object], client: str) -> dict[str, Rule]:
+    """Each at a write of its own; every second move goes on, and so the leader begins ever more at once."""
+    odd = sorted(victims)[1::2]
+    points = list(product(OWN, EFFECTS))
+    assert len(points) == len(odd)
+    found = {
+        f"{write} {when}": OWN[write](victims[name], EFFECTS[when], client=client)
+        for name, (write, when) in zip(odd, points, strict=True)
+    }
+    creation = hold_creation("evictionhistories", EFFECTS["before"], client=client)
+    second = Rule(creation.match, EFFECTS["after"], nth(2))
+    return {**found, "creation before": creation, "creation after": second}
+
+
+def hold_shared(kill: str, client: str) -> Rule:
+    write, _, when = kill.partition(" ")
+    if write == "ledger":
+        return hold_creation("moveledgers", EFFECTS[when], client=client)
+    return hold_ledger(EFFECTS[when], client=client)
+
+
+async def wait_until_evicted(stage: MoveStage, victims: Mapping[str, Object]) -> None:
+    """Wait until one of them is gone: its debit is Spent with the next write of the ledger."""
+    uids = {pod["metadata"]["uid"] for pod in victims.values()}
+    async with asyncio.timeout(30):
+        while uids <= {pod["metadata"]["uid"] for pod in await stage.list_pods()}:
+            await asyncio.sleep(0.01)

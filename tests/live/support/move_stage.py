@@ -86,10 +86,10 @@ class MoveStage:
             where = f"{PODS}?labelSelector=app%3D{owner['metadata']['name']}"
             await self.client.wait(where, partial(all_ready, count=owner["spec"]["replicas"]))
 
-    async def prove(self) -> None:
-        """Give each Deployment a history with a granted move: then many of them are tried at once."""
-        for owner in (await self.client.get(_PATHS["Deployment"]))["items"]:
-            meta = owner["metadata"]
+    async def prove(self, names: Collection[str]) -> None:
+        """Give these Deployments a history with a granted move: then many of them are tried at once."""
+        for name in names:
+            meta = (await self.client.get(f"{_PATHS['Deployment']}/{name}"))["metadata"]
             root = WorkloadIdentity("apps/v1", "Deployment", meta["name"], meta["uid"])
             history = start_history(Signature("default", root, root))
             moved = replace(history, status=HistoryStatus(past=(past(Outcome.SAME),)))
@@ -213,5 +213,5 @@ async def populated(audit: Path, workloads: int, *, replicas: int) -> AsyncItera
         slow = {"annotations": {"localcluster.reberth.dev/starts-after": "1s"}}
         names = [f"web-{number:02}" for number in range(workloads)]
         await stage.add([deployment(name, replicas=replicas, **slow, **ALONE) for name in names])
-        await stage.prove()
+        await stage.prove(names)
         yield stage
