@@ -107,6 +107,10 @@ class Access:
         return self.file or "the pod's service account"
 
 
+_UNREAD = 2**16
+"""Bytes of a body that wait to be read: an answer that waits for its turn must not be held as a whole."""
+
+
 class Connection:
     """An HTTP client of one API server; an async context. `renew` may be called by many tasks at once."""
 
@@ -151,6 +155,7 @@ class Connection:
             server_hostname=self._rest.server_hostname,
             timeout=aiohttp.ClientTimeout(),  # deadlines are the caller's
             allow_redirects=False,
+            read_bufsize=_UNREAD,
         )
         return answer
 

@@ -8,8 +8,9 @@ trust in its certificate, after the credentials were read again; 429 without a c
 import asyncio
 import copy
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -25,6 +26,7 @@ from reberth.client.server_clock import ServerClock
 from reberth.cluster.kinds import PODS, Resource
 from reberth.config.settings import AtLeastOne, Positive, Section
 from reberth.protocol import response
+from reberth.protocol.page import PartialPage
 from reberth.protocol.request import APPLY, JSON, MERGE, ApiRequest
 from reberth.protocol.response import BadObject, Page, Reader, WatchEvent
 from reberth.records import Record
@@ -34,6 +36,7 @@ from reberth.values.errors import ApiError
 from reberth.values.jitter import jittered_backoff
 
 T = TypeVar("T", bound=Record)
+R = TypeVar("R")
 
 # More than twice the largest object that etcd takes (1.5 MiB): a longer line is a broken stream.
 _LONGEST_LINE = 2**22
@@ -113,27 +116,42 @@ class Api:
 
     async def list_pages(
         self, resource: Resource[T], *, namespace: str = "", **selection: str
-    ) -> AsyncGenerator[Page[T], None]:
-        """A consistent list, page by page; `Gone` where it took so long that the rest is lost.
+    ) -> AsyncIterator[Page[T]]:
+        """A consistent list, page by page; `Gone` where it took so long that the rest is lost."""
+        query = {**selection, "limit": str(self.settings.page_size)}
+        while True:
+            request = ApiRequest("list", resource.name, resource.path(namespace=namespace), query)
+            page = self._reader(resource).read_page(str(request), await self._read(request))
+            yield page
+            if not page.continues:
+                return
+            query = {**selection, "limit": str(self.settings.page_size), "continue": page.continues}
 
-        The next page is asked for while the caller reads this one: the server writes it in the meantime.
+    async def list_parts(
+        self, resource: Resource[T], *, namespace: str = "", **selection: str
+    ) -> AsyncGenerator[Page[T], None]:
+        """A consistent list in the parts in which it arrives; each must be read before the next one.
+
+        Nothing of it is held, and the next page is asked for as soon as the one before has begun. What breaks
+        off is not read again: by then the caller may have seen objects that are deleted before it is.
         """
         query = {**selection, "limit": str(self.settings.page_size)}
-        page = await self._page(resource, namespace, query)
-        while page.continues:
-            following = asyncio.create_task(
-                self._page(resource, namespace, {**query, "continue": page.continues})
-            )
-            try:
-                yield page
-                page = await following
-            finally:
-                following.cancel()  # the caller left
-        yield page
-
-    async def _page(self, resource: Resource[T], namespace: str, query: Mapping[str, str]) -> Page[T]:
         request = ApiRequest("list", resource.name, resource.path(namespace=namespace), query)
-        return self._reader(resource).read_page(str(request), await self._read(request))
+        following: asyncio.Task[aiohttp.ClientResponse] | None = self._begin(request)
+        try:
+            while following:
+                answer, following = await following, None
+                page = PartialPage(str(request), self._reader(resource))
+                async with answer:
+                    async for part in self._parts(request, page, answer):
+                        if page.continues and following is None:
+                            request = replace(request, query={**query, "continue": page.continues})
+                            following = self._begin(request)
+                        yield part
+        finally:
+            if following:
+                following.cancel()
+                following.add_done_callback(_close_unread)
 
     @asynccontextmanager
     async def watch(
@@ -246,14 +264,17 @@ class Api:
         return f"{said.major}.{said.minor.rstrip('+')}"
 
     async def _read(self, request: ApiRequest) -> bytes:
-        """Retry until the server answers, the attempts are used up, or the deadline passes."""
+        return await self._retry(request, self._once)
+
+    async def _retry(self, request: ApiRequest, call: Callable[[ApiRequest], Coroutine[Any, Any, R]]) -> R:
+        """Retry a read until the server answers, the attempts are used up, or the deadline passes."""
         async with self._deadline(request):
             for attempt in range(1, self.settings.tries):
                 try:
-                    return await self._once(request)
+                    return await call(request)
                 except _PASSING as error:
                     await self._pause(request, attempt, error)
-            return await self._once(request)
+            return await call(request)
 
     async def _write(self, request: ApiRequest) -> bytes:
         """Retry only what the server rejected unprocessed."""
@@ -279,6 +300,18 @@ class Api:
                 yield
         except TimeoutError as error:
             raise errors.Unanswered(str(request), f"no answer within {self.settings.deadline:g} s") from error
+
+    def _begin(self, request: ApiRequest) -> asyncio.Task[aiohttp.ClientResponse]:
+        return asyncio.create_task(self._retry(request, self._open))
+
+    async def _parts(
+        self, request: ApiRequest, page: PartialPage[T], answer: aiohttp.ClientResponse
+    ) -> AsyncIterator[Page[T]]:
+        with _breaking_off(request):
+            body = ResponseBody(answer)
+            while piece := await body.piece():
+                yield Page(page.feed(piece), page.resource_version, page.continues)
+        yield Page(page.end(), page.resource_version, page.continues)
 
     async def _once(self, request: ApiRequest) -> bytes:
         answer = await self._open(request)
@@ -346,6 +379,11 @@ class Api:
 
 def _allow() -> None:
     """Allow every write: the client is not guarded."""
+
+
+def _close_unread(opened: asyncio.Task[aiohttp.ClientResponse]) -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        opened.result().close()
 
 
 async def _failure(request: ApiRequest, answer: aiohttp.ClientResponse) -> ApiError:

@@ -1,9 +1,10 @@
 """Keeps one kind of a cache in sync: list it, watch it, and list it again when the server requires it.
 
-On servers that support streaming lists, the watch begins with the list; on others the list is read in pages.
-A watch that ends is continued from the last version; the kind is listed again when the server no longer knows
-that version, when it refuses, or when `resync` asks for it. A connection without data for too long counts as
-dead: the server sends a bookmark at least every minute.
+A kind of which there may be many objects is listed in pages, which are read while they arrive; for any other
+one the watch begins with the list, on servers that support streaming lists. A watch that ends is continued
+from the last version; the kind is listed again when the server no longer knows that version, when it refuses,
+or when `resync` asks for it. A connection without data for too long counts as dead: the server sends a
+bookmark at least every minute.
 
 The watcher of a kind that is not installed, or that RBAC forbids, keeps trying without affecting the others.
 An optional kind that is not installed is treated as empty until it is; that is not trouble. It is looked for
@@ -41,7 +42,6 @@ _LASTING = 5.0
 # After this many server errors in a row, the version itself may be the cause: list again.
 _PASSING_AT_MOST = 5
 _TIMER_STEP = 0.5
-_SLICE = 100
 # Responses of API servers that cannot serve `sendInitialEvents`: 500 if etcd is too old.
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
@@ -99,7 +99,7 @@ class Watcher(Generic[T]):
         self._answered = asyncio.Event()
         self._version: str | None = None
         self._listing: Listing[T, Any] | None = None
-        self._can_stream_lists = True
+        self._can_stream_lists = not resource.is_large
         self._patience: asyncio.Timeout | None = None
         self._heard_at = float("-inf")
         self._resync_asked = False
@@ -240,22 +240,20 @@ class Watcher(Generic[T]):
         if self._can_stream_lists:
             return listing
         version = ""
-        async with aclosing(self._api.list_pages(self.resource, **self._selection)) as pages:
-            async for page in pages:
+        async with aclosing(self._api.list_parts(self.resource, **self._selection)) as parts:
+            async for part in parts:
                 self._hear()
-                version = version or page.resource_version
-                await self._list_page(page, listing)
+                self._list_part(part, listing)
+                version = version or part.resource_version
         self._finish(listing, version)
         return None
 
-    async def _list_page(self, page: Page[T], listing: Listing[T, Any]) -> None:
-        for number, each in enumerate(page.found, 1):
+    def _list_part(self, part: Page[T], listing: Listing[T, Any]) -> None:
+        for each in part.found:
             if isinstance(each, BadObject):
                 self._name(each)
             else:
                 self._list(listing, ADDED, each)
-            if number % _SLICE == 0:
-                await asyncio.sleep(0)  # the next page is on its way, and others want to run
 
     def _hear(self) -> None:
         """Restart the silence timer; not for every line, because moving a timer that often is expensive."""

@@ -63,6 +63,8 @@ class Resource(Generic[Wire]):
     namespaced: bool = True
     is_optional: bool = False
     """Installed by another project: where it is not installed, the kind is treated as empty."""
+    is_large: bool = False
+    """Often there are many: it is listed in pages, since a stream of them costs the server twice the CPU."""
 
     @property
     def record(self) -> type[Wire]:
@@ -118,8 +120,8 @@ HISTORY = plain_kind("EvictionHistory", EvictionHistory, group_of(REBERTH_API_VE
 LEDGER = plain_kind("MoveLedger", MoveLedger, group_of(REBERTH_API_VERSION))
 SCORE = plain_kind("NodePlacementScore", NodePlacementScore, group_of(REBERTH_API_VERSION))
 
-PODS = Resource(POD, "pods")
-NODES = Resource(NODE, "nodes", namespaced=False)
+PODS = Resource(POD, "pods", is_large=True)
+NODES = Resource(NODE, "nodes", namespaced=False, is_large=True)
 BUDGETS = Resource(BUDGET, "poddisruptionbudgets")
 HISTORIES = Resource(HISTORY, "evictionhistories", "v1alpha1")
 LEDGERS = Resource(LEDGER, "moveledgers", LEDGER_API_VERSION.partition("/")[2], namespaced=False)
@@ -138,10 +140,10 @@ ALL_RESOURCES: tuple[Resource[Any], ...] = (
     Resource(CLAIM, "persistentvolumeclaims"),
     Resource(VOLUME, "persistentvolumes", namespaced=False),
     Resource(REPLICATION_CONTROLLER, "replicationcontrollers"),
-    Resource(REPLICA_SET, "replicasets"),
+    Resource(REPLICA_SET, "replicasets", is_large=True),
     Resource(STATEFUL_SET, "statefulsets"),
     Resource(DEPLOYMENT, "deployments"),
-    Resource(JOB, "jobs"),
+    Resource(JOB, "jobs", is_large=True),
     Resource(AUTOSCALER, "horizontalpodautoscalers", "v2"),
     Resource(SCALED_OBJECT, "scaledobjects", "v1alpha1", is_optional=True),
     Resource(ROLLOUT, "rollouts", "v1alpha1", is_optional=True),

@@ -124,6 +124,7 @@ class Reader(Generic[T]):
         self._object = msgspec.json.Decoder(kind)
         self._line: msgspec.json.Decoder[WatchEvent[T]] = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type] # known only here
         self._page = msgspec.json.Decoder(_Page)
+        self._any = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._any_line = msgspec.json.Decoder(_AnyLine)
 
     def read(self, request: str, body: bytes) -> T:
@@ -131,6 +132,14 @@ class Reader(Generic[T]):
             return self._object.decode(body)
         except msgspec.MsgspecError as error:
             raise errors.Unreadable(request, str(error)) from error
+
+    def read_object(self, body: bytes) -> T | BadObject:
+        """Read an object of a list. Raises DecodeError if it is not an object of JSON at all."""
+        try:
+            return self._object.decode(body)
+        except msgspec.ValidationError as error:
+            self._any.decode(body)  # it may be cut off behind the fault
+            return _describe(body, error)
 
     def read_page(self, request: str, body: bytes) -> Page[T]:
         try:

@@ -10,7 +10,20 @@ from msgspec.structs import replace
 
 from localcluster.client import Client, all_of
 from localcluster.cluster import Cluster
-from localcluster.faults import Delay, FaultProxy, Match, Replay, Reset, Rule, refuse_watch, status_bodies
+from localcluster.faults import (
+    Bytes,
+    Cut,
+    Delay,
+    Ending,
+    FaultProxy,
+    Match,
+    Replay,
+    Reset,
+    Rule,
+    nth,
+    refuse_watch,
+    status_bodies,
+)
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.mirror import Mirror, mirroring
@@ -18,8 +31,8 @@ from reberth.client.watcher import WatchSettings
 from reberth.cluster import kinds
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import Resource
-from tests.live.support.fault_client import direct, through
-from tests.live.support.mirror_waits import IMPATIENT, mirrored, until_true
+from tests.live.support.fault_client import QUICK, direct, through
+from tests.live.support.mirror_waits import IMPATIENT, STREAMED_PODS, mirrored, until_true
 from tests.support.builders import pdb, pod
 
 pytestmark = pytest.mark.live
@@ -28,12 +41,18 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 async def with_mirror(
-    cluster: Cluster, proxy: FaultProxy, name: str, test: Callable[[Mirror, Client], Awaitable[None]]
+    cluster: Cluster,
+    proxy: FaultProxy,
+    name: str,
+    test: Callable[[Mirror, Client], Awaitable[None]],
+    *,
+    resource: Resource[Any] = STREAMED_PODS,
+    page_size: int = 500,
 ) -> None:
     async with (
         cluster.client() as client,
-        await through(proxy, cluster, name) as api,
-        mirroring(api, Cache(version=(1, 36)), [kinds.PODS], settings=IMPATIENT) as mirror,
+        await through(proxy, cluster, name, replace(QUICK, page_size=page_size)) as api,
+        mirroring(api, Cache(version=(1, 36)), [resource], settings=IMPATIENT) as mirror,
     ):
         await test(mirror, client)
 
@@ -85,6 +104,49 @@ async def test_a_server_without_streamed_lists_is_read_in_pages(bare: Cluster, p
     async with proxy.fault(streamed, refuse_watch(status_bodies.watch_list_unsupported())) as rule:
         await with_mirror(bare, proxy, "old-etcd", test)
         assert rule.acted == 1
+
+
+async def test_pods_are_listed_in_pages_even_where_lists_can_be_streamed(
+    bare: Cluster, proxy: FaultProxy
+) -> None:
+    names = [f"{PODS}/many-{number}" for number in range(8)]
+    lists = Rule(Match(client="many", verb="list"), Delay(0.01))
+
+    async def test(mirror: Mirror, client: Client) -> None:
+        await mirror.synced()
+        await until_true(mirror, client)
+        await client.create(PODS, pod("later"))  # the watch goes on where the list was made
+        await until_true(mirror, client)
+        await all_of(client.delete(name) for name in (*names, f"{PODS}/later"))
+
+    async with bare.client() as client:
+        await client.create_all(PODS, [pod(f"many-{number}") for number in range(8)])
+    proxy.add(lists)
+    await with_mirror(bare, proxy, "many", test, resource=kinds.PODS, page_size=3)
+    proxy.remove(lists)
+    assert lists.acted == 3
+
+
+@pytest.mark.parametrize("page", [1, 2, 3])
+@pytest.mark.parametrize("ending", list(Ending))
+async def test_a_page_that_breaks_off_is_no_end_of_the_list(
+    page: int, ending: Ending, bare: Cluster, proxy: FaultProxy
+) -> None:
+    name = f"broken-{page}-{ending.name.lower()}"
+    paths = [f"{PODS}/{name}-{number}" for number in range(8)]
+    breaks = Rule(Match(client=name, verb="list"), Cut(Bytes(1_500), ending), nth(page))
+
+    async def test(mirror: Mirror, client: Client) -> None:
+        await mirror.synced()
+        assert breaks.acted == 1
+        await until_true(mirror, client, name)
+        await all_of(map(client.delete, paths))
+
+    async with bare.client() as client:
+        await client.create_all(PODS, [pod(f"{name}-{number}") for number in range(8)])
+    proxy.add(breaks)
+    await with_mirror(bare, proxy, name, test, resource=kinds.PODS, page_size=3)
+    proxy.remove(breaks)
 
 
 async def test_a_resync_lists_again(bare: Cluster, proxy: FaultProxy) -> None:

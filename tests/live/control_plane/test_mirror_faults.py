@@ -38,7 +38,7 @@ from reberth.client.watcher import WatchSettings
 from reberth.cluster import kinds
 from reberth.cluster.cache import Cache
 from tests.live.support.fault_client import through
-from tests.live.support.mirror_waits import IMPATIENT, until_true
+from tests.live.support.mirror_waits import IMPATIENT, STREAMED_PODS, until_true
 from tests.support.builders import pod
 from tests.support.resumable_rounds import Proof
 
@@ -100,6 +100,7 @@ async def one_schedule(cluster: Cluster, proxy: FaultProxy, seed: int) -> Counte
     drawn = schedule(seed, 5, faults(memory), requests=5)
     mine = [Rule(Match(client=name, verb=rule.match.verb), rule.effect, rule.turns) for rule in drawn]
     rules = [Rule(Match(client=name, verb="list"), Remember(memory)), *mine]
+    pods = kinds.PODS if seed % 4 == 2 else STREAMED_PODS
     if seed % 2:  # an old server, so that there are lists in pages for the faults to strike
         streamed = Match(client=name, verb="watch", query={"sendInitialEvents": "true"})
         rules.append(Rule(streamed, refuse_watch(status_bodies.watch_list_unsupported())))
@@ -110,7 +111,7 @@ async def one_schedule(cluster: Cluster, proxy: FaultProxy, seed: int) -> Counte
             proxy.add(rule)
         cache = Cache(version=(1, 36))
         mirror = await stack.enter_async_context(
-            mirroring(api, cache, [kinds.PODS, kinds.NODES], settings=IMPATIENT)
+            mirroring(api, cache, [pods, kinds.NODES], settings=IMPATIENT)
         )
         await churn(client, random.Random(seed), name, rounds=80)
         for rule in rules:

@@ -1,6 +1,7 @@
 """Wait until a mirror equals a fresh list; settings with short timeouts."""
 
 import asyncio
+from dataclasses import replace
 
 from localcluster.client import Client
 from reberth.client.mirror import Mirror
@@ -9,6 +10,8 @@ from reberth.cluster import kinds
 from reberth.cluster.cache import Cache
 
 IMPATIENT = WatchSettings(seconds=2, silence=2.5, first_pause=0.02, longest_pause=0.2, settle=0.01)
+STREAMED_PODS = replace(kinds.PODS, is_large=False)
+"""Pods that are listed by their watch, as the smaller kinds are."""
 
 
 async def listed(client: Client, prefix: str) -> dict[str, int]:

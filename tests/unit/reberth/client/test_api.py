@@ -3,6 +3,8 @@
 import asyncio
 import json
 from contextlib import aclosing
+from itertools import chain
+from typing import Self
 
 import pytest
 
@@ -51,54 +53,80 @@ async def test_an_odd_version_of_the_server_is_an_error_of_its_answer(
         await api.version()
 
 
+class PieceByPiece:
+    """An answer whose body comes in these pieces."""
+
+    connection = None
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.content = self
+        self.is_closed = False
+        self._pieces = [*pieces, b""]
+
+    async def readany(self) -> bytes:
+        await asyncio.sleep(0.01)
+        return self._pieces.pop(0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
 class PagedList:
-    """The pages of a list, each with the token of the next one; none is answered before it is released."""
+    """A list in pages, each of which has the token of the next one and comes in three pieces."""
 
     def __init__(self, api: Api, monkeypatch: pytest.MonkeyPatch, pages: int) -> None:
         self.asked: list[ApiRequest] = []
-        self.left = 0  # requests that nobody waits for any more
-        self.released = asyncio.Event()
-        self.released.set()
+        self.answers: list[PieceByPiece] = []
         self._pages = pages
-        monkeypatch.setattr(api, "_read", self._answer)
+        monkeypatch.setattr(api, "_open", self._open)
 
-    async def _answer(self, request: ApiRequest) -> bytes:
+    async def _open(self, request: ApiRequest) -> PieceByPiece:
         self.asked.append(request)
         number = len(self.asked)
-        try:
-            await self.released.wait()
-        except asyncio.CancelledError:
-            self.left += 1
-            raise
         token = f"token-{number}" if number < self._pages else ""
         meta = {"resourceVersion": "7", "continue": token}
-        return json.dumps({"metadata": meta, "items": [{"metadata": {"name": f"p-{number}"}}]}).encode()
+        items = [{"metadata": {"name": f"p-{number}-{each}"}} for each in range(3)]
+        text = json.dumps({"metadata": meta, "items": items}, separators=(",", ":")).encode()
+        ends = [text.index(name) for name in (f"p-{number}-0".encode(), f"p-{number}-2".encode())]
+        self.answers.append(PieceByPiece([text[: ends[0]], text[ends[0] : ends[1]], text[ends[1] :]]))
+        return self.answers[-1]
 
 
-async def test_the_next_page_is_asked_for_while_the_one_before_is_read(
+@pytest.mark.looptime
+async def test_the_next_page_is_asked_for_while_the_one_before_arrives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    api = Api(Access(), ApiSettings(page_size=2))
+    api = Api(Access(), ApiSettings(page_size=3))
     served = PagedList(api, monkeypatch, 3)
     seen = []
-    async for page in api.list_pages(PODS, namespace="shop", labelSelector="app=web"):
-        await asyncio.sleep(0)  # as a reader does now and then
-        seen.append((len(served.asked), [each.metadata.name for each in page.objects]))
-    assert seen == [(2, ["p-1"]), (3, ["p-2"]), (3, ["p-3"])]
+    async for part in api.list_parts(PODS, namespace="shop", labelSelector="app=web"):
+        names = [each.metadata.name for each in part.objects]
+        await asyncio.sleep(0)
+        seen.append((len(served.asked), names))
+        assert part.resource_version == "7"
+    per_page = [[(asked, 0), (asked, 2), (asked, 0), (asked, 1)] for asked in (2, 3, 3)]
+    assert [(asked, len(names)) for asked, names in seen] == list(chain.from_iterable(per_page))
+    expected = [f"p-{page}-{each}" for page in (1, 2, 3) for each in range(3)]
+    assert [name for _, names in seen for name in names] == expected
     assert [each.query.get("continue") for each in served.asked] == [None, "token-1", "token-2"]
     for each in served.asked:
         assert (each.path, each.query["labelSelector"]) == ("/api/v1/namespaces/shop/pods", "app=web")
-        assert each.query["limit"] == "2"
+        assert each.query["limit"] == "3"
+    assert all(answer.is_closed for answer in served.answers)
 
 
-async def test_a_reader_that_leaves_cancels_the_request_for_the_next_page(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.looptime
+async def test_a_reader_that_leaves_a_list_leaves_no_answer_open(monkeypatch: pytest.MonkeyPatch) -> None:
     api = Api(Access(), ApiSettings())
     served = PagedList(api, monkeypatch, 3)
-    async with aclosing(api.list_pages(PODS)) as pages:
-        await anext(pages)
-        served.released.clear()
-        await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert (len(served.asked), served.left) == (2, 1)
+    async with aclosing(api.list_parts(PODS)) as parts:
+        await anext(parts)
+        await asyncio.sleep(1)
+    await asyncio.sleep(1)
+    assert [answer.is_closed for answer in served.answers] == [True, True]

@@ -1,7 +1,7 @@
 """A watch that is asked to resync during events, and a watch of a kind that may be missing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -19,6 +19,7 @@ from tests.support.builders import pod
 from tests.support.cluster.strategies import pod_record
 from tests.support.metrics import read_metric
 
+STREAMED = replace(PODS, is_large=False)
 END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -57,7 +58,7 @@ class FakeApi:
 @pytest.mark.looptime
 async def test_a_pending_event_does_not_cancel_a_requested_resync() -> None:
     api, cache = FakeApi(), Cache(version=(1, 36))
-    watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
+    watcher = Watcher(cast("Api", api), cache, STREAMED, settings=WatchSettings(), on_change=lambda: None)
     watching = asyncio.create_task(watcher.run())
     api.bring(ADDED, 1)
     api.end_list(2)
@@ -73,7 +74,7 @@ async def test_a_pending_event_does_not_cancel_a_requested_resync() -> None:
 async def test_an_optional_kind_is_empty_while_it_is_not_installed() -> None:
     api, cache = FakeApi(), Cache(version=(1, 36))
     api.is_installed = False
-    foreign = replace(PODS, is_optional=True)
+    foreign = replace(STREAMED, is_optional=True)
     watcher = Watcher(cast("Api", api), cache, foreign, settings=WatchSettings(), on_change=lambda: None)
     watching = asyncio.create_task(watcher.run())
     await asyncio.wait_for(watcher.synced(), 1)
@@ -98,7 +99,7 @@ async def test_an_optional_kind_that_is_not_installed_is_looked_for_ever_more_ra
     woken: list[float] = []
     loop, api = asyncio.get_running_loop(), FakeApi()
     api.is_installed = False
-    foreign = replace(PODS, name="missed", is_optional=True)
+    foreign = replace(STREAMED, name="missed", is_optional=True)
     cache = Cache(version=(1, 36))
     watcher = Watcher(
         cast("Api", api),
@@ -124,7 +125,7 @@ async def test_an_optional_kind_that_is_not_installed_is_looked_for_ever_more_ra
 async def test_after_an_outage_an_optional_kind_is_looked_for_soon() -> None:
     api, cache = FakeApi(), Cache(version=(1, 36))
     api.is_installed = False
-    foreign = replace(PODS, is_optional=True)
+    foreign = replace(STREAMED, is_optional=True)
     watcher = Watcher(cast("Api", api), cache, foreign, settings=WatchSettings(), on_change=lambda: None)
     watching = asyncio.create_task(watcher.run())
     await asyncio.sleep(3600)
@@ -140,7 +141,7 @@ async def test_after_an_outage_an_optional_kind_is_looked_for_soon() -> None:
 @pytest.mark.parametrize(
     ("resource", "said"),
     [
-        (PODS, ""),
+        (STREAMED, ""),
         (LEDGERS, ": reberth.dev/v1alpha2 is not served; apply manifests/crds of this version"),
     ],
 )
@@ -163,8 +164,6 @@ class PagingApi:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.objects = 1
-        self.beside: Callable[[], Coroutine[Any, Any, None]] | None = None
 
     @asynccontextmanager
     async def watch(
@@ -176,13 +175,9 @@ class PagingApi:
             raise Invalid("watch /pods", "sendInitialEvents is forbidden", status=422)
         yield self._wait()
 
-    async def list_pages(self, _: Any, **selection: str) -> AsyncIterator[Page[Pod]]:
+    async def list_parts(self, _: Any, **selection: str) -> AsyncIterator[Page[Pod]]:
         self.asked.append(("list", selection))
-        beside = asyncio.create_task(self.beside()) if self.beside else None
-        found = [pod_record(pod(f"p-{each}"), each + 1, uid=f"uid-{each}") for each in range(self.objects)]
-        yield Page(found, str(self.objects + 1), "")
-        if beside:
-            beside.cancel()
+        yield Page([pod_record(pod("a"), 1, uid="uid-a")], "2", "")
 
     async def _wait(self) -> AsyncIterator[WatchEvent[Pod]]:
         await asyncio.sleep(3600)
@@ -196,7 +191,7 @@ async def test_a_selection_holds_for_the_watch_and_for_a_list_in_pages() -> None
     watcher = Watcher(
         cast("Api", api),
         cache,
-        PODS,
+        STREAMED,
         settings=WatchSettings(),
         on_change=lambda: None,
         selection=selection,
@@ -211,7 +206,7 @@ async def test_a_selection_holds_for_the_watch_and_for_a_list_in_pages() -> None
 @pytest.mark.looptime
 async def test_a_list_in_progress_tells_how_far_it_is() -> None:
     api, cache = FakeApi(), Cache(version=(1, 36))
-    watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
+    watcher = Watcher(cast("Api", api), cache, STREAMED, settings=WatchSettings(), on_change=lambda: None)
     watching = asyncio.create_task(watcher.run())
     api.bring(ADDED, 1)
     await asyncio.sleep(1)
@@ -227,20 +222,11 @@ async def test_a_list_in_progress_tells_how_far_it_is() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_long_page_lets_others_run() -> None:
+async def test_a_kind_with_many_objects_is_not_streamed() -> None:
     api, cache = PagingApi(), Cache(version=(1, 36))
-    api.objects = 1_000
     watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
     watching = asyncio.create_task(watcher.run())
-    seen: set[int] = set()
-
-    async def run_beside() -> None:
-        while not watcher.is_synced:
-            seen.add(watcher.listed)
-            await asyncio.sleep(0)
-
-    api.beside = run_beside
     await watcher.synced()
-    assert {100, 500, 900} <= seen
-    assert len(cache.of(POD)) == 1_000
+    await asyncio.sleep(1)
+    assert [verb for verb, _ in api.asked] == ["list", "watch"]
     watching.cancel()

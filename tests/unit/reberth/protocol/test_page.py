@@ -1,0 +1,113 @@
+"""A page that is read while it arrives brings what it brings as a whole, however it is cut into pieces."""
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reberth.protocol.page import PartialPage
+from reberth.protocol.response import BadObject, Reader
+from reberth.records import Pod
+from reberth.values.errors import Unreadable
+
+READER = Reader(Pod)
+META = {"resourceVersion": "12", "continue": "abc", "remainingItemCount": 3}
+
+# What looks like the border of two objects, or of a list, inside of one.
+TRAPS = (
+    "},{",
+    '},{"metadata"',
+    '"items":[{"',
+    ']}"\\',
+    "ä€😀",
+)
+names = st.one_of(st.text(max_size=5), st.sampled_from(TRAPS))
+nested = st.sampled_from(
+    [
+        [{"metadata": {"name": "inner"}}, {"metadata": {"name": "other"}}],
+        {"items": [{"metadata": {}}, {"metadata": {}}]},
+        [[{"a": 1}, {"metadata": 2}], []],
+    ]
+)
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> dict[str, Any]:
+    uid, annotations = draw(names), draw(st.dictionaries(names, names, max_size=2))
+    meta = {"name": draw(names), "namespace": "shop", "uid": uid, "annotations": annotations}
+    spec = {"containers": draw(st.sampled_from([[{"name": "c"}], [], "none", 7]))}
+    return {"metadata": meta, "unknown": draw(nested), "spec": spec}
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    """Pages as the API server writes those of its own kinds, and those of custom resources."""
+    items = draw(st.lists(pods(), max_size=6))
+    if draw(st.booleans()):
+        body = {"kind": "PodList", "apiVersion": "v1", "metadata": META, "items": items}
+    else:
+        items = [{"apiVersion": "v1", "kind": "Pod", **each} for each in items]
+        body = {"apiVersion": "v1", "items": items, "kind": "PodList", "metadata": META}
+    ascii_only = draw(st.booleans())
+    tight = draw(st.booleans())
+    text = json.dumps(body, separators=(",", ":") if tight else None, ensure_ascii=ascii_only)
+    return text.encode() + b"\n"
+
+
+def read(pieces: list[bytes]) -> tuple[list[Pod | BadObject], str, str]:
+    page = PartialPage("list pods", READER)
+
+    def list_found() -> Iterator[Pod | BadObject]:
+        for piece in pieces:
+            yield from page.feed(piece)
+        yield from page.end()
+
+    found = list(list_found())
+    return found, page.resource_version, page.continues
+
+
+def cut(body: bytes, places: list[int]) -> list[bytes]:
+    ends = sorted({0, len(body), *(place % len(body) for place in places)})
+    return [body[start:end] for start, end in pairwise(ends)]
+
+
+@given(bodies(), st.lists(st.integers(0, 10_000), max_size=12))
+def test_the_pieces_bring_what_the_whole_page_brings(body: bytes, places: list[int]) -> None:
+    whole = READER.read_page("list pods", body)
+    assert read(cut(body, places)) == (list(whole.found), whole.resource_version, whole.continues)
+
+
+@given(bodies())
+def test_pieces_of_one_byte_bring_it_too(body: bytes) -> None:
+    whole = READER.read_page("list pods", body)
+    assert read([body[place : place + 1] for place in range(len(body))])[0] == list(whole.found)
+
+
+@given(bodies(), st.integers(1, 10_000))
+def test_a_page_that_is_cut_off_is_an_error(body: bytes, place: int) -> None:
+    short = body[: place % (len(body) - 2)]
+    with pytest.raises(Unreadable):
+        read([short])
+
+
+def write(count: int) -> bytes:
+    items = [{"metadata": {"name": f"p-{number}", "uid": "u" * 5_000}} for number in range(count)]
+    body = {"kind": "PodList", "apiVersion": "v1", "metadata": META, "items": items}
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def test_objects_come_before_the_page_has_ended_and_nothing_of_them_is_kept() -> None:
+    body, page = write(100), PartialPage("list pods", READER)
+    seen, longest = [], 0
+    for start in range(0, len(body), 1_000):
+        seen.append(len(list(page.feed(body[start : start + 1_000]))))
+        longest = max(longest, len(page._text))
+        if start:
+            assert (page.resource_version, page.continues) == ("12", "abc")
+    assert (sum(seen), max(seen)) == (99, 1)
+    assert longest < 8_000
+    assert len(list(page.end())) == 1
