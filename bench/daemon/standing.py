@@ -2,8 +2,10 @@
 
 import asyncio
 import signal
+import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +13,7 @@ import aiohttp
 
 from bench import descheduler
 from bench.planning.fleet import Fleet
-from bench.reading import populating
+from bench.reading import arms, populating
 from bench.reading.arms import Failed
 from localcluster import audit_log, manifests
 from localcluster.cluster import Cluster
@@ -21,10 +23,11 @@ from localcluster.host.processes import Running
 from localcluster.state_dir import running
 from localproduct.processes import HOST
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+from reberth.client.api import ApiSettings
 from tests.live.support.daemon_process import daemon, install, settings_of
 from tests.live.support.extender_process import MANIFESTS
 
-OURS, THEIRS = "Reberth", "descheduler"
+OURS, THEIRS, NULL = "Reberth", "descheduler", "null client"
 CYCLES = 5
 _KINDS = ("cpu", "memory")
 _MOST = 100
@@ -48,6 +51,14 @@ class Spent(NamedTuple):
     cpu: float
     calls: float
     moves: float = 0.0
+
+
+class Start(NamedTuple):
+    """From nothing to the first plan, or to the end of all lists: seconds, and bytes of memory at most."""
+
+    wall: float
+    cpu: float
+    highest: float
 
 
 class Cost(NamedTuple):
@@ -78,14 +89,45 @@ def choose_thresholds(fleet: Fleet) -> Thresholds:
     return Thresholds(round(30 * fleet.share), round(75 * fleet.share))
 
 
-async def measure_both(fleet: Fleet, folder: Path) -> dict[str, Cost]:
+class Measured(NamedTuple):
+    """What both programs cost, and each start of ours beside one of a client that only reads the lists."""
+
+    costs: dict[str, Cost]
+    starts: dict[str, list[Start]]
+
+
+async def measure_all(fleet: Fleet, folder: Path, *, rounds: int) -> Measured:
     flags = audit_log.write_audit_flags(folder, [RESCHEDULER_ACCOUNT, descheduler.USER])
     async with running(without=[CONTROLLERS, SCHEDULER, KWOK], flags=flags) as cluster:
         await _bring_up(cluster, fleet)
-        return {
-            OURS: await _watch_ours(cluster, folder, choose_thresholds(fleet)),
-            THEIRS: await _watch_theirs(cluster, folder, choose_thresholds(fleet)),
-        }
+        thresholds = choose_thresholds(fleet)
+        starts: dict[str, list[Start]] = {NULL: [], OURS: []}
+        for _ in range(rounds):
+            starts[NULL].append(await _start_null(cluster))
+            starts[OURS].append(await _start_ours(cluster, folder, thresholds))
+            print(starts[NULL][-1], starts[OURS][-1], file=sys.stderr, flush=True)  # noqa: T201 - tells progress
+        return Measured(
+            {
+                OURS: await _watch_ours(cluster, folder, thresholds),
+                THEIRS: await _watch_theirs(cluster, folder, thresholds),
+            },
+            starts,
+        )
+
+
+async def _start_null(cluster: Cluster) -> Start:
+    """Let a client with the same rights read the same lists and throw them away."""
+    way, page_size = cluster.user(RESCHEDULER_ACCOUNT), ApiSettings().page_size
+    began = time.monotonic()
+    found = await arms.run([sys.executable, "-m", "bench.daemon.null_client", str(way), str(page_size)])
+    return Start(time.monotonic() - began, found["cpu"], found["highest"])
+
+
+async def _start_ours(cluster: Cluster, folder: Path, thresholds: Thresholds) -> Start:
+    began = time.monotonic()
+    async with _ours(cluster, folder, thresholds) as (process, look):
+        first = await _until(process, look, 1)
+        return Start(time.monotonic() - began, first.cpu, _read_highest(process.pid))
 
 
 async def _bring_up(cluster: Cluster, fleet: Fleet) -> None:
@@ -97,6 +139,12 @@ async def _bring_up(cluster: Cluster, fleet: Fleet) -> None:
 
 
 async def _watch_ours(cluster: Cluster, folder: Path, thresholds: Thresholds) -> Cost:
+    async with _ours(cluster, folder, thresholds) as (process, look):
+        return await _watch(process, look, folder, RESCHEDULER_ACCOUNT)
+
+
+@asynccontextmanager
+async def _ours(cluster: Cluster, folder: Path, thresholds: Thresholds) -> AsyncIterator[tuple[Running, Ask]]:
     settings, policy = settings_of(None, cluster, cycle=_WITHOUT_PAUSE), _describe_policy(thresholds)
     async with daemon(cluster, folder, settings, policy) as one, aiohttp.ClientSession() as session:
 
@@ -107,7 +155,7 @@ async def _watch_ours(cluster: Cluster, folder: Path, thresholds: Thresholds) ->
             except aiohttp.ClientError:
                 return None
 
-        return await _watch(one.running, look, folder, RESCHEDULER_ACCOUNT)
+        yield one.running, look
 
 
 def _describe_policy(thresholds: Thresholds) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_every_kind_is_named_with_its_objects_or_its_trouble(shared: Cluster) ->
 
 def test_a_missing_right_is_named_and_the_rest_is_read(shared: Cluster) -> None:
     done = check(shared.user("without-rights"))
-    assert 'User "without-rights" cannot watch resource "nodes"' in line_of(done.stdout, "nodes")
+    assert 'User "without-rights" cannot list resource "nodes"' in line_of(done.stdout, "nodes")
     assert done.returncode == 1
 
 

@@ -296,7 +296,7 @@ async def test_a_missing_permission_stops_only_its_kind(bare: Cluster) -> None:
             await asyncio.wait_for(mirror.synced("nodes"), 10)
             while mirror.watchers["pods"].trouble == "not listed yet":
                 await asyncio.sleep(0.01)
-            assert 'User "node-reader" cannot watch resource "pods"' in str(mirror.troubles()["pods"])
+            assert 'User "node-reader" cannot list resource "pods"' in str(mirror.troubles()["pods"])
             assert mirror.troubles()["nodes"] is None
         await client.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/node-reader")
         await client.delete("/apis/rbac.authorization.k8s.io/v1/clusterroles/node-reader")

@@ -6,8 +6,9 @@ What is compared stands in one process and is measured in CPU time, so a busy ma
 import gc
 import json
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
+from typing import cast
 
 import msgspec
 import pytest
@@ -15,12 +16,15 @@ import pytest
 from reberth.cluster.cache import ADDED, Cache
 from reberth.cluster.kinds import NODE, POD
 from reberth.cluster.snapshot import take
+from reberth.protocol.page import PartialPage
+from reberth.protocol.response import Reader
 from reberth.records import Node, Pod
 from tests.support.cluster.large_cluster import node_pages, pod_pages
 from tests.support.cpu_cost import cost, few_collections
 
 pytestmark = pytest.mark.speed
 
+PIECE = 2**16
 REPLICAS = 10
 NODES = 100
 PODS = 1000
@@ -77,6 +81,34 @@ def test_mirroring_decoded_pods_costs_a_fraction_of_parsing_them(pages: list[byt
     pods = decode(pages)
     with few_collections():
         assert ratio(lambda: fill(Cache(version=(1, 36)), pods), lambda: parse(pages)) <= 0.25
+
+
+def read_whole(pages: Iterable[bytes]) -> list[Pod]:
+    """Pods of pages that have arrived as a whole."""
+    reader = Reader(Pod)
+    return [pod for page in pages for pod in reader.read_page("list", page).objects]
+
+
+def list_as_it_arrives(pages: Iterable[bytes]) -> Iterator[Pod]:
+    """Pods of pages that come in the pieces in which a connection brings them."""
+    reader = Reader(Pod)
+    for page in pages:
+        arriving = PartialPage("list", reader)
+        for start in range(0, len(page), PIECE):
+            yield from cast("Iterator[Pod]", arriving.feed(page[start : start + PIECE]))
+        yield from cast("Iterator[Pod]", arriving.end())
+
+
+def test_a_page_that_is_read_while_it_arrives_costs_no_more_than_a_whole_one(pages: list[bytes]) -> None:
+    assert len(list(list_as_it_arrives(pages))) == PODS
+    with few_collections():
+        assert ratio(lambda: list(list_as_it_arrives(pages)), lambda: read_whole(pages)) <= 1.1
+
+
+def test_listing_pods_into_the_cache_costs_a_fraction_of_parsing_them(pages: list[bytes]) -> None:
+    with few_collections():
+        found = ratio(lambda: fill(Cache(version=(1, 36)), list_as_it_arrives(pages)), lambda: parse(pages))
+    assert found <= 0.35
 
 
 def test_a_snapshot_costs_little_for_each_pod(pages: list[bytes]) -> None:
