@@ -30,9 +30,11 @@ class NewestObjects:
     def __init__(self, cache: Cache | None) -> None:
         self._cache = cache
         self._answers: dict[_Place, Record] = {}
+        self._seen: dict[Kind[Any, Any], int] = {}  # the newest versions that the cache has seen
 
     def find(self, resource: Resource[R], name: str, *, namespace: str = "") -> R | None:
         """Give the newest known version of an object; None: nothing is known of it, or it is deleted."""
+        self._drop_restored(resource.kind)
         place = _Place(resource.kind, namespace, name)
         answer, cached = self._answers.get(place), self._find_cached(place)
         if answer is None:
@@ -61,6 +63,15 @@ class NewestObjects:
     def forget(self, resource: Resource[Any], name: str, *, namespace: str = "") -> None:
         """Forget what was answered of an object: it is not there any more, or not as it was said to be."""
         self._answers.pop(_Place(resource.kind, namespace, name), None)
+
+    def _drop_restored(self, kind: Kind[Any, Any]) -> None:
+        """Drop all answers of a kind if its versions have gone back: etcd was restored."""
+        if self._cache is None:
+            return
+        seen, before = self._cache.seen(kind), self._seen.get(kind, 0)
+        self._seen[kind] = seen
+        if seen < before:
+            self._answers = {place: one for place, one in self._answers.items() if place.kind is not kind}
 
     def _find_cached(self, place: _Place) -> Record | None:
         if self._cache is None:

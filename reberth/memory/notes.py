@@ -30,6 +30,7 @@ FOREIGN_LIFE = 3600.0
 MOST_NOTES = 32
 
 NOTE_UNREADABLE = Refused("NoteUnreadable", "the node's annotation preferAvoidPods cannot be read")
+NOTE_LOST = Refused("NoteLost", "the source node no longer has the note of the move")
 NOTES_FULL = Refused("NotesFull", "the node has the maximum number of notes, all held by open moves")
 
 _LIST = "preferAvoidPods"
@@ -172,6 +173,20 @@ def add_note(
         return NOTES_FULL
     pushed_out = loose[:surplus]
     return _with_ours(notes, [note, *(held for held in living if held not in pushed_out)])
+
+
+def renew_note(notes: Notes, move: str, *, now: float) -> Notes | Refused:
+    """Date the note of a move anew, so that a request to remove it which is on its way meets a conflict."""
+    held = next((one for one in notes.ours if _move(one) == move), None)
+    if held is None:
+        return NOTE_LOST
+    members = msgspec.json.decode(held.text, type=dict[str, msgspec.Raw])
+    time = write_time(max(now, held.evicted_at + 1))  # another one, in whole seconds
+    text = msgspec.json.encode(members | {"evictionTime": time})
+    renewed = _read_entry(text, FOREIGN_LIFE)
+    if not isinstance(renewed, Note):
+        return NOTE_LOST
+    return _with_ours(notes, [renewed if one is held else one for one in notes.ours])
 
 
 def remove_move(notes: Notes, move: str) -> Notes:

@@ -145,14 +145,19 @@ class MoveDispatcher:
 
     def _list_unfinished(self) -> Iterator[str]:
         """List by the newest known objects: the cache may not have seen yet what this process has ended."""
-        store, spending = self._context.store, self._context.ledger.is_spending
+        store, spending, in_doubt = (
+            self._context.store,
+            self._context.ledger.is_spending,
+            self.executor.is_in_doubt,
+        )
         for listed in self._context.mirror.cache.of(HISTORY).rows():
             if listed.status.open:
                 history = store.find_history(listed.metadata.namespace, listed.metadata.name) or listed
                 yield from (move.id for move in history.status.open or ())
         ledger = store.find_ledger()
         for debit in (ledger.status.debits or ()) if ledger else ():
-            if debit.state is DebitState.TENTATIVE and not spending(debit.move):
+            is_due = not (spending(debit.move) or in_doubt(debit.move))
+            if debit.state is DebitState.TENTATIVE and is_due:
                 yield debit.move
 
     async def finished(self) -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from reberth.cluster.kinds import HISTORIES, JOB, NODES, REPLICA_SET, REPLICATION_CONTROLLER
 from reberth.cluster.pods.identity import find_controller, group_of
+from reberth.memory.notes import NOTE_LOST
 from reberth.records import Pod
 from reberth.runtime.metrics import bounded
 from reberth.values.errors import ApiError
@@ -24,7 +25,6 @@ from rescheduler.execution.validation import MoveValidator
 from rescheduler.moves.eviction_response import UncertainAnswer, read_answer
 from rescheduler.moves.lifecycle import (
     DEBIT_LOST,
-    NOTE_LOST,
     MoveState,
     PodState,
     record_eviction,

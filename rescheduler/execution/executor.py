@@ -24,10 +24,11 @@ from reberth.memory.history import (
     open_move,
 )
 from reberth.memory.ledger import Disruption
-from reberth.memory.notes import Notes, add_note, compose_note, remove_move
+from reberth.memory.notes import Notes, add_note, compose_note, remove_move, renew_note
 from reberth.memory.refusals import note_refusal
 from reberth.memory.replacements import list_known
 from reberth.records import (
+    Debit,
     DebitState,
     EvictionHistory,
     Node,
@@ -42,6 +43,7 @@ from rescheduler.budgets.refused_before import collect_refusals
 from rescheduler.execution.context import NO_HOOKS, ExecutionContext, MoveHandle, MoveHooks, make_handle
 from rescheduler.execution.eviction import Evictor, watch_pod
 from rescheduler.execution.replacement import ReplacementWatcher
+from rescheduler.execution.store import carries_note
 from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.refusal_memory import KnownRefusal, RefusalMemory
 from rescheduler.model.refusal_scopes import Scope, find_key, find_scope, is_disproved
@@ -164,7 +166,14 @@ class Executor:
         """Wait until an eviction that was sent before has taken effect, or cannot do so any more."""
         handle.reporter.tell(MoveStep.AWAIT_EVICTION.value)
         until = self._end_doubt(state.entry.id)
-        return replace(await watch_pod(self._context, handle.namespace, state, until=until), in_doubt=False)
+        state = await watch_pod(self._context, handle.namespace, state, until=until)
+        node = await self._context.store.read_node(state.entry.from_)
+        return replace(
+            state,
+            debit=await self._context.ledger.read(state.entry.id),
+            noted=carries_note(node, state.entry.id),
+            in_doubt=False,
+        )
 
     def _end_doubt(self, move: str) -> float:
         """Tell until when an eviction may be on its way: of an earlier leader, or of an interrupted try."""
@@ -209,6 +218,7 @@ class Executor:
     def _actions(self) -> Mapping[MoveStep, Callable[[MoveHandle, MoveState], Awaitable[MoveState]]]:
         return {
             MoveStep.PREPARE: self._prepare,
+            MoveStep.RENEW: self._renew,
             MoveStep.EVICT: self._evict,
             MoveStep.COUNT: self._count,
             MoveStep.UNDO: self._undo,
@@ -220,13 +230,37 @@ class Executor:
         Without the debit, moves could exceed the rates after a restart; without the note, the replacement
         could return to its node.
         """
-        debit, node = await _side_by_side(
+        return await self._take_answers(
+            state,
             self._context.ledger.reserve(
                 self._describe_disruption(handle, state.entry),
                 self._context.limits_of(handle.namespace, handle.workload).rates,
             ),
             self._write_note(handle, state.entry),
         )
+
+    async def _renew(self, handle: MoveHandle, state: MoveState) -> MoveState:
+        """Write debit and note of an earlier leader's move again, before its pod is evicted.
+
+        That leader may have sent requests to return the debit and to remove the note: they meet a conflict.
+        """
+        renew = partial(renew_note, move=state.entry.id, now=self._context.clock())
+        return await self._take_answers(
+            replace(state, renewed=True),
+            self._context.ledger.renew(
+                self._describe_disruption(handle, state.entry),
+                self._context.limits_of(handle.namespace, handle.workload).rates,
+            ),
+            self._context.store.change_notes(state.entry.from_, renew),
+        )
+
+    async def _take_answers(
+        self,
+        state: MoveState,
+        reserving: Awaitable[Debit | Refused | None],
+        noting: Awaitable[Node | Refused],
+    ) -> MoveState:
+        debit, node = await _side_by_side(reserving, noting)
         refusals = [each for each in (debit, node) if isinstance(each, Refused)]
         return replace(
             state,
@@ -289,7 +323,7 @@ class Executor:
 
     async def _count(self, handle: MoveHandle, state: MoveState) -> MoveState:
         """Start the period of the rate. It is written a moment later; a new leader finds what was not."""
-        self._context.ledger.spend(state.entry.id, count_from(state))
+        self._context.ledger.spend(self._describe_disruption(handle, state.entry), count_from(state))
         handle.hooks.on_eviction()
         return replace(state, debit=state.debit and replace(state.debit, state=DebitState.SPENT))
 
@@ -306,8 +340,10 @@ class Executor:
 
         def close(history: EvictionHistory) -> EvictionHistory | Refused:
             nonlocal before, remembered
-            before, now = history.status.given_up_until or "", self._context.clock()
-            remembered = self._note_refusal(history, entry, refused, now) if refused else None
+            now = self._context.clock()
+            if find_open(history, entry.id):  # else an answer was lost, and the first one counts
+                before = history.status.given_up_until or ""
+                remembered = self._note_refusal(history, entry, refused, now) if refused else None
             return close_move(
                 history,
                 entry.id,

@@ -8,7 +8,8 @@ If who asked for a debit has gone before the answer, no eviction follows from it
 """
 
 import asyncio
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +17,7 @@ import msgspec
 
 from reberth.client.lease import LeaseLost
 from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
-from reberth.memory.rates import DisruptionLimits
+from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.records import Debit, MoveLedger
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
@@ -44,14 +45,29 @@ class _Wanted:
 
     change: Change
     refused: Refused | None = None
+    error: Exception | None = None
     answer: asyncio.Future[MoveLedger | Refused] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
     def apply(self, ledger: MoveLedger) -> MoveLedger:
-        changed = self.change(ledger)
+        """Apply the change; an error in it must not keep the others from theirs."""
+        self.refused = self.error = None
+        try:
+            changed = self.change(ledger)
+        except Exception as error:  # noqa: BLE001 - whoever waits for it gets it, whatever it is
+            self.error = error
+            return ledger
         self.refused = changed if isinstance(changed, Refused) else None
         return ledger if isinstance(changed, Refused) else changed
+
+    def give(self, ledger: MoveLedger | Refused) -> None:
+        if self.answer.done():
+            return
+        if self.error:
+            self.answer.set_exception(self.error)
+        else:
+            self.answer.set_result(self.refused or ledger)
 
 
 class LedgerWriter:
@@ -64,7 +80,7 @@ class LedgerWriter:
         self._limits = limits
         self._clock = clock
         self._wanted: list[_Wanted] = []
-        self._spent: dict[str, float] = {}  # moves, and when their pods began to terminate
+        self._spent: dict[str, tuple[Disruption, float]] = {}  # by move; since when the pod terminates
         self._abandoned: set[str] = set()  # moves whose debits are about to be returned
         self._committing: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
@@ -99,13 +115,28 @@ class LedgerWriter:
             raise
         return answer if isinstance(answer, Refused) else find_debit(answer, disruption.move)
 
+    async def renew(self, disruption: Disruption, limits: DisruptionLimits) -> Debit | Refused | None:
+        """Write the debit of a move again, so that a request of an earlier leader to return it is too late.
+
+        If that was carried out before, it is reserved anew. A Spent one cannot be returned and stays.
+        """
+
+        def change(ledger: MoveLedger) -> MoveLedger | Refused:
+            left = return_debit(ledger, disruption.move)
+            if isinstance(left, Refused):
+                return ledger
+            return add_debit(left, limits, disruption, now=self._clock())
+
+        answer = await self._change(change)
+        return answer if isinstance(answer, Refused) else find_debit(answer, disruption.move)
+
     async def give_back(self, move: str) -> None:
         """Return the debit of a disruption that did not happen; one that is Spent stays."""
         await self._change(partial(return_debit, move=move))
 
-    def spend(self, move: str, at: float) -> None:
-        """Mark the debit of a move as Spent within a few seconds; its pod began to terminate at that time."""
-        self._spent.setdefault(move, at)
+    def spend(self, disruption: Disruption, at: float) -> None:
+        """Mark the debit as Spent within a few seconds; the pod began to terminate at that time."""
+        self._spent.setdefault(disruption.move, (disruption, at))
         self._commit_later()
 
     async def correct(self, change: Callable[[MoveLedger], MoveLedger]) -> None:
@@ -172,14 +203,18 @@ class LedgerWriter:
         for move in spent:
             del self._spent[move]
         for each in wanted:
-            if not each.answer.done():
-                each.answer.set_result(each.refused or ledger)
+            each.give(ledger)
 
-    def _mark(self, ledger: MoveLedger, spent: dict[str, float]) -> MoveLedger:
-        """Mark debits as Spent; one that is not there, because the ledger was deleted, cannot be."""
-        for move in spent:
-            marked = mark_spent(ledger, move, limits=self._limits(), now=self._clock())
-            ledger = ledger if isinstance(marked, Refused) else marked
+    def _mark(self, ledger: MoveLedger, spent: Mapping[str, tuple[Disruption, float]]) -> MoveLedger:
+        """Mark debits as Spent; one that is not there, as after the ledger was deleted, is added."""
+        limits, now = self._limits(), self._clock()
+        for move, (disruption, _) in spent.items():
+            added = add_debit(ledger, _lift(limits), disruption, now=now)
+            marked = mark_spent(ledger if isinstance(added, Refused) else added, move, limits=limits, now=now)
+            if isinstance(marked, Refused):
+                log.warning("a disruption is not counted", move=move, reason=marked.reason)
+            else:
+                ledger = marked
         return ledger
 
     def _fail(self, wanted: list[_Wanted], error: BaseException) -> None:
@@ -194,3 +229,14 @@ class LedgerWriter:
         elif self._spent:
             log.debug("debits not marked as Spent yet", reason=str(error))
             self._commit_later()
+
+
+def _lift(limits: DisruptionLimits) -> DisruptionLimits:
+    """Give rates of the same periods that refuse nothing: what has happened must be counted."""
+
+    def lift(rates: tuple[Rate, ...]) -> tuple[Rate, ...]:
+        return tuple(Rate((sys.maxsize, rate.period)) for rate in rates)
+
+    return msgspec.structs.replace(
+        limits, cluster=lift(limits.cluster), namespace=lift(limits.namespace), workload=lift(limits.workload)
+    )

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORIES
 from reberth.memory.backoff import instant
-from reberth.memory.ledger import correct_debits
+from reberth.memory.ledger import Disruption, correct_debits
 from reberth.records import Debit, DebitState, EvictionHistory, MoveLedger, OpenMove
 from reberth.values.errors import ReberthError
 from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
@@ -107,7 +107,12 @@ async def _settle_orphaned_debits(
     for debit in ledger.status.debits or ():
         is_left = debit.move not in recorded and debit.move not in executor.held
         if debit.state == DebitState.TENTATIVE and is_left and not context.ledger.is_spending(debit.move):
-            await _settle_debit(context, executor, debit)
+            try:
+                await _settle_debit(context, executor, debit)
+            except LeaseLost:
+                raise
+            except ReberthError as error:  # it counts until it is settled; the moves go on
+                context.tell(f"the debit of {debit.move} not settled: {error}")
 
 
 async def _settle_debit(context: ExecutionContext, executor: Executor, debit: Debit) -> None:
@@ -115,9 +120,21 @@ async def _settle_debit(context: ExecutionContext, executor: Executor, debit: De
     pod = await context.read_pod(debit.namespace, debit.pod) if debit.pod else None
     if judge_pod(pod, debit.pod_uid) is not PodState.ALIVE:
         began = find_termination(pod) if pod and pod.metadata.uid == debit.pod_uid else None
-        context.ledger.spend(debit.move, context.clock() if began is None else began)
+        context.ledger.spend(_describe_debit(debit), context.clock() if began is None else began)
     elif not executor.is_in_doubt(debit.move):
         await context.ledger.give_back(debit.move)
+
+
+def _describe_debit(debit: Debit) -> Disruption:
+    return Disruption(
+        debit.move,
+        debit.namespace,
+        debit.workload_uid,
+        pod=debit.pod,
+        pod_uid=debit.pod_uid,
+        policy=debit.policy,
+        pool=debit.pool,
+    )
 
 
 async def _read_state(

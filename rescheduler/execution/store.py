@@ -11,8 +11,8 @@ again. The lease is checked immediately before each write is sent: a process tha
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -141,11 +141,8 @@ class MoveStore:
             move.pod, namespace=namespace, uid=move.pod_uid, dry_run=dry_run, annotations=annotations
         )
 
-    @asynccontextmanager
-    async def _turn(self, resource: Resource[Any], name: str, namespace: str = "") -> AsyncIterator[None]:
-        turn = self._turns.setdefault((resource.name, namespace, name), asyncio.Lock())
-        async with turn:
-            yield
+    def _turn(self, resource: Resource[Any], name: str, namespace: str = "") -> asyncio.Lock:
+        return self._turns.setdefault((resource.name, namespace, name), asyncio.Lock())
 
     async def _read(self, resource: Resource[R], name: str, *, namespace: str = "") -> R | None:
         try:
@@ -155,25 +152,30 @@ class MoveStore:
             return None
 
     async def _read_anew(self, resource: Resource[R], name: str, *, namespace: str = "") -> R:
-        """Read an object that is about to be written, and forget what was known of it before."""
+        """Read an object that is about to be written: it takes the place of what was known of it before."""
+        try:
+            found = await self._api.get(resource, name, namespace=namespace)
+        except errors.NotFound:
+            self._newest.forget(resource, name, namespace=namespace)
+            raise
         self._newest.forget(resource, name, namespace=namespace)
-        return self._newest.learn(resource, await self._api.get(resource, name, namespace=namespace))
+        return self._newest.learn(resource, found)
 
     async def _read_or_create_ledger(self) -> MoveLedger:
-        self._newest.forget(LEDGERS, LEDGER_NAME)
-        return await self._read(LEDGERS, LEDGER_NAME) or await self._create(LEDGERS, start_ledger())
+        try:
+            return await self._read_anew(LEDGERS, LEDGER_NAME)
+        except errors.NotFound:
+            return await self._create(LEDGERS, start_ledger())
 
     async def _read_or_create(self, signature: Signature) -> EvictionHistory:
         """Give the history of this workload; that of a deleted workload with its name is replaced."""
         name, namespace = name_history(signature.root), signature.namespace
+        with suppress(errors.NotFound):
+            found = await self._read_anew(HISTORIES, name, namespace=namespace)
+            if is_history_of(found, signature.root):
+                return found
+            await self._api.delete(HISTORIES, name, uid=found.metadata.uid, namespace=namespace)
         self._newest.forget(HISTORIES, name, namespace=namespace)
-        found = await self._read(HISTORIES, name, namespace=namespace)
-        if found and is_history_of(found, signature.root):
-            return found
-        if found:
-            with suppress(errors.NotFound):
-                await self._api.delete(HISTORIES, name, uid=found.metadata.uid, namespace=namespace)
-            self._newest.forget(HISTORIES, name, namespace=namespace)
         return await self._create(HISTORIES, start_history(signature), namespace=namespace)
 
     async def _try_create(self, signature: Signature) -> EvictionHistory | None:

@@ -10,6 +10,8 @@ ledger, the note on the source node, and the pod. A new leader reads these four 
 * If the pod is alive and the move was refused or is expired, it is undone. So is one of an earlier leader
   without note or debit: its plan is old, and undoing it costs nothing. But a move of an earlier leader is not
   undone while that leader's eviction may still be on its way: it would be evicted without note or debit.
+* The pod of an earlier leader's move is not evicted before debit and note were written again: what that
+  leader has sent to undo the move may be on its way, and meets a conflict then.
 * If the pod is gone or terminating: mark the debit as Spent, then wait for the replacement.
 
 Why the order is this one:
@@ -40,6 +42,7 @@ from msgspec.structs import replace
 
 from reberth.memory.backoff import instant
 from reberth.memory.history import is_expired
+from reberth.memory.notes import NOTE_LOST
 from reberth.records import Debit, DebitState, OpenMove, Phase, Pod, RememberedRefusal
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import TimeError, parse_time, write_micro_time
@@ -49,7 +52,6 @@ MANUAL = "manual"
 
 INTERRUPTED = Refused("Interrupted", "the move was interrupted before its debit and its note were written")
 EXPIRED = Refused("Expired", "the move expired before its pod was evicted")
-NOTE_LOST = Refused("NoteLost", "the source node no longer has the note of the move")
 DEBIT_LOST = Refused("DebitLost", "the move ledger no longer has the debit of the move")
 
 
@@ -65,6 +67,7 @@ class MoveStep(Enum):
     """One step of a move, or its end; the value is what the log says of it."""
 
     PREPARE = "reserve disruption budget and write the note"
+    RENEW = "write disruption budget and note again"
     EVICT = "validate and evict"
     AWAIT_EVICTION = "wait: an eviction that was sent before may still take effect"
     COUNT = "count the disruption"
@@ -84,6 +87,7 @@ class MoveState(msgspec.Struct, frozen=True):
     granted: bool = False  # the eviction was granted to us: nobody else deleted the pod
     disproved: tuple[RememberedRefusal, ...] = ()  # by the grant
     resumed: bool = False  # an earlier leader began it
+    renewed: bool = False  # its debit and its note were written by this one
     in_doubt: bool = False  # an eviction that was sent before may still take effect
     refused: Refused | None = None
     node_version: str = ""  # resourceVersion of the source node with the note: extenders must have seen it
@@ -115,7 +119,7 @@ def take_sighting(state: MoveState, pod: Pod | None, *, now: float) -> MoveState
     nothing is measured from it.
     """
     seen = judge_pod(pod, state.entry.pod_uid)
-    if seen is PodState.ALIVE or state.entry.evicted_at is not None:
+    if seen is PodState.ALIVE or state.entry.phase is not Phase.NOTED:
         return replace(state, pod=seen)
     began = find_termination(pod) if seen is PodState.TERMINATING else None
     return record_eviction(replace(state, pod=seen), began, now=now)
@@ -136,7 +140,9 @@ def next_step(state: MoveState, *, now: float) -> MoveStep:
         if state.in_doubt and state.entry.phase == Phase.NOTED:
             return MoveStep.AWAIT_EVICTION
         return MoveStep.UNDO if state.noted or state.debit else MoveStep.CLOSE
-    return MoveStep.EVICT if state.noted and state.debit else MoveStep.PREPARE
+    if not (state.noted and state.debit):
+        return MoveStep.PREPARE
+    return MoveStep.RENEW if state.resumed and not state.renewed else MoveStep.EVICT
 
 
 def undo_reason(state: MoveState, *, now: float) -> Refused | None:

@@ -59,6 +59,15 @@ def test_an_object_that_was_deleted_after_its_answer_is_not_known(cache: Cache) 
     assert newest.is_known_missing(HISTORIES, **PLACE)
 
 
+def test_after_etcd_was_restored_no_answer_from_before_is_believed(cache: Cache) -> None:
+    newest = NewestObjects(cache)
+    newest.learn(HISTORIES, history(5000))
+    cache.replace(HISTORY, [history(5000)], "5001")
+    assert newest.find(HISTORIES, "another", namespace="shop") is None
+    cache.replace(HISTORY, [history(10, "uid-2")], "12")
+    assert newest.find(HISTORIES, **PLACE) == history(10, "uid-2")
+
+
 def test_only_a_cache_that_was_listed_tells_that_an_object_is_missing(cache: Cache) -> None:
     newest = NewestObjects(cache)
     assert not newest.is_known_missing(HISTORIES, **PLACE)

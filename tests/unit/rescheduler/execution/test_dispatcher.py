@@ -28,7 +28,7 @@ from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.model.plan import Destination, PlannedMove
 from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
-from rescheduler.settings import ReschedulerSettings
+from rescheduler.settings import LONGEST_REQUEST, ReschedulerSettings
 from tests.support import builders
 from tests.support.memory.objects import NOW, web_pod
 from tests.support.metrics import rescheduler_metric
@@ -184,6 +184,7 @@ async def test_a_debit_of_an_earlier_leader_that_arrives_late_without_a_move_is_
         )
         await make_context(world, FakeApi(world)).store.change_ledger(reserve)
         assert not hand.dispatcher.has_orphans()  # the cache is a moment late
+        await asyncio.sleep(LONGEST_REQUEST)
         hand.sync()
         assert [debit.state for debit in world.debits().values()] == [DebitState.TENTATIVE]
         assert hand.dispatcher.has_orphans()
@@ -192,6 +193,27 @@ async def test_a_debit_of_an_earlier_leader_that_arrives_late_without_a_move_is_
         await asyncio.sleep(SPENT_WITHIN + 1)
         assert [debit.state for debit in world.debits().values()] == [DebitState.SPENT]
         assert not hand.dispatcher.has_orphans()
+
+
+async def test_a_debit_whose_eviction_may_be_on_its_way_is_looked_at_when_it_cannot_be_any_more() -> None:
+    """Its pod is alive: until then that says nothing, and no cycle needs to read everything again."""
+    world = World()
+    debit = Debit("m-late", write_micro_time(NOW), DebitState.TENTATIVE, "shop", "uid")
+    async with carrying(FakeApi(world)) as hand:
+        world.put(
+            LEDGERS,
+            replace(
+                start_ledger(),
+                status=LedgerStatus((replace(debit, pod="web-1", pod_uid="uid-web-1"),)),
+            ),
+        )
+        hand.sync()
+        assert not hand.dispatcher.has_orphans()
+        await asyncio.sleep(LONGEST_REQUEST)
+        assert hand.dispatcher.has_orphans()
+        await hand.dispatcher.resume()
+        assert not hand.dispatcher.has_orphans()
+    assert world.debits() == {}
 
 
 async def test_debits_from_the_future_are_dated_anew_while_the_same_process_leads() -> None:

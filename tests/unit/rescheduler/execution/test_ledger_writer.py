@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 from reberth.client.lease import LeaseLost
-from reberth.memory.ledger import Disruption
+from reberth.cluster.kinds import LEDGERS, Resource
+from reberth.memory.ledger import LEDGER_NAME, Disruption, add_debit
 from reberth.memory.rates import DisruptionLimits, Rate
-from reberth.records import Debit, DebitState
+from reberth.records import Debit, DebitState, MoveLedger
 from reberth.values import errors
 from reberth.values.refusal import Refused
 from rescheduler.execution.ledger_writer import SPENT_WITHIN, LedgerWriter
@@ -39,8 +41,11 @@ def write_to(api: FakeApi) -> LedgerWriter:
 async def reserve(
     writer: LedgerWriter, moves: Iterable[str], limits: DisruptionLimits = FREE
 ) -> list[Debit | Refused | None]:
-    asked = (Disruption(each, "shop", f"uid-{each}") for each in moves)
-    return await asyncio.gather(*(writer.reserve(each, limits) for each in asked))
+    return await asyncio.gather(*(writer.reserve(describe(each), limits) for each in moves))
+
+
+def describe(move: str) -> Disruption:
+    return Disruption(move, "shop", f"uid-{move}")
 
 
 def states(world: World) -> dict[str, DebitState]:
@@ -94,13 +99,13 @@ async def test_a_spent_debit_waits_for_another_write_but_not_for_long() -> None:
     writer = write_to(api)
     await reserve(writer, ["m1", "m2"])
     writes = api.writes
-    writer.spend("m1", world.now())
+    writer.spend(describe("m1"), world.now())
     assert writer.is_spending("m1")
     await asyncio.sleep(1)
     await reserve(writer, ["m3"])
     assert states(world)["m1"] is DebitState.SPENT
     assert not writer.is_spending("m1")
-    writer.spend("m2", world.now())
+    writer.spend(describe("m2"), world.now())
     await asyncio.sleep(SPENT_WITHIN + 0.01)
     assert states(world)["m2"] is DebitState.SPENT
     assert api.writes == writes + 2
@@ -110,7 +115,7 @@ async def test_a_flush_writes_what_is_spent_at_once_and_nothing_otherwise() -> N
     api = FakeApi(world := World())
     writer = write_to(api)
     await reserve(writer, ["m1"])
-    writer.spend("m1", world.now())
+    writer.spend(describe("m1"), world.now())
     await writer.flush()
     assert states(world) == {"m1": DebitState.SPENT}
     writes = api.writes
@@ -149,7 +154,7 @@ async def test_an_error_is_told_to_all_that_wait_and_what_is_spent_is_tried_agai
     api = FakeApi(world := World(), troubles={3: errors.Forbidden("write", "for a while")})
     writer = write_to(api)
     await reserve(writer, ["m1"])
-    writer.spend("m1", world.now())
+    writer.spend(describe("m1"), world.now())
     asked = [asyncio.create_task(reserve(writer, [each])) for each in ("m2", "m3")]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(each) for each in answers] == [errors.Forbidden, errors.Forbidden]
@@ -161,10 +166,81 @@ async def test_after_the_lease_was_lost_nothing_is_tried_again() -> None:
     api = FakeApi(world := World(), troubles=dict.fromkeys(range(3, 9), LeaseLost("not renewed")))
     writer = write_to(api)
     await reserve(writer, ["m1"])
-    writer.spend("m1", world.now())
+    writer.spend(describe("m1"), world.now())
     await asyncio.sleep(4 * SPENT_WITHIN)
     assert api.writes == 3
     assert not writer.is_spending("m1")
+
+
+async def test_a_disruption_is_counted_though_the_ledger_was_deleted_after_its_debit() -> None:
+    writer = write_to(FakeApi(world := World()))
+    await reserve(writer, ["m1", "m2", "m3"], FEW)
+    del world.objects[LEDGERS.name, "", LEDGER_NAME]
+    for number in range(4):
+        writer.spend(describe(f"m{number}"), world.now())
+    await writer.flush()
+    assert states(world) == {f"m{number}": DebitState.SPENT for number in range(4)}
+
+
+async def test_a_renewed_debit_meets_what_was_sent_to_return_it() -> None:
+    world = World()
+    writer, earlier = write_to(FakeApi(world)), write_to(FakeApi(world))
+    await reserve(earlier, ["m1"], FEW)
+    sent = world.debits()["m1"]
+    version = world.version
+    await asyncio.sleep(1)
+    assert isinstance(await writer.renew(describe("m1"), FEW), Debit)
+    assert (world.version, world.debits()["m1"].time > sent.time) == (version + 1, True)
+    await earlier.give_back("m1")  # it was carried out in time: the debit is reserved again
+    assert isinstance(await writer.renew(describe("m1"), FEW), Debit)
+    await reserve(earlier, ["m2"], FEW)
+    await earlier.give_back("m1")
+    await reserve(earlier, ["m3"], FEW)
+    assert isinstance(await writer.renew(describe("m1"), FEW), Refused)
+
+
+async def test_a_spent_debit_is_not_renewed() -> None:
+    writer = write_to(FakeApi(world := World()))
+    await reserve(writer, ["m1"])
+    writer.spend(describe("m1"), world.now())
+    await writer.flush()
+    version = world.version
+    renewed = await writer.renew(describe("m1"), FREE)
+    assert isinstance(renewed, Debit)
+    assert (renewed.state, world.version) == (DebitState.SPENT, version)
+
+
+async def test_a_debit_is_known_while_the_ledger_is_read_again() -> None:
+    """The cache has not seen it yet: by it alone the debit would be lost."""
+    reading = asyncio.Event()
+
+    class ReadSlowly(FakeApi):
+        async def get(self, resource: Resource[Any], name: str, **place: str) -> Any:
+            reading.set()
+            await asyncio.sleep(LATENCY)
+            return await super().get(resource, name, **place)
+
+    writer = write_to(ReadSlowly(World()))
+    await reserve(writer, ["m1", "m2"], FEW)
+    reading.clear()
+    refused = asyncio.create_task(reserve(writer, ["m3"], FEW))
+    await reading.wait()
+    assert writer.find("m1")
+    assert isinstance((await refused)[0], Refused)
+
+
+async def test_an_error_in_one_change_keeps_nobody_else_from_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def add_or_break(ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, **at: Any) -> Any:
+        if disruption.move == "odd":
+            raise ValueError("ours")
+        return add_debit(ledger, limits, disruption, **at)
+
+    monkeypatch.setattr("rescheduler.execution.ledger_writer.add_debit", add_or_break)
+    writer = write_to(FakeApi(world := World()))
+    asked = [reserve(writer, [each]) for each in ("m1", "odd", "m2")]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(answers[1], ValueError)
+    assert set(states(world)) == {"m1", "m2"}
 
 
 async def test_a_bug_leaves_nobody_waiting() -> None:

@@ -3,16 +3,16 @@
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Coroutine, Iterable
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import LEDGERS, PODS
+from reberth.cluster.kinds import LEDGERS, PODS, Resource
 from reberth.memory.history import open_move
 from reberth.memory.ledger import start_ledger
-from reberth.records import Debit, DebitState, LedgerStatus, Outcome, Phase, Pod
+from reberth.records import Debit, DebitState, LedgerStatus, MoveLedger, Outcome, Phase, Pod
 from reberth.values import errors
 from reberth.values.timestamp import write_micro_time
 from rescheduler.execution.executor import Executor
@@ -21,13 +21,15 @@ from rescheduler.execution.recovery import resume_moves
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
-from tests.support.memory.objects import WEB, move
+from tests.support.memory.objects import NOW, WEB, move
 from tests.support.rescheduler.crash_simulator import FakeApi, Killed, World, make_context
 from tests.support.rescheduler.plans import policy
 from tests.support.rescheduler.racing_resumes import WORKLOADS, find_lies, race
 from tests.support.rescheduler.stalling_leaders import find_contradictions
 from tests.support.rescheduler.stalling_leaders import take_over as take_over_from_a_stalling_leader
 from tests.support.resumable_rounds import Proof
+from tests.unit.rescheduler.execution.test_executor import check, order_and_move
+from tests.unit.rescheduler.execution.test_executor import take_over as resume_all
 
 pytestmark = pytest.mark.looptime
 
@@ -118,6 +120,74 @@ async def test_it_is_undone_once_no_earlier_eviction_can_arrive_any_more() -> No
     assert report.refused.rule == "PDB"
     assert asyncio.get_running_loop().time() - began >= LONGEST_REQUEST
     assert (world.evictions, world.debits(), world.noted()) == ([], {}, set())
+
+
+class StalledUndo(FakeApi):
+    """Once its eviction was refused, what it writes stalls on its way, until it is let go."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world, refusals={1: NO_BUDGET})
+        self.go = asyncio.Event()
+        self.sent: list[asyncio.Task[Any]] = []
+        self._stalls = False
+
+    async def evict(self, *given: Any, **place: Any) -> None:
+        self._stalls = True
+        await super().evict(*given, **place)
+
+    async def replace(self, *given: Any, **place: Any) -> Any:
+        return await self._send(super().replace(*given, **place))
+
+    async def merge(self, *given: Any, **place: Any) -> Any:
+        return await self._send(super().merge(*given, **place))
+
+    async def _send(self, request: Coroutine[Any, Any, Any]) -> Any:
+        if not self._stalls:
+            return await request
+        self.sent.append(asyncio.get_running_loop().create_task(self._arrive(request)))
+        return await asyncio.shield(self.sent[-1])
+
+    async def _arrive(self, request: Coroutine[Any, Any, Any]) -> Any:
+        await self.go.wait()
+        return await request
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 30.0], ids=["before", "meanwhile", "after"])
+async def test_what_an_earlier_leader_sent_to_undo_a_move_takes_no_debit_and_no_note_from_it(
+    after: float,
+) -> None:
+    """Its eviction was refused; the next leader finds the move as it was, and makes it."""
+    api = StalledUndo(world := World())
+    first = asyncio.get_running_loop().create_task(order_and_move(api))
+    await asyncio.sleep(2)
+    assert len(api.sent) == 2  # the note is removed, the debit is returned
+    first.cancel()
+    asyncio.get_running_loop().call_later(after, api.go.set)
+    await asyncio.sleep(0.01)
+    await resume_all(FakeApi(world))
+    await asyncio.gather(*api.sent, return_exceptions=True)
+    check(world)
+    assert bool(world.evictions) == bool(after)
+
+
+class PodUnreadable(FakeApi):
+    """A pod that cannot be read."""
+
+    async def get(self, resource: Resource[Any], name: str, **place: str) -> Any:
+        if name == "odd":
+            raise errors.Unreadable("get", "not JSON")
+        return await super().get(resource, name, **place)
+
+
+async def test_a_debit_whose_pod_cannot_be_read_keeps_no_move_from_being_resumed() -> None:
+    world = World()
+    await die_before_the_eviction(world)
+    ledger = cast("MoveLedger", world.objects[LEDGERS.name, "", "default"])
+    odd = Debit("m-odd", write_micro_time(NOW), DebitState.TENTATIVE, "shop", "uid", pod="odd", pod_uid="u")
+    world.put(LEDGERS, replace(ledger, status=LedgerStatus((odd, *(ledger.status.debits or ())))))
+    await resume_all(PodUnreadable(world))
+    assert len(world.evictions) == 1
+    assert world.debits()["m-odd"].state is DebitState.TENTATIVE
 
 
 async def test_nothing_else_of_the_workload_is_begun_meanwhile() -> None:

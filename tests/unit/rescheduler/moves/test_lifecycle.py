@@ -40,7 +40,8 @@ def make_state(phase: Phase = Phase.NOTED, **fields: object) -> MoveState:
     [
         (make_state(debit=None, noted=False), MoveStep.PREPARE),
         (make_state(), MoveStep.EVICT),
-        (make_state(resumed=True), MoveStep.EVICT),
+        (make_state(resumed=True), MoveStep.RENEW),
+        (make_state(resumed=True, renewed=True), MoveStep.EVICT),
         (make_state(pod=TERMINATING), MoveStep.COUNT),
         (make_state(pod=TERMINATING, debit=SPENT), MoveStep.VERIFY),
         (make_state(pod=GONE, debit=None), MoveStep.VERIFY),
@@ -52,7 +53,8 @@ def make_state(phase: Phase = Phase.NOTED, **fields: object) -> MoveState:
         (make_state(resumed=True, noted=False), MoveStep.UNDO),
         (make_state(resumed=True, debit=None), MoveStep.UNDO),
         (make_state(resumed=True, debit=None, noted=False), MoveStep.CLOSE),
-        (make_state(resumed=True, in_doubt=True), MoveStep.EVICT),
+        (make_state(resumed=True, in_doubt=True), MoveStep.RENEW),
+        (make_state(resumed=True, renewed=True, in_doubt=True), MoveStep.EVICT),
         (make_state(resumed=True, in_doubt=True, noted=False), MoveStep.AWAIT_EVICTION),
         (make_state(resumed=True, in_doubt=True, refused=NO), MoveStep.AWAIT_EVICTION),
         # Phases that earlier versions have recorded.
@@ -101,7 +103,7 @@ def test_eviction_needs_note_and_debit_and_only_a_move_with_a_living_pod_is_undo
         state = make_state(phase, debit=debit, noted=noted, pod=pod, resumed=resumed, refused=refused)
         step = next_step(state, now=NOW)
         if step is MoveStep.EVICT:
-            assert (phase, noted, pod, refused) == (Phase.NOTED, True, ALIVE, None)
+            assert (phase, noted, pod, refused, resumed) == (Phase.NOTED, True, ALIVE, None, False)
             assert debit
         if step is MoveStep.UNDO:
             assert phase is Phase.PLANNED or (phase, pod) == (Phase.NOTED, ALIVE)
@@ -128,6 +130,8 @@ def test_of_a_pod_that_is_gone_nobody_knows_since_when() -> None:
     seen = take_sighting(make_state(), None, now=NOW + 12)
     assert (seen.pod, seen.evicted_at, count_from(seen)) == (GONE, None, NOW + 12)
     assert take_sighting(make_state(), a_pod(), now=NOW) == make_state()
+    planned = make_state(Phase.PLANNED)  # an earlier version has sent no eviction yet
+    assert take_sighting(planned, None, now=NOW) == replace(planned, pod=GONE)
 
 
 def test_no_termination_is_later_than_now() -> None:
