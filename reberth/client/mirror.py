@@ -7,8 +7,8 @@ async with mirroring(api, cache, ALL_RESOURCES) as mirror:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from reberth.client.api import Api
@@ -16,6 +16,21 @@ from reberth.client.watcher import EVERYTHING, Watcher, WatchSettings
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import Resource
 from reberth.runtime import metrics
+
+
+class ObjectChanges:
+    """Changes of one object, for one waiter."""
+
+    def __init__(self) -> None:
+        self._noted = asyncio.Event()
+
+    def note(self) -> None:
+        self._noted.set()
+
+    async def wait(self) -> None:
+        """Wait for a change since the end of the last wait. Cancelling it loses nothing."""
+        await self._noted.wait()
+        self._noted.clear()
 
 
 class Mirror:
@@ -47,6 +62,13 @@ class Mirror:
                 if name not in later:
                     await other.answered()
         await watcher.run()
+
+    @contextmanager
+    def changes_of(self, uid: str) -> Iterator["ObjectChanges"]:
+        """Give the changes of the object with this uid and of the pods that it controls."""
+        changes = ObjectChanges()
+        with self.cache.hearing(uid, changes.note):
+            yield changes
 
     async def synced(self, *names: str) -> None:
         """Wait until these kinds, or all, have been listed."""

@@ -11,9 +11,12 @@ This holds even if the list is older than what was seen before (a restored etcd)
 
 **Rows never change.** An event replaces the old row with a new one. So `contents` is cheap and final: another
 thread can make a snapshot of it while the cache goes on.
+
+**Changes are told to those they concern.** Who waits for one object is not called for every other.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Generic
 
@@ -22,7 +25,7 @@ from reberth.cluster.pod_counts import PodCounts
 from reberth.cluster.pods.identity import Signature, find_signature
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim
-from reberth.cluster.tables import ObjectIdentity, Rows, Table, Tally, identify, meta_of
+from reberth.cluster.tables import Listeners, ObjectIdentity, Rows, Table, Tally, identify, meta_of
 from reberth.cluster.templates import Template, Templates
 from reberth.records import ObjectMeta, Record, WorkloadIdentity
 from reberth.values.object_error import ObjectError
@@ -46,11 +49,13 @@ class _Mirror(Generic[Wire, Kept]):
         identify: Callable[[Kept], ObjectIdentity],
         group_of: Callable[[Kept], str] = lambda _: "",
         tally: Tally[Kept] | None = None,
+        *,
+        listeners: Listeners,
     ) -> None:
         self.kind = kind
         self.keep = keep
         self.identify = identify
-        self.table = Table(identify, group_of, tally)
+        self.table = Table(identify, group_of, tally, listeners=listeners)
         self.seen = 0
         self.is_complete = False
         self.wanted = self.made = 0  # rows are outdated unless they were made as it is wanted now
@@ -124,15 +129,12 @@ class Cache:
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
         self.templates = Templates(version=version, annotations=annotations)
         self.pod_counts = PodCounts()
+        self._listeners = Listeners()
+        make_pod = partial(make_pod_row, templates=self.templates)
+        make = partial(_Mirror[Any, Any], listeners=self._listeners)
         self._mirrors: dict[Kind[Any, Any], _Mirror[Any, Any]] = {
-            POD: _Mirror(
-                POD.name,
-                partial(make_pod_row, templates=self.templates),
-                _identify_pod,
-                _find_controller_uid,
-                self.pod_counts,
-            ),
-            NODE: _Mirror(NODE.name, make_node_row, _identify_node),
+            POD: make(POD.name, make_pod, _identify_pod, _find_controller_uid, self.pod_counts),
+            NODE: make(NODE.name, make_node_row, _identify_node),
         }
 
     def of(self, kind: Kind[Wire, Kept]) -> Table[Kept]:
@@ -195,13 +197,12 @@ class Cache:
             listing.apply(ADDED, each)
         listing.finish(resource_version)
 
-    def prepare(self) -> Iterator[None]:
-        """Do most of the work of the next `contents` in short slices: the caller lets others run in between.
+    def hearing(self, uid: str, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call the listener when the object with this uid changes, or a pod that it controls.
 
-        Otherwise the first contents of a large cluster, or those after a new list, take half a second.
+        It is called, too, when a kind was listed anew.
         """
-        for mirror in list(self._mirrors.values()):
-            yield from mirror.table.prepare()
+        return self._listeners.hearing(uid, listener)
 
     def contents(self) -> Contents:
         """Give all rows of all kinds as they are now, each kind sorted by namespace and name."""
@@ -209,7 +210,7 @@ class Cache:
 
     def _mirror(self, kind: Kind[Wire, Kept]) -> _Mirror[Wire, Kept]:
         if kind not in self._mirrors:
-            self._mirrors[kind] = _Mirror(kind.name, trim, identify)
+            self._mirrors[kind] = _Mirror(kind.name, trim, identify, listeners=self._listeners)
         return self._mirrors[kind]
 
 

@@ -1,20 +1,22 @@
 """Objects of one kind: found by uid or name, in an order that does not depend on their arrival.
 
 A `Table` changes with every event. `Rows` are its contents at one moment, and never change. They consist of
-one `Part` for each namespace; a namespace without changes keeps its part, and everything that was ever
-derived from it. So reading a large cluster costs only as much as has changed since the last read.
+one part for each namespace; a namespace without changes keeps its part, and everything that was ever
+derived from it. So reading a large cluster costs only as much as has changed since the last read. Rows are
+sorted by whoever reads them first: the event loop only copies what has changed, and another thread sorts.
+
+A table tells listeners of its changes: of many thousand changes a second, few concern a move.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
-from weakref import WeakValueDictionary
 
 from reberth.records import ObjectMeta, Record
-
-_SLICE = 5_000  # objects; a namespace is not divided
 
 T = TypeVar("T")
 Counted_contra = TypeVar("Counted_contra", contravariant=True)
@@ -42,12 +44,22 @@ def identify(record: Record) -> ObjectIdentity:
 
 
 class NamespaceRows(Generic[T]):
-    """The objects of one namespace by name. They never change."""
+    """The objects of one namespace by name. They never change.
 
-    def __init__(self, namespace: str, rows: tuple[T, ...]) -> None:
+    Two threads may read it at the same time: then both do the same work once.
+    """
+
+    def __init__(self, namespace: str, by_name: dict[str, T]) -> None:
         self.namespace = namespace
-        self.rows = rows
+        self._rows: dict[str, T] | tuple[T, ...] = by_name  # sorted when they are read first
         self._known: dict[Hashable, Any] = {}
+
+    @property
+    def rows(self) -> tuple[T, ...]:
+        rows = self._rows
+        if isinstance(rows, dict):
+            rows = self._rows = tuple(map(rows.__getitem__, sorted(rows)))
+        return rows
 
     def read(self, how: Callable[[tuple[T, ...]], Read]) -> Read:
         """Give the result of a function of the rows; it is called only once."""
@@ -68,8 +80,11 @@ class Rows(Generic[T]):
 
     def __init__(self, parts: Iterable[NamespaceRows[T]], identify: Callable[[T], ObjectIdentity]) -> None:
         self.parts = tuple(parts)
-        self.all = tuple(chain.from_iterable(map(attrgetter("rows"), self.parts)))
         self._identify = identify
+
+    @cached_property
+    def all(self) -> tuple[T, ...]:
+        return tuple(chain.from_iterable(map(attrgetter("rows"), self.parts)))
 
     def __len__(self) -> int:
         return len(self.all)
@@ -108,18 +123,38 @@ class Rows(Generic[T]):
         return {getattr(self._identify(row), key): row for row in rows}
 
 
-_EMPTY: NamespaceRows[Any] = NamespaceRows("", ())
+_EMPTY: NamespaceRows[Any] = NamespaceRows("", {})
+_NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
 
 
-class Group(Generic[T]):
-    """The objects of a namespace that belong together, kept current by their table as long as it is held.
+class Listeners:
+    """Whom to call after changes, by the uid of the changed object or the key of its group."""
 
-    For who asks again and again: to find them once more, the whole namespace would have to be searched.
-    """
+    def __init__(self) -> None:
+        self._by_key: dict[str, list[Callable[[], None]]] = {}
 
-    def __init__(self, namespace: str) -> None:
-        self.namespace = namespace
-        self.by_uid: dict[str, T] = {}
+    def __bool__(self) -> bool:
+        return bool(self._by_key)
+
+    @contextmanager
+    def hearing(self, key: str, listener: Callable[[], None]) -> Iterator[None]:
+        """Call the listener as long as the context lasts. A table may be in the middle of a change then."""
+        self._by_key.setdefault(key, []).append(listener)
+        try:
+            yield
+        finally:
+            left = self._by_key[key]
+            left.remove(listener)
+            if not left:
+                del self._by_key[key]
+
+    def tell(self, key: str) -> None:
+        for listener in self._by_key.get(key, ()):
+            listener()
+
+    def tell_all(self) -> None:
+        for key in self._by_key:
+            self.tell(key)
 
 
 class Tally(Protocol[Counted_contra]):
@@ -146,11 +181,14 @@ class Table(Generic[T]):
         identify: Callable[[T], ObjectIdentity],
         group_of: Callable[[T], str] = lambda _: "",
         tally: Tally[T] | None = None,
+        *,
+        listeners: Listeners | None = None,
     ) -> None:
         self._identify = identify
         self._group_of = group_of
         self._tally = tally
-        self._groups: WeakValueDictionary[str, Group[T]] = WeakValueDictionary()
+        self._listeners = Listeners() if listeners is None else listeners
+        self._groups: dict[str, dict[str, dict[str, T]]] = {}  # of each namespace whose groups were asked for
         self._by_uid: dict[str, T] = {}
         self._by_namespace: dict[str, dict[str, T]] = {}
         self._parts: dict[str, NamespaceRows[T]] = {}
@@ -170,13 +208,17 @@ class Table(Generic[T]):
         """Give the objects of a namespace."""
         return iter(self._by_namespace.get(namespace, {}).values())
 
-    def group(self, namespace: str, key: str) -> Group[T]:
-        """Give the objects of a group, all of which are in this namespace."""
-        found = self._groups.get(key)
-        if found is None:
-            found = self._groups[key] = Group(namespace)
-            self._fill(key, found)
-        return found
+    def group(self, namespace: str, key: str) -> Mapping[str, T]:
+        """Give the objects of a group by uid, all of which are in this namespace.
+
+        The first question about a namespace groups all of its objects; then they are kept grouped.
+        """
+        groups = self._groups.get(namespace)
+        if groups is None:
+            groups = self._groups[namespace] = {}
+            for row in self.within(namespace):
+                groups.setdefault(self._group_of(row), {})[self._identify(row).uid] = row
+        return groups.get(key, _NO_MEMBERS)
 
     def put(self, identity: ObjectIdentity, row: T) -> None:
         namespace, name, uid, _ = identity
@@ -186,22 +228,23 @@ class Table(Generic[T]):
             self._drop(before)
             self._drop(holder)
         elif holder is not None:
-            self._ungroup(uid, holder)
+            self._leave_group(namespace, uid, holder)
         self._by_namespace.setdefault(namespace, {})[name] = self._by_uid[uid] = row
-        if self._groups and (group := self._groups.get(self._group_of(row))):
-            group.by_uid[uid] = row
+        if namespace in self._groups:
+            self._groups[namespace].setdefault(self._group_of(row), {})[uid] = row
         if self._tally is not None:
             self._tally.change(holder if before is holder else None, row)
         self._forget(namespace)
+        self._tell(uid, row)
 
     def remove(self, uid: str) -> None:
         row = self._by_uid.pop(uid, None)
         if row is None:
             return
-        self._ungroup(uid, row)
         if self._tally is not None:
             self._tally.change(row, None)
         namespace, name, *_ = self._identify(row)
+        self._leave_group(namespace, uid, row)
         names = self._by_namespace[namespace]
         del names[name]
         if not names:
@@ -217,26 +260,11 @@ class Table(Generic[T]):
         self._by_uid = other._by_uid  # noqa: SLF001 - it is of this class
         self._by_namespace = other._by_namespace  # noqa: SLF001 - likewise
         self._parts = other._parts  # noqa: SLF001 - likewise
+        self._groups = {}
         self._rows = None
         if self._tally is not None and other._tally is not None:  # noqa: SLF001 - likewise
             self._tally.become(other._tally)  # noqa: SLF001 - likewise
-        for key, group in self._groups.items():
-            self._fill(key, group)
-
-    def prepare(self) -> Iterator[None]:
-        """Do most of the work of the next `rows` in slices of a few milliseconds.
-
-        Between two slices the table may change.
-        """
-        missing = [namespace for namespace in self._by_namespace if namespace not in self._parts]
-        sorted_objects = 0
-        for namespace in missing:
-            sorted_objects += len(self._by_namespace.get(namespace, ())) + 1
-            if namespace in self._by_namespace:
-                self._part(namespace)
-            if sorted_objects >= _SLICE:
-                sorted_objects = 0
-                yield
+        self._listeners.tell_all()
 
     def rows(self) -> Rows[T]:
         """Give the current contents; the same object until something changes."""
@@ -244,13 +272,19 @@ class Table(Generic[T]):
             self._rows = Rows(map(self._part, sorted(self._by_namespace)), self._identify)
         return self._rows
 
-    def _fill(self, key: str, group: Group[T]) -> None:
-        theirs = (row for row in self.within(group.namespace) if self._group_of(row) == key)
-        group.by_uid = {self._identify(row).uid: row for row in theirs}
+    def _leave_group(self, namespace: str, uid: str, row: T) -> None:
+        if namespace in self._groups:
+            groups, key = self._groups[namespace], self._group_of(row)
+            members = groups[key]
+            del members[uid]
+            if not members:
+                del groups[key]
+        self._tell(uid, row)
 
-    def _ungroup(self, uid: str, row: T) -> None:
-        if self._groups and (group := self._groups.get(self._group_of(row))):
-            group.by_uid.pop(uid, None)
+    def _tell(self, uid: str, row: T) -> None:
+        if self._listeners:
+            self._listeners.tell(uid)
+            self._listeners.tell(self._group_of(row))
 
     def _drop(self, row: T | None) -> None:
         """Remove an object of the same name with another uid, or of the same uid with another name."""
@@ -263,6 +297,5 @@ class Table(Generic[T]):
 
     def _part(self, namespace: str) -> NamespaceRows[T]:
         if namespace not in self._parts:
-            names = self._by_namespace[namespace]
-            self._parts[namespace] = NamespaceRows(namespace, tuple(map(names.__getitem__, sorted(names))))
+            self._parts[namespace] = NamespaceRows(namespace, self._by_namespace[namespace].copy())
         return self._parts[namespace]

@@ -130,7 +130,6 @@ class Leader:
     def _make_inputs(self) -> CycleInputs:
         resources = self._resources
         return CycleInputs(
-            prepare=resources.cache.prepare,
             contents=resources.cache.contents,
             policy=resources.policy,
             model=lambda: resources.forecast.model,

@@ -1,6 +1,5 @@
 """The cycle loop: take a snapshot, plan, publish the plan, begin its moves."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -55,8 +54,6 @@ class CycleInputs:
     warnings: Callable[[], Iterable[str]]
     offload: Offload
     stop_reason: Callable[[], Refused | None]
-    prepare: Callable[[], Iterable[None]] = tuple
-    """Makes `contents` cheap, in slices."""
 
 
 class CycleLoop:
@@ -111,8 +108,6 @@ class CycleLoop:
 
     async def _plan(self) -> CycleResult:
         inputs = self._inputs
-        for _ in inputs.prepare():
-            await asyncio.sleep(0)  # probes, the lease and moves in flight go on
         model = inputs.model()
         memory = self.memory and msgspec.structs.replace(self.memory, refusals=inputs.refusals())
         self._forgotten.clear()

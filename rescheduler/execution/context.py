@@ -1,6 +1,7 @@
 """What the execution of moves works with: the cluster's resources, and a handle for each move."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Protocol
@@ -34,14 +35,21 @@ from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import MoveReporter
 
 
+class Changes(Protocol):
+    """Changes of one object."""
+
+    def wait(self) -> Awaitable[None]:
+        """Wait for a change since the end of the last wait."""
+
+
 class SyncedCache(Protocol):
     """A cache of the cluster that is kept in sync: of pods, nodes and the owners of pods at least."""
 
     @property
     def cache(self) -> Cache: ...
 
-    def changed(self, *, since: int) -> Awaitable[int]:
-        """Wait for a change after `since`, and give the number of the newest one."""
+    def changes_of(self, uid: str) -> AbstractContextManager[Changes]:
+        """Give the changes of the object with this uid and of the pods that it controls."""
 
 
 class PodForecasts(Protocol):

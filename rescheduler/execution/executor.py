@@ -192,7 +192,7 @@ class Executor:
 
     def _draft(self, order: MoveOrder) -> OpenMove:
         now, pods = self._context.clock(), self._context.mirror.cache.of(POD)
-        siblings = pods.within(order.signature.namespace)
+        siblings = pods.group(order.signature.namespace, order.signature.controller.uid).values()
         return draft_move(
             order.pod,
             order.signature,

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from reberth.cluster.kinds import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from reberth.cluster.rows import PodRow
-from reberth.cluster.tables import Group
 from reberth.memory.history import Ending
 from reberth.records import OpenMove, Owner, ReplicationController
-from rescheduler.execution.context import ExecutionContext, MoveHandle
+from rescheduler.execution.context import Changes, ExecutionContext, MoveHandle
 from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.plan import LandingScores
 from rescheduler.moves.outcome import find_deadline, find_replacement, judge_replacement, observe_controller
@@ -46,26 +45,25 @@ class ReplacementWatcher:
         self._unready_at = -math.inf  # when it was last seen not Ready
 
     async def follow(self, move: OpenMove) -> Ending:
-        change = 0
-        pods = self._context.mirror.cache.of(POD).group(self._handle.namespace, move.controller_uid)
-        while True:
-            ending = await self._judge(move, pods)
-            if ending:
-                return ending
-            change = await self._wait(move, change)
+        with self._context.mirror.changes_of(move.controller_uid) as changes:
+            while True:
+                ending = await self._judge(move)
+                if ending:
+                    return ending
+                await self._wait(move, changes)
 
-    async def _wait(self, move: OpenMove, change: int) -> int:
-        """Wait for a change in the cluster, or until the time of the move is over."""
+    async def _wait(self, move: OpenMove, changes: Changes) -> None:
+        """Wait for a change of the controller or its pods, or until the time of the move is over."""
         left = self._find_deadline(move) - self._context.clock()
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
-                change = await self._context.mirror.changed(since=change)
+                await changes.wait()
                 await asyncio.sleep(_PAUSE)  # changes come in bursts
-        return change
 
-    async def _judge(self, move: OpenMove, pods: Group[PodRow]) -> Ending | None:
+    async def _judge(self, move: OpenMove) -> Ending | None:
         looked, owner = self._context.clock(), self._find_owner(move)
-        state = observe_controller(pods.by_uid.values(), move, owner)._replace(
+        pods = self._context.mirror.cache.of(POD).group(self._handle.namespace, move.controller_uid)
+        state = observe_controller(pods.values(), move, owner)._replace(
             is_gone=self._had_owner and owner is None
         )
         self._had_owner = self._had_owner or owner is not None

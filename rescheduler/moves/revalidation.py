@@ -203,8 +203,9 @@ def _open_in(snapshot: Snapshot, move: OpenMove, signature: Signature) -> Snapsh
     unseen = replace(new, metadata=replace(new.metadata, resource_version="0"))
     found = histories.named(namespace, name) or unseen
     opened = replace(found, status=replace(found.status, open=(*(found.status.open or ()), move)))
-    rows = [one for one in histories.within(namespace) if one.metadata.name != name]
-    part = NamespaceRows(namespace, tuple(sorted((*rows, opened), key=lambda one: one.metadata.name)))
+    part = NamespaceRows(
+        namespace, {one.metadata.name: one for one in histories.within(namespace)} | {name: opened}
+    )
     parts = [one for one in histories.parts if one.namespace != namespace]
     together = Rows(sorted((*parts, part), key=lambda one: one.namespace), identify)
     return dataclasses.replace(snapshot, contents={**snapshot.contents, HISTORY: together})

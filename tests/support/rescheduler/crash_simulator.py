@@ -5,7 +5,8 @@ its nth write it can kill the caller, before or after the write takes effect, or
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -41,7 +42,7 @@ from reberth.values import errors
 from reberth.values.errors import ApiError, ReberthError
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.execution.context import ExecutionContext
+from rescheduler.execution.context import Changes, ExecutionContext
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.execution.store import MoveStore
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -272,10 +273,13 @@ class FakeMirror:
             found = [one for (kind, _, _), one in self._world.objects.items() if kind == resource.name]
             self.cache.replace(resource.kind, found, str(self._world.version))
 
-    async def changed(self, *, since: int) -> int:
+    @contextmanager
+    def changes_of(self, _uid: str) -> Iterator[Changes]:
+        yield self
+
+    async def wait(self) -> None:
         await asyncio.sleep(0.1)
         self.sync()
-        return since + 1
 
 
 def make_context(world: World, api: FakeApi) -> ExecutionContext:

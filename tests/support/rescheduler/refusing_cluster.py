@@ -7,7 +7,7 @@ be moved once. Plans, moves, histories and the ledger are the real ones; only th
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from reberth.values.timestamp import write_time
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.daemon.triggers import Trigger
-from rescheduler.execution.context import ExecutionContext
+from rescheduler.execution.context import Changes, ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher, MoveEnd
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.plan_memory import PlanMemory
@@ -177,9 +177,12 @@ class CrowdMirror:
                 self._cache.replace(resource.kind, found, str(self._world.version))
         return self._cache
 
-    async def changed(self, *, since: int) -> int:
+    @contextmanager
+    def changes_of(self, _uid: str) -> Iterator[Changes]:
+        yield self
+
+    async def wait(self) -> None:
         await asyncio.sleep(0.1)
-        return since + 1
 
 
 def make_crowd_context(world: Crowd, policy: ReschedulerPolicy) -> ExecutionContext:

@@ -428,16 +428,3 @@ def test_requests_are_counted_for_a_new_version_after_the_next_list() -> None:
     cache.replace(POD, [resized(1)], "3")
     assert cache.keeps_annotations(frozenset())
     assert cpu_of(cache) == 4000
-
-
-def test_contents_that_were_prepared_are_those_that_were_not() -> None:
-    prepared, other = Cache(version=KUBERNETES), Cache(version=KUBERNETES)
-    for cache in (prepared, other):
-        cache.replace(POD, [pinned("b", 2), pinned("a", 1)], "2")
-        cache.replace(SERVICE, [service("s", "1")], "1")
-    list(prepared.prepare())
-    found = [
-        {kind.name: list(rows) for kind, rows in cache.contents().items()} for cache in (prepared, other)
-    ]
-    assert [row.name for row in found[0]["Pod"]] == [row.name for row in found[1]["Pod"]] == ["a", "b"]
-    assert found[0]["Service"] == found[1]["Service"] != []

@@ -1,12 +1,14 @@
-import gc
-from typing import Any
-from weakref import ref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from itertools import product
+from unittest.mock import Mock, patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.cluster.tables import NamespaceRows, Rows, Table, identify
+from reberth.cluster import tables
+from reberth.cluster.tables import Listeners, Rows, Table, identify
 from reberth.records import ObjectMeta, PartialObject
 
 
@@ -161,18 +163,13 @@ def test_rows_are_found_by_their_namespace_and_by_uids_wherever_they_are() -> No
 def test_a_group_is_what_a_search_of_its_namespace_finds(
     changes: list[tuple[bool, str, str, str, bool]], begin: int
 ) -> None:
-    """Objects move between groups with their version."""
+    """Objects move between groups with their version. Groups are first asked for at different times."""
 
     def group_of(each: PartialObject) -> str:
         return f"{each.metadata.namespace}/{int(each.metadata.resource_version) % 3}"
 
     table = Table(identify, group_of)
-    groups = {}
     for number, (comes, namespace, name, uid, replaces) in enumerate(changes):
-        if number == begin:
-            groups = {
-                f"{where}/{key}": table.group(where, f"{where}/{key}") for where in "ab" for key in range(3)
-            }
         each = thing(name, namespace=namespace, uid=uid, version=number)
         if replaces and comes:
             table.become(table_of(each))
@@ -180,42 +177,72 @@ def test_a_group_is_what_a_search_of_its_namespace_finds(
             table.put(identify(each), each)
         else:
             table.remove(uid)
-        for key, group in groups.items():
-            assert table.group(group.namespace, key) is group
-            expected = {
-                row.metadata.uid: row for row in table.within(group.namespace) if group_of(row) == key
-            }
-            assert group.by_uid == expected
+        for where, key in product("ab" if number >= begin else "", range(3)):
+            group = f"{where}/{key}"
+            expected = {row.metadata.uid: row for row in table.within(where) if group_of(row) == group}
+            assert table.group(where, group) == expected
 
 
-def test_a_group_that_nobody_holds_is_not_kept() -> None:
-    table = Table(identify, lambda each: each.metadata.name[:1])
-    table.put(identify(thing("web-1")), thing("web-1"))
-    held = ref(table.group("ns", "w"))
-    gc.collect()
-    assert held() is None
-    assert list(table.group("ns", "w").by_uid) == ["web-1"]
-
-
-def test_rows_are_prepared_in_slices_between_which_the_table_may_change(
-    monkeypatch: pytest.MonkeyPatch,
+@given(changes)
+def test_a_listener_is_called_for_an_object_or_a_group_and_for_no_other(
+    changes: list[tuple[bool, str, str, str, bool]],
 ) -> None:
-    table = table_of(*(thing(f"t{number}", namespace=f"ns-{number:05}") for number in range(6_000)))
-    slices = table.prepare()
-    next(slices)
-    table.remove("t5999")
-    table.put(identify(thing("new", namespace="ns-00000")), thing("new", namespace="ns-00000"))
-    assert len(list(slices)) == 1
-    made: list[str] = []
-    make = NamespaceRows.__init__
+    def group_of(each: PartialObject) -> str:
+        return each.metadata.name
 
-    def count(part: NamespaceRows[Any], namespace: str, rows: tuple[Any, ...]) -> None:
-        made.append(namespace)
-        make(part, namespace, rows)
+    listeners = Listeners()
+    table = Table(identify, group_of, listeners=listeners)
+    for comes, namespace, name, uid, replaces in changes:
+        heard: set[str] = set()
+        before = {one.metadata.uid: one for place in "ab" for one in table.within(place)}
+        with ExitStack() as stack:
+            for key in "wxyz12345":
+                stack.enter_context(listeners.hearing(key, partial(heard.add, key)))
+            each = thing(name, namespace=namespace, uid=uid)
+            if replaces and comes:
+                table.become(table_of(each))
+            elif comes:
+                table.put(identify(each), each)
+            else:
+                table.remove(uid)
+        after = {one.metadata.uid: one for place in "ab" for one in table.within(place)}
+        touched = [
+            one
+            for known in (before, after)
+            for key, one in known.items()
+            if before.get(key) is not after.get(key)
+        ]
+        expected = {key for one in touched for key in (one.metadata.uid, group_of(one))}
+        assert heard == (set("wxyz12345") if replaces and comes else expected)
+    assert not listeners
 
-    monkeypatch.setattr(NamespaceRows, "__init__", count)
-    rows = table.rows()
-    assert made == ["ns-00000"]
-    assert len(rows) == 6_000
+
+def test_a_listener_that_has_left_is_not_called() -> None:
+    calls: list[str] = []
+    listeners = Listeners()
+    with listeners.hearing("u", partial(calls.append, "first")):
+        with listeners.hearing("u", partial(calls.append, "second")):
+            listeners.tell("u")
+        listeners.tell("u")
+        listeners.tell_all()
+    listeners.tell("u")
+    assert calls == ["first", "second", "first", "first"]
+
+
+def test_contents_are_sorted_by_their_reader() -> None:
+    """A copy costs a tenth of the sorting, and the reader may be another thread."""
+    table = table_of(*(thing(f"t{number % 7}-{number}") for number in range(100)))
+    with patch.object(tables, "sorted", Mock(side_effect=sorted), create=True) as sort:
+        rows = table.rows()
+        assert [call.args for call in sort.call_args_list] == [(table._by_namespace,)]
+        assert len(rows) == 100
+        assert len(sort.call_args_list) == 2
     assert names(rows) == sorted(names(rows))
-    assert list(table.prepare()) == []
+
+
+def test_two_threads_that_read_the_same_rows_find_the_same() -> None:
+    for _ in range(20):
+        table = table_of(*(thing(f"t{number % 7}-{number}") for number in range(2_000)))
+        rows = table.rows()
+        with ThreadPoolExecutor(4) as threads:
+            assert list(threads.map(names, [rows] * 4)) == [sorted(names(rows))] * 4

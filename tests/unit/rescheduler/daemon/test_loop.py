@@ -1,7 +1,6 @@
 """Cycles: which moves of a plan begin, and what the plan memory keeps."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -69,14 +68,12 @@ def cycle_loop(
     stop_reason: Callable[[], Refused | None] = lambda: None,
     mode: str = "apply",
     offload: Offload = run_inline,
-    prepare: Callable[[], Iterable[None]] = tuple,
 ) -> CycleLoop:
     full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
     peers = [replica(f"peer-{n}", f"web-{n}", "n3", cpu="10m") for n in range(7)]
     reading = load_objects([node("n1"), node("n2"), node("n3"), *full, *peers], now=NOW, version=VERSION)
     assert not reading.faults
     inputs = CycleInputs(
-        prepare=prepare,
         contents=lambda: cast("Any", dict(reading.snapshot.contents)),
         policy=lambda: policy(**EAGER, mode=mode),
         model=lambda: MODEL,
@@ -160,21 +157,6 @@ async def test_a_move_that_is_refused_while_a_plan_is_made_does_not_come_back_wi
     await run(one, FakeDispatcher(refuses=100))
     assert one.last is not None
     assert remembered(one) == count - 1
-
-
-async def test_the_snapshot_is_prepared_in_slices_between_which_others_run() -> None:
-    order: list[str] = []
-
-    def prepare() -> Iterator[None]:
-        for number in range(3):
-            order.append(f"slice {number}")
-            asyncio.get_running_loop().call_soon(order.append, "other")
-            yield
-
-    one = cycle_loop(prepare=prepare)
-    await run(one, FakeDispatcher())
-    assert one.last is not None
-    assert order == ["slice 0", "other", "slice 1", "other", "slice 2", "other"]
 
 
 def failed() -> float:

@@ -147,11 +147,10 @@ class TrueMirror(FakeMirror):
         super().__init__(world)
         self._cluster = world
 
-    async def changed(self, *, since: int) -> int:
+    async def wait(self) -> None:
         await self._cluster.change.wait()
         self._cluster.change.clear()
         self.sync()
-        return since + 1
 
 
 class Memory(NamedTuple):
