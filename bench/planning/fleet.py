@@ -84,6 +84,9 @@ class Fleet:
         return map(_write_budget, self.apps[::_BUDGETED])
 
     def take(self) -> Snapshot:
+        return snapshot.take(self.fill_cache(), now=NOW)
+
+    def fill_cache(self) -> Cache:
         """Read the fleet as a mirror does."""
         cache = Cache(version=VERSION)
         written: dict[kinds.Kind[Any, Any], Iterable[str]] = {
@@ -96,7 +99,7 @@ class Fleet:
         resources = {each.kind: each for each in ALL_RESOURCES}
         for kind, texts in written.items():
             fill(cache, resources[kind], large_cluster.as_pages(kind.name, texts))
-        return snapshot.take(cache, now=NOW)
+        return cache
 
     def _list_pods(self) -> Iterator[str]:
         written = self.written

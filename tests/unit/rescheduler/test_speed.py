@@ -3,25 +3,34 @@
 What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from statistics import median
+from time import process_time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from bench.planning.fleet import Fleet
+from bench.planning.fleet import NOW, Fleet
 from bench.planning.planning import ARMS, settings_of
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import POD
-from reberth.cluster.snapshot import Snapshot
+from reberth.cluster.snapshot import Snapshot, take
+from reberth.cluster.tables import ObjectIdentity
 from reberth.records import OpenMove, Phase, Pod
+from reberth.runtime.worker_thread import WorkerThread
+from rescheduler.budgets.brakes import ClusterHealth
+from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.replacement import ReplacementWatcher
+from rescheduler.model.refusal_memory import RefusalMemory
 from rescheduler.planning.planner import plan
 from tests.support.builders import as_record, owner, pod
 from tests.support.cpu_cost import cost, few_collections
+from tests.support.loop_stretches import measuring_stretches
+from tests.support.rescheduler.fake_dispatcher import FakeDispatcher
 from tests.support.rescheduler.plans import MODEL
 
 pytestmark = pytest.mark.speed
@@ -31,10 +40,15 @@ TURNS = 3
 
 
 @pytest.fixture(scope="module")
-def fleets() -> Iterator[Mapping[int, Snapshot]]:
-    made = {nodes: Fleet(nodes).take() for nodes in (SMALL, LARGE)}
+def caches() -> Iterator[Mapping[int, Cache]]:
+    made = {nodes: Fleet(nodes).fill_cache() for nodes in (SMALL, LARGE)}
     with few_collections():
         yield made
+
+
+@pytest.fixture(scope="module")
+def fleets(caches: Mapping[int, Cache]) -> Mapping[int, Snapshot]:
+    return {nodes: take(cache, now=NOW) for nodes, cache in caches.items()}
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +91,47 @@ def test_four_times_the_fleet_costs_less_than_four_times_the_plan(
         for _ in range(TURNS)
     ]
     assert median(found) < LARGE / SMALL
+
+
+async def test_the_event_loop_has_next_to_nothing_of_a_cycle_to_do_at_a_time(
+    caches: Mapping[int, Cache],
+) -> None:
+    """It renews the lease, answers probes and makes moves meanwhile."""
+    one = _make_cycle_loop(caches[LARGE])
+    shares = []
+    for _ in range(TURNS):
+        _touch_all_namespaces(caches[LARGE])
+        one.memory = None
+        began = process_time()
+        with measuring_stretches() as stretches:
+            await asyncio.create_task(one.cycle("test", cast("Any", FakeDispatcher())))
+        shares.append(max(stretches) / (process_time() - began))
+        assert one.last is not None
+        assert len(one.last.plan.moves) == 100
+    assert min(shares) <= 0.02
+
+
+def _make_cycle_loop(cache: Cache) -> CycleLoop:
+    inputs = CycleInputs(
+        contents=cache.contents,
+        policy=lambda: settings_of("utilisation"),
+        model=lambda: MODEL,
+        health=ClusterHealth,
+        refusals=RefusalMemory,
+        clock=lambda: NOW,
+        warnings=tuple,
+        offload=WorkerThread(),
+        stop_reason=lambda: None,
+    )
+    return CycleLoop(inputs, None)
+
+
+def _touch_all_namespaces(cache: Cache) -> None:
+    """Change a pod in each of them, so that the next snapshot must read all of them again."""
+    pods = cache.of(POD)
+    for part in pods.rows().parts:
+        row = part.rows[0]
+        pods.put(ObjectIdentity(row.namespace, row.name, row.uid, row.version), row)
 
 
 def test_a_look_for_a_replacement_costs_the_same_in_a_large_namespace() -> None:

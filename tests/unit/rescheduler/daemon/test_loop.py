@@ -13,10 +13,10 @@ from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.dispatcher import MoveDispatcher
-from rescheduler.model.plan import PlannedMove
 from rescheduler.model.refusal_memory import RefusalMemory
 from tests.support.builders import node
 from tests.support.metrics import read_metric
+from tests.support.rescheduler.fake_dispatcher import FakeDispatcher
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
 
 EAGER = {
@@ -31,36 +31,6 @@ EAGER = {
     },
     "protections": {"minReplicas": 1},
 }
-
-
-class FakeDispatcher:
-    """Takes moves, and does nothing with them."""
-
-    def __init__(self, *, refuses: int = 0, fails: Exception | None = None) -> None:
-        self.begun: list[PlannedMove] = []
-        self.failed = fails is not None
-        self.waiting = 0
-        self.resumed = 0
-        self._refuses = refuses
-        self._fails = fails
-
-    def __len__(self) -> int:
-        return len(self.begun)
-
-    def has_orphans(self) -> bool:
-        return False
-
-    async def resume(self) -> None:
-        self.resumed += 1
-        if self._fails:
-            raise self._fails
-
-    def begin(self, planned: PlannedMove) -> bool:
-        self._refuses -= 1
-        if self._refuses >= 0:
-            return False
-        self.begun.append(planned)
-        return True
 
 
 def cycle_loop(
