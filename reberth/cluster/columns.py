@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, count
 from operator import attrgetter
 from types import MappingProxyType
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reberth.cluster.rows import FINISHED, PHASE_BITS, READY, TERMINATING, NodeRow, PodRow
+from reberth.cluster.tables import NamespaceRows, Rows
 from reberth.cluster.templates import RESOURCES, Template
 from reberth.records import Node
 
@@ -99,6 +99,7 @@ class PodColumns:
     deleted: Times  # the end of its grace period; nan unless it is terminating
     by_node: Indices  # the counted pods, node by node
     first_on_node: Indices  # where each node begins there, and where the last one ends
+    parts: tuple[NamespaceRows[PodRow], ...]
 
     def on(self, node: int) -> Indices:
         """Give the counted pods of a node."""
@@ -115,17 +116,19 @@ class PodColumns:
         return place if place < len(self.rows) and _name_of(self.rows[place]) == (namespace, name) else None
 
     def by_uid(self, uid: str) -> int | None:
-        """Give the index of the pod with this uid."""
-        return self._places.get(uid)
+        """Give the index of the pod with this uid; a namespace is indexed once until it changes."""
+        first = 0
+        for part in self.parts:
+            place = part.read(_number_uids).get(uid)
+            if place is not None:
+                return first + place
+            first += len(part.rows)
+        return None
 
     def is_alive(self, uid: str) -> bool:
         """Tell whether the pod with this uid is there and not terminating."""
         place = self.by_uid(uid)
         return place is not None and not self.rows[place].is_terminating
-
-    @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {row.uid: place for place, row in enumerate(self.rows)}
 
 
 class PodPart(NamedTuple):
@@ -151,6 +154,10 @@ def read_pods(rows: Sequence[PodRow]) -> PodPart:
         marks=np.frombuffer(bytes([row.marks for row in rows]), np.uint8),
         created=np.fromiter([row.created for row in rows], np.float64, len(rows)),
     )
+
+
+def _number_uids(rows: Sequence[PodRow]) -> dict[str, int]:
+    return {row.uid: place for place, row in enumerate(rows)}
 
 
 def list_extended(nodes: Iterable[NodeRow], templates: Iterable[Template]) -> tuple[str, ...]:
@@ -181,8 +188,9 @@ def tabulate_templates(templates: tuple[Template, ...], extended: Sequence[str])
 
 
 def tabulate_pods(
-    rows: tuple[PodRow, ...], parts: Sequence[PodPart], nodes: NodeColumns, templates: TemplateColumns
+    pods: Rows[PodRow], parts: Sequence[PodPart], nodes: NodeColumns, templates: TemplateColumns
 ) -> PodColumns:
+    rows = pods.all
     node = _number([name for part in parts for name in part.nodes], nodes.index)
     marks = _join((part.marks for part in parts), np.uint8)
     terminating = (marks & TERMINATING) != 0
@@ -207,6 +215,7 @@ def tabulate_pods(
         deleted=seal(_read_deleted(rows, terminating)),
         by_node=seal(by_node),
         first_on_node=seal(first_on_node),
+        parts=pods.parts,
     )
 
 

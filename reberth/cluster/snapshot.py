@@ -112,13 +112,13 @@ def take(cache: Cache, *, now: float) -> Snapshot:
 
 def build(contents: Contents, *, now: float) -> Snapshot:
     """Build the columns from the contents of a cache."""
-    node_rows, pod_rows = contents[NODE].all, contents[POD].all
+    node_rows = contents[NODE].all
     parts = [part.read(read_pods) for part in contents[POD].parts]
     all_templates = tuple(chain.from_iterable(part.templates for part in parts))
     extended = list_extended(node_rows, all_templates)
     nodes = tabulate_nodes(node_rows, extended)
     templates = tabulate_templates(all_templates, extended)
-    pods = tabulate_pods(pod_rows, parts, nodes, templates)
+    pods = tabulate_pods(contents[POD], parts, nodes, templates)
     return Snapshot(
         now=now,
         nodes=nodes,

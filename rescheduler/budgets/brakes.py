@@ -54,7 +54,7 @@ def find_brakes(context: RuleContext, health: ClusterHealth = NOT_WATCHED) -> Br
 
 def _find_not_ready(context: RuleContext) -> Refused | None:
     nodes, most = context.snapshot.nodes.records, context.brakes.not_ready_nodes
-    count = sum(_is_not_ready(node) for node in nodes)
+    count = context.once_of_cluster("not ready nodes", lambda: sum(map(_is_not_ready, nodes)))
     if count <= most * len(nodes):
         return None
     return Refused("NodesNotReady", f"{count} of {len(nodes)} nodes are not Ready, more than {most:.0%}")

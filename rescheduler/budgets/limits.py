@@ -65,6 +65,10 @@ class Limits:
         asked = self._charge(move)
         return asked if isinstance(asked, Refused) else Limits(self.context, _take(self.taken, asked))
 
+    def open(self, move: OpenMove, history: EvictionHistory, context: RuleContext) -> "Limits":
+        """Give the limits when one more move is open, in a context that knows of it."""
+        return Limits(context, _take(self.taken, _list_of_open(history, move, context)))
+
     def leave_out(self, move: OpenMove, history: EvictionHistory | None) -> "Limits":
         """Give the limits without a move, and without its charges if a history has it open."""
         charged = _list_of_open(history, move, self.context) if history else ()

@@ -9,10 +9,10 @@ requested is checked against fewer: who owns the pod, whether it is terminating,
 which destinations can take it.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -66,10 +66,11 @@ class Revalidation:
         schedulers: frozenset[str],
         health: ClusterHealth = NOT_WATCHED,
     ) -> None:
-        self._policy = policy
-        self._schedulers = schedulers
         self._health = health
-        self._state = self._look_at(snapshot)
+        context = RuleContext(
+            snapshot, policy.protections, policy.limits_with_buffer(), policy.brakes, schedulers
+        )
+        self._state = _SharedState(context, health)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -97,7 +98,7 @@ class Revalidation:
             return
         signature = context.sign(context.template_of(place))
         if isinstance(signature, Signature):
-            self._state = self._look_at(_open_in(self.snapshot, move, signature))
+            self._state = self._state.open(move, signature)
 
     def _find_brakes(self, history: EvictionHistory | None, context: RuleContext) -> Brakes:
         """Find the brakes without a move; alone in its history it has no part in them before its eviction."""
@@ -105,20 +106,29 @@ class Revalidation:
         is_alone = len(opened) <= 1 and not any(map(context.is_evicted, opened))
         return self._state.brakes if is_alone else find_brakes(context, self._health)
 
-    def _look_at(self, snapshot: Snapshot) -> "_SharedState":
-        policy = self._policy
-        context = RuleContext(
-            snapshot, policy.protections, policy.limits_with_buffer(), policy.brakes, self._schedulers
-        )
-        return _SharedState(context, self._health)
-
 
 @dataclass(frozen=True, eq=False)
 class _SharedState:
-    """What the checks of all moves on one snapshot share; each is found when it is needed."""
+    """What the checks of all moves on one snapshot share; each is found when it is needed.
+
+    When one more move is open, limits are counted on from the state `before`: otherwise each move would cost
+    as much as all that are open.
+    """
 
     context: RuleContext
     health: ClusterHealth
+    before: "_SharedState | None" = None
+    newest: "_UnseenMove | None" = None
+
+    def open(self, move: OpenMove, signature: Signature) -> "_SharedState":
+        """Give the state with one more open move, which the cache has not seen yet."""
+        histories, new = self.context.snapshot.of(HISTORY), start_history(signature)
+        namespace, name = signature.namespace, new.metadata.name
+        unseen = replace(new, metadata=replace(new.metadata, resource_version="0"))
+        found = histories.named(namespace, name) or unseen
+        opened = replace(found, status=replace(found.status, open=(*(found.status.open or ()), move)))
+        context = self.context.with_histories(_put(histories, opened))
+        return _SharedState(context, self.health, self, _UnseenMove(move, opened))
 
     @cached_property
     def brakes(self) -> Brakes:
@@ -126,13 +136,23 @@ class _SharedState:
 
     @cached_property
     def limits(self) -> Limits:
-        return begin_limits(self.context)
+        if self.before is None or self.newest is None:
+            return begin_limits(self.context)
+        return self.before.limits.open(*self.newest, self.context)
 
     @cached_property
     def opened(self) -> Mapping[str, EvictionHistory]:
         """Give by open move the history that records it."""
-        histories = self.context.snapshot.of(HISTORY)
-        return {move.id: history for history in histories for move in history.status.open or ()}
+        if self.before is None or self.newest is None:
+            return _index_open(self.context.snapshot.of(HISTORY))
+        return {**self.before.opened, **_index_open([self.newest.history])}
+
+
+class _UnseenMove(NamedTuple):
+    """An open move that the cache has not seen yet, and its workload's history with it."""
+
+    move: OpenMove
+    history: EvictionHistory
 
 
 class Reasons:
@@ -196,19 +216,16 @@ def _refuse_exhausted(charge: Charge) -> Refused | None:
     return Refused(charge.rule, charge.reason, charge.until) if charge.left < charge.amount else None
 
 
-def _open_in(snapshot: Snapshot, move: OpenMove, signature: Signature) -> Snapshot:
-    """Add an open move that the cache has not seen yet."""
-    histories, new = snapshot.of(HISTORY), start_history(signature)
-    namespace, name = signature.namespace, new.metadata.name
-    unseen = replace(new, metadata=replace(new.metadata, resource_version="0"))
-    found = histories.named(namespace, name) or unseen
-    opened = replace(found, status=replace(found.status, open=(*(found.status.open or ()), move)))
-    part = NamespaceRows(
-        namespace, {one.metadata.name: one for one in histories.within(namespace)} | {name: opened}
-    )
+def _index_open(histories: Iterable[EvictionHistory]) -> dict[str, EvictionHistory]:
+    return {move.id: history for history in histories for move in history.status.open or ()}
+
+
+def _put(histories: Rows[EvictionHistory], changed: EvictionHistory) -> Rows[EvictionHistory]:
+    namespace = changed.metadata.namespace
+    known = {one.metadata.name: one for one in histories.within(namespace)}
+    part = NamespaceRows(namespace, {**known, changed.metadata.name: changed})
     parts = [one for one in histories.parts if one.namespace != namespace]
-    together = Rows(sorted((*parts, part), key=lambda one: one.namespace), identify)
-    return dataclasses.replace(snapshot, contents={**snapshot.contents, HISTORY: together})
+    return Rows(sorted((*parts, part), key=lambda one: one.namespace), identify)
 
 
 def _judge(node: Node | None, who: Signature, now: float) -> str | None:

@@ -38,7 +38,7 @@ from reberth.cluster.pod_counts import (
 from reberth.cluster.pods.identity import Signature, find_signature, group_of, name_history
 from reberth.cluster.rows import PHASES, PodRow
 from reberth.cluster.snapshot import Snapshot
-from reberth.cluster.tables import NamespaceRows
+from reberth.cluster.tables import NamespaceRows, Rows
 from reberth.cluster.templates import Template
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
 from reberth.memory.history import is_evicted, is_history_of
@@ -92,6 +92,7 @@ class RuleContext:
     refusals: RefusalMemory | None = None
     without: str = ""
     _known: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _known_of_cluster: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @property
     def now(self) -> float:
@@ -101,12 +102,18 @@ class RuleContext:
         """Give the context for an open move. Answers are shared: where it matters, their keys name it."""
         return replace(self, without=move)
 
+    def with_histories(self, histories: Rows[EvictionHistory]) -> "RuleContext":
+        """Give the context of the same cluster with other eviction histories."""
+        contents = {**self.snapshot.contents, HISTORY: histories}
+        return replace(self, snapshot=replace(self.snapshot, contents=contents), _known={})
+
     def once(self, key: Hashable, find: Callable[[], T]) -> T:
         """Give the answer under this key, or find it. The key must name all that the answer depends on."""
-        if key not in self._known:
-            self._known[key] = find()
-        found: T = self._known[key]
-        return found
+        return _remember(self._known, key, find)
+
+    def once_of_cluster(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Do the same for an answer that depends on no eviction history: it is kept when these change."""
+        return _remember(self._known_of_cluster, key, find)
 
     def row(self, place: int) -> PodRow:
         return self.snapshot.pods.rows[place]
@@ -119,7 +126,7 @@ class RuleContext:
 
     def sign(self, template: int) -> Signature | Refused:
         """Give the signature of a template's pods."""
-        return self.once(("signature", template), lambda: self._sign(self.template(template)))
+        return self.once_of_cluster(("signature", template), lambda: self._sign(self.template(template)))
 
     def identify(self, place: int) -> WorkloadIdentity:
         """Identify the root owner of a pod; a pod without an owner is its own workload."""
@@ -142,7 +149,7 @@ class RuleContext:
 
     def root(self, template: int) -> Workload | None:
         """Give the root owner of a template's pods from the cache."""
-        return self.once(("root", template), lambda: self._find_root(self.sign(template)))
+        return self.once_of_cluster(("root", template), lambda: self._find_root(self.sign(template)))
 
     def namespace(self, name: str) -> Namespace | None:
         return self.snapshot.of(NAMESPACE).named("", name)
@@ -197,24 +204,26 @@ class RuleContext:
 
     @property
     def finished(self) -> Bools:
-        return self.once("finished", lambda: seal(np.isin(self.snapshot.pods.phase, _FINISHED)))
+        return self.once_of_cluster("finished", lambda: seal(np.isin(self.snapshot.pods.phase, _FINISHED)))
 
     @property
     def workload_of(self) -> Indices:
         """Give each template the number of its controller."""
-        return self.once("workload of", self._number_workloads)
+        return self.once_of_cluster("workload of", self._number_workloads)
 
     @property
     def replicas(self) -> Ints:
         """Count the pods of each controller that are neither terminating nor finished."""
         pods = self.snapshot.pods
-        return self.once("replicas", lambda: self._count(~pods.terminating & ~self.finished))
+        return self.once_of_cluster("replicas", lambda: self._count(~pods.terminating & ~self.finished))
 
     @property
     def ready_replicas(self) -> Ints:
         """Count the Ready ones among them."""
         pods = self.snapshot.pods
-        return self.once("ready", lambda: self._count(pods.ready & ~pods.terminating & ~self.finished))
+        return self.once_of_cluster(
+            "ready", lambda: self._count(pods.ready & ~pods.terminating & ~self.finished)
+        )
 
     def _read_ledger(self) -> MoveLedger:
         ledger = self.snapshot.of(LEDGER).named("", LEDGER_NAME) or start_ledger()
@@ -256,6 +265,13 @@ class RuleContext:
             return None
         found = histories.named(signature.namespace, name_history(signature.root))
         return found if found and is_history_of(found, signature.root) else None
+
+
+def _remember(known: dict[Hashable, Any], key: Hashable, find: Callable[[], T]) -> T:
+    if key not in known:
+        known[key] = find()
+    found: T = known[key]
+    return found
 
 
 def _name_all(part: NamespaceRows[PodRow]) -> list[Hashable]:

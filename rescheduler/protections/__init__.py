@@ -148,7 +148,7 @@ def _find_first(template: int, context: RuleContext) -> tuple[int, Refused | Non
 
 
 def _flag(context: RuleContext) -> _Flags:
-    return context.once("flags", partial(_collect_flags, context))
+    return context.once_of_cluster("flags", partial(_collect_flags, context))
 
 
 def _collect_flags(context: RuleContext) -> _Flags:

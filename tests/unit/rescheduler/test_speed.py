@@ -22,10 +22,13 @@ from reberth.cluster.snapshot import Snapshot, take
 from reberth.cluster.tables import ObjectIdentity
 from reberth.records import OpenMove, Phase, Pod
 from reberth.runtime.worker_thread import WorkerThread
+from reberth.values.timestamp import write_time
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.replacement import ReplacementWatcher
+from rescheduler.model.plan import PlannedMove
 from rescheduler.model.refusal_memory import RefusalMemory
+from rescheduler.moves.revalidation import Revalidation
 from rescheduler.planning.planner import plan
 from tests.support.builders import as_record, owner, pod
 from tests.support.cpu_cost import cost, few_collections
@@ -109,6 +112,31 @@ async def test_the_event_loop_has_next_to_nothing_of_a_cycle_to_do_at_a_time(
         assert one.last is not None
         assert len(one.last.plan.moves) == 100
     assert min(shares) <= 0.02
+
+
+def test_moves_that_are_validated_together_share_what_is_the_same_for_all(
+    fleets: Mapping[int, Snapshot],
+) -> None:
+    settings, snapshot = settings_of("utilisation"), fleets[LARGE]
+    planned = plan(snapshot, settings, None, model=MODEL)[0].moves[:10]
+
+    def validate(moves: tuple[PlannedMove, ...]) -> None:
+        rules = Revalidation(snapshot, policy=settings, schedulers=MODEL.scheduler_names)
+        for entry, move in zip(map(_open, moves), moves, strict=True):
+            assert rules.refuse(entry, move.destinations[0].node) is None
+            rules.count_open(entry)
+
+    validate(planned)
+    found = [cost(lambda: validate(planned)) / cost(lambda: validate(planned[:1])) for _ in range(5)]
+    assert median(found) <= 4
+
+
+def _open(planned: PlannedMove) -> OpenMove:
+    return OpenMove(
+        id=planned.uid, pod=planned.pod.partition("/")[2], pod_uid=planned.uid, controller_uid="rs",
+        from_=planned.from_, phase=Phase.NOTED, policy=planned.policy, planned_at=write_time(NOW),
+        expires_at=write_time(NOW + 300), destinations=(planned.destinations[0].node,),
+    )  # fmt: skip
 
 
 def _make_cycle_loop(cache: Cache) -> CycleLoop:
