@@ -87,6 +87,11 @@ LOGS_DROPPED = _counter(
     "cause",
 )
 
+EVENT_LOOP_LAG = _seconds(
+    "reberth_event_loop_lag_seconds",
+    "Seconds that the event loop was late with what was due; sampled ten times a second.",
+)
+
 API_REQUESTS = _counter(
     "reberth_api_requests_total",
     "Requests to the API server, by status code or unanswered.",

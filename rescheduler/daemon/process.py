@@ -20,6 +20,7 @@ from reberth.cluster.kinds import HISTORY
 from reberth.runtime.http_server import Server
 from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
+from reberth.runtime.loop_lag import measure_lag
 from reberth.values.errors import ReberthError, SettingsError
 from reberth.values.refusal import Refused
 from rescheduler.daemon.http import StatusRoutes
@@ -79,6 +80,7 @@ class Daemon:
                 self._forecast.follow_version(resources.api.version, resources.take_version),
                 resources.pause.run(),
                 resources.extender_health.run(),
+                measure_lag(),
                 self._keep_leading(resources),
             )
             tasks = [group.create_task(work) for work in works]
