@@ -34,7 +34,7 @@ from rescheduler.moves.outcome import MoveReport
 from rescheduler.moves.try_budget import MoveTry, TryBudget, list_refused_at
 from rescheduler.telemetry.recording import count_end, count_refusal, count_remembered
 
-_LONGEST_VERDICT = 5.0  # how long a move waits until it is known whether others are refused
+_LONGEST_VERDICT = 10.0  # how long a move waits until it is known whether others are refused
 _LONGEST_WAIT = 30.0  # for the moves before it: later, its plan would be too old
 PLAN_OLD = Refused("PlanOld", "the moves before it in the plan did not land in time")
 

@@ -7,7 +7,7 @@ moment, so moves that are granted do not limit each other.
 
 * A workload that has been evicted from before, and has not been refused since, needs no try: a healthy fleet
   is not limited. Only a burst of its moves begins with two, and with one more for each that is granted, up to
-  eight at once.
+  sixteen at once: each is asked for about a second, so fewer would limit a fleet to less than ten a second.
   If several of them are refused within a minute, something new refuses them: then all moves need a try until
   an eviction is granted again.
 * A workload that was refused before is tried again with half of the budget at most, and only if no unknown
@@ -25,7 +25,7 @@ from rescheduler.model.standing import Standing, TriesLeft
 
 MOST_TRIES = 2
 PERIOD = 60.0
-MOST_TRUSTED = 8
+MOST_TRUSTED = 16
 """How many moves of proven workloads are asking at once: so many may be refused by something new."""
 
 _MOST_SURPRISES = 2
