@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, count
 from operator import attrgetter
 from types import MappingProxyType
@@ -117,18 +118,22 @@ class PodColumns:
 
     def by_uid(self, uid: str) -> int | None:
         """Give the index of the pod with this uid; a namespace is indexed once until it changes."""
-        first = 0
-        for part in self.parts:
-            place = part.read(_number_uids).get(uid)
+        for first, places in self._places:
+            place = places.get(uid)
             if place is not None:
                 return first + place
-            first += len(part.rows)
         return None
 
     def is_alive(self, uid: str) -> bool:
         """Tell whether the pod with this uid is there and not terminating."""
         place = self.by_uid(uid)
         return place is not None and not self.rows[place].is_terminating
+
+    @cached_property
+    def _places(self) -> list[tuple[int, dict[str, int]]]:
+        """Give for each namespace where it begins, and the place of each uid in it."""
+        firsts = accumulate((len(part.rows) for part in self.parts), initial=0)
+        return list(zip(firsts, (part.read(_number_uids) for part in self.parts), strict=False))
 
 
 class PodPart(NamedTuple):
