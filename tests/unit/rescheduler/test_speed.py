@@ -3,37 +3,29 @@
 What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from statistics import median
-from time import process_time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from bench.event_loop.cycles import run_cycles
 from bench.planning.fleet import NOW, Fleet
 from bench.planning.planning import ARMS, settings_of
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import POD
 from reberth.cluster.snapshot import Snapshot, take
-from reberth.cluster.tables import ObjectIdentity
 from reberth.records import OpenMove, Phase, Pod
-from reberth.runtime.worker_thread import WorkerThread
 from reberth.values.timestamp import write_time
-from rescheduler.budgets.brakes import ClusterHealth
-from rescheduler.daemon.loop import CycleInputs, CycleLoop
 from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.model.plan import PlannedMove
-from rescheduler.model.refusal_memory import RefusalMemory
 from rescheduler.moves.revalidation import Revalidation
 from rescheduler.planning.planner import plan
 from tests.support.builders import as_record, owner, pod
 from tests.support.cpu_cost import cost, few_collections
-from tests.support.loop_stretches import measuring_stretches
-from tests.support.rescheduler.fake_dispatcher import FakeDispatcher
 from tests.support.rescheduler.plans import MODEL
 
 pytestmark = pytest.mark.speed
@@ -100,18 +92,8 @@ async def test_the_event_loop_has_next_to_nothing_of_a_cycle_to_do_at_a_time(
     caches: Mapping[int, Cache],
 ) -> None:
     """It renews the lease, answers probes and makes moves meanwhile."""
-    one = _make_cycle_loop(caches[LARGE])
-    shares = []
-    for _ in range(TURNS):
-        _touch_all_namespaces(caches[LARGE])
-        one.memory = None
-        began = process_time()
-        with measuring_stretches() as stretches:
-            await asyncio.create_task(one.cycle("test", cast("Any", FakeDispatcher())))
-        shares.append(max(stretches) / (process_time() - began))
-        assert one.last is not None
-        assert len(one.last.plan.moves) == 100
-    assert min(shares) <= 0.02
+    cycles = await run_cycles(caches[LARGE], "utilisation", cycles=TURNS)
+    assert min(one.longest / one.process for one in cycles) <= 0.02
 
 
 def test_moves_that_are_validated_together_share_what_is_the_same_for_all(
@@ -137,29 +119,6 @@ def _open(planned: PlannedMove) -> OpenMove:
         from_=planned.from_, phase=Phase.NOTED, policy=planned.policy, planned_at=write_time(NOW),
         expires_at=write_time(NOW + 300), destinations=(planned.destinations[0].node,),
     )  # fmt: skip
-
-
-def _make_cycle_loop(cache: Cache) -> CycleLoop:
-    inputs = CycleInputs(
-        contents=cache.contents,
-        policy=lambda: settings_of("utilisation"),
-        model=lambda: MODEL,
-        health=ClusterHealth,
-        refusals=RefusalMemory,
-        clock=lambda: NOW,
-        warnings=tuple,
-        offload=WorkerThread(),
-        stop_reason=lambda: None,
-    )
-    return CycleLoop(inputs, None)
-
-
-def _touch_all_namespaces(cache: Cache) -> None:
-    """Change a pod in each of them, so that the next snapshot must read all of them again."""
-    pods = cache.of(POD)
-    for part in pods.rows().parts:
-        row = part.rows[0]
-        pods.put(ObjectIdentity(row.namespace, row.name, row.uid, row.version), row)
 
 
 def test_a_look_for_a_replacement_costs_the_same_in_a_large_namespace() -> None:
