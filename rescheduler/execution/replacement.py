@@ -22,6 +22,8 @@ _KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
     REPLICATION_CONTROLLER,
 )
 _PAUSE = 0.1
+# Other moves of the workload may end without a change of its pods: then a replacement is not theirs.
+_LOOK_AGAIN = 5.0
 
 
 class ReplacementWatcher:
@@ -53,8 +55,8 @@ class ReplacementWatcher:
                 await self._wait(move, changes)
 
     async def _wait(self, move: OpenMove, changes: Changes) -> None:
-        """Wait for a change of the controller or its pods, or until the time of the move is over."""
-        left = self._find_deadline(move) - self._context.clock()
+        """Wait for a change of the controller or its pods, for some time at most."""
+        left = min(self._find_deadline(move) - self._context.clock(), _LOOK_AGAIN)
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 await changes.wait()
