@@ -175,13 +175,15 @@ class RuleContext:
     @property
     def pod_counts(self) -> PodCounts:
         """Count the pods that limits in percent are about."""
-        return self.once("pod counts", self._count_pods)
+        return self.once_of_cluster("pod counts", self._count_pods)
 
     def count_workload(self, namespace: str, workload: WorkloadIdentity) -> int:
         """Count the pods of a workload, as `pod_counts` counts them."""
         if is_bare_pod(workload):
             return 1
-        counts = self.once(("pods of workloads", namespace), partial(self._count_workloads, namespace))
+        counts = self.once_of_cluster(
+            ("pods of workloads", namespace), partial(self._count_workloads, namespace)
+        )
         return counts.get(key_of(workload), 0)
 
     def limits_of(self, namespace: str = "", workload: WorkloadIdentity = _NOBODY) -> LimitSettings:
