@@ -21,6 +21,7 @@ from reberth.cluster.snapshot import Snapshot, take
 from reberth.records import OpenMove, Phase, Pod
 from reberth.values.timestamp import write_time
 from rescheduler.execution.replacement import ReplacementWatcher
+from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.revalidation import Revalidation
 from rescheduler.planning.planner import plan
@@ -141,9 +142,15 @@ def _await_replacement(pods: int) -> tuple[ReplacementWatcher, OpenMove]:
         id="m-1", pod="old", pod_uid="u", controller_uid="rs-7", from_="n1", phase=Phase.EVICTED,
         policy="manual", planned_at="2026-11-19T12:00:00Z", expires_at="2026-11-19T12:05:00Z",
     )  # fmt: skip
-    context = SimpleNamespace(mirror=SimpleNamespace(cache=cache), clock=lambda: 0.0, forecast=None)
-    handle, validator = SimpleNamespace(namespace="default", others=()), None
-    watcher = ReplacementWatcher(cast("Any", context), cast("Any", handle), cast("Any", validator))
+    context = SimpleNamespace(
+        mirror=SimpleNamespace(cache=cache),
+        store=SimpleNamespace(find_history=lambda _namespace, _name: None),
+        clock=lambda: 0.0,
+    )
+    handle = SimpleNamespace(namespace="default", history="replicaset-web-7")
+    watcher = ReplacementWatcher(
+        cast("Any", context), cast("Any", handle), cast("MoveValidator", None), evicted_at=0.0
+    )
     assert len(cache.of(POD).group("default", "rs-7")) == 10
     return watcher, move
 
