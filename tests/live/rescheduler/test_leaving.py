@@ -89,7 +89,8 @@ async def settled_inventory(client: Client, before: set[tuple[str, str, str]]) -
 
 async def list_resources(client: Client) -> list[tuple[str, str]]:
     groups = (await client.get("/apis"))["groups"]
-    roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    versions = (version["groupVersion"] for group in groups for version in group["versions"])
+    roots = ["/api/v1", *(f"/apis/{version}" for version in versions)]
     return [
         (each["name"], f"{root}/{each['name']}")
         for root in roots
