@@ -6,31 +6,70 @@ whichever leader made them:
 
 * a debit counts from the moment it is reserved, and a Tentative one until it is spent or returned, since its
   eviction may happen at any time, or may have happened with its response lost;
-* a Spent one counts from the moment it was marked, when the termination had begun, for the period and for the
-  possible difference between the clocks of two leaders;
+* a Spent one counts from the moment the termination began, or, if that is not known, from the later one at
+  which it was marked, for the period and for the possible difference between any two clocks. A disruption
+  counts from when it happened: that it was marked later makes it no later. Its debit may then be older than
+  others, but not older than its reservation, so no debit is ever dated before the disruption;
 * time never goes back behind the newest debit: a leader with a slow clock cannot add a debit in the past;
 * but no clock is believed to be ahead by more than `clockSkew`. A debit that is dated later was written by a
   clock that was wrong: it counts as one of that moment, and is dated so at the next write. Otherwise a single
   one would hold every rate until its date has passed.
 
-A debit with an unreadable time counts forever.
+A Spent debit stays in the ledger for ten minutes, or for less if there are many. Then it is folded: only
+counts are left of it, in the slots of `ledger_slots`. Its move is known as spent for ten minutes after it was
+marked, in any case: who has not heard the answer asks again, and the disruption counts once.
+
+The ledger is bounded in bytes, as etcd stores it: what is Tentative and what the longest period counts must
+fit, or else no more is reserved. A debit with an unreadable time counts forever.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from reberth.memory.ledger_index import (
+    CLUSTER,
+    NAMESPACE,
+    WORKLOAD,
+    LedgerIndex,
+    follow,
+    index_ledger,
+    measure_debit,
+    measure_spent,
+)
+from reberth.memory.ledger_slots import date_entry, find_longest, fold
 from reberth.memory.rates import DisruptionLimits, Rate
-from reberth.records import LEDGER_API_VERSION, Debit, DebitState, LedgerStatus, MoveLedger, ObjectMeta
+from reberth.records import (
+    LEDGER_API_VERSION,
+    Debit,
+    DebitState,
+    LedgerStatus,
+    LedgerSummary,
+    MoveLedger,
+    ObjectMeta,
+    SpentMoves,
+)
 from reberth.values.refusal import Refused
-from reberth.values.timestamp import parse_time, write_micro_time
+from reberth.values.timestamp import write_micro_time
 
 LEDGER_NAME = "default"
 MOST_DEBITS = 2000  # the limit in the custom resource's schema
+MOST_BYTES = 1024 * 1024
+"""What etcd may have to store of the ledger; it refuses requests of more than one and a half times that."""
+KEPT_SPENT = 600.0
+"""How long a Spent debit stays, and its move is known as spent."""
+SPENT_BYTES = 64 * 1024
+"""How much Spent debits may take that have not been folded yet."""
 
 NO_DEBIT = Refused("NoDebit", "the move ledger has no debit for this move")
 ALREADY_SPENT = Refused("AlreadySpent", "the disruption has already happened")
+
+_OTHER_BYTES = 2048  # metadata, and what the summary takes
+_PLANNED_BYTES = 1024  # of a debit whose pod is not known yet: few take more
+_SPENT_TOGETHER = 60.0  # seconds whose moves are known for equally long
 
 
 class Disruption(msgspec.Struct, frozen=True):
@@ -67,18 +106,16 @@ def list_windows(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
 ) -> list[RateWindow]:
     """Give the use of every rate that a disruption counts against."""
-    ledger = correct_debits(ledger, limits, now=now)
-    debits, time = _debits(ledger), _time_of(ledger, now)
-    in_namespace = [debit for debit in debits if debit.namespace == disruption.namespace]
-    of_workload = [debit for debit in debits if debit.workload_uid == disruption.workload_uid]
+    index = index_ledger(correct_debits(ledger, limits, now=now).status)
+    time = max(now, index.newest)
     scopes = (
-        ("ClusterRate", limits.cluster, debits),
-        ("NamespaceRate", limits.namespace, in_namespace),
-        ("WorkloadRate", limits.workload, of_workload),
+        ("ClusterRate", limits.cluster, CLUSTER, ""),
+        ("NamespaceRate", limits.namespace, NAMESPACE, disruption.namespace),
+        ("WorkloadRate", limits.workload, WORKLOAD, disruption.workload_uid),
     )
     return [
-        _measure(rule, rate, counted, time, limits.clock_skew)
-        for rule, rates, counted in scopes
+        _measure(rule, rate, (index, scope, name), time, limits.clock_skew)
+        for rule, rates, scope, name in scopes
         for rate in rates
     ]
 
@@ -95,20 +132,29 @@ def refuse_disruption(
     return Refused(last.rule, f"no more than {last.rate}", last.opens_at)
 
 
+def list_gaps(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> Iterator[str]:
+    """Say which rates do not count all of their period, since it was shorter when a part was forgotten."""
+    forgotten = ledger.status.forgotten
+    for rates, until in (
+        (limits.cluster, forgotten.cluster_until),
+        (limits.namespace, forgotten.namespace_until),
+        (limits.workload, forgotten.workload_until),
+    ):
+        for rate in rates:
+            if until and now < date_entry(until) + rate.period < math.inf:
+                yield f"the rate {rate} does not count disruptions up to {until}: it was not configured then"
+
+
 def add_debit(
     ledger: MoveLedger, limits: DisruptionLimits, disruption: Disruption, *, now: float
 ) -> MoveLedger | Refused:
-    """Reserve a Tentative debit if every rate allows it; the move may already have one."""
-    if _find(ledger, disruption.move):
+    """Reserve a Tentative debit if every rate allows it; the move may already have one, or be spent."""
+    if index_ledger(ledger.status).find(disruption.move) or _is_known(ledger, disruption.move):
         return ledger
     ledger = correct_debits(ledger, limits, now=now)
     refused = refuse_disruption(ledger, limits, disruption, now=now)
     if refused:
         return refused
-    pruned = prune_debits(ledger, limits, now=now)
-    room = find_room(pruned, limits, now=now)
-    if isinstance(room, Refused):
-        return room
     debit = Debit(
         disruption.move,
         write_micro_time(_time_of(ledger, now)),
@@ -120,105 +166,217 @@ def add_debit(
         policy=disruption.policy,
         pool=disruption.pool,
     )
-    return _with_debits(pruned, [*_debits(pruned), debit])
+    ledger = prune_debits(ledger, limits, now=now)
+    if not _has_room(ledger, measure_debit(debit)):
+        ledger = _prune(ledger, limits, now, 0)
+    if not _has_room(ledger, measure_debit(debit)):
+        return _refuse_full(ledger, limits)
+    return _change(ledger, (*_debits(ledger), debit), added=debit)
 
 
 def find_room(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> Refused | int:
     """Count the debits that the ledger has room for; refused if it is full."""
-    debits = _debits(prune_debits(ledger, limits, now=now))
-    left = MOST_DEBITS - len(debits)
-    if left > 0:
-        return left
-    return Refused("LedgerFull", f"no more than {MOST_DEBITS} debits", _first_end(debits, limits))
+    ledger = prune_debits(ledger, limits, now=now)
+    totals = index_ledger(ledger.status).totals
+    free = MOST_BYTES - _measure_bytes(ledger.status) + totals.spent_bytes
+    left = min(MOST_DEBITS - totals.tentative, free // _PLANNED_BYTES)
+    return left if left > 0 else _refuse_full(ledger, limits)
 
 
 def mark_spent(
-    ledger: MoveLedger, move: str, *, limits: DisruptionLimits, now: float
+    ledger: MoveLedger, move: str, *, limits: DisruptionLimits, now: float, at: float | None = None
 ) -> MoveLedger | Refused:
-    """Mark the debit as Spent: the termination has begun, not later than now. It may already be marked."""
-    debit = _find(ledger, move)
-    if debit is None:
-        return NO_DEBIT
-    if debit.state == DebitState.SPENT:
+    """Mark the debit as Spent: the termination began at that time, or not later than now. It may already be.
+
+    A time in whole seconds has been cut, as those of Kubernetes are: it stands for the end of its second.
+    """
+    found = index_ledger(ledger.status).find(move)
+    if found is None:
+        return ledger if _is_known(ledger, move) else NO_DEBIT
+    if found.state is DebitState.SPENT:
         return ledger
-    ledger = correct_debits(ledger, limits, now=now)
-    time = write_micro_time(_time_of(ledger, now))
-    spent = msgspec.structs.replace(debit, state=DebitState.SPENT, time=time)
-    return _with_debits(ledger, [spent if one.move == move else one for one in _debits(ledger)])
+    corrected = correct_debits(ledger, limits, now=now)
+    index = index_ledger(corrected.status)
+    debit = index.find(move) or found
+    latest = _time_of(corrected, now)
+    begun = now if at is None else math.floor(at) + 1 if at == math.floor(at) else at
+    time = latest if at is None else min(latest, max(date_entry(debit.time), min(begun, now)))
+    spent = replace(debit, state=DebitState.SPENT, time=write_micro_time(time))
+    known = _remember(corrected, [move], until=latest + KEPT_SPENT, time=latest)
+    place, debits = index.find_place(move), _debits(corrected)
+    debits = (*debits[:place], spent, *debits[place + 1 :])
+    return _change(corrected, debits, removed=debit, added=spent, spent_moves=known)
 
 
 def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
     """Return a Tentative debit, after the pod was seen alive and not terminating."""
-    debit = _find(ledger, move)
-    if debit and debit.state == DebitState.SPENT:
+    index = index_ledger(ledger.status)
+    debit = index.find(move)
+    if debit is None:
+        return ALREADY_SPENT if _is_known(ledger, move) else ledger
+    if debit.state is DebitState.SPENT:
         return ALREADY_SPENT
-    return _with_debits(ledger, [one for one in _debits(ledger) if one is not debit])
+    place, debits = index.find_place(move), _debits(ledger)
+    return _change(ledger, (*debits[:place], *debits[place + 1 :]), removed=debit)
 
 
 def correct_debits(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> MoveLedger:
-    """Date debits that are further in the future than clocks may differ to the latest credible time."""
-    latest = now + limits.clock_skew
-    wrong = {debit for debit in _debits(ledger) if (_entry_time(debit) or latest) > latest}
-    if not wrong:
+    """Date what is further in the future than clocks may differ to the latest credible time."""
+    latest, status = now + limits.clock_skew, ledger.status
+    known_until = max((date_entry(group.until) for group in status.spent_moves or ()), default=-math.inf)
+    if index_ledger(status).newest <= latest and known_until <= latest + KEPT_SPENT:
         return ledger
-    time = write_micro_time(latest)
-    return _with_debits(
-        ledger,
-        [msgspec.structs.replace(one, time=time) if one in wrong else one for one in _debits(ledger)],
-    )
+    changed = {
+        "debits": _correct(status.debits, "time", latest),
+        "slots": _correct(status.slots, "time", latest),
+        "spent_moves": _correct(status.spent_moves, "until", latest + KEPT_SPENT),
+    }
+    return replace(ledger, status=_sum_up(replace(status, **changed)))
 
 
 def prune_debits(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> MoveLedger:
-    """Drop the Spent debits that no longer count against any rate."""
-    ledger = correct_debits(ledger, limits, now=now)
-    time, longest = _time_of(ledger, now), _longest_period(limits)
-    kept = [debit for debit in _debits(ledger) if _counted_until(debit, longest) > time]
-    return _with_debits(ledger, kept)
+    """Fold the Spent debits that have been kept long enough, and drop what counts against no rate."""
+    return _prune(correct_debits(ledger, limits, now=now), limits, now, SPENT_BYTES)
+
+
+def _prune(ledger: MoveLedger, limits: DisruptionLimits, now: float, spent_bytes: int) -> MoveLedger:
+    time, index = _time_of(ledger, now), index_ledger(ledger.status)
+    is_due = (
+        index.totals.oldest_spent + KEPT_SPENT <= time
+        or index.slots.oldest + find_longest(limits) <= time
+        or index.totals.spent_bytes > spent_bytes
+    )
+    return _fold(ledger, limits, time, spent_bytes) if is_due else ledger
+
+
+def _fold(ledger: MoveLedger, limits: DisruptionLimits, time: float, spent_bytes: int) -> MoveLedger:
+    """If there are too many Spent debits, half of them are left: so it is not done again for each one."""
+    status, kept = ledger.status, _choose_kept(ledger, time, spent_bytes)
+    left = [debit for debit in _debits(ledger) if debit.state is DebitState.TENTATIVE or debit.move in kept]
+    spent = [debit for debit in _debits(ledger) if debit.state is DebitState.SPENT and debit.move not in kept]
+    folded = fold(status.slots or (), spent, status.forgotten, limits, time=time)
+    lately = [one for one in spent if date_entry(one.time) + KEPT_SPENT > time]
+    unknown = [one.move for one in lately if not _is_known(ledger, one.move)]
+    status = replace(
+        status,
+        debits=tuple(left) or None,
+        slots=folded.slots or None,
+        spent_moves=_remember(ledger, unknown, until=time + KEPT_SPENT, time=time),
+        forgotten=folded.forgotten,
+    )
+    return replace(ledger, status=_sum_up(status))
+
+
+def _choose_kept(ledger: MoveLedger, time: float, spent_bytes: int) -> set[str]:
+    """Choose the Spent debits that stay: the newest ones, and those whose time cannot be read."""
+    spent = [debit for debit in _debits(ledger) if debit.state is DebitState.SPENT]
+    is_crowded = index_ledger(ledger.status).totals.spent_bytes > spent_bytes
+    room = spent_bytes // 2 if is_crowded else spent_bytes
+    kept = {debit.move for debit in spent if math.isinf(date_entry(debit.time))}
+    for debit in sorted(spent, key=lambda one: date_entry(one.time), reverse=True):
+        room -= measure_debit(debit)
+        if room >= 0 and date_entry(debit.time) + KEPT_SPENT > time:
+            kept.add(debit.move)
+    return kept
 
 
 def _debits(ledger: MoveLedger) -> tuple[Debit, ...]:
     return ledger.status.debits or ()
 
 
-def _find(ledger: MoveLedger, move: str) -> Debit | None:
-    return next((debit for debit in _debits(ledger) if debit.move == move), None)
+def _is_known(ledger: MoveLedger, move: str) -> bool:
+    """Tell whether the move is known as spent, though it may have no debit any more."""
+    groups = ledger.status.spent_moves or ()
+    return any(move in group.moves and move in group.moves.split() for group in groups)
 
 
-def _with_debits(ledger: MoveLedger, debits: Iterable[Debit]) -> MoveLedger:
-    return msgspec.structs.replace(ledger, status=LedgerStatus(tuple(debits) or None))
+def _remember(
+    ledger: MoveLedger, moves: Iterable[str], *, until: float, time: float
+) -> tuple[SpentMoves, ...] | None:
+    """Know moves as spent: those of about a minute together, for as long as the last of them."""
+    groups = [group for group in ledger.status.spent_moves or () if date_entry(group.until) > time]
+    texts = list(moves)
+    if texts and groups and _is_near(until, date_entry(groups[-1].until)):
+        last = groups.pop()
+        texts.insert(0, last.moves)
+        until = max(until, date_entry(last.until))
+    if texts:
+        groups.append(SpentMoves(write_micro_time(until), " ".join(texts)))
+    return tuple(groups) or None
+
+
+def _is_near(until: float, last: float) -> bool:
+    """Tell whether a move can be known for as long as another one, which is not much longer than it must."""
+    return until <= last < math.inf or until // _SPENT_TOGETHER == last // _SPENT_TOGETHER
+
+
+def _correct(entries: tuple[Any, ...] | None, field: str, latest: float) -> tuple[Any, ...] | None:
+    """Date the entries of a list whose times are ahead."""
+    return entries and tuple(
+        replace(entry, **{field: write_micro_time(latest)})
+        if latest < date_entry(getattr(entry, field)) < math.inf
+        else entry
+        for entry in entries
+    )
+
+
+def _change(
+    ledger: MoveLedger,
+    debits: tuple[Debit, ...],
+    *,
+    removed: Debit | None = None,
+    added: Debit | None = None,
+    spent_moves: tuple[SpentMoves, ...] | None = None,
+) -> MoveLedger:
+    """Change one debit; the index follows from the one before."""
+    before = ledger.status
+    after = replace(before, debits=debits or None, spent_moves=spent_moves or before.spent_moves)
+    follow(before, after, removed=removed, added=added)
+    return replace(ledger, status=_sum_up(after))
+
+
+def _sum_up(status: LedgerStatus) -> LedgerStatus:
+    """Write the summary anew."""
+    index = index_ledger(status)
+    spent = index.totals.spent + index.slots.count
+    summary = LedgerSummary(index.totals.tentative, spent, _measure_bytes(status))
+    summed_up = replace(status, summary=summary)
+    follow(status, summed_up)
+    return summed_up
+
+
+def _measure_bytes(status: LedgerStatus) -> int:
+    index = index_ledger(status)
+    return _OTHER_BYTES + index.totals.bytes + index.slots.bytes + measure_spent(status.spent_moves or ())
+
+
+def _has_room(ledger: MoveLedger, more: int) -> bool:
+    return len(_debits(ledger)) < MOST_DEBITS and _measure_bytes(ledger.status) + more <= MOST_BYTES
+
+
+def _refuse_full(ledger: MoveLedger, limits: DisruptionLimits) -> Refused:
+    size, opens_at = _measure_bytes(ledger.status), index_ledger(ledger.status).slots.oldest
+    reason = f"the move ledger has {len(_debits(ledger))} debits and {size} bytes, and no room for more"
+    return Refused("LedgerFull", reason, opens_at + find_longest(limits) if opens_at < math.inf else None)
 
 
 def _time_of(ledger: MoveLedger, now: float) -> float:
     """The clock of an earlier leader may be ahead of ours: time does not go back. The debits are correct."""
-    entered = (_entry_time(debit) for debit in _debits(ledger))
-    return max([now, *(time for time in entered if time is not None)])
+    return max(now, index_ledger(ledger.status).newest)
 
 
-def _entry_time(debit: Debit) -> float | None:
-    try:
-        return parse_time(debit.time)
-    except ValueError:
-        return None
-
-
-def _counted_until(debit: Debit, period: float) -> float:
-    time = _entry_time(debit)
-    return math.inf if time is None or debit.state == DebitState.TENTATIVE else time + period
-
-
-def _measure(rule: str, rate: Rate, debits: Iterable[Debit], time: float, clock_skew: float) -> RateWindow:
-    ends = sorted(_counted_until(debit, rate.period + clock_skew) for debit in debits)
-    counted = [end for end in ends if end > time]
-    surplus = len(counted) - rate.limit
-    opens_at = time if surplus < 0 else counted[surplus] if surplus < len(counted) else math.inf
-    return RateWindow(rule, rate, len(counted), opens_at if math.isfinite(opens_at) else None)
-
-
-def _longest_period(limits: DisruptionLimits) -> float:
-    rates = (*limits.cluster, *limits.namespace, *limits.workload)
-    return max((rate.period for rate in rates), default=0.0) + limits.clock_skew
-
-
-def _first_end(debits: Iterable[Debit], limits: DisruptionLimits) -> float | None:
-    first = min(_counted_until(debit, _longest_period(limits)) for debit in debits)
-    return first if math.isfinite(first) else None
+def _measure(
+    rule: str, rate: Rate, counted: tuple[LedgerIndex, str, str], time: float, clock_skew: float
+) -> RateWindow:
+    index, scope, name = counted
+    span = rate.period + clock_skew
+    used = index.count(scope, name, time, span)
+    if used < rate.limit:
+        return RateWindow(rule, rate, used, time)
+    left, opens_at = used, None
+    for ended, count in index.list_finite(scope, name, time, span):
+        left -= count
+        if left < rate.limit:
+            opens_at = ended + span
+            break
+    return RateWindow(rule, rate, used, opens_at)

@@ -136,8 +136,44 @@ class Debit(Record, frozen=True):
     pool: str = ""  # of the source node
 
 
+class LedgerSlot(Record, frozen=True):
+    """Disruptions that happened close together; all count until the newest of them no longer does."""
+
+    time: str  # of the newest
+    count: int
+    namespaces: str = ""
+    workloads: str = ""
+
+
+class SpentMoves(Record, frozen=True):
+    """Moves that are known to have been spent, their ids separated by spaces."""
+
+    until: str
+    moves: str
+
+
+class ForgottenTimes(Record, frozen=True):
+    """Up to when disruptions are no longer in the ledger."""
+
+    cluster_until: str = ""
+    namespace_until: str = ""
+    workload_until: str = ""
+
+
+class LedgerSummary(Record, frozen=True):
+    """What kubectl prints, as of the last change."""
+
+    tentative: int
+    spent: int
+    bytes: int
+
+
 class LedgerStatus(Record, frozen=True):
     debits: tuple[Debit, ...] | None = None
+    slots: tuple[LedgerSlot, ...] | None = None
+    spent_moves: tuple[SpentMoves, ...] | None = None
+    forgotten: ForgottenTimes = ForgottenTimes()
+    summary: LedgerSummary | None = None
 
 
 class MoveLedger(Record, frozen=True):

@@ -10,6 +10,7 @@ from reberth.cluster.columns import Bools
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.extender import list_other_extenders
 from reberth.forecast.state.view import View
+from reberth.memory.ledger import list_gaps
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import NOT_WATCHED, Brakes, ClusterHealth, find_brakes
 from rescheduler.budgets.consolidation import find_emptying
@@ -133,6 +134,7 @@ class Cycle:
             stopped.append(
                 "the scheduler does not call Reberth's extender: replacements are not drawn to destinations"
             )
+        stopped += list_gaps(self.context.ledger, self.context.limits.rates, now=self.context.now)
         return [*stopped, *self.brakes.results.list_held(), *foreign]
 
 

@@ -1,6 +1,9 @@
 """The custom resources on a real API server: what it accepts, stores and prints."""
 
-from collections.abc import AsyncIterator
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -18,18 +21,21 @@ from reberth.memory.history import (
     open_move,
     start_history,
 )
-from reberth.memory.ledger import MOST_DEBITS, start_ledger
+from reberth.memory.ledger import MOST_BYTES, Disruption, add_debit, start_ledger
+from reberth.memory.ledger_slots import hash_name
+from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.memory.replacements import MOST_KNOWN
 from reberth.records import (
-    Debit,
-    DebitState,
     EvictionHistory,
     HistoryStatus,
+    LedgerSlot,
     LedgerStatus,
     MoveLedger,
     Outcome,
     Record,
 )
+from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_micro_time
 from tests.live.support.memory_objects import (
     RESOURCES,
     ROOT,
@@ -49,6 +55,7 @@ from tests.support.memory.objects import MINUTE, NOW, accepted, after_move, move
 pytestmark = pytest.mark.live
 
 UID = "x" * 128
+EVERYTHING = DisruptionLimits((Rate((999_999, 86_400.0)),))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
@@ -129,12 +136,29 @@ def the_fullest_history() -> EvictionHistory:
 
 
 def the_fullest_ledger() -> MoveLedger:
-    time = SOUND["MoveLedger"]["status"]["debits"][0]["time"]
-    debits = (
-        Debit(filled(f"{number}-", 63), time, DebitState.TENTATIVE, filled("n", 63), UID)
-        for number in range(MOST_DEBITS)
-    )
-    return msgspec.structs.replace(start_ledger(), status=LedgerStatus(tuple(debits)))
+    """Open moves with texts of all lengths, and disruptions in slots, until no more are reserved."""
+    found = msgspec.structs.replace(start_ledger(), status=LedgerStatus(slots=tuple(full_slots())))
+    for number in count():
+        length = number % 64
+        new = Disruption(
+            filled(f"{number}-", 8 + length % 56), filled("n", length or 1), filled("u", 1 + 2 * length),
+            filled("p", 1 + 3 * length), filled("u", 1 + 2 * length), "p" * length, "p" * length,
+        )  # fmt: skip
+        answer = add_debit(found, EVERYTHING, new, now=NOW)
+        if isinstance(answer, Refused):
+            assert answer.rule == "LedgerFull"
+            return found
+        found = answer
+    raise AssertionError
+
+
+def full_slots() -> Iterator[LedgerSlot]:
+    """Fifty thousand disruptions of as many workloads."""
+    for slot in range(100):
+        keys = [f"{number:07}" for number in range(slot * 500, slot * 500 + 500)]
+        yield LedgerSlot(
+            write_micro_time(NOW - 86_000 + slot), 500, f"{hash_name('shop')}500", " ".join(keys)
+        )
 
 
 def filled(text: str, length: int) -> str:
@@ -152,6 +176,20 @@ async def test_the_fullest_object_is_accepted_twice(
     kept = await keep(client, resource, wanted)
     again = await write_status(client, resource, wanted, kept)
     assert again["status"] == wanted["status"]
+
+
+async def test_a_ledger_takes_no_more_than_it_expects(client: Client) -> None:
+    """The API server adds which client owns which field."""
+    wanted = sent(LEDGERS, the_fullest_ledger())
+    kept = await keep(client, LEDGERS, wanted)
+    for _ in range(3):
+        begun = time.monotonic()
+        kept = await write_status(client, LEDGERS, wanted, kept)
+        took = time.monotonic() - begun
+    stored = len(json.dumps(await client.get(LEDGERS.path("default")), separators=(",", ":")))
+    summary = wanted["status"]["summary"]
+    print(f"{stored} bytes with {summary}; the last write took {took:.3f} s")
+    assert 0.7 * summary["bytes"] < stored < summary["bytes"] <= MOST_BYTES
 
 
 async def test_the_status_is_written_by_its_own_path_only(client: Client) -> None:
@@ -202,8 +240,8 @@ async def table(shared: Cluster, resource: Resource[Any]) -> list[dict[str, Any]
         ),
         (
             "MoveLedger",
-            {"Last-Move": "m1", "State": "Spent"},
-            {"Last-Move": "", "State": "", "Since": ""},
+            {"Tentative": 0, "Spent": 1, "Bytes": 2560, "Last-Move": "m1", "State": "Spent"},
+            {"Tentative": "", "Spent": "", "Bytes": "", "Last-Move": "", "State": "", "Since": ""},
         ),
         (
             "NodePlacementScore",

@@ -11,6 +11,7 @@ from localcluster.cluster import Cluster
 from reberth.cluster.kinds import SCORES
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import MOST_DEBITS
+from reberth.memory.ledger_slots import MOST_SLOTS
 from reberth.memory.replacements import MOST_KNOWN
 from reberth.values.timestamp import TimeError, parse_time
 from tests.live.support.memory_objects import (
@@ -42,6 +43,7 @@ async def client(shared: Cluster) -> AsyncIterator[Client]:
 
 OPEN, PAST = (SOUND["EvictionHistory"]["status"][list_][0] for list_ in ("open", "past"))
 DEBIT = SOUND["MoveLedger"]["status"]["debits"][0]
+SLOT = {"time": "2026-11-18T12:00:00Z", "count": 1}
 CONDITION = {
     "type": "GivenUp",
     "status": "True",
@@ -136,6 +138,26 @@ MISSHAPEN: list[tuple[str, str, Any, str]] = [
         [DEBIT | {"move": f"m{number}"} for number in range(MOST_DEBITS + 1)],
         "status.debits: Too many",
     ),
+    ("MoveLedger", "status.slots", [{"count": 1}], "status.slots[0].time: Required value"),
+    ("MoveLedger", "status.slots", [SLOT | {"count": 0}], "status.slots[0].count: Invalid value"),
+    ("MoveLedger", "status.slots", [SLOT | {"time": "noon"}], "status.slots[0].time: Invalid value"),
+    (
+        "MoveLedger",
+        "status.slots",
+        [SLOT | {"workloads": "short"}],
+        "status.slots[0].workloads: Invalid value",
+    ),
+    (
+        "MoveLedger",
+        "status.slots",
+        [SLOT | {"namespaces": "a b"}],
+        "status.slots[0].namespaces: Invalid value",
+    ),
+    ("MoveLedger", "status.slots", [SLOT] * (MOST_SLOTS + 1), "status.slots: Too many"),
+    ("MoveLedger", "status.spentMoves.0.moves", "m1  m2", "status.spentMoves[0].moves: Invalid value"),
+    ("MoveLedger", "status.spentMoves.0.until", "soon", "status.spentMoves[0].until: Invalid value"),
+    ("MoveLedger", "status.forgotten", {"clusterUntil": "9"}, "status.forgotten.clusterUntil: Invalid value"),
+    ("MoveLedger", "status.summary.spent", -1, "status.summary.spent: Invalid value"),
     ("NodePlacementScore", "status.scores.0.value", 101, "status.scores[0].value: Invalid value"),
     ("NodePlacementScore", "status.scores.0.value", -101, "status.scores[0].value: Invalid value"),
     ("NodePlacementScore", "status.scores.0.value", 0.5, "status.scores[0].value: Invalid value"),

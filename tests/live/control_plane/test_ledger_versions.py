@@ -64,6 +64,12 @@ def identity(version: str) -> Object:
     return {"apiVersion": f"reberth.dev/{version}", "kind": "MoveLedger"}
 
 
+async def table_row(client: Client) -> list[object]:
+    """How many debits are tentative, and how many disruptions are counted besides, as kubectl prints it."""
+    summary = (await client.get(LEDGERS.path("default")))["status"]["summary"]
+    return [summary["tentative"], summary["spent"]]
+
+
 async def test_after_an_upgrade_every_debit_counts_and_open_moves_go_on(
     client: Client, upgraded: str
 ) -> None:
@@ -82,7 +88,30 @@ async def test_after_an_upgrade_every_debit_counts_and_open_moves_go_on(
     )
     kept = msgspec.convert(await client.get(LEDGERS.path("default")), MoveLedger)
     assert kept.status == debited.status
-    assert [str(one.state) for one in kept.status.debits or ()] == ["Spent", "Spent", "Tentative"]
+    assert [debit.move for debit in kept.status.debits or ()] == ["m2", "m3"]
+    (folded,) = kept.status.slots or ()
+    assert (folded.time, folded.count) == (WRITTEN[0]["time"], 1)
+    (window,) = list_windows(kept, LIMITS, Disruption("", "", ""), now=NOW)
+    assert window.used == 3
+    assert await table_row(client) == [1, 2]
+
+
+async def test_the_older_version_is_no_longer_stored_after_the_documented_steps(
+    client: Client, upgraded: str
+) -> None:
+    """They are only needed before a later release may leave the older version out."""
+    found = await client.get(LEDGERS.path("default"))
+    assert (await client.get(upgraded))["status"]["storedVersions"] == ["v1alpha1", "v1alpha2"]
+    await client.request("PUT", LEDGERS.path("default", subresource="status"), found)
+    trimmed = await client.get(upgraded)
+    trimmed["status"]["storedVersions"] = ["v1alpha2"]
+    await client.request("PUT", f"{upgraded}/status", trimmed)
+    standing = await client.get(upgraded)
+    assert standing["status"]["storedVersions"] == ["v1alpha2"]
+    newest = [version for version in standing["spec"]["versions"] if version["served"]]
+    standing["spec"]["versions"] = newest
+    await client.request("PUT", upgraded, standing)
+    assert (await client.get(LEDGERS.path("default")))["status"] == found["status"]
 
 
 async def test_an_older_program_neither_reads_nor_writes_the_ledger(

@@ -150,6 +150,15 @@ def test_a_debit_that_is_returned_while_the_eviction_is_on_its_way(log: Log) -> 
     assert log.list_violations() == ["m-1: its debit was returned, and its pod was evicted"]
 
 
+def test_a_debit_that_is_spent_and_folded_was_not_returned(log: Log) -> None:
+    for name in ("record", "reserve", "note"):
+        getattr(log, name)("m-1")
+    log.evict("m-1", at=10.0, answered=12.0)
+    known = [{"until": "2026-11-19T11:10:00Z", "moves": "m-0 m-1"}]
+    log.write("moveledgers/status", "default", {"status": {"spentMoves": known}}, at=13.0)
+    assert log.list_violations() == []
+
+
 def test_an_eviction_that_nobody_answered_keeps_the_same_rules(log: Log) -> None:
     log.evict("m-1", answered=None, code=None)
     assert len(log.list_violations()) == 2  # no history names a node

@@ -103,6 +103,12 @@ def read_debits(state: StoredState | None) -> Entries:
     return _read_entries(state, "debits", "move")
 
 
+def read_spent(state: StoredState | None) -> frozenset[str]:
+    """Give the moves that a ledger knows as spent; their debits may have been folded."""
+    groups = state.content.get("status", {}).get("spentMoves", ()) if state else ()
+    return frozenset(move for group in groups for move in group["moves"].split())
+
+
 def read_noted(node: StoredState | None) -> frozenset[str]:
     """Give the ids of the moves whose notes are on a node."""
     annotations = node.content.get("metadata", {}).get("annotations") if node else None

@@ -31,6 +31,7 @@ from tests.live.support.audited_states import (
     read_objects,
     read_open,
     read_past,
+    read_spent,
 )
 from tests.live.support.leader_audit import Fence
 
@@ -141,7 +142,7 @@ class MoveAudit:
         """Nobody takes back what was granted."""
         granted = {eviction.move for eviction in self.evictions if eviction.is_granted}
         for before, after in pairwise(self._ledger.states):
-            left = read_debits(after)
+            left = read_debits(after).keys() | read_spent(after)
             for move, debit in read_debits(before).items():
                 if move in granted and move not in left and debit["state"] == "Tentative":
                     yield f"{move}: its debit was returned, and its pod was evicted"

@@ -16,7 +16,8 @@ from reberth.cluster.kinds import HISTORIES, LEDGERS, SCORES, Resource
 from reberth.cluster.pods.identity import name_history
 from reberth.memory.addon_scores import MOST_SCORE, ScoreSettings, WeightedScore, choose_weights
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
-from reberth.memory.ledger import LEDGER_NAME, MOST_DEBITS
+from reberth.memory.ledger import LEDGER_NAME, MOST_BYTES, MOST_DEBITS
+from reberth.memory.ledger_slots import MOST_SLOTS, hash_name, read_counts, write_counts
 from reberth.memory.refusals import MOST_KEY, MOST_REASON, MOST_REFUSED
 from reberth.memory.replacements import MOST_KNOWN
 from reberth.values.timestamp import TimeError, parse_time, write_micro_time, write_time
@@ -163,6 +164,9 @@ def test_every_string_and_list_is_bounded() -> None:
         (HISTORIES, "status.refused[].key", "maxLength", MOST_KEY),
         (HISTORIES, "status.refused[].reason", "maxLength", MOST_REASON),
         (LEDGERS, "status.debits", "maxItems", MOST_DEBITS),
+        (LEDGERS, "status.slots", "maxItems", MOST_SLOTS),
+        (LEDGERS, "status.slots[].workloads", "maxLength", MOST_BYTES),
+        (LEDGERS, "status.spentMoves[].moves", "maxLength", MOST_BYTES),
         (LEDGERS, "metadata.name", "enum", [LEDGER_NAME]),
         (SCORES, "status.scores[].value", "minimum", -MOST_SCORE),
         (SCORES, "status.scores[].value", "maximum", MOST_SCORE),
@@ -197,6 +201,16 @@ def test_of_the_times_of_that_form_only_the_calendar_forbids_some(text: str) -> 
 def test_every_time_that_we_write_has_that_form(seconds: float) -> None:
     assert re.fullmatch(TIME, write_time(seconds))
     assert re.fullmatch(TIME, write_micro_time(seconds))
+
+
+@given(st.dictionaries(st.text().map(hash_name), st.integers(1, 10**9), min_size=1))
+def test_counts_in_a_slot_are_accepted_as_they_are_written_and_read_back(
+    counts: dict[str, int],
+) -> None:
+    text = write_counts(counts)
+    for field in ("namespaces", "workloads"):
+        assert re.fullmatch(at(schema_of(LEDGERS), f"status.slots[].{field}")["pattern"], text)
+    assert read_counts(text) == counts
 
 
 @given(

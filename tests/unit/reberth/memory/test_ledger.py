@@ -6,14 +6,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from reberth.memory.ledger import (
     ALREADY_SPENT,
+    MOST_BYTES,
     MOST_DEBITS,
     NO_DEBIT,
     Disruption,
     add_debit,
     correct_debits,
+    find_room,
+    list_gaps,
     list_windows,
     mark_spent,
     prune_debits,
@@ -22,7 +26,16 @@ from reberth.memory.ledger import (
     start_ledger,
 )
 from reberth.memory.rates import DisruptionLimits, Rate
-from reberth.records import Debit, DebitState, LedgerStatus, MoveLedger
+from reberth.records import (
+    Debit,
+    DebitState,
+    ForgottenTimes,
+    LedgerSlot,
+    LedgerStatus,
+    LedgerSummary,
+    MoveLedger,
+    SpentMoves,
+)
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_micro_time
 from tests.support.memory.objects import HOUR, MINUTE, NOW
@@ -82,7 +95,8 @@ def test_a_debit_records_move_workload_and_time_of_the_disruption() -> None:
                 "time": "2026-11-18T12:00:00.500000Z",
                 "state": "Tentative",
             }
-        ]
+        ],
+        "summary": {"tentative": 1, "spent": 0, "bytes": 2463},
     }
 
 
@@ -167,7 +181,9 @@ def test_without_rates_everything_is_allowed() -> None:
     free = DisruptionLimits(cluster=())
 
     assert refuse_disruption(ledger(debit("m1")), free, disruption("m2"), now=NOW) is None
-    assert debits(prune_debits(ledger(debit("m1", ago=5)), free, now=NOW)) == ()
+    assert prune_debits(ledger(debit("m1", ago=600)), free, now=NOW).status == LedgerStatus(
+        forgotten=ForgottenTimes(*[write_micro_time(NOW - 600)] * 3), summary=LedgerSummary(0, 0, 2048)
+    )
 
 
 def test_with_a_clock_behind_the_newest_debit_sets_the_time() -> None:
@@ -176,6 +192,10 @@ def test_with_a_clock_behind_the_newest_debit_sets_the_time() -> None:
 
     assert [one.time for one in debits(entered)] == [write_micro_time(NOW + 4)] * 2
     assert debits(spent)[1].time == write_micro_time(NOW + 4)
+
+
+def slots(found: MoveLedger) -> tuple[LedgerSlot, ...]:
+    return found.status.slots or ()
 
 
 DAY = 86400
@@ -222,6 +242,28 @@ def test_a_disruption_counts_from_the_start_of_the_termination() -> None:
     assert mark_spent(spent, "m1", limits=DEFAULT, now=NOW + 200) == spent
 
 
+@pytest.mark.parametrize(
+    ("at", "dated"),
+    [(60.5, 60.5), (60.0, 61.0), (100.0, 100.0), (500.0, 100.0), (-60.0, 0.0)],
+    ids=["then", "cut to seconds", "now", "not in the future", "not before it was reserved"],
+)
+def test_a_debit_that_is_marked_later_counts_from_the_termination(at: float, dated: float) -> None:
+    entered = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW))
+    spent = accepted(mark_spent(entered, "m1", limits=DEFAULT, now=NOW + 100, at=NOW + at))
+
+    assert [one.time for one in debits(spent)] == [write_micro_time(NOW + dated)]
+    assert mark_spent(spent, "m1", limits=DEFAULT, now=NOW + 200, at=NOW + 150) == spent
+
+
+def test_the_time_does_not_go_back_to_that_of_a_debit_that_is_marked_later() -> None:
+    first = accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW))
+    both = accepted(add_debit(first, DEFAULT, disruption("m2"), now=NOW + 4))
+    spent = accepted(mark_spent(both, "m1", limits=DEFAULT, now=NOW + 4, at=NOW + 0.75))
+    third = accepted(add_debit(spent, DEFAULT, disruption("m3"), now=NOW))
+
+    assert [one.time for one in debits(third)] == [write_micro_time(NOW + after) for after in (0.75, 4, 4)]
+
+
 def test_a_debit_entered_twice_is_entered_once_even_if_no_other_is_allowed() -> None:
     once = accepted(add_debit(start_ledger(), limits("1 per 1h"), disruption(), now=NOW))
 
@@ -251,28 +293,137 @@ def test_other_debits_stay_as_they_are() -> None:
     assert debits(accepted(return_debit(found, "m2"))) == debits(found)[::2]
 
 
-def test_debits_older_than_the_longest_period_are_pruned() -> None:
-    kept = (
-        debit("m1", ago=3604.75),
-        debit("m2", ago=9 * HOUR, state=DebitState.TENTATIVE),
-        debit("m3", time="soon"),
+def test_spent_debits_are_whole_for_ten_minutes_and_counts_until_no_rate_counts_them() -> None:
+    found = ledger(
+        debit("over", ago=3605),
+        debit("counts", ago=3604.75, namespace="bank"),
+        debit("open", ago=9 * HOUR, state=DebitState.TENTATIVE),
+        debit("unreadable", time="soon"),
+        debit("m4", ago=600),
+        debit("m5", ago=599.75),
     )
-    found = ledger(debit("old", ago=3605), *kept)
+    rates = limits("9 per 10m", "9 per 1h", "9 per 1h")
 
-    assert debits(prune_debits(found, limits("9 per 10m", workload="9 per 1h"), now=NOW)) == kept
-    assert debits(accepted(add_debit(found, limits(), disruption("new"), now=NOW)))[:-1] == kept
+    pruned = prune_debits(found, rates, now=NOW)
+
+    assert [one.move for one in debits(pruned)] == ["open", "unreadable", "m5"]
+    assert [(one.time, one.count) for one in slots(pruned)] == [
+        (write_micro_time(NOW - 3604.75), 1),
+        (write_micro_time(NOW - 600), 1),
+    ]
+    assert pruned.status.forgotten.cluster_until == write_micro_time(NOW - 3605)
+    for namespace, used in (("bank", 1), ("shop", 4)):
+        windows = list_windows(pruned, rates, disruption("new", namespace), now=NOW)
+        assert [window.used for window in windows] == [4, used, 5]
+    added = accepted(add_debit(found, rates, disruption("new"), now=NOW))
+    assert debits(added)[:-1] == debits(pruned)
+    assert slots(added) == slots(pruned)
 
 
-@pytest.mark.parametrize(
-    ("state", "until"), [(DebitState.SPENT, NOW + 3605 - MINUTE), (DebitState.TENTATIVE, None)]
-)
-def test_a_ledger_is_bounded(state: DebitState, until: float | None) -> None:
-    found = ledger(*(debit(f"m{n}", ago=MINUTE, state=state) for n in range(MOST_DEBITS)))
+def test_a_ledger_in_which_nothing_is_due_stays_the_same_object() -> None:
+    found = ledger(debit("m1", ago=599.75), debit("m2", ago=HOUR, state=DebitState.TENTATIVE))
 
-    assert MOST_DEBITS == 2000
+    assert prune_debits(found, limits(), now=NOW) is found
+    assert return_debit(found, "other") is found
+
+
+@pytest.mark.parametrize("count", [2, 200])
+def test_a_move_is_known_as_spent_for_ten_minutes_though_its_debit_is_folded(count: int) -> None:
+    """Of many, the debits are folded at once; of few, they are kept for as long as their moves."""
+    found, rates, times = start_ledger(), limits(cluster="1000 per 1h"), {}
+    for number in range(count):
+        move, times[f"m{number}"] = f"m{number}", NOW + number
+        found = accepted(add_debit(found, rates, disruption(move), now=NOW + number))
+        found = accepted(mark_spent(found, move, limits=rates, now=NOW + number, at=NOW))
+    assert (len(debits(found)) < count) == (count == 200)
+
+    for ago in (0.0, 300.0, 599.0):
+        now = NOW + count + ago
+        later = accepted(add_debit(found, rates, disruption("later"), now=now))
+        for move in [move for move, time in times.items() if time + 600 > now]:
+            assert add_debit(later, rates, disruption(move), now=now) is later
+            assert mark_spent(later, move, limits=rates, now=now) is later
+            assert return_debit(later, move) == ALREADY_SPENT
+    now = NOW + count + 661
+    later = accepted(add_debit(found, rates, disruption("later"), now=now))
+    assert mark_spent(later, "m0", limits=rates, now=now) == NO_DEBIT
+    forgotten = accepted(add_debit(later, rates, disruption("m0"), now=now))
+    assert [one.move for one in debits(forgotten)] == ["later", "m0"]
+    (window,) = list_windows(forgotten, rates, disruption("new"), now=now)
+    assert window.used == count + 2
+
+
+def test_moves_that_are_not_known_any_more_are_dropped_with_the_next_one() -> None:
+    found = start_ledger()
+    for number in range(30):
+        now = NOW + number * MINUTE
+        found = accepted(add_debit(found, limits(), disruption(f"m{number}"), now=now))
+        found = accepted(mark_spent(found, f"m{number}", limits=limits(), now=now))
+    known = found.status.spent_moves or ()
+    assert [move for group in known for move in group.moves.split()] == [f"m{n}" for n in range(20, 30)]
+    assert known[-1].until == write_micro_time(NOW + 29 * MINUTE + 600)
+
+
+def test_a_folded_debit_whose_move_was_not_known_becomes_known() -> None:
+    """An older version has marked it."""
+    many = (debit(f"m{number}", ago=60) for number in range(MOST_DEBITS))
+    found = prune_debits(ledger(*many), DEFAULT, now=NOW)
+    assert len(debits(found)) < 100
+    assert return_debit(found, "m0") == ALREADY_SPENT
+
+
+def test_a_wrong_clock_holds_neither_slots_nor_known_moves_for_longer() -> None:
+    ahead = write_micro_time(NOW + DAY)
+    status = LedgerStatus(slots=(LedgerSlot(ahead, 3),), spent_moves=(SpentMoves(ahead, "m1 m2"),))
+    found = correct_debits(replace(start_ledger(), status=status), DEFAULT, now=NOW)
+    assert [one.time for one in slots(found)] == [write_micro_time(NOW + 5)]
+    assert [one.until for one in found.status.spent_moves or ()] == [write_micro_time(NOW + 605)]
+    assert correct_debits(found, DEFAULT, now=NOW) is found
+    (window,) = list_windows(found, DEFAULT, disruption("new"), now=NOW)
+    assert (window.used, window.opens_at) == (3, NOW + 5)
+
+
+def test_a_longer_period_that_is_configured_later_begins_with_what_is_left() -> None:
+    short, long = limits("9 per 10m", "9 per 10m"), limits("9 per 1h", "9 per 10m", "3 per 1h")
+    folded = prune_debits(ledger(debit("m1", ago=2000), debit("m2", ago=601)), short, now=NOW)
+    assert not list(list_gaps(folded, short, now=NOW))
+    cluster, workload = list_gaps(folded, long, now=NOW)
+    told = "does not count disruptions up to 2026-11-18T11"
+    assert cluster.startswith(f"the rate 9 per 3600s {told}:26:40")
+    assert workload.startswith(f"the rate 3 per 3600s {told}:49:59")
+    assert len(list(list_gaps(folded, long, now=NOW + 1600))) == 1
+    assert not list(list_gaps(folded, long, now=NOW + 3000))
+
+
+def test_a_ledger_is_bounded_by_its_tentative_debits() -> None:
+    found = ledger(*(debit(f"m{n}", state=DebitState.TENTATIVE) for n in range(MOST_DEBITS)))
+
     answer = add_debit(found, limits("5000 per 1h"), disruption("new"), now=NOW)
 
-    assert answer == Refused("LedgerFull", f"no more than {MOST_DEBITS} debits", until)
+    assert isinstance(answer, Refused)
+    assert (answer.rule, answer.until) == ("LedgerFull", None)
+    assert find_room(found, limits("5000 per 1h"), now=NOW) == answer
+    fewer = ledger(*debits(found)[1:])
+    assert find_room(fewer, limits("5000 per 1h"), now=NOW) == 1
+    assert isinstance(add_debit(fewer, limits("5000 per 1h"), disruption("new"), now=NOW), MoveLedger)
+
+
+def test_a_ledger_is_bounded_in_bytes() -> None:
+    keys = " ".join(f"{number:07}" for number in range(MOST_BYTES // 8 - 400))
+    slot = LedgerSlot(write_micro_time(NOW - MINUTE), MOST_BYTES // 8, "", keys)
+    found = replace(ledger(), status=LedgerStatus((debit("m1"),), (slot,)))
+    rates = limits("500000 per 1h", workload="1 per 1h")
+
+    assert find_room(found, rates, now=NOW) == 1
+    new = Disruption("m2", "shop", "uid-2", pod="p" * 253, policy="p" * 253, pool="p" * 300)
+    kept = accepted(add_debit(found, rates, disruption("m2", workload_uid="uid-2"), now=NOW))
+    assert [one.move for one in debits(kept)] == ["m1", "m2"]
+    answer = add_debit(kept, rates, disruption("m3", workload_uid="uid-3"), now=NOW)
+    assert isinstance(answer, MoveLedger), "what is spent is folded where there is no other room"
+    assert [one.move for one in debits(answer)] == ["m2", "m3"]
+    refused = add_debit(answer, rates, replace(new, move="m4", workload_uid="uid-4"), now=NOW)
+    assert isinstance(refused, Refused)
+    assert (refused.rule, refused.until) == ("LedgerFull", NOW + 3605 - MINUTE)
 
 
 @pytest.mark.parametrize("pair", list(combinations(("1 per 1m", "2 per 5m", "0 per 1h"), 2)))

@@ -1,35 +1,22 @@
 """No window holds more disruptions than its rate, for any leaders and clocks."""
 
-import random
-from collections.abc import Iterable
 from itertools import product
 
 import pytest
 
+from reberth.memory import ledger, ledger_index, ledger_slots
 from reberth.memory.ledger import (
     Disruption,
     add_debit,
     mark_spent,
     prune_debits,
     refuse_disruption,
-    return_debit,
     start_ledger,
 )
 from reberth.memory.rates import DisruptionLimits, Rate
-from reberth.records import Debit, DebitState, MoveLedger
-from reberth.values.refusal import Refused
+from tests.support.memory.ledger_histories import accepted, planted, play
 from tests.support.memory.objects import NOW
 from tests.support.resumable_rounds import Proof
-
-
-def accepted(result: MoveLedger | Refused) -> MoveLedger:
-    assert isinstance(result, MoveLedger), result
-    return result
-
-
-def debits(found: MoveLedger) -> tuple[Debit, ...]:
-    return found.status.debits or ()
-
 
 PERIOD = 20.0
 CLOCKS = (0.0, 2.5, 5.0)
@@ -63,130 +50,69 @@ def test_two_disruptions_are_a_period_apart_whichever_clocks_allow_them(
     assert min(allowed) <= marked_at + PERIOD + 10
 
 
-RATES = (Rate((1, PERIOD)), Rate((2, PERIOD)), Rate((10, 600.0)))
-SKEW = 5.0
-STEPS, SAMPLE, HISTORIES = 60, 200, 10_000
-GROUPS = {
-    "cluster": lambda _: "",
-    "namespace": lambda one: one.namespace,
-    "workload": lambda one: one.workload_uid,
+SAMPLE, HISTORIES, UNTIL_NOTICED = 100, 10_000, 400
+FAULTS = {
+    "a slot is held no longer than its oldest": (
+        ledger_slots,
+        "newest = max(slots, key=",
+        "newest = min(slots, key=",
+    ),
+    "the time of a slot goes back to that of the last one that is folded": (
+        ledger_slots,
+        "newest = max(slots, key=lambda slot: date_entry(slot.time))",
+        "newest = slots[-1]",
+    ),
+    "a count is lost where slots are merged": (
+        ledger_slots,
+        "sum(slot.count for slot in slots)",
+        "max(slot.count for slot in slots)",
+    ),
+    "names are lost where slots are merged": (
+        ledger_slots,
+        "found.update(read_counts(text))",
+        "found = found | Counter(read_counts(text))",
+    ),
+    "slots are too wide": (ledger_slots, "SHARE = 60", "SHARE = 12"),
+    "slots are dropped when the shortest period is over": (
+        ledger_slots,
+        "self.has_passed(newest, self.spans[-1])",
+        "self.has_passed(newest, self.spans[0])",
+    ),
+    "namespaces are dropped with workloads": (
+        ledger_slots,
+        "_is_dropped(newest, horizon.namespace, horizon)",
+        "_is_dropped(newest, horizon.workload, horizon)",
+    ),
+    "slots are dropped when debits are folded": (
+        ledger,
+        "fold(status.slots or (), spent,",
+        "fold((), spent,",
+    ),
+    "a debit is folded and stays": (ledger, "or debit.move in kept]", "or debit.move]"),
+    "a move is known for a shorter time": (ledger, "until=latest + KEPT_SPENT", "until=latest + 60"),
+    "moves are not known together": (ledger, "texts.insert(0, last.moves)", "pass"),
+    "the clocks' difference is left out": (ledger, "span = rate.period + clock_skew", "span = rate.period"),
+    "a disruption is dated when it was reserved": (
+        ledger,
+        "max(date_entry(debit.time), min(begun, now))",
+        "date_entry(debit.time)",
+    ),
+    "one more than the rate": (ledger, "if not window.left]", "if window.used > window.rate.limit]"),
+    "what is added in a batch is not counted": (ledger_index, "name)) + changed", "name))"),
+    "what is removed in a batch is counted": (ledger_index, "[(removed, -1)] if removed else []", "[]"),
 }
-
-
-class History:
-    """Leaders come, go and come again, their clocks up to 5 s apart; each may crash after any step.
-
-    Everything is drawn from one number. What a window really holds is counted by a clock that all share.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.dice = random.Random(number)
-        self.rate = self.dice.choice(RATES)
-        scope = self.dice.choice(sorted(GROUPS))
-        self.group = GROUPS[scope]
-        self.limits = DisruptionLimits(**{"cluster": (), scope: (self.rate,)})
-        self.ledger = start_ledger()
-        self.time = NOW
-        self.clocks = [0.0, self.dice.uniform(0, SKEW), SKEW]
-        self.leader = self.dice.randrange(len(self.clocks))
-        self.made = 0
-        self.evicted: dict[str, Disruption] = {}
-        self.times: dict[str, list[float]] = {}
-        """When disruptions really began, in each group that the rate counts."""
-
-    def play(self) -> None:
-        steps = (self.wait, self.move, self.move_as_many_as_it_may, self.plan_and_crash)
-        rarer = (self.lose_an_answer, self.change_leaders, self.restart)
-        for _ in range(STEPS):
-            self.dice.choice((*steps, *steps, *rarer))()
-            assert len({one.move for one in debits(self.ledger)}) == len(debits(self.ledger))
-
-    @property
-    def now(self) -> float:
-        """What the leader's clock says."""
-        return self.time + self.clocks[self.leader]
-
-    def wait(self) -> None:
-        """Most faults show where a period is nearly over."""
-        since = self.dice.choice([self.time, *(times[-1] for times in self.times.values())])
-        around = self.dice.choice([-SKEW, -0.25, 0.0, 0.25, SKEW, 2 * SKEW])
-        self.time = max(self.time + 0.25, since + self.rate.period + around)
-
-    def plan_and_crash(self) -> str | None:
-        """The first answer may be lost: entered again, nothing changes."""
-        self.made += 1
-        namespace = self.dice.choice("ab")
-        new = Disruption(f"m{self.made}", namespace, namespace + self.dice.choice("xy"))
-        entered = add_debit(self.ledger, self.limits, new, now=self.now)
-        if isinstance(entered, Refused):
-            return None
-        self.ledger = entered
-        assert add_debit(entered, self.limits, new, now=self.now + 1) == entered
-        return new.move
-
-    def move(self) -> None:
-        move = self.plan_and_crash()
-        if move:
-            self.time += self.dice.choice([0.0, 0.1, 1.0])
-            self.evict(move)
-            self.time += self.dice.choice([0.0, 0.1, self.rate.period])
-            self.look(move)
-
-    def move_as_many_as_it_may(self) -> None:
-        for _ in range(self.rate.limit + 1):
-            self.move()
-
-    def lose_an_answer(self) -> None:
-        """Of one that is planned; it stays unknown until somebody looks."""
-        waiting = [move for move in self.tentative() if move not in self.evicted]
-        if waiting:
-            self.evict(self.dice.choice(waiting))
-
-    def change_leaders(self) -> None:
-        self.leader = self.dice.randrange(len(self.clocks))
-        self.restart()
-
-    def restart(self) -> None:
-        """Whoever begins to lead first looks what has become of all that is open."""
-        for move in self.tentative():
-            self.look(move)
-        self.ledger = prune_debits(self.ledger, self.limits, now=self.now)
-
-    def tentative(self) -> list[str]:
-        return [one.move for one in debits(self.ledger) if one.state == DebitState.TENTATIVE]
-
-    def evict(self, move: str) -> None:
-        (debit,) = (one for one in debits(self.ledger) if one.move == move)
-        self.evicted[move] = Disruption(move, debit.namespace, debit.workload_uid)
-        times = self.times.setdefault(self.group(self.evicted[move]), [])
-        times.append(self.time)
-        held = [time for time in times if time > self.time - self.rate.period]
-        assert len(held) <= self.rate.limit, f"{len(held)} in a window of {self.rate}: {held}"
-
-    def look(self, move: str) -> None:
-        if move in self.evicted:
-            self.ledger = accepted(mark_spent(self.ledger, move, limits=self.limits, now=self.now))
-        else:
-            self.ledger = accepted(return_debit(self.ledger, move))
-
-
-def play(numbers: Iterable[int]) -> tuple[int, int]:
-    """Give how many disruptions there were, and how many of them filled a window."""
-    made = full = 0
-    for number in numbers:
-        history = History(number)
-        history.play()
-        for times in history.times.values():
-            made += len(times)
-            apart = zip(times, times[history.rate.limit - 1 :], strict=False)
-            full += sum(last - first <= history.rate.period for first, last in apart)
-    return made, full
 
 
 def test_no_window_exceeds_its_rate_across_leader_changes_and_crashes() -> None:
     made, full = play(range(SAMPLE))
     assert made > 10 * SAMPLE
     assert full > SAMPLE  # the rates are what held them back
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_histories_notice_a_fault(fault: str) -> None:
+    with planted(*FAULTS[fault]), pytest.raises(AssertionError):
+        play(range(UNTIL_NOTICED))
 
 
 @pytest.mark.soak

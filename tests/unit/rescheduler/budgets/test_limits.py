@@ -154,9 +154,9 @@ def keep_ledger(debits: list[Object]) -> Object:
     [(MOST_DEBITS - 2, [None, None, "LedgerFull"]), (MOST_DEBITS, ["LedgerFull"] * 3)],
 )
 def test_a_plan_makes_no_more_moves_than_the_ledger_has_room_for(count: int, rules: list[str | None]) -> None:
-    spent = {"time": "2027-01-15T07:59:30.000000Z", "state": "Spent"}
+    open_ = {"time": "2027-01-15T07:59:30.000000Z", "state": "Tentative"}
     old = {"move": "old", "time": "2027-01-15T06:00:00.000000Z", "state": "Spent"}
-    ledger = keep_ledger([old, *({"move": f"m{number}", **spent} for number in range(count))])
+    ledger = keep_ledger([old, *({"move": f"m{number}", **open_} for number in range(count))])
     rates = DisruptionLimits((Rate((9999, 60.0)),))
     assert spend_all(cluster(*WEBS, ledger, limits=settings(rates=rates)), "web-1", "web-2", "web-3") == rules
 

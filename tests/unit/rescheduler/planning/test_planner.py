@@ -9,6 +9,7 @@ import pytest
 from reberth.cluster.pods.identity import name_history
 from reberth.forecast.state.profile import default_scheduler
 from reberth.records import WorkloadIdentity
+from reberth.values.timestamp import write_time
 from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
@@ -234,6 +235,19 @@ def test_another_rescheduler_is_warned_of() -> None:
 def test_a_scheduler_without_our_extender_is_warned_of() -> None:
     made, _ = make_plan([builders.node("a")], model=PLAIN_MODEL)
     assert made.warnings[0].startswith("the scheduler does not call Reberth's extender")
+
+
+def test_a_rate_that_reaches_back_to_what_the_ledger_has_forgotten_is_warned_of() -> None:
+    ledger = {
+        "apiVersion": "reberth.dev/v1alpha2",
+        "kind": "MoveLedger",
+        "metadata": {"name": "default"},
+        "status": {"forgotten": {"clusterUntil": write_time(NOW - 300)}},
+    }
+    rates = policy(limits={"rates": {"cluster": ["10 per 10m", "9 per 1m"]}})
+    made, _ = make_plan([builders.node("a"), ledger], rates)
+    told = f"does not count disruptions up to {write_time(NOW - 300)}: it was not configured then"
+    assert made.warnings == (f"the rate 10 per 600s {told}",)
 
 
 HOT_FOR = UtilisationSettings().hot_for
