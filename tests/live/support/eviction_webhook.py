@@ -1,9 +1,9 @@
-"""A webhook on evictions that allows all of them and keeps what it was asked."""
+"""A webhook on evictions that keeps what it was asked, and denies those of the pods that it is told."""
 
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -20,14 +20,17 @@ _COLLECTION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurat
 
 
 @asynccontextmanager
-async def watching_evictions(cluster: Cluster, client: Client, *, probe: str) -> AsyncIterator[list[Object]]:
+async def watching_evictions(
+    cluster: Cluster, client: Client, *, probe: str, denied: Collection[str] = ()
+) -> AsyncIterator[list[Object]]:
     """Give the requests that it was asked about; `probe` is a pod of the namespace default."""
     reviews: list[Object] = []
 
     async def answer(request: web.Request) -> web.Response:
         review = json.loads(await request.read())
         reviews.append(review["request"])
-        response = {"uid": review["request"]["uid"], "allowed": True}
+        name, uid = review["request"]["name"], review["request"]["uid"]
+        response = {"uid": uid, "allowed": name not in denied}
         return web.json_response(
             {**{key: review[key] for key in ("apiVersion", "kind")}, "response": response}
         )

@@ -45,6 +45,15 @@ ALONE: Mapping[str, Any] = {
     "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}},
 }
 """Fields of a pod that shares its node with no other one."""
+APART: Mapping[str, Any] = {
+    "cpu": "100m",
+    "affinity": {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": _TERM}]
+        }
+    },
+}
+"""Likewise where there is room. No move is refused because another pod came to its destination first."""
 _RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
 _NODES = "/api/v1/nodes"
 _PATHS = {

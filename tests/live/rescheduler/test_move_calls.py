@@ -1,0 +1,37 @@
+"""How many requests a move sends to the API server, by the server's own audit log."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.live.support.move_calls import AT_ONCE, count_all, counting, tabulate
+
+pytestmark = pytest.mark.live
+
+# One more for a first move, which creates the history; one more for a pod whose name returns: its dry run.
+CALLS = {
+    "Deployment, its first": 9,
+    "Deployment, a later one": 8,
+    "StatefulSet, its first": 10,
+    "StatefulSet, a later one": 9,
+    "bare ReplicaSet, its first": 9,
+    "bare ReplicaSet, a later one": 8,
+    # The note is removed, and the pod is read again.
+    "refused by a PodDisruptionBudget": 10,
+    "refused by a webhook": 10,
+}
+TOGETHER = f"{AT_ONCE} Deployments at once"
+RESUMED = "resumed after its process was killed"
+
+
+async def test_calls_of_each_kind_of_move(tmp_path: Path) -> None:
+    """Those that begin together share the writes of the ledger; one that is resumed writes nothing twice."""
+    async with counting(tmp_path) as counter:
+        rows = await count_all(counter)
+    print(tabulate(rows))
+    found = {row.title: row for row in rows}
+    together, resumed = found.pop(TOGETHER), found.pop(RESUMED)
+    assert {title: row.calls.total() for title, row in found.items()} == CALLS
+    assert together.for_each <= CALLS["Deployment, a later one"]
+    assert together.calls["ledger"] < 2 * AT_ONCE
+    assert resumed.calls.total() - resumed.calls["reads"] == CALLS["Deployment, a later one"] - 1
