@@ -1,7 +1,7 @@
-"""A cluster on which pods move when a test says so: each stands alone on a node, and leaves it once tainted.
+"""A cluster on which pods move when a test says so: each has its own node, and leaves it once tainted.
 
 async with standing(audit) as stage:
-    await stage.add([builders.deployment("web", replicas=2, **ALONE)])
+    await stage.add([builders.deployment("web", replicas=2, **APART)])
     victims = await stage.pick()
     await stage.drive_out(victims)
 
@@ -40,11 +40,6 @@ from tests.support.memory.objects import past
 
 _HOST = "kubernetes.io/hostname"
 _TERM = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, "topologyKey": _HOST}
-ALONE: Mapping[str, Any] = {
-    "cpu": "100m",
-    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]}},
-}
-"""Fields of a pod that shares its node with no other one."""
 APART: Mapping[str, Any] = {
     "cpu": "100m",
     "affinity": {
@@ -53,7 +48,10 @@ APART: Mapping[str, Any] = {
         }
     },
 }
-"""Likewise where there is room. No move is refused because another pod came to its destination first."""
+"""Fields of a pod that has its node to itself where there is room.
+
+If it were required, moves would be refused because another pod came to their destination first.
+"""
 _RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
 _NODES = "/api/v1/nodes"
 _PATHS = {
@@ -218,9 +216,9 @@ async def standing(
 @asynccontextmanager
 async def populated(audit: Path, workloads: int, *, replicas: int) -> AsyncIterator[MoveStage]:
     """With Deployments that have been moved before, whose pods need a second to be Ready."""
-    async with standing(audit, nodes=workloads * (replicas + 1)) as stage:
+    async with standing(audit, nodes=workloads * (replicas + 2)) as stage:
         slow = {"annotations": {"localcluster.reberth.dev/starts-after": "1s"}}
         names = [f"web-{number:02}" for number in range(workloads)]
-        await stage.add([deployment(name, replicas=replicas, **slow, **ALONE) for name in names])
+        await stage.add([deployment(name, replicas=replicas, **slow, **APART) for name in names])
         await stage.prove(names)
         yield stage
