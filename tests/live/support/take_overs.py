@@ -139,4 +139,8 @@ async def taking_over(
             way = await way_through(stage.cluster, stage.client, name, server=await proxy.open(name))
             one = daemon(stage.cluster, folder, settings, policy, number=number, way=way, env=env)
             daemons.append(await enter(one))
-        yield TakeOvers(stage, proxy, daemons, witness)
+        try:
+            yield TakeOvers(stage, proxy, daemons, witness)
+        finally:
+            for one in daemons:
+                one.send(signal.SIGCONT)  # a frozen one could not tell how it fared
