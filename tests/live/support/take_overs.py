@@ -142,5 +142,5 @@ async def taking_over(
         try:
             yield TakeOvers(stage, proxy, daemons, witness)
         finally:
-            for one in daemons:
-                one.send(signal.SIGCONT)  # a frozen one could not tell how it fared
+            for each in daemons:
+                each.send(signal.SIGCONT)  # a frozen one could not tell how it fared
