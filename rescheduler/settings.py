@@ -11,7 +11,7 @@ from reberth.client.lease import LeaseSettings
 from reberth.client.watcher import WatchSettings
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.config import settings
-from reberth.config.settings import Section
+from reberth.config.settings import Positive, Section
 from reberth.forecast.extender import DEFAULTS, ExtenderForecastSettings
 from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration, arrange
 from reberth.memory.history import LANDING_TIME
@@ -66,6 +66,12 @@ class SchedulerSettings(Section, frozen=True):
             read_version(self.kubernetes)
 
 
+class EventApiSettings(ApiSettings, frozen=True):
+    """Events have their own rate limit, so that no move waits for them."""
+
+    requests_per_second: Positive = 25.0
+
+
 class CycleSettings(Section, frozen=True):
     """When the daemon runs a cycle."""
 
@@ -89,6 +95,7 @@ class ReschedulerSettings(Section, frozen=True):
     drift: DriftSettings = DriftSettings()
     lease: LeaseSettings = LeaseSettings()
     api: ApiSettings = ApiSettings()
+    events: EventApiSettings = EventApiSettings()
     watch: WatchSettings = WatchSettings()
     server: ServerSettings = ServerSettings(port=8445)
     probes: ServerSettings | None = None
@@ -107,7 +114,17 @@ class ReschedulerSettings(Section, frozen=True):
 
 
 # Fields that take effect only after a restart.
-RESTARTING_FIELDS = ("extender_access", "scheduler", "lease", "api", "watch", "server", "probes", "log")
+RESTARTING_FIELDS = (
+    "extender_access",
+    "scheduler",
+    "lease",
+    "api",
+    "events",
+    "watch",
+    "server",
+    "probes",
+    "log",
+)
 
 
 def make_forecaster(

@@ -23,10 +23,10 @@ from reberth.cluster.pods.interning import (
 from reberth.cluster.pods.requests import Amounts, node_amounts
 from reberth.cluster.tables import meta_of
 from reberth.cluster.templates import PriorityError, Template, Templates, pack, part_amounts
-from reberth.records import Labels, Node, NodeStatus, Pod, PodCondition, PodSpec, Record
+from reberth.records import Labels, Node, NodeStatus, Pod, PodCondition, PodSpec, PodStatus, Record
 from reberth.values.object_error import ObjectError, find_unreadable
 from reberth.values.quantity import QuantityError
-from reberth.values.timestamp import TimeError, parse_time
+from reberth.values.timestamp import TimeError, parse_time, write_time
 
 Plain = TypeVar("Plain", bound=Record)
 
@@ -87,6 +87,22 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     def spec(self) -> PodSpec:
         """Give the spec with the pod's own parts: its node, its claims, and the node it is pinned to."""
         return join_spec(self.template.spec, self.own, node=self.node)
+
+    @property
+    def pod(self) -> Pod:
+        """Give the pod with what is kept of its metadata and spec, and with its phase."""
+        meta = replace(
+            self.template.pod.metadata,
+            name=self.name,
+            namespace=self.namespace,
+            uid=self.uid,
+            resource_version=str(self.version),
+            labels=self.labels,
+            annotations=self.annotations,
+            deletion_timestamp=None if self.deleted is None else write_time(self.deleted),
+            deletion_grace_period_seconds=self.grace,
+        )
+        return replace(self.template.pod, metadata=meta, spec=self.spec, status=PodStatus(phase=self.phase))
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):

@@ -109,7 +109,10 @@ def charge_try(place: int, context: RuleContext) -> Iterator[Charge]:
     if memory is None:
         return
     history = context.history(context.template_of(place))
-    standing = judge_standing(history, _list_own(place, context, _know(context)), context.now)
+    granted = memory.granted.get(_name_workload(place, context), -math.inf)
+    standing = judge_standing(
+        history, _list_own(place, context, _know(context)), context.now, granted=granted
+    )
     most = 1.0 if standing is Standing.REFUSED else math.inf
     left = most if memory.left.has_for(standing) else 0.0
     yield Charge(_RATE, (_RATE, standing), left, f"refusals of the last minute: {standing.value}")
@@ -151,8 +154,12 @@ def _list_shared_places(place: int, context: RuleContext, known: KnownRefusals) 
 
 
 def _list_own(place: int, context: RuleContext, known: KnownRefusals) -> tuple[RememberedRefusal, ...]:
+    return known.own.get(_name_workload(place, context), ())
+
+
+def _name_workload(place: int, context: RuleContext) -> WorkloadName:
     root = context.identify(place)
-    return known.own.get(WorkloadName(context.row(place).namespace, f"{root.kind}/{root.name}"), ())
+    return WorkloadName(context.row(place).namespace, f"{root.kind}/{root.name}")
 
 
 def _know(context: RuleContext) -> KnownRefusals:
@@ -201,7 +208,9 @@ def _drop_disproved(
     wide = (Scope.EVERYTHING, Scope.NAMESPACE)
     if not any(find_scope(one.rule) in (*wide, Scope.WEBHOOK) for _, one in known):
         return known
-    granted = defaultdict(float, memory.granted)
+    granted: defaultdict[str, float] = defaultdict(float)
+    for workload, time in memory.granted.items():
+        granted[workload.namespace] = max(granted[workload.namespace], time)
     for history in histories:
         opened, past = history.status.open or (), history.status.past or ()
         times = [*(instant(one.evicted_at) for one in opened), *(instant(one.evicted_at) for one in past)]

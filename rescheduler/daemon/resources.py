@@ -151,11 +151,12 @@ async def open_daemon_resources(
         enter = stack.enter_async_context
         api = await enter(Api(access, first.api))
         lease_api = await enter(Api(access, first.api, api.clock))
+        event_api = await enter(Api(access, first.events, api.clock))
         metrics.CLOCK_OFFSET.set_function(api.clock.find_offset)
         version = read_version(await api.version())
         forecast.take_version(version)
         cache = NotifyingCache(version=version, annotations=policy().protections.annotation_keys)
-        recorder = await enter(recording(api, reporter=REPORTER, instance=identity))
+        recorder = await enter(recording(event_api, reporter=REPORTER, instance=identity))
         extenders = await enter(connect_to_extenders(api, first.extender_access, watch=first.watch))
         yield DaemonResources(
             api=api,

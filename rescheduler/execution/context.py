@@ -1,5 +1,6 @@
 """What the execution of moves works with: the cluster's resources, and a handle for each move."""
 
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
@@ -42,11 +43,18 @@ class Changes(Protocol):
         """Wait for a change since the end of the last wait."""
 
 
+FRESH = 1.0
+"""Seconds for which a cache is believed after its watch has brought something."""
+
+
 class SyncedCache(Protocol):
     """A cache of the cluster that is kept in sync: of pods, nodes and the owners of pods at least."""
 
     @property
     def cache(self) -> Cache: ...
+
+    def ages(self) -> dict[str, float]:
+        """Seconds since the server last confirmed each kind."""
 
     def changes_of(self, uid: str) -> AbstractContextManager[Changes]:
         """Give the changes of the object with this uid and of the pods that it controls."""
@@ -139,6 +147,18 @@ class ExecutionContext(ClusterResources):
             return await self.api.get(PODS, name, namespace=namespace)
         except NotFound:
             return None
+
+    async def look_at_pod(self, namespace: str, name: str) -> Pod | None:
+        """Give a pod from the cache if its watch has just brought something; else read it.
+
+        A watch brings changes in their order, so the cache is as new as the last thing that it has brought:
+        in a busy cluster a read tells hardly more. A pod that is not well in the cache is always read.
+        """
+        if self.mirror.ages().get(PODS.name, math.inf) < FRESH:
+            row = self.mirror.cache.of(POD).named(namespace, name)
+            if row and not row.is_terminating:
+                return row.pod
+        return await self.read_pod(namespace, name)
 
     def find_node(self, name: str) -> Node | None:
         """Give a node from the cache."""

@@ -213,8 +213,9 @@ class MoveDispatcher:
         """Reserve a try. While others that are being tried may give theirs back, the turn is passed on."""
         context, root = self._context, order.signature.root
         history = context.mirror.cache.of(HISTORY).named(order.signature.namespace, name_history(root))
-        known = self.refusals.list_of(WorkloadName(*_workload_of(planned)))
-        standing = judge_standing(history, known, context.clock())
+        name = WorkloadName(*_workload_of(planned))
+        known, granted = self.refusals.list_of(name), self.refusals.find_grant(name)
+        standing = judge_standing(history, known, context.clock(), granted=granted)
         attempt = self.tries.begin(standing, context.clock())
         if attempt is None:
             turn.pass_on()

@@ -50,7 +50,8 @@ class Evictor:
     async def evict(self, state: MoveState) -> MoveState:
         """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
         refused = await self._refuse_unseen(state)
-        pod = await self._read_pod(state)
+        look = self._context.read_pod if state.resumed else self._context.look_at_pod
+        pod = await look(self._handle.namespace, state.entry.pod)
         state = take_sighting(state, pod, now=self._context.clock())
         if pod is None or state.pod != PodState.ALIVE:
             return state

@@ -60,9 +60,7 @@ def compose_planned(context: ExecutionContext, planned: PlannedMove) -> MoveOrde
     row = context.mirror.cache.of(POD).named(namespace, name)
     if row is None or row.uid != planned.uid:
         return NO_SUCH_POD
-    common = row.template.pod
-    meta = replace(common.metadata, name=row.name, namespace=row.namespace, uid=row.uid)
-    pod = replace(common, metadata=meta, spec=row.spec)
+    pod = row.pod
     controller = find_controller(pod.metadata)
     tables = (context.mirror.cache.of(one.kind) for one in _OWNED.values())
     found = (table.by_uid(controller.uid) for table in tables) if controller else ()

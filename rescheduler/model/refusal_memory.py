@@ -5,6 +5,7 @@ before its first write is in no history at all. It may be lost with the process:
 read is in a history too.
 """
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
@@ -45,7 +46,7 @@ class RefusalMemory(msgspec.Struct, frozen=True):
     known: tuple[KnownRefusal, ...] = ()
     disproved: frozenset[KnownRefusal] = frozenset()
     answered: dict[str, float] = {}  # when webhooks that failed have answered
-    granted: dict[str, float] = {}  # when the last eviction was granted in a namespace
+    granted: dict[WorkloadName, float] = {}  # when the last eviction was granted
     left: TriesLeft = TriesLeft()
 
 
@@ -55,7 +56,7 @@ class RecentRefusals:
     def __init__(self) -> None:
         self._known: dict[tuple[WorkloadName, str, str], RememberedRefusal] = {}
         self._answered: dict[str, float] = {}
-        self._granted: dict[str, float] = {}
+        self._granted: dict[WorkloadName, float] = {}
         self._disproved: dict[KnownRefusal, None] = {}
 
     def put(self, known: KnownRefusal) -> None:
@@ -71,7 +72,7 @@ class RecentRefusals:
 
     def disprove(self, workload: WorkloadName, refusals: Iterable[RememberedRefusal], now: float) -> None:
         """Forget what a granted eviction of the workload has disproved; its webhooks have answered."""
-        _put_last(self._granted, workload.namespace, now)
+        _put_last(self._granted, workload, now)
         for one in refusals:
             _put_last(self._disproved, KnownRefusal(workload, one), None)
         for one in (*refusals, *self.list_of(workload)):
@@ -87,6 +88,10 @@ class RecentRefusals:
         return RefusalMemory(
             known, frozenset(self._disproved), dict(self._answered), dict(self._granted), left
         )
+
+    def find_grant(self, workload: WorkloadName) -> float:
+        """Tell when an eviction of a workload was last granted."""
+        return self._granted.get(workload, -math.inf)
 
     def list_of(self, workload: WorkloadName) -> list[RememberedRefusal]:
         """List the refusals of a workload."""

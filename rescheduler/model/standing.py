@@ -32,13 +32,21 @@ class TriesLeft(NamedTuple):
 
 
 def judge_standing(
-    history: EvictionHistory | None, known: Iterable[RememberedRefusal], now: float
+    history: EvictionHistory | None,
+    known: Iterable[RememberedRefusal],
+    now: float,
+    *,
+    granted: float = -math.inf,
 ) -> Standing:
-    """Tell what the history and other refusals that are known say of a workload's moves."""
+    """Tell what the history, other refusals that are known, and a grant say of a workload's moves.
+
+    A history names an eviction only when the move is closed; `granted` is the time of the last one that this
+    process knows of.
+    """
     status = history.status if history else None
     refused = (status.refused or ()) if status else ()
     past = (status.past or ()) if status else ()
-    granted = max((instant(move.evicted_at) for move in past), default=-math.inf)
+    granted = max([granted, *(instant(move.evicted_at) for move in past)])
     # What was said of another pod or node is still remembered then, but says less of the workload.
     if any(instant(one.refused_at) > granted for one in list_living([*refused, *known], now)):
         return Standing.REFUSED

@@ -265,8 +265,12 @@ class FakeMirror:
 
     def __init__(self, world: World) -> None:
         self.cache = Cache(version=(1, 36))
+        self.age = 60.0
         self._world = world
         self.sync()
+
+    def ages(self) -> dict[str, float]:
+        return dict.fromkeys((one.name for one in _MIRRORED), self.age)
 
     def sync(self) -> None:
         for resource in _MIRRORED:

@@ -166,6 +166,9 @@ class CrowdMirror:
         self._version = -1
         self._cache = Cache(version=VERSION)
 
+    def ages(self) -> dict[str, float]:
+        return {}  # so pods are read
+
     @property
     def cache(self) -> Cache:
         if self._version != self._world.version + len(self._world.evictions):

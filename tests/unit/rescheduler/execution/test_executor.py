@@ -8,9 +8,11 @@ over.
 import asyncio
 from collections.abc import Mapping
 from itertools import count, product
+from typing import Any, cast
 
 import pytest
 
+from reberth.cluster.kinds import PODS, Resource
 from reberth.records import DebitState, Outcome
 from reberth.values import errors
 from reberth.values.errors import ApiError
@@ -25,6 +27,7 @@ from rescheduler.settings import LONGEST_REQUEST
 from tests.support.rescheduler.crash_simulator import (
     Evacuated,
     FakeApi,
+    FakeMirror,
     Killed,
     Late,
     Lost,
@@ -169,6 +172,38 @@ async def test_a_move_whose_debit_is_lost_is_undone_and_reports_it() -> None:
     assert report.refused.rule == "DebitLost"
     assert not world.evictions
     assert not world.noted()
+
+
+class NoPodRead(FakeApi):
+    """Nobody may read a pod before its eviction."""
+
+    async def get(self, resource: Resource[Any], name: str, **place: str) -> Any:
+        assert resource is not PODS or self.world.evictions
+        return await super().get(resource, name, **place)
+
+
+async def move_without_a_read(*, age: float, is_cached: bool = True) -> World:
+    world = World()
+    context = make_context(world, FakeApi(world))
+    order = await compose_order(context, "shop", "web-1", to=("n2", "n3"), reason="why not")
+    assert isinstance(order, MoveOrder)
+    context = make_context(world, NoPodRead(world))
+    mirror = cast("FakeMirror", context.mirror)
+    mirror.age = age
+    if not is_cached:
+        mirror.cache.replace(PODS.kind, [], "0")
+    await Executor(context).move(order)
+    return world
+
+
+@pytest.mark.looptime
+async def test_a_pod_is_read_before_its_eviction_unless_its_watch_has_just_brought_something() -> None:
+    world = await move_without_a_read(age=0.5)
+    assert len(world.evictions) == 1
+    with pytest.raises(AssertionError):
+        await move_without_a_read(age=1.5)
+    with pytest.raises(AssertionError):
+        await move_without_a_read(age=0.5, is_cached=False)
 
 
 @pytest.mark.looptime

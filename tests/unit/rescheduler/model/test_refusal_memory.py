@@ -46,7 +46,7 @@ def test_what_was_only_in_the_history_is_disproved_too() -> None:
     assert recent.read(NOW) == RefusalMemory(
         disproved=frozenset({KnownRefusal(WEB, noted)}),
         answered={"hook.example": NOW + 5},
-        granted={WEB.namespace: NOW + 5},
+        granted={WEB: NOW + 5},
     )
 
 

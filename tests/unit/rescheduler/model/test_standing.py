@@ -54,3 +54,10 @@ def test_the_last_answer_counts(
 def test_what_refused_another_pod_before_a_granted_eviction_counts_no_more(rule: str) -> None:
     """It is still remembered: that pod or node may be refused again."""
     assert judge_standing(history(refusal(2 * HOUR, rule), past=(evicted(HOUR),)), [], NOW) is Standing.PROVEN
+
+
+def test_a_grant_that_no_history_names_yet_proves_a_workload_and_disproves_earlier_refusals() -> None:
+    refused = history(refusal(HOUR, "EvictionRefused"))
+    assert judge_standing(None, [], NOW, granted=NOW - 1) is Standing.PROVEN
+    assert judge_standing(refused, [], NOW, granted=NOW - HOUR / 2) is Standing.PROVEN
+    assert judge_standing(refused, [], NOW, granted=NOW - 2 * HOUR) is Standing.REFUSED
