@@ -235,7 +235,7 @@ async def table(shared: Cluster, resource: Resource[Any]) -> list[dict[str, Any]
     [
         (
             "EvictionHistory",
-            {"Kind": "Deployment", "Workload": "web", "Phase": "Noted", "From": "n1", "Last": "Same"},
+            {"Kind": "Deployment", "Workload": "web", "Phase": "Evicted", "From": "n1", "Last": "Same"},
             {"Kind": "Deployment", "Workload": "web", "Phase": "", "From": "", "Last": ""},
         ),
         (

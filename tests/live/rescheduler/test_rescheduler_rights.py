@@ -91,7 +91,8 @@ async def test_the_service_account_has_exactly_the_rights_it_needs(
 async def list_served(client: Client) -> list[tuple[str, tuple[str, ...]]]:
     """Every resource and subresource that the API server has, and its verbs."""
     groups = (await client.get("/apis"))["groups"]
-    roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    versions = (version["groupVersion"] for group in groups for version in group["versions"])
+    roots = ["/api/v1", *(f"/apis/{version}" for version in versions)]
     found: list[tuple[str, tuple[str, ...]]] = []
     for root in roots:
         group = "" if root == "/api/v1" else root.split("/")[2]

@@ -14,7 +14,8 @@ from reberth.cluster.pods.identity import Signature
 from reberth.memory.history import open_move, start_history
 from reberth.memory.ledger import Disruption, add_debit, mark_spent, start_ledger
 from reberth.memory.rates import DisruptionLimits
-from reberth.records import EvictionHistory, MoveLedger, Outcome, Record, WorkloadIdentity
+from reberth.records import EvictionHistory, MoveLedger, Outcome, Phase, Record, WorkloadIdentity
+from reberth.values.timestamp import write_micro_time
 from tests.support.builders import Object
 from tests.support.memory.objects import MINUTE, NOW, REPLICA_SET, accepted, after_move, move, score
 from tests.support.repository import ROOT
@@ -73,9 +74,11 @@ def fields(found: Object) -> Object:
 
 
 def a_history() -> EvictionHistory:
-    """One past move that brought nothing, and an open one whose pod is evicted."""
+    """One past move that brought nothing, and an open one with all that an earlier version wrote too."""
     moved = after_move(start_history(WEB), "p1", Outcome.SAME, closed=NOW - MINUTE)
-    return accepted(open_move(moved, move("m1", destinations=("n2", "n3"))))
+    evicted_at = write_micro_time(NOW + 1)
+    opened = move("m1", phase=Phase.EVICTED, evicted_at=evicted_at, destinations=("n2", "n3"))
+    return accepted(open_move(moved, opened))
 
 
 def a_ledger() -> MoveLedger:
