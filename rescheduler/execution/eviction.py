@@ -58,7 +58,8 @@ class Evictor:
         refused = refused or self._refuse_lost(state) or await self._refuse(state, pod)
         if refused is None:
             return await self._evict(state)
-        return await self._sight_again(replace(state, refused=refused))
+        left = replace(state, refused=refused)
+        return await self._sight_again(left) if refused.rule == DRY_RUN_FAILED else left
 
     async def _sight_again(self, state: MoveState) -> MoveState:
         return take_sighting(state, await self._read_pod(state), now=self._context.clock())
@@ -120,8 +121,9 @@ class Evictor:
         if answer is UncertainAnswer.IN_DOUBT:
             return await self._settle_doubt(state)
         if answer is UncertainAnswer.PODS_STATE:
-            answer = Refused("Conflict", "the API server found another pod than the one of the move")
-        return await self._sight_again(replace(state, refused=answer))
+            conflict = Refused("Conflict", "the API server found another pod than the one of the move")
+            return await self._sight_again(replace(state, refused=conflict))
+        return replace(state, refused=answer)  # it was decided: no pod was evicted for this move
 
     async def _send(self, state: MoveState, *, dry_run: bool) -> Refused | UncertainAnswer | None:
         context = self._context
