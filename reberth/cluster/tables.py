@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from reberth.records import ObjectMeta, Record
 
@@ -131,29 +131,26 @@ class Listeners:
     """Whom to call after changes, by the uid of the changed object or the key of its group."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, list[Callable[[], None]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_key)
+        self.by_key: dict[str, list[Callable[[], None]]] = {}
 
     @contextmanager
     def hearing(self, key: str, listener: Callable[[], None]) -> Iterator[None]:
         """Call the listener as long as the context lasts. A table may be in the middle of a change then."""
-        self._by_key.setdefault(key, []).append(listener)
+        self.by_key.setdefault(key, []).append(listener)
         try:
             yield
         finally:
-            left = self._by_key[key]
+            left = self.by_key[key]
             left.remove(listener)
             if not left:
-                del self._by_key[key]
+                del self.by_key[key]
 
     def tell(self, key: str) -> None:
-        for listener in self._by_key.get(key, ()):
+        for listener in self.by_key.get(key, ()):
             listener()
 
     def tell_all(self) -> None:
-        for key in self._by_key:
+        for key in self.by_key:
             self.tell(key)
 
 
@@ -163,11 +160,8 @@ class Tally(Protocol[Counted_contra]):
     def change(self, before: Counted_contra | None, after: Counted_contra | None) -> None:
         """Count an object as it is now instead of as it was; None where there is none."""
 
-    def begin(self) -> Self:
-        """Give empty counts for a new list."""
-
-    def become(self, other: Self) -> None:
-        """Take over the counts of a new list."""
+    def recount(self, namespaces: Mapping[str, Mapping[str, Counted_contra]]) -> None:
+        """Count all objects of a new list, which are given by namespace and name."""
 
 
 class Table(Generic[T]):
@@ -222,20 +216,27 @@ class Table(Generic[T]):
 
     def put(self, identity: ObjectIdentity, row: T) -> None:
         namespace, name, uid, _ = identity
-        before = self.named(namespace, name)
+        names = self._by_namespace.get(namespace)
+        before = names.get(name) if names else None
         holder = self._by_uid.get(uid)
         if before is not holder:
             self._drop(before)
             self._drop(holder)
+            names = self._by_namespace.get(namespace)  # it goes with its last object
         elif holder is not None:
             self._leave_group(namespace, uid, holder)
-        self._by_namespace.setdefault(namespace, {})[name] = self._by_uid[uid] = row
+        if names is None:
+            names = self._by_namespace[namespace] = {}
+        names[name] = self._by_uid[uid] = row
         if namespace in self._groups:
             self._groups[namespace].setdefault(self._group_of(row), {})[uid] = row
         if self._tally is not None:
             self._tally.change(holder if before is holder else None, row)
-        self._forget(namespace)
-        self._tell(uid, row)
+        if self._parts:
+            self._parts.pop(namespace, None)
+        self._rows = None
+        if self._listeners.by_key:
+            self._tell(uid, row)
 
     def remove(self, uid: str) -> None:
         row = self._by_uid.pop(uid, None)
@@ -253,7 +254,7 @@ class Table(Generic[T]):
 
     def begin(self) -> "Table[T]":
         """Give an empty table for a new list."""
-        return Table(self._identify, tally=self._tally.begin() if self._tally is not None else None)
+        return Table(self._identify)
 
     def become(self, other: "Table[T]") -> None:
         """Take over the whole contents of the other table at once; do not use the other afterwards."""
@@ -262,8 +263,8 @@ class Table(Generic[T]):
         self._parts = other._parts  # noqa: SLF001 - likewise
         self._groups = {}
         self._rows = None
-        if self._tally is not None and other._tally is not None:  # noqa: SLF001 - likewise
-            self._tally.become(other._tally)  # noqa: SLF001 - likewise
+        if self._tally is not None:
+            self._tally.recount(self._by_namespace)
         self._listeners.tell_all()
 
     def rows(self) -> Rows[T]:
@@ -279,12 +280,12 @@ class Table(Generic[T]):
             del members[uid]
             if not members:
                 del groups[key]
-        self._tell(uid, row)
+        if self._listeners.by_key:
+            self._tell(uid, row)
 
     def _tell(self, uid: str, row: T) -> None:
-        if self._listeners:
-            self._listeners.tell(uid)
-            self._listeners.tell(self._group_of(row))
+        self._listeners.tell(uid)
+        self._listeners.tell(self._group_of(row))
 
     def _drop(self, row: T | None) -> None:
         """Remove an object of the same name with another uid, or of the same uid with another name."""

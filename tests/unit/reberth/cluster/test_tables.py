@@ -214,7 +214,7 @@ def test_a_listener_is_called_for_an_object_or_a_group_and_for_no_other(
         ]
         expected = {key for one in touched for key in (one.metadata.uid, group_of(one))}
         assert heard == (set("wxyz12345") if replaces and comes else expected)
-    assert not listeners
+    assert not listeners.by_key
 
 
 def test_a_listener_that_has_left_is_not_called() -> None:
