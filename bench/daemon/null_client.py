@@ -13,20 +13,13 @@ import sys
 import time
 from typing import Any
 
+from bench.reading.bytes_alone import END_OF_LIST, HEADERS, STREAMED_LIST
 from bench.reading.processes import peak
 from reberth.client.access import Access, Connection
 from reberth.client.body import ResponseBody
 from reberth.cluster.kinds import ALL_RESOURCES, Resource
-from reberth.protocol.request import JSON, ApiRequest
+from reberth.protocol.request import ApiRequest
 
-_STREAM = {
-    "watch": "1",
-    "allowWatchBookmarks": "true",
-    "sendInitialEvents": "true",
-    "resourceVersionMatch": "NotOlderThan",
-}
-_HEADERS = {"Accept": JSON, "Accept-Encoding": "identity"}
-_END = b"k8s.io/initial-events-end"
 _TOKEN = re.compile(rb'"continue":"([^"]+)"')
 # The token is near the beginning of a page, and the mark of a stream's end in its last line.
 _EDGE = 2048
@@ -49,7 +42,7 @@ async def _read_pages(connection: Connection, resource: Resource[Any], page_size
     while True:
         head = b""
         request = ApiRequest("list", resource.name, resource.path(), query)
-        async with await connection.send(request.method, request.target, headers=_HEADERS) as answer:
+        async with await connection.send(request.method, request.target, headers=HEADERS) as answer:
             body = ResponseBody(answer)
             while piece := await body.piece():
                 size += len(piece)
@@ -62,13 +55,13 @@ async def _read_pages(connection: Connection, resource: Resource[Any], page_size
 
 async def _stream(connection: Connection, resource: Resource[Any]) -> int:
     size, last = 0, b""
-    request = ApiRequest("watch", resource.name, resource.path(), _STREAM)
-    async with await connection.send(request.method, request.target, headers=_HEADERS) as answer:
+    request = ApiRequest("watch", resource.name, resource.path(), STREAMED_LIST)
+    async with await connection.send(request.method, request.target, headers=HEADERS) as answer:
         body = ResponseBody(answer)
         while piece := await body.piece():
             size += len(piece)
             last = (last + piece)[-_EDGE:]
-            if _END in last and last.endswith(b"\n"):
+            if END_OF_LIST in last and last.endswith(b"\n"):
                 break
     return size  # a kind that is not installed is an answer, too
 

@@ -20,14 +20,14 @@ from reberth.client.body import ResponseBody
 from reberth.cluster.kinds import NODES, PODS, Resource
 from reberth.protocol.request import JSON, ApiRequest
 
-_LIST = {
+STREAMED_LIST = {
     "watch": "1",
     "allowWatchBookmarks": "true",
     "sendInitialEvents": "true",
     "resourceVersionMatch": "NotOlderThan",
 }
-_HEADERS = {"Accept": JSON, "Accept-Encoding": "identity"}
-_END = b"k8s.io/initial-events-end"
+HEADERS = {"Accept": JSON, "Accept-Encoding": "identity"}
+END_OF_LIST = b"k8s.io/initial-events-end"
 _BOOKMARK = 1024
 """The last line is not longer."""
 
@@ -77,13 +77,13 @@ async def measure(kubeconfig: str, look: Callable[[], Counted]) -> dict[str, flo
 
 
 async def _count(connection: Connection, resource: Resource[Any], lines: Counted) -> int:
-    request = ApiRequest("watch", resource.name, resource.path(), _LIST)
-    async with await connection.send(request.method, request.target, headers=_HEADERS) as answer:
+    request = ApiRequest("watch", resource.name, resource.path(), STREAMED_LIST)
+    async with await connection.send(request.method, request.target, headers=HEADERS) as answer:
         body, last = ResponseBody(answer), b""
         while piece := await body.piece():
             lines.take(piece)
             last = (last + piece)[-_BOOKMARK:]
-            if _END in last and last.endswith(b"\n"):
+            if END_OF_LIST in last and last.endswith(b"\n"):
                 return lines.count - 1
     raise EOFError(f"{request}: it broke off")
 
