@@ -208,8 +208,9 @@ class LedgerWriter:
     def _mark(self, ledger: MoveLedger, spent: Mapping[str, tuple[Disruption, float]]) -> MoveLedger:
         """Mark debits as Spent; one that is not there, as after the ledger was deleted, is added."""
         limits, now = self._limits(), self._clock()
+        lifted = _lift(limits)
         for move, (disruption, at) in spent.items():
-            added = add_debit(ledger, _lift(limits), disruption, now=now)
+            added = add_debit(ledger, lifted, disruption, now=now)
             known = ledger if isinstance(added, Refused) else added
             marked = mark_spent(known, move, limits=limits, now=now, at=at)
             if isinstance(marked, Refused):
