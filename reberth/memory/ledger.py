@@ -31,16 +31,22 @@ import msgspec
 from msgspec.structs import replace
 
 from reberth.memory.ledger_index import (
-    CLUSTER,
-    NAMESPACE,
-    WORKLOAD,
     LedgerIndex,
     follow,
     index_ledger,
     measure_debit,
     measure_spent,
 )
-from reberth.memory.ledger_slots import date_entry, find_longest, fold
+from reberth.memory.ledger_slots import (
+    CLUSTER,
+    NAMESPACE,
+    WORKLOAD,
+    date_entry,
+    extend_limits,
+    find_longest,
+    fold,
+    keep_periods,
+)
 from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.records import (
     LEDGER_API_VERSION,
@@ -67,7 +73,7 @@ SPENT_BYTES = 64 * 1024
 NO_DEBIT = Refused("NoDebit", "the move ledger has no debit for this move")
 ALREADY_SPENT = Refused("AlreadySpent", "the disruption has already happened")
 
-_OTHER_BYTES = 2048  # metadata, and what the summary takes
+_OTHER_BYTES = 5120  # metadata, and what periods and the summary take
 _PLANNED_BYTES = 1024  # of a debit whose pod is not known yet: few take more
 _SPENT_TOGETHER = 60.0  # seconds whose moves are known for equally long
 
@@ -155,23 +161,37 @@ def add_debit(
     refused = refuse_disruption(ledger, limits, disruption, now=now)
     if refused:
         return refused
-    debit = Debit(
-        disruption.move,
-        write_micro_time(_time_of(ledger, now)),
-        DebitState.TENTATIVE,
-        namespace=disruption.namespace,
-        workload_uid=disruption.workload_uid,
-        pod=disruption.pod,
-        pod_uid=disruption.pod_uid,
-        policy=disruption.policy,
-        pool=disruption.pool,
-    )
-    ledger = prune_debits(ledger, limits, now=now)
+    debit = _write_debit(disruption, DebitState.TENTATIVE, _time_of(ledger, now))
+    ledger = _keep_periods(prune_debits(ledger, limits, now=now), limits, now)
     if not _has_room(ledger, measure_debit(debit)):
         ledger = _prune(ledger, limits, now, 0)
     if not _has_room(ledger, measure_debit(debit)):
-        return _refuse_full(ledger, limits)
+        return _refuse_full(ledger, limits, now)
     return _change(ledger, (*_debits(ledger), debit), added=debit)
+
+
+def count_disruption(
+    ledger: MoveLedger,
+    disruption: Disruption,
+    limits: DisruptionLimits,
+    *,
+    now: float,
+    at: float | None = None,
+) -> MoveLedger:
+    """Mark the debit of a disruption as Spent, or add it if it is gone, as after the ledger was deleted.
+
+    What has happened is counted whatever the rates say, and if there is no room, at once in a slot.
+    """
+    marked = mark_spent(ledger, disruption.move, limits=limits, now=now, at=at)
+    if not isinstance(marked, Refused):
+        return marked
+    ledger = _keep_periods(prune_debits(ledger, limits, now=now), limits, now)
+    latest = _time_of(ledger, now)
+    spent = _write_debit(disruption, DebitState.SPENT, min(latest, _find_begin(now, at)))
+    known = _remember(ledger, [disruption.move], until=latest + KEPT_SPENT, time=latest)
+    has_room = _has_room(ledger, measure_debit(spent))
+    ledger = _change(ledger, (*_debits(ledger), spent), added=spent, spent_moves=known)
+    return ledger if has_room else _fold(ledger, _extend(ledger, limits, latest), latest, 0)
 
 
 def find_room(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> Refused | int:
@@ -180,7 +200,7 @@ def find_room(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) -> Re
     totals = index_ledger(ledger.status).totals
     free = MOST_BYTES - _measure_bytes(ledger.status) + totals.spent_bytes
     left = min(MOST_DEBITS - totals.tentative, free // _PLANNED_BYTES)
-    return left if left > 0 else _refuse_full(ledger, limits)
+    return left if left > 0 else _refuse_full(ledger, limits, now)
 
 
 def mark_spent(
@@ -195,17 +215,22 @@ def mark_spent(
         return ledger if _is_known(ledger, move) else NO_DEBIT
     if found.state is DebitState.SPENT:
         return ledger
-    corrected = correct_debits(ledger, limits, now=now)
+    corrected = _keep_periods(correct_debits(ledger, limits, now=now), limits, now)
     index = index_ledger(corrected.status)
     debit = index.find(move) or found
     latest = _time_of(corrected, now)
-    begun = now if at is None else math.floor(at) + 1 if at == math.floor(at) else at
-    time = latest if at is None else min(latest, max(date_entry(debit.time), min(begun, now)))
+    time = latest if at is None else min(latest, max(date_entry(debit.time), _find_begin(now, at)))
     spent = replace(debit, state=DebitState.SPENT, time=write_micro_time(time))
     known = _remember(corrected, [move], until=latest + KEPT_SPENT, time=latest)
     place, debits = index.find_place(move), _debits(corrected)
     debits = (*debits[:place], spent, *debits[place + 1 :])
     return _change(corrected, debits, removed=debit, added=spent, spent_moves=known)
+
+
+def _find_begin(now: float, at: float | None) -> float:
+    if at is None:
+        return now
+    return min(now, math.floor(at) + 1 if at == math.floor(at) else at)
 
 
 def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
@@ -241,10 +266,11 @@ def prune_debits(ledger: MoveLedger, limits: DisruptionLimits, *, now: float) ->
 
 def _prune(ledger: MoveLedger, limits: DisruptionLimits, now: float, spent_bytes: int) -> MoveLedger:
     time, index = _time_of(ledger, now), index_ledger(ledger.status)
+    limits = _extend(ledger, limits, time)
     is_due = (
         index.totals.oldest_spent + KEPT_SPENT <= time
-        or index.slots.oldest + find_longest(limits) <= time
         or index.totals.spent_bytes > spent_bytes
+        or _find_next_drop(ledger, limits) <= time
     )
     return _fold(ledger, limits, time, spent_bytes) if is_due else ledger
 
@@ -267,6 +293,21 @@ def _fold(ledger: MoveLedger, limits: DisruptionLimits, time: float, spent_bytes
     return replace(ledger, status=_sum_up(status))
 
 
+def _extend(ledger: MoveLedger, limits: DisruptionLimits, time: float) -> DisruptionLimits:
+    return extend_limits(limits, ledger.status.periods, time=time)
+
+
+def _keep_periods(ledger: MoveLedger, limits: DisruptionLimits, now: float) -> MoveLedger:
+    """Keep what is added now for as long as the rates of this leader count it."""
+    before = ledger.status
+    periods = keep_periods(before.periods, limits, time=_time_of(ledger, now))
+    if periods is before.periods:
+        return ledger
+    after = replace(before, periods=periods)
+    follow(before, after)
+    return replace(ledger, status=_sum_up(after))
+
+
 def _choose_kept(ledger: MoveLedger, time: float, spent_bytes: int) -> set[str]:
     """Choose the Spent debits that stay: the newest ones, and those whose time cannot be read."""
     spent = [debit for debit in _debits(ledger) if debit.state is DebitState.SPENT]
@@ -278,6 +319,20 @@ def _choose_kept(ledger: MoveLedger, time: float, spent_bytes: int) -> set[str]:
         if room >= 0 and date_entry(debit.time) + KEPT_SPENT > time:
             kept.add(debit.move)
     return kept
+
+
+def _write_debit(disruption: Disruption, state: DebitState, time: float) -> Debit:
+    return Debit(
+        disruption.move,
+        write_micro_time(time),
+        state,
+        namespace=disruption.namespace,
+        workload_uid=disruption.workload_uid,
+        pod=disruption.pod,
+        pod_uid=disruption.pod_uid,
+        policy=disruption.policy,
+        pool=disruption.pool,
+    )
 
 
 def _debits(ledger: MoveLedger) -> tuple[Debit, ...]:
@@ -354,10 +409,20 @@ def _has_room(ledger: MoveLedger, more: int) -> bool:
     return len(_debits(ledger)) < MOST_DEBITS and _measure_bytes(ledger.status) + more <= MOST_BYTES
 
 
-def _refuse_full(ledger: MoveLedger, limits: DisruptionLimits) -> Refused:
-    size, opens_at = _measure_bytes(ledger.status), index_ledger(ledger.status).slots.oldest
-    reason = f"the move ledger has {len(_debits(ledger))} debits and {size} bytes, and no room for more"
-    return Refused("LedgerFull", reason, opens_at + find_longest(limits) if opens_at < math.inf else None)
+def _refuse_full(ledger: MoveLedger, limits: DisruptionLimits, now: float) -> Refused:
+    """There may be room again when something is dropped."""
+    reason = (
+        f"the move ledger has {len(_debits(ledger))} debits and {_measure_bytes(ledger.status)} bytes,"
+        " and no room for more"
+    )
+    opens_at = _find_next_drop(ledger, _extend(ledger, limits, _time_of(ledger, now)))
+    return Refused("LedgerFull", reason, opens_at if opens_at < math.inf else None)
+
+
+def _find_next_drop(ledger: MoveLedger, limits: DisruptionLimits) -> float:
+    """Give when the oldest slot, or its names, count against no rate any more."""
+    oldest = index_ledger(ledger.status).slots.oldest
+    return min(time + find_longest(limits, scope) for scope, time in oldest.items())
 
 
 def _time_of(ledger: MoveLedger, now: float) -> float:

@@ -14,12 +14,18 @@ from functools import lru_cache, partial
 from heapq import merge
 from typing import Generic, NamedTuple, TypeVar
 
-from reberth.memory.ledger_slots import counted_from, date_entry, hash_name, read_counts
+from reberth.memory.ledger_slots import (
+    CLUSTER,
+    NAMESPACE,
+    WORKLOAD,
+    counted_from,
+    date_entry,
+    hash_name,
+    read_counts,
+)
 from reberth.records import Debit, DebitState, LedgerSlot, LedgerStatus, SpentMoves
 
 T = TypeVar("T")
-
-CLUSTER, NAMESPACE, WORKLOAD = "cluster", "namespace", "workload"
 
 _NAMES: Mapping[str, Callable[[Debit], str]] = {
     CLUSTER: lambda _: "",
@@ -103,7 +109,8 @@ class _Slots:
     entries: _Entries
     count: int
     newest: float
-    oldest: float
+    oldest: Mapping[str, float]
+    """The time of the oldest one that names something, by scope."""
     bytes: int
 
 
@@ -224,7 +231,7 @@ def measure_spent(spent: Iterable[SpentMoves]) -> int:
     return sum(_SPENT_BYTES + len(group.moves) for group in spent)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=3)
 def _keep_index(version: _Version[LedgerStatus]) -> LedgerIndex:
     return version.known or _make_index(version.value)
 
@@ -234,11 +241,18 @@ def _keep_slots(version: _Version[tuple[LedgerSlot, ...]]) -> _Slots:
     slots = version.value
     times = [date_entry(slot.time) for slot in slots]
     finite = [time for time in times if math.isfinite(time)]
+    named = {
+        CLUSTER: times,
+        **{
+            scope: [time for time, slot in zip(times, slots, strict=True) if read(slot)]
+            for scope, read in _TEXTS.items()
+        },
+    }
     return _Slots(
         _Entries(partial(_read_slots, slots)),
         sum(slot.count for slot in slots),
         max(finite, default=-math.inf),
-        min(finite, default=math.inf),
+        {scope: min(times, default=math.inf) for scope, times in named.items()},
         sum(_SLOT_BYTES + len(slot.namespaces) + len(slot.workloads) for slot in slots),
     )
 

@@ -17,9 +17,14 @@ one: a day of 50,000 disruptions of as many workloads in as many namespaces take
 would take six times that. Of 50,000 names, two have the same hash with a probability of 0.03 %: they would
 share their rates. What no configured rate counts is not kept. It is forgotten then, and the ledger says up to
 which time: a longer period that is configured later begins with what is left.
+
+Several leaders may have different rates: a move by hand without the daemon's policy leads for a moment, too.
+So the ledger names the periods for which something was added lately, and each leader keeps what any of them
+counts. A period that is configured no more is given up once its last disruption no longer counts.
 """
 
 import math
+import sys
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,13 +34,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from reberth.memory.rates import DisruptionLimits, Rate
-from reberth.records import Debit, DebitState, ForgottenTimes, LedgerSlot
+from reberth.records import Debit, DebitState, ForgottenTimes, KeptPeriod, LedgerSlot
 from reberth.values.timestamp import parse_time, write_micro_time
 
 MOST_SLOTS = 2000  # the limit in the custom resource's schema
+MOST_PERIODS = 32  # likewise
 SHARE = 60
 """A disruption is held for less than one part in so many of the period more than the rate demands."""
 KEY_LETTERS = 7
+
+SCOPES = CLUSTER, NAMESPACE, WORKLOAD = "cluster", "namespace", "workload"
+"""What a rate counts for: so the limits call it, too."""
 
 _Cells = dict[tuple[float, int], list[LedgerSlot]]
 
@@ -126,20 +135,70 @@ def fold(
     return Folded(tuple(merged), _note_forgotten(parts, forgotten, horizon))
 
 
-def find_longest(limits: DisruptionLimits) -> float:
-    """Give how long a disruption counts at the most."""
-    return _extend(limits, (*limits.cluster, *limits.namespace, *limits.workload))
+def keep_periods(
+    kept: tuple[KeptPeriod, ...] | None, limits: DisruptionLimits, *, time: float
+) -> tuple[KeptPeriod, ...] | None:
+    """Keep the periods of a leader that adds a disruption, and those of others until they have passed.
+
+    Of too many, the longest ones stay: what a shorter one counts is kept for longer by them.
+    """
+    found = _list_kept(kept, time)
+    for key in _list_own(limits):
+        if found.get(key, time) < time + key[1]:
+            found[key] = _keep_until(time, key[1])
+    longest = sorted(found, key=lambda key: key[1])[-MOST_PERIODS:]
+    after = tuple(KeptPeriod(*key, write_micro_time(found[key])) for key in sorted(longest)) or None
+    return kept if after == kept else after
+
+
+def extend_limits(
+    limits: DisruptionLimits, kept: tuple[KeptPeriod, ...] | None, *, time: float
+) -> DisruptionLimits:
+    """Add the periods of other leaders, without a limit: what they count must be kept."""
+    added: dict[str, tuple[Rate, ...]] = {}
+    for scope, seconds in sorted(_list_kept(kept, time).keys() - _list_own(limits)):
+        rate = Rate((sys.maxsize, max(1.0, seconds - limits.clock_skew)))
+        added[scope] = (*added.get(scope, getattr(limits, scope)), rate)
+    return replace(limits, **added) if added else limits
+
+
+def _list_own(limits: DisruptionLimits) -> set[tuple[str, int]]:
+    return {
+        (scope, math.ceil(rate.period + limits.clock_skew))
+        for scope in SCOPES
+        for rate in getattr(limits, scope)
+    }
+
+
+def _list_kept(kept: tuple[KeptPeriod, ...] | None, time: float) -> dict[tuple[str, int], float]:
+    """Give until when periods are kept; no clock that was ahead makes that longer."""
+    ends = {
+        (each.scope, each.seconds): min(date_entry(each.until), _keep_until(time, each.seconds))
+        for each in kept or ()
+        if each.scope in SCOPES
+    }
+    return {key: until for key, until in ends.items() if until > time}
+
+
+def _keep_until(time: float, seconds: int) -> float:
+    """A tenth longer than it must, or a minute: it is not written anew with each disruption."""
+    return time + seconds + max(60.0, seconds / 10)
+
+
+def find_longest(limits: DisruptionLimits, scope: str = CLUSTER) -> float:
+    """Give how long a disruption counts at the most: for the rates of a scope, or at all."""
+    rates = _list_rates(limits) if scope == CLUSTER else getattr(limits, scope)
+    return max((rate.period + limits.clock_skew for rate in rates), default=0.0)
+
+
+def _list_rates(limits: DisruptionLimits) -> tuple[Rate, ...]:
+    return (*limits.cluster, *limits.namespace, *limits.workload)
 
 
 def _look_back(limits: DisruptionLimits, time: float) -> _Horizon:
-    rates = (*limits.cluster, *limits.namespace, *limits.workload)
-    spans = sorted({rate.period + limits.clock_skew for rate in rates})
-    spans_of = (_extend(limits, limits.namespace), _extend(limits, limits.workload))
+    spans = sorted({rate.period + limits.clock_skew for rate in _list_rates(limits)})
+    spans_of = (find_longest(limits, NAMESPACE), find_longest(limits, WORKLOAD))
     return _Horizon(time, tuple(spans), limits.clock_skew, *spans_of)
-
-
-def _extend(limits: DisruptionLimits, rates: Sequence[Rate]) -> float:
-    return max((rate.period + limits.clock_skew for rate in rates), default=0.0)
 
 
 def _as_slot(debit: Debit) -> LedgerSlot:

@@ -160,6 +160,14 @@ class ForgottenTimes(Record, frozen=True):
     workload_until: str = ""
 
 
+class KeptPeriod(Record, frozen=True):
+    """The period of a rate that counts disruptions, extended by the possible difference between clocks."""
+
+    scope: str  # of the rate: cluster, namespace or workload
+    seconds: int
+    until: str
+
+
 class LedgerSummary(Record, frozen=True):
     """What kubectl prints, as of the last change."""
 
@@ -172,6 +180,7 @@ class LedgerStatus(Record, frozen=True):
     debits: tuple[Debit, ...] | None = None
     slots: tuple[LedgerSlot, ...] | None = None
     spent_moves: tuple[SpentMoves, ...] | None = None
+    periods: tuple[KeptPeriod, ...] | None = None
     forgotten: ForgottenTimes = ForgottenTimes()
     summary: LedgerSummary | None = None
 

@@ -8,7 +8,6 @@ If who asked for a debit has gone before the answer, no eviction follows from it
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,8 +15,8 @@ from functools import partial
 import msgspec
 
 from reberth.client.lease import LeaseLost
-from reberth.memory.ledger import Disruption, add_debit, mark_spent, return_debit
-from reberth.memory.rates import DisruptionLimits, Rate
+from reberth.memory.ledger import Disruption, add_debit, count_disruption, return_debit
+from reberth.memory.rates import DisruptionLimits
 from reberth.records import Debit, MoveLedger
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
@@ -206,17 +205,9 @@ class LedgerWriter:
             each.give(ledger)
 
     def _mark(self, ledger: MoveLedger, spent: Mapping[str, tuple[Disruption, float]]) -> MoveLedger:
-        """Mark debits as Spent; one that is not there, as after the ledger was deleted, is added."""
-        limits, now = self._limits(), self._clock()
-        lifted = _lift(limits)
-        for move, (disruption, at) in spent.items():
-            added = add_debit(ledger, lifted, disruption, now=now)
-            known = ledger if isinstance(added, Refused) else added
-            marked = mark_spent(known, move, limits=limits, now=now, at=at)
-            if isinstance(marked, Refused):
-                log.warning("a disruption is not counted", move=move, reason=marked.reason)
-            else:
-                ledger = marked
+        """Mark debits as Spent; one that is not there, as after the ledger was deleted, is counted, too."""
+        for disruption, at in spent.values():
+            ledger = count_disruption(ledger, disruption, self._limits(), now=self._clock(), at=at)
         return ledger
 
     def _fail(self, wanted: list[_Wanted], error: BaseException) -> None:
@@ -231,14 +222,3 @@ class LedgerWriter:
         elif self._spent:
             log.debug("debits not marked as Spent yet", reason=str(error))
             self._commit_later()
-
-
-def _lift(limits: DisruptionLimits) -> DisruptionLimits:
-    """Give rates of the same periods that refuse nothing: what has happened must be counted."""
-
-    def lift(rates: tuple[Rate, ...]) -> tuple[Rate, ...]:
-        return tuple(Rate((sys.maxsize, rate.period)) for rate in rates)
-
-    return msgspec.structs.replace(
-        limits, cluster=lift(limits.cluster), namespace=lift(limits.namespace), workload=lift(limits.workload)
-    )

@@ -11,7 +11,7 @@ from localcluster.cluster import Cluster
 from reberth.cluster.kinds import SCORES
 from reberth.memory.history import MOST_DESTINATIONS, MOST_OPEN, MOST_PAST
 from reberth.memory.ledger import MOST_DEBITS
-from reberth.memory.ledger_slots import MOST_SLOTS
+from reberth.memory.ledger_slots import MOST_PERIODS, MOST_SLOTS
 from reberth.memory.replacements import MOST_KNOWN
 from reberth.values.timestamp import TimeError, parse_time
 from tests.live.support.memory_objects import (
@@ -43,6 +43,7 @@ async def client(shared: Cluster) -> AsyncIterator[Client]:
 
 OPEN, PAST = (SOUND["EvictionHistory"]["status"][list_][0] for list_ in ("open", "past"))
 DEBIT = SOUND["MoveLedger"]["status"]["debits"][0]
+PERIOD = {"scope": "cluster", "seconds": 605, "until": "2026-11-18T12:00:00Z"}
 SLOT = {"time": "2026-11-18T12:00:00Z", "count": 1}
 CONDITION = {
     "type": "GivenUp",
@@ -156,6 +157,15 @@ MISSHAPEN: list[tuple[str, str, Any, str]] = [
     ("MoveLedger", "status.slots", [SLOT] * (MOST_SLOTS + 1), "status.slots: Too many"),
     ("MoveLedger", "status.spentMoves.0.moves", "m1  m2", "status.spentMoves[0].moves: Invalid value"),
     ("MoveLedger", "status.spentMoves.0.until", "soon", "status.spentMoves[0].until: Invalid value"),
+    (
+        "MoveLedger",
+        "status.periods",
+        [PERIOD | {"scope": "pod"}],
+        "status.periods[0].scope: Unsupported value",
+    ),
+    ("MoveLedger", "status.periods", [PERIOD | {"seconds": 0}], "status.periods[0].seconds: Invalid value"),
+    ("MoveLedger", "status.periods", [PERIOD | {"until": "soon"}], "status.periods[0].until: Invalid value"),
+    ("MoveLedger", "status.periods", [PERIOD] * (MOST_PERIODS + 1), "status.periods: Too many"),
     ("MoveLedger", "status.forgotten", {"clusterUntil": "9"}, "status.forgotten.clusterUntil: Invalid value"),
     ("MoveLedger", "status.summary.spent", -1, "status.summary.spent: Invalid value"),
     ("NodePlacementScore", "status.scores.0.value", 101, "status.scores[0].value: Invalid value"),

@@ -47,13 +47,20 @@ def accepted(result: MoveLedger | Refused) -> MoveLedger:
 class History:
     """Leaders come, go and come again, their clocks up to 5 s apart; each may crash after any step.
 
-    Everything is drawn from one number. No window of a rate may hold more disruptions than the rate allows,
-    and none may be refused that would be allowed even if those before had been held a little longer.
+    Everything is drawn from one number, in a third of the histories other rates for each leader. No window of
+    a leader's rate may hold more disruptions than the rate allows, and none may be refused that would be
+    allowed even if those before had been held a little longer. A leader that has added nothing for a whole
+    period begins anew: what that period counts was not kept for it.
     """
 
     def __init__(self, number: int) -> None:
         self.dice = random.Random(number)
-        self.limits = self._draw_limits()
+        self.limits_of = [self._draw_limits()] * 3
+        if self.dice.random() < 1 / 3:
+            self.limits_of = [self._draw_limits() for _ in range(3)]
+        self.kept_since: dict[
+            tuple[int, str, Rate], tuple[float, float]
+        ] = {}  # and when it added the last one
         self.spent_bytes = self.dice.choice([0, 1000, SPENT_BYTES])
         self.ledger = ledger.start_ledger()
         self.time = NOW + self.dice.uniform(0, 100_000)
@@ -73,6 +80,15 @@ class History:
             for _ in range(STEPS):
                 self.dice.choice((*steps, *steps, *rarer))()
                 assert len({one.move for one in self.debits()}) == len(self.debits())
+
+    @property
+    def limits(self) -> DisruptionLimits:
+        """The rates of the leader."""
+        return self.limits_of[self.leader]
+
+    @property
+    def is_shared(self) -> bool:
+        return self.limits_of[0] is self.limits_of[1]
 
     @property
     def now(self) -> float:
@@ -103,7 +119,11 @@ class History:
             self._check_refused(entered, new)
             return None
         self.ledger = entered
+        self._keep_rates()
         assert ledger.add_debit(entered, self.limits, new, now=self.now + 1) == entered
+        if not self.is_shared:
+            open_ = [one for one in self.debits() if one.state is DebitState.TENTATIVE]
+            self._check_windows(new, [(_disrupted(one), self.time) for one in open_])
         return new.move
 
     def move(self) -> None:
@@ -167,9 +187,9 @@ class History:
 
     def evict(self, move: str) -> None:
         (debit,) = (one for one in self.debits() if one.move == move)
-        disruption = Disruption(move, debit.namespace, debit.workload_uid)
-        self.evicted[move] = disruption, self.time
-        self._check_windows(disruption)
+        self.evicted[move] = _disrupted(debit), self.time
+        if self.is_shared:
+            self._check_windows(_disrupted(debit), self.evicted.values())
 
     def look(self, move: str) -> None:
         if move not in self.evicted:
@@ -182,6 +202,7 @@ class History:
         self.ledger = accepted(
             ledger.mark_spent(self.ledger, move, limits=self.limits, now=self.now, at=told)
         )
+        self._keep_rates()
         self.happened.append(Happened(disruption, at, at + 1 if is_known else self.time))
         self.marked[move] = disruption, self.time
 
@@ -200,11 +221,24 @@ class History:
         for scope in GROUPS:
             yield from ((scope, rate) for rate in getattr(self.limits, scope))
 
-    def _check_windows(self, new: Disruption) -> None:
-        every = [(one.disruption, one.at) for one in self.happened] + list(self.evicted.values())
+    def _keep_rates(self) -> None:
+        for scope, rate in self._list_rates():
+            key = self.leader, scope, rate
+            since, last = self.kept_since.get(key, (self.time, -math.inf))
+            self.kept_since[key] = (since if self.time <= last + rate.period else self.time), self.time
+
+    def _since(self, scope: str, rate: Rate) -> float:
+        """Give from when on disruptions were kept for a rate."""
+        since, last = self.kept_since.get((self.leader, scope, rate), (self.time, self.time))
+        return -math.inf if self.is_shared else since if self.time <= last + rate.period else self.time
+
+    def _check_windows(self, new: Disruption, others: Iterable[tuple[Disruption, float]]) -> None:
+        """Others may have happened meanwhile, if they were reserved by a leader with other rates."""
+        every = [*((one.disruption, one.at) for one in self.happened), *others]
         for scope, rate in self._list_rates():
             group = GROUPS[scope]
-            held = [at for one, at in every if group(one) == group(new) and at > self.time - rate.period]
+            after = max(self.time - rate.period, self._since(scope, rate) - 0.001)
+            held = [at for one, at in every if group(one) == group(new) and at > after]
             assert len(held) <= rate.limit, f"{len(held)} in a window of {rate} of a {scope}: {held}"
             self.full += len(held) == rate.limit
 
@@ -213,10 +247,10 @@ class History:
         scope = RULES[refused.rule]
         group, open_ = GROUPS[scope], set(self.tentative())
         waiting = [one for one in self.debits() if one.move in open_]
-        used = sum(
-            group(Disruption(one.move, one.namespace, one.workload_uid)) == group(new) for one in waiting
-        )
+        used = sum(group(_disrupted(one)) == group(new) for one in waiting)
         for rate in getattr(self.limits, scope):
+            if self._since(scope, rate) > self.time - rate.period:
+                return  # it is refused by what was folded for others
             longest = (rate.period + SKEW) * (1 + HELD_LONGER) + SKEW
             held = [
                 one
@@ -226,6 +260,10 @@ class History:
             if used + len(held) >= rate.limit:
                 return
         raise AssertionError(f"refused at {self.time}, though no rate is used up: {refused}")
+
+
+def _disrupted(debit: Debit) -> Disruption:
+    return Disruption(debit.move, debit.namespace, debit.workload_uid)
 
 
 def play(numbers: Iterable[int]) -> tuple[int, int]:

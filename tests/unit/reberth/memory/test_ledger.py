@@ -16,6 +16,7 @@ from reberth.memory.ledger import (
     Disruption,
     add_debit,
     correct_debits,
+    count_disruption,
     find_room,
     list_gaps,
     list_windows,
@@ -25,11 +26,13 @@ from reberth.memory.ledger import (
     return_debit,
     start_ledger,
 )
+from reberth.memory.ledger_slots import MOST_PERIODS
 from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.records import (
     Debit,
     DebitState,
     ForgottenTimes,
+    KeptPeriod,
     LedgerSlot,
     LedgerStatus,
     LedgerSummary,
@@ -96,7 +99,8 @@ def test_a_debit_records_move_workload_and_time_of_the_disruption() -> None:
                 "state": "Tentative",
             }
         ],
-        "summary": {"tentative": 1, "spent": 0, "bytes": 2463},
+        "periods": [{"scope": "cluster", "seconds": 605, "until": "2026-11-18T12:11:06.000000Z"}],
+        "summary": {"tentative": 1, "spent": 0, "bytes": 5535},
     }
 
 
@@ -182,7 +186,7 @@ def test_without_rates_everything_is_allowed() -> None:
 
     assert refuse_disruption(ledger(debit("m1")), free, disruption("m2"), now=NOW) is None
     assert prune_debits(ledger(debit("m1", ago=600)), free, now=NOW).status == LedgerStatus(
-        forgotten=ForgottenTimes(*[write_micro_time(NOW - 600)] * 3), summary=LedgerSummary(0, 0, 2048)
+        forgotten=ForgottenTimes(*[write_micro_time(NOW - 600)] * 3), summary=LedgerSummary(0, 0, 5120)
     )
 
 
@@ -395,6 +399,98 @@ def test_a_longer_period_that_is_configured_later_begins_with_what_is_left() -> 
     assert not list(list_gaps(folded, long, now=NOW + 3000))
 
 
+HAND, DAEMON = limits("10 per 10m"), limits("10 per 10m", "9 per 1h", "3 per 24h")
+
+
+def move_once(found: MoveLedger, rates: DisruptionLimits, move: str, at: float) -> MoveLedger:
+    added = accepted(add_debit(found, rates, disruption(move), now=at))
+    return accepted(mark_spent(added, move, limits=rates, now=at))
+
+
+def test_a_leader_with_shorter_rates_forgets_nothing_that_those_of_another_count() -> None:
+    found = move_once(start_ledger(), DAEMON, "m1", NOW)
+    for hour in range(1, 24):
+        found = move_once(found, HAND, f"by-hand-{hour}", NOW + hour * HOUR)
+    refused = refuse_disruption(found, DAEMON, disruption("m2"), now=NOW + 23.5 * HOUR)
+    assert refused
+    assert (refused.rule, refused.until) == ("WorkloadRate", NOW + (21 + 24) * HOUR + 5)
+    assert not list(list_gaps(found, DAEMON, now=NOW + 23.5 * HOUR))
+
+
+def test_a_period_that_nobody_has_is_given_up_when_all_that_it_counts_is_over() -> None:
+    found = move_once(start_ledger(), DAEMON, "m1", NOW)
+    day = 24 * HOUR + 5
+    assert [(each.scope, each.seconds, each.until) for each in found.status.periods or ()] == [
+        ("cluster", 605, write_micro_time(NOW + 605 + 60.5)),
+        ("namespace", 3605, write_micro_time(NOW + 3605 + 360.5)),
+        ("workload", 86405, write_micro_time(NOW + day * 1.1)),
+    ]
+    assert move_once(found, DAEMON, "m2", NOW + 60).status.periods == found.status.periods
+    later = move_once(found, HAND, "m2", NOW + 1.05 * day)
+    assert [each.seconds for each in later.status.periods or ()] == [605, 86405]
+    latest = move_once(found, HAND, "m2", NOW + 1.2 * day)
+    assert [each.seconds for each in latest.status.periods or ()] == [605]
+
+
+def test_periods_that_are_written_by_a_wrong_clock_or_are_no_periods_hold_nothing() -> None:
+    far = write_micro_time(NOW + 1000 * HOUR)
+    wrong = (KeptPeriod("cluster", 7205, far), KeptPeriod("node", 9005, far), KeptPeriod("cluster", 1, far))
+    found = replace(ledger(debit("m0", ago=HOUR)), status=LedgerStatus(None, periods=wrong))
+    later = move_once(found, HAND, "m1", NOW)
+    assert [(each.scope, each.seconds) for each in later.status.periods or ()] == [
+        ("cluster", 1),
+        ("cluster", 605),
+        ("cluster", 7205),
+    ]
+    assert [each.seconds for each in move_once(later, HAND, "m2", NOW + 3 * HOUR).status.periods or ()] == [
+        605
+    ]
+
+
+def test_of_too_many_periods_the_longest_stay() -> None:
+    until = write_micro_time(NOW + 100)
+    many = tuple(KeptPeriod("cluster", 10_000 + number, until) for number in range(MOST_PERIODS))
+    kept = move_once(replace(start_ledger(), status=LedgerStatus(periods=many)), DAEMON, "m1", NOW)
+    assert len(kept.status.periods or ()) == MOST_PERIODS
+    assert min(each.seconds for each in kept.status.periods or ()) == 10_001
+
+
+def test_names_make_room_as_soon_as_no_rate_counts_them() -> None:
+    keys = " ".join(f"{number:07}" for number in range(MOST_BYTES // 8))
+    slot = LedgerSlot(write_micro_time(NOW - 2 * HOUR), MOST_BYTES // 8, "", keys)
+    found = replace(ledger(), status=LedgerStatus(slots=(slot,)))
+    day = limits("500000 per 24h", workload="1 per 3h")
+    refused = add_debit(found, day, disruption(), now=NOW)
+    assert isinstance(refused, Refused)
+    assert (refused.rule, refused.until) == ("LedgerFull", NOW + HOUR + 5)
+    assert add_debit(found, day, disruption(), now=NOW + HOUR + 4) == refused
+    kept = accepted(add_debit(found, day, disruption(), now=NOW + HOUR + 5))
+    assert [(one.count, one.workloads) for one in kept.status.slots or ()] == [(MOST_BYTES // 8, "")]
+
+
+def test_what_has_happened_is_counted_though_its_debit_is_gone() -> None:
+    counted = count_disruption(start_ledger(), disruption(), DEFAULT, now=NOW + 30, at=NOW)
+    assert [(one.state, one.time) for one in debits(counted)] == [
+        (DebitState.SPENT, write_micro_time(NOW + 1))
+    ]
+    assert count_disruption(counted, disruption(), DEFAULT, now=NOW + 60) == counted
+    marked = count_disruption(
+        accepted(add_debit(start_ledger(), DEFAULT, disruption(), now=NOW)),
+        disruption(),
+        DEFAULT,
+        now=NOW + 1,
+    )
+    assert [one.state for one in debits(marked)] == [DebitState.SPENT]
+
+
+def test_what_has_happened_is_counted_at_once_in_a_slot_if_there_is_no_room() -> None:
+    found = ledger(*(debit(f"m{n}", state=DebitState.TENTATIVE) for n in range(MOST_DEBITS)))
+    counted = count_disruption(found, disruption("new"), limits("5000 per 1h"), now=NOW)
+    assert debits(counted) == debits(found)
+    assert [one.count for one in counted.status.slots or ()] == [1]
+    assert return_debit(counted, "new") == ALREADY_SPENT
+
+
 def test_a_ledger_is_bounded_by_its_tentative_debits() -> None:
     found = ledger(*(debit(f"m{n}", state=DebitState.TENTATIVE) for n in range(MOST_DEBITS)))
 
@@ -409,7 +505,7 @@ def test_a_ledger_is_bounded_by_its_tentative_debits() -> None:
 
 
 def test_a_ledger_is_bounded_in_bytes() -> None:
-    keys = " ".join(f"{number:07}" for number in range(MOST_BYTES // 8 - 400))
+    keys = " ".join(f"{number:07}" for number in range(MOST_BYTES // 8 - 784))
     slot = LedgerSlot(write_micro_time(NOW - MINUTE), MOST_BYTES // 8, "", keys)
     found = replace(ledger(), status=LedgerStatus((debit("m1"),), (slot,)))
     rates = limits("500000 per 1h", workload="1 per 1h")
