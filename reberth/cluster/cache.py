@@ -18,16 +18,19 @@ thread can make a snapshot of it while the cache goes on.
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import chain
 from typing import Any, Generic
 
-from reberth.cluster.kinds import JOB, NODE, POD, REPLICA_SET, Kept, Kind, Wire
-from reberth.cluster.pod_counts import PodCounts
-from reberth.cluster.pods.identity import Signature, find_signature
+import msgspec
+
+from reberth.cluster.kinds import DEPLOYMENT, NODE, OWNED_CONTROLLERS, POD, Kept, Kind, Wire
+from reberth.cluster.pod_counts import PodCounts, list_guessed
+from reberth.cluster.pods.identity import Signature, find_controller, find_signature, group_of
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim
 from reberth.cluster.tables import Listeners, ObjectIdentity, Rows, Table, Tally, identify, meta_of
 from reberth.cluster.templates import Template, Templates
-from reberth.records import ObjectMeta, Record, WorkloadIdentity
+from reberth.records import ObjectMeta, Owner, Record, WorkloadIdentity
 from reberth.values.object_error import ObjectError
 from reberth.values.refusal import Refused
 
@@ -140,18 +143,32 @@ class Cache:
     def of(self, kind: Kind[Wire, Kept]) -> Table[Kept]:
         """Give the table of a kind; it is the same object for the whole life of the cache.
 
-        Pods are grouped by the uid of their controller.
+        Pods, ReplicaSets and Jobs are grouped by the uid of their controller.
         """
         return self._mirror(kind).table
 
     def count_workload(self, namespace: str, workload: WorkloadIdentity) -> int:
         """Count the pods of a workload, as `pod_counts` counts them."""
-        return self.pod_counts.of_workload(namespace, workload, self.sign)
+        workload = self.with_uid(namespace, workload)
+        list_owned = partial(self._list_owned, namespace, workload)
+        return self.pod_counts.of_workload(namespace, workload, list_owned)
+
+    def with_uid(self, namespace: str, workload: WorkloadIdentity) -> WorkloadIdentity:
+        """Give a workload with its uid, if it is cached: of some Deployments only the name is known."""
+        found = None if workload.uid else self.find_deployment(namespace, workload)
+        return msgspec.structs.replace(workload, uid=found.metadata.uid) if found else workload
+
+    def find_deployment(self, namespace: str, workload: WorkloadIdentity) -> Owner | None:
+        """Give a workload that is a Deployment by its name."""
+        named = (group_of(workload.api_version), workload.kind)
+        is_deployment = named == (DEPLOYMENT.group, DEPLOYMENT.name)
+        return self.of(DEPLOYMENT).named(namespace, workload.name) if is_deployment else None
 
     def sign(self, template: Template) -> Signature | Refused:
         """Give the signature of a template's pods by the owners that are cached."""
         uid = template.controller.uid if template.controller else ""
-        owner = self.of(REPLICA_SET).by_uid(uid) or self.of(JOB).by_uid(uid)
+        found = (self.of(kind).by_uid(uid) for kind in OWNED_CONTROLLERS)
+        owner = next(filter(None, found), None)
         return find_signature(template.pod.metadata, {uid: owner.metadata} if owner else {})
 
     def seen(self, kind: Kind[Any, Any]) -> int:
@@ -208,9 +225,17 @@ class Cache:
         """Give all rows of all kinds as they are now, each kind sorted by namespace and name."""
         return {kind: mirror.table.rows() for kind, mirror in self._mirrors.items()}
 
+    def _list_owned(self, namespace: str, workload: WorkloadIdentity) -> Iterable[str]:
+        """List the uids of the controllers that a workload owns."""
+        if not workload.uid:
+            return list_guessed(self.pod_counts.within(namespace).by_template, self.sign).get(workload, ())
+        groups = (self.of(kind).group(namespace, workload.uid) for kind in OWNED_CONTROLLERS)
+        return chain.from_iterable(groups)
+
     def _mirror(self, kind: Kind[Wire, Kept]) -> _Mirror[Wire, Kept]:
         if kind not in self._mirrors:
-            self._mirrors[kind] = _Mirror(kind.name, trim, identify, listeners=self._listeners)
+            group = _find_owner_uid if kind in OWNED_CONTROLLERS else _ungrouped
+            self._mirrors[kind] = _Mirror(kind.name, trim, identify, group, listeners=self._listeners)
         return self._mirrors[kind]
 
 
@@ -221,6 +246,15 @@ def _identify_pod(row: PodRow) -> ObjectIdentity:
 def _find_controller_uid(row: PodRow) -> str:
     controller = row.template.controller
     return controller.uid if controller else ""
+
+
+def _find_owner_uid(record: Record) -> str:
+    owner = find_controller(meta_of(record))
+    return owner.uid if owner else ""
+
+
+def _ungrouped(_record: Record) -> str:
+    return ""
 
 
 def _identify_node(row: NodeRow) -> ObjectIdentity:

@@ -120,6 +120,9 @@ HISTORY = plain_kind("EvictionHistory", EvictionHistory, group_of(REBERTH_API_VE
 LEDGER = plain_kind("MoveLedger", MoveLedger, group_of(REBERTH_API_VERSION))
 SCORE = plain_kind("NodePlacementScore", NodePlacementScore, group_of(REBERTH_API_VERSION))
 
+OWNED_CONTROLLERS = (REPLICA_SET, JOB)
+"""The controllers of pods that have an owner themselves: a Deployment or a CronJob."""
+
 PODS = Resource(POD, "pods", is_large=True)
 NODES = Resource(NODE, "nodes", namespaced=False, is_large=True)
 BUDGETS = Resource(BUDGET, "poddisruptionbudgets")

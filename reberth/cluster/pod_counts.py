@@ -5,11 +5,13 @@ static pods nor those of a DaemonSet, which are never moved. A pod that is about
 before its replacement is bound: where much is missing, limits in percent allow less.
 
 The cache keeps its counts current with each event, so asking costs nothing; a snapshot counts the namespaces
-that have changed since the one before it. Both count by the same rules.
+that have changed since the one before it. Both count by the same rules. The pods of a workload are those of
+its controllers: a Deployment's are found by its ReplicaSets, however many others there are.
 """
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
 
 from reberth.cluster.pods.identity import DAEMON_SET_POD, MIRROR_POD, Signature, find_signature
 from reberth.cluster.rows import FINISHED, TERMINATING, PodRow
@@ -17,28 +19,31 @@ from reberth.cluster.templates import Template
 from reberth.records import WorkloadIdentity
 from reberth.values.refusal import Refused
 
+K = TypeVar("K", bound=Hashable)
+
 _LEAVING = FINISHED | TERMINATING
 
 
 class NamespaceCount:
-    """The pods of one namespace: all of them, and those of each template."""
+    """The pods of one namespace: all of them, and those of each template and of each controller's uid."""
 
     def __init__(self) -> None:
         self.pods = 0
         self.by_template: dict[Template, int] = {}
+        self.by_controller: dict[str, int] = {}
 
     def add(self, template: Template, number: int) -> int:
         """Add pods, or remove them by a negative number; give the number by which the count has changed."""
-        before = self.by_template.get(template, 0)
-        if not before and _stays_on_its_node(template):
+        if template not in self.by_template and _stays_on_its_node(template):
             return 0
-        after = before + number
-        if after:
-            self.by_template[template] = after
-        else:
-            del self.by_template[template]
+        _add_to(self.by_template, template, number)
+        if template.controller is not None:
+            _add_to(self.by_controller, template.controller.uid, number)
         self.pods += number
         return number
+
+
+_EMPTY = NamespaceCount()
 
 
 class PodCounts:
@@ -48,24 +53,20 @@ class PodCounts:
         self._namespaces = dict(namespaces or {})
         self.in_cluster = sum(each.pods for each in self._namespaces.values())
 
-    def in_namespace(self, namespace: str) -> int:
-        found = self._namespaces.get(namespace)
-        return found.pods if found else 0
+    def within(self, namespace: str) -> NamespaceCount:
+        return self._namespaces.get(namespace, _EMPTY)
 
-    def templates_in(self, namespace: str) -> Iterator[tuple[Template, int]]:
-        """Give each template of a namespace and the number of its pods."""
-        found = self._namespaces.get(namespace)
-        return iter(found.by_template.items() if found else ())
+    def in_namespace(self, namespace: str) -> int:
+        return self.within(namespace).pods
 
     def of_workload(
-        self, namespace: str, workload: WorkloadIdentity, sign: Callable[[Template], Signature | Refused]
+        self, namespace: str, workload: WorkloadIdentity, list_owned: Callable[[], Iterable[str]]
     ) -> int:
-        """Count the pods of one workload: what owns its pods itself is found without a signature."""
-        if is_bare_pod(workload):
+        """Count the pods of a workload; `list_owned` gives the uids of the controllers that it owns."""
+        if _is_bare_pod(workload):
             return 1
-        templates = list(self.templates_in(namespace))
-        own = sum(number for each, number in templates if _is_owned(each, workload))
-        return own or count_workloads(templates, sign).get(key_of(workload), 0)
+        counts = self.within(namespace).by_controller
+        return sum(counts.get(uid, 0) for uid in (workload.uid, *list_owned()))
 
     def change(self, before: PodRow | None, after: PodRow | None) -> None:
         """Count a pod as it is now instead of as it was."""
@@ -102,25 +103,18 @@ def count_namespace(rows: Iterable[PodRow]) -> NamespaceCount:
     return counts
 
 
-def count_workloads(
-    templates: Iterable[tuple[Template, int]], sign: Callable[[Template], Signature | Refused]
-) -> dict[Hashable, int]:
-    """Count the pods of each workload of a namespace, by the key of the workload."""
-    counts: dict[Hashable, int] = {}
-    for template, number in templates:
-        signature = sign(template)
-        if isinstance(signature, Signature):
-            key = key_of(signature.root)
-            counts[key] = counts.get(key, 0) + number
-    return counts
+def list_guessed(
+    templates: Iterable[Template], sign: Callable[[Template], Signature | Refused]
+) -> dict[WorkloadIdentity, set[str]]:
+    """Give the uids of the controllers of each workload of which only the name is known."""
+    guessed = defaultdict[WorkloadIdentity, set[str]](set)
+    for signature in map(sign, templates):
+        if isinstance(signature, Signature) and not signature.root.uid:
+            guessed[signature.root].add(signature.controller.uid)
+    return guessed
 
 
-def key_of(workload: WorkloadIdentity) -> Hashable:
-    """Tell the workloads of a namespace apart: by uid, or by name where no uid is known."""
-    return workload.uid or (workload.kind, workload.name)
-
-
-def is_bare_pod(workload: WorkloadIdentity) -> bool:
+def _is_bare_pod(workload: WorkloadIdentity) -> bool:
     """Tell whether the workload is a single pod that no controller owns."""
     return (workload.api_version, workload.kind) == ("v1", "Pod")
 
@@ -130,9 +124,13 @@ def _find_counted(row: PodRow) -> Template | None:
     return None if row.node is None or row.marks & _LEAVING else row.template
 
 
-def _is_owned(template: Template, workload: WorkloadIdentity) -> bool:
-    return template.controller is not None and template.controller.uid == workload.uid != ""
-
-
 def _stays_on_its_node(template: Template) -> bool:
     return find_signature(template.pod.metadata, {}) in (DAEMON_SET_POD, MIRROR_POD)
+
+
+def _add_to(counts: dict[K, int], key: K, number: int) -> None:
+    after = counts.get(key, 0) + number
+    if after:
+        counts[key] = after
+    else:
+        del counts[key]

@@ -4,16 +4,17 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import DEPLOYMENT, NODE, POD, PODS
-from reberth.cluster.pods.identity import Signature, group_of
+from reberth.cluster.kinds import NODE, POD, PODS
+from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
+from reberth.memory.rates import DisruptionLimits, resolve_limits
 from reberth.records import (
     EvictionHistory,
     Node,
@@ -28,7 +29,6 @@ from reberth.values.refusal import Refused
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.execution.ledger_writer import LedgerWriter
 from rescheduler.execution.store import MoveStore
-from rescheduler.model.guardrails import LimitSettings, count_out
 from rescheduler.model.plan import LandingScores
 from rescheduler.model.refusal_memory import WorkloadName
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -165,31 +165,33 @@ class ExecutionContext(ClusterResources):
         row = self.mirror.cache.of(NODE).named("", name)
         return row.record if row else None
 
-    def limits_of(self, namespace: str, workload: WorkloadIdentity) -> LimitSettings:
-        """Give the limits for moves of a workload now, with percentages counted out."""
+    def find_rates(self, namespace: str, workload: WorkloadIdentity) -> DisruptionLimits:
+        """Give the rates for a disruption of a workload now, with percentages counted out."""
         cache = self.mirror.cache
-        return count_out(
-            self.policy().limits,
+        return resolve_limits(
+            self.policy().limits.rates,
             cluster=lambda: cache.pod_counts.in_cluster,
             namespace=lambda: cache.pod_counts.in_namespace(namespace),
             workload=lambda: cache.count_workload(namespace, workload),
         )
 
+    def count_most_moves(self, signature: Signature) -> int | None:
+        """Count how many moves of a workload may be under way now; None: any number."""
+        most, count = self.policy().limits.per_workload, self.mirror.cache.count_workload
+        return most.among(partial(count, signature.namespace, signature.root)).number if most else None
+
     def find_most_moves(self, uid: str) -> int | None:
-        """Give how many moves of a pod's workload may be under way; of a pod that has gone, the minimum."""
+        """Do the same for the workload of the pod with this uid; of a pod that has gone, give the minimum."""
         cache, most = self.mirror.cache, self.policy().limits.per_workload
         row = cache.of(POD).by_uid(uid)
         signature = cache.sign(row.template) if row else None
         if isinstance(signature, Signature):
-            most = self.limits_of(signature.namespace, signature.root).per_workload
+            return self.count_most_moves(signature)
         return most.number if most else None
 
     def find_progress_deadline(self, signature: Signature) -> float:
         """Give the time that a Deployment gives its pods to be Ready; 0 for other workloads."""
-        root = signature.root
-        if root.kind != DEPLOYMENT.name or group_of(root.api_version) != DEPLOYMENT.group:
-            return 0.0
-        found = self.mirror.cache.of(DEPLOYMENT).named(signature.namespace, root.name)
+        found = self.mirror.cache.find_deployment(signature.namespace, signature.root)
         return float((found.spec.progress_deadline_seconds if found else None) or 0)
 
 

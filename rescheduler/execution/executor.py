@@ -112,13 +112,12 @@ class Executor:
         return _loop_time() < self._end_doubt(move)
 
     async def _move(self, order: MoveOrder, entry: OpenMove, hooks: MoveHooks) -> MoveReport:
-        most = self._context.limits_of(order.signature.namespace, order.signature.root).per_workload
         settled = {one for one in self._begun if not self.is_in_doubt(one)} | self._evicted
         # The first write: a move that no history records could not be found and undone after a crash.
         start = partial(
             _open_one,
             entry=entry,
-            most=most.number if most else None,
+            most=self._context.count_most_moves(order.signature),
             settled=settled,
             least=self._context.settings().replacement_timeout,
             progress_deadline=self._context.find_progress_deadline(order.signature),
@@ -234,7 +233,7 @@ class Executor:
             state,
             self._context.ledger.reserve(
                 self._describe_disruption(handle, state.entry),
-                self._context.limits_of(handle.namespace, handle.workload).rates,
+                self._context.find_rates(handle.namespace, handle.workload),
             ),
             self._write_note(handle, state.entry),
         )
@@ -249,7 +248,7 @@ class Executor:
             replace(state, renewed=True),
             self._context.ledger.renew(
                 self._describe_disruption(handle, state.entry),
-                self._context.limits_of(handle.namespace, handle.workload).rates,
+                self._context.find_rates(handle.namespace, handle.workload),
             ),
             self._context.store.change_notes(state.entry.from_, renew),
         )

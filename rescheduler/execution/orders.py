@@ -7,8 +7,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from reberth.client.api import Api
-from reberth.cluster import kinds
-from reberth.cluster.kinds import ALL_RESOURCES, POD
+from reberth.cluster.kinds import ALL_RESOURCES, OWNED_CONTROLLERS, POD
 from reberth.cluster.pods.identity import Signature, find_controller, find_signature
 from reberth.cluster.snapshot import build
 from reberth.records import ObjectMeta, Pod, WorkloadIdentity
@@ -29,7 +28,7 @@ NO_FORECAST = Refused(
     "NoFeasibleDestination", "there is no forecast of where the pod fits: name nodes with --to"
 )
 
-_OWNED = {one.kind.name: one for one in ALL_RESOURCES if one.kind in (kinds.REPLICA_SET, kinds.JOB)}
+_OWNED = {one.kind.name: one for one in ALL_RESOURCES if one.kind in OWNED_CONTROLLERS}
 
 
 async def compose_order(

@@ -4,7 +4,6 @@ The defaults are the safe choice. A limit of None does not limit anything.
 """
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -120,11 +119,7 @@ def count_out(
     namespace: Callable[[], int],
     workload: Callable[[], int],
 ) -> LimitSettings:
-    """Count out the percentages for one workload. Plan and execution use the numbers that come of this.
-
-    Several percentages of a workload count its pods once, which takes a look at all pods of its namespace.
-    """
-    workload = cache(workload)
+    """Count out the percentages for one workload. Plan and execution use the numbers that come of this."""
     return replace(
         limits,
         per_cycle=limits.per_cycle and limits.per_cycle.among(cluster),

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from reberth.cluster.columns import Bools, Indices, Ints, read_pods, seal
@@ -21,6 +22,7 @@ from reberth.cluster.kinds import (
     JOB,
     LEDGER,
     NAMESPACE,
+    OWNED_CONTROLLERS,
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -28,14 +30,14 @@ from reberth.cluster.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from reberth.cluster.pod_counts import (
-    PodCounts,
-    count_namespace,
-    count_workloads,
-    is_bare_pod,
-    key_of,
+from reberth.cluster.pod_counts import PodCounts, count_namespace, list_guessed
+from reberth.cluster.pods.identity import (
+    Signature,
+    find_controller,
+    find_signature,
+    group_of,
+    name_history,
 )
-from reberth.cluster.pods.identity import Signature, find_signature, group_of, name_history
 from reberth.cluster.rows import PHASES, PodRow
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows, Rows
@@ -179,17 +181,19 @@ class RuleContext:
 
     def count_workload(self, namespace: str, workload: WorkloadIdentity) -> int:
         """Count the pods of a workload, as `pod_counts` counts them."""
-        if is_bare_pod(workload):
-            return 1
-        counts = self.once_of_cluster(
-            ("pods of workloads", namespace), partial(self._count_workloads, namespace)
-        )
-        return counts.get(key_of(workload), 0)
+        workload = self.with_uid(namespace, workload)
+        list_owned = partial(self._list_owned, namespace, workload)
+        return self.pod_counts.of_workload(namespace, workload, list_owned)
+
+    def with_uid(self, namespace: str, workload: WorkloadIdentity) -> WorkloadIdentity:
+        """Give a workload with its uid, if it is cached: of some Deployments only the name is known."""
+        found = None if workload.uid else self.find_owner(namespace, workload)
+        return msgspec.structs.replace(workload, uid=found.metadata.uid) if found else workload
 
     def limits_of(self, namespace: str = "", workload: WorkloadIdentity = _NOBODY) -> LimitSettings:
         """Give the limits for moves of a workload, or only of the cluster, with percentages counted out."""
         return self.once(
-            ("limits", namespace, key_of(workload)),
+            ("limits", namespace, workload),
             lambda: count_out(
                 self.limits,
                 cluster=lambda: self.pod_counts.in_cluster,
@@ -235,10 +239,17 @@ class RuleContext:
     def _count_pods(self) -> PodCounts:
         return PodCounts({part.namespace: part.read(count_namespace) for part in self.snapshot.of(POD).parts})
 
-    def _count_workloads(self, namespace: str) -> dict[Hashable, int]:
+    def _list_owned(self, namespace: str, workload: WorkloadIdentity) -> Iterable[str]:
+        """List the uids of the controllers that a workload owns."""
+        if not workload.uid:
+            guessed = self.once_of_cluster(("guessed", namespace), partial(self._list_guessed, namespace))
+            return guessed.get(workload, ())
+        parts = (self.snapshot.of(kind).part(namespace) for kind in OWNED_CONTROLLERS)
+        return chain.from_iterable(part.read(_group_by_owner).get(workload.uid, ()) for part in parts)
+
+    def _list_guessed(self, namespace: str) -> dict[WorkloadIdentity, set[str]]:
         numbers = {self.template(each): each for each in self.snapshot.templates_in(namespace)}
-        templates = self.pod_counts.templates_in(namespace)
-        return count_workloads(templates, lambda template: self.sign(numbers[template]))
+        return list_guessed(numbers, lambda template: self.sign(numbers[template]))
 
     def _number_workloads(self) -> Indices:
         numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
@@ -280,6 +291,16 @@ def _name_all(part: NamespaceRows[PodRow]) -> list[Hashable]:
     """Give for each template of a namespace what identifies its controller."""
     templates = part.read(read_pods).templates
     return [each.controller.uid if each.controller else each for each in templates]
+
+
+def _group_by_owner(controllers: tuple[Owner, ...]) -> dict[str, list[str]]:
+    """Give the uids of controllers by the uid of their owner."""
+    groups = defaultdict[str, list[str]](list)
+    for each in controllers:
+        owner = find_controller(each.metadata)
+        if owner:
+            groups[owner.uid].append(each.metadata.uid)
+    return groups
 
 
 def _compile_all(budgets: tuple[PodDisruptionBudget, ...]) -> tuple[Budget, ...]:

@@ -14,11 +14,12 @@ import msgspec
 import pytest
 
 from reberth.cluster.cache import ADDED, Cache
-from reberth.cluster.kinds import NODE, POD
+from reberth.cluster.kinds import NODE, POD, REPLICA_SET
 from reberth.cluster.snapshot import take
 from reberth.protocol.page import PartialPage
 from reberth.protocol.response import Reader
-from reberth.records import Node, Pod
+from reberth.records import Node, Owner, Pod, WorkloadIdentity
+from tests.support import builders
 from tests.support.cluster.large_cluster import node_pages, pod_pages
 from tests.support.cpu_cost import cost, few_collections
 
@@ -131,3 +132,34 @@ def test_a_replica_takes_less_than_a_kilobyte() -> None:
         assert tracemalloc.get_traced_memory()[0] / pods <= 1024
     finally:
         tracemalloc.stop()
+
+
+def fill_namespace(replica_sets: int) -> Cache:
+    """One namespace: Deployments of ten ReplicaSets, each with one pod."""
+    cache, ids = Cache(version=(1, 36)), range(replica_sets)
+    owners = [builders.replica_set(f"web-{number}") for number in ids]
+    owned = [builders.owner("ReplicaSet", f"web-{number}", uid=f"rs-{number}") for number in ids]
+    pods = [builders.pod(f"web-{number}", node="n1", owned_by=owned[number]) for number in ids]
+    for number in ids:
+        above = builders.owner("Deployment", f"web-{number // REPLICAS}", uid=f"of-{number // REPLICAS}")
+        owners[number]["metadata"] |= {"uid": f"rs-{number}", "ownerReferences": [above]}
+        pods[number]["metadata"] |= {"uid": f"pod-{number}"}
+    for kind, record, listed in ((REPLICA_SET, Owner, owners), (POD, Pod, pods)):
+        for number in ids:
+            listed[number]["metadata"]["resourceVersion"] = str(number + 1)
+        cache.replace(kind, [builders.as_record(record, each) for each in listed], str(replica_sets))
+    return cache
+
+
+def test_the_pods_of_a_deployment_are_counted_at_the_same_cost_among_twice_as_many() -> None:
+    deployments = [WorkloadIdentity("apps/v1", "Deployment", f"web-{n}", f"of-{n}") for n in range(100)]
+
+    def count(cache: Cache) -> None:
+        """Count a thousand times."""
+        for each in deployments * 10:
+            assert cache.count_workload("default", each) == REPLICAS
+
+    few, many = fill_namespace(1_000), fill_namespace(2_000)
+    for cache in (few, many):
+        count(cache)  # the first question groups the ReplicaSets of the namespace
+    assert ratio(lambda: count(many), lambda: count(few)) <= 1.3

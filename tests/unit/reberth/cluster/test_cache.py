@@ -126,7 +126,7 @@ class World(RuleBasedStateMachine):
             for workload in filter(None, owners):
                 assert self.cache.count_workload(namespace, workload) == owners[workload]
             rows = self.cache.of(POD).rows().part(namespace).read(count_namespace)
-            assert rows.by_template == dict(counts.templates_in(namespace))
+            assert vars(rows) == vars(counts.within(namespace))
 
     @invariant()
     def the_mirror_knows_its_version(self) -> None:

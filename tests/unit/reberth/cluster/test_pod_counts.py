@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from reberth.cluster.cache import ADDED, DELETED, MODIFIED, Cache
-from reberth.cluster.kinds import POD, REPLICA_SET
+from reberth.cluster.kinds import DEPLOYMENT, POD, REPLICA_SET
 from reberth.cluster.pods.identity import find_controller
 from reberth.records import Owner, WorkloadIdentity
-from tests.support.builders import Object, as_record, owner, pod, replica_set
+from tests.support.builders import Object, as_record, deployment, owner, pod, replica_set
 from tests.support.cluster.strategies import pod_record
 
 WEB = WorkloadIdentity("apps/v1", "Deployment", "web", "uid-of-deployment-web")
@@ -74,8 +74,30 @@ def test_a_deployment_has_the_pods_of_all_its_replica_sets() -> None:
 
 
 def test_before_its_replica_set_is_cached_a_deployment_is_known_by_its_name() -> None:
-    cache = fill(web("a", hashed="web-6d5f", labels=HASH))
-    assert cache.count_workload("default", WorkloadIdentity("apps/v1", "Deployment", "web")) == 1
+    cache = fill(web("a"), web("b", hashed="web-6d5f", labels=HASH), owners=(owned_set("web-1"),))
+    by_name = WorkloadIdentity(WEB.api_version, WEB.kind, WEB.name)
+    assert cache.count_workload("default", by_name) == 1
+    assert cache.count_workload("shop", by_name) == 0
+
+
+def test_a_deployment_without_a_uid_has_the_pods_of_the_one_with_its_name() -> None:
+    pods = [web("a"), web("b"), web("c", hashed="web-6d5f", labels=HASH)]
+    cache, found = fill(*pods, owners=(owned_set("web-1"),)), deployment(WEB.name)
+    found["metadata"] |= {"uid": WEB.uid, "resourceVersion": "1"}
+    cache.apply(DEPLOYMENT, ADDED, as_record(Owner, found))
+    assert cache.count_workload("default", WorkloadIdentity("apps/v1", "Deployment", "web")) == 2
+    assert cache.count_workload("default", WorkloadIdentity("apps/v1", "StatefulSet", "web")) == 0
+
+
+def test_what_a_deployment_has_changes_with_its_replica_sets() -> None:
+    cache, seen = fill(web("a"), web("b", hashed="web-2"), owners=(owned_set("web-1"),)), []
+    given, taken = owned_set("web-2"), owned_set("web-1")
+    taken["metadata"]["ownerReferences"] = []
+    for version, (event, each) in enumerate([(ADDED, given), (MODIFIED, taken), (DELETED, given)], 2):
+        seen.append(cache.count_workload("default", WEB))
+        each["metadata"]["resourceVersion"] = str(version)
+        cache.apply(REPLICA_SET, event, as_record(Owner, each))
+    assert [*seen, cache.count_workload("default", WEB)] == [1, 2, 1, 0]
 
 
 def test_a_controller_without_an_owner_has_its_own_pods() -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import POD, REPLICA_SET
+from reberth.cluster.kinds import DEPLOYMENT, JOB, POD, REPLICA_SET
 from reberth.memory.rates import DisruptionLimits
 from reberth.records import WorkloadIdentity
 from reberth.values.refusal import Refused
@@ -139,7 +139,7 @@ def test_the_plan_and_the_cache_count_the_same_pods(seed: int) -> None:
         each["metadata"]["ownerReferences"] = []
     context = context_of(*objects, limits=limits_of(perWorkload="50%"))
     cache = Cache(version=(1, 36))
-    for kind in (POD, REPLICA_SET):
+    for kind in (POD, REPLICA_SET, JOB, DEPLOYMENT):
         cache.of(kind).become(copy_of(context, cache, kind))
     counts, expected = cache.pod_counts, context.pod_counts
     assert counts.in_cluster == expected.in_cluster > 0

@@ -48,8 +48,8 @@ def refuse_by_plan(context: ExecutionContext) -> str | None:
     rules = RuleContext(snapshot, limits=context.policy().limits)
     place = next(n for n, row in enumerate(snapshot.pods.rows) if row.node == "n1")
     root = rules.identify(place)
-    planned, reserved = rules.limits_of("shop", root), context.limits_of("shop", root)
-    assert planned == reserved
+    planned = rules.limits_of("shop", root)
+    assert planned.rates == context.find_rates("shop", root)
     assert planned.per_workload
     assert context.find_most_moves(snapshot.pods.rows[place].uid) == planned.per_workload.number
     return ", ".join(map(str, (*planned.rates.cluster, *planned.rates.namespace, *planned.rates.workload)))
