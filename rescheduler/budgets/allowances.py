@@ -100,10 +100,12 @@ def charge_ready(place: int, context: RuleContext) -> Iterator[Charge]:
 
 def charge_rates(place: int, context: RuleContext) -> Iterator[Charge]:
     """Charge a disruption to the rates of the cluster, its namespace and its workload."""
-    namespace, workload = context.row(place).namespace, context.identify(place)
+    namespace = context.row(place).namespace
+    workload = context.with_uid(namespace, context.identify(place))
+    disruption = Disruption("", namespace, workload.uid)
     rates = context.limits_of(namespace, workload).rates
-    for rule, scope in zip(_RATES, ("", namespace, workload.uid), strict=True):
-        find = partial(_find_rates, rule, scope, rates, context)
+    for rule, scope in zip(_RATES, ("", namespace, workload.uid or (namespace, workload)), strict=True):
+        find = partial(_find_rates, (rule, scope), disruption, rates, context)
         yield from context.once((rule, scope, context.without), find)
 
 
@@ -177,12 +179,13 @@ def _count(rule: str, setting: str, most: PodLimit | int | None, key: Hashable) 
         yield Charge(rule, (rule, key), left, f"no more than {setting} {most}")
 
 
-def _find_rates(rule: str, scope: str, rates: DisruptionLimits, context: RuleContext) -> tuple[Charge, ...]:
-    """Measure the rates of one scope, whose percentages are counted out."""
-    alone = _narrow(rates, rule)
-    disruption = Disruption("", namespace=scope, workload_uid=scope)
+def _find_rates(
+    key: tuple[str, Hashable], disruption: Disruption, rates: DisruptionLimits, context: RuleContext
+) -> tuple[Charge, ...]:
+    """Measure the rates of one rule and scope, whose percentages are counted out."""
+    alone = _narrow(rates, key[0])
     windows = list_windows(context.ledger, alone, disruption, now=context.now) if alone else ()
-    return tuple(_as_charge(window, (rule, scope, place), context) for place, window in enumerate(windows))
+    return tuple(_as_charge(window, (*key, place), context) for place, window in enumerate(windows))
 
 
 def _narrow(rates: DisruptionLimits, rule: str) -> DisruptionLimits | None:

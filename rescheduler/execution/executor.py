@@ -272,11 +272,12 @@ class Executor:
     def _describe_disruption(self, handle: MoveHandle, entry: OpenMove) -> Disruption:
         context = self._context
         node = context.find_node(entry.from_)
+        workload = context.mirror.cache.with_uid(handle.namespace, handle.workload)
         pool = find_pool(node, context.policy().brakes.node_pool_labels) if node else ("", "")
         return Disruption(
             entry.id,
             handle.namespace,
-            handle.workload.uid,
+            workload.uid,
             pod=entry.pod,
             pod_uid=entry.pod_uid,
             policy=entry.policy,

@@ -112,6 +112,16 @@ def history(name: str = "web", *, kind: str = "ReplicaSet", uid: str | None = No
     }
 
 
+def keep_ledger(debits: list[Object]) -> Object:
+    """The move ledger with these debits."""
+    return {
+        "apiVersion": "reberth.dev/v1alpha1",
+        "kind": "MoveLedger",
+        "metadata": {"name": "default"},
+        "status": {"debits": debits},
+    }
+
+
 def open_move(pod_name: str = "web-1", **fields: Any) -> Object:
     move = {
         "id": "m-1",

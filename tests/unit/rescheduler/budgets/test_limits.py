@@ -24,6 +24,7 @@ from tests.support.rescheduler.guardrails import (
     Object,
     context_of,
     history,
+    keep_ledger,
     open_move,
     past_move,
     place_of,
@@ -138,15 +139,6 @@ def test_limits_per_workload_are_independent() -> None:
     rates = DisruptionLimits((), workload=(Rate((1, 60.0)),))
     context = cluster(*WEBS, other, limits=settings(per_workload=1, rates=rates))
     assert spend_all(context, "web-1", "db-1", "web-2") == [None, None, "WorkloadInFlight"]
-
-
-def keep_ledger(debits: list[Object]) -> Object:
-    return {
-        "apiVersion": "reberth.dev/v1alpha1",
-        "kind": "MoveLedger",
-        "metadata": {"name": "default"},
-        "status": {"debits": debits},
-    }
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,15 @@ from rescheduler.model.guardrails import LimitSettings, ProtectionSettings, list
 from rescheduler.observe.rule_context import RuleContext
 from tests.support.builders import owner
 from tests.support.rescheduler.fleets import draw_objects
-from tests.support.rescheduler.guardrails import Object, context_of, place_of, replica
+from tests.support.rescheduler.guardrails import (
+    NOW,
+    Object,
+    context_of,
+    keep_ledger,
+    place_of,
+    replica,
+    workload,
+)
 from tests.support.rescheduler.plans import policy
 
 FREE: Object = {"perCycle": None, "perNode": None, "perWorkload": None, "rates": {"cluster": []}}
@@ -108,6 +116,35 @@ def test_a_workload_without_pods_may_make_no_move() -> None:
     context = cluster(*webs(10), perWorkload="50%")
     gone = context.limits_of("default", WorkloadIdentity("apps/v1", "Deployment", "gone", "uid-gone"))
     assert str(gone.per_workload) == "50% (0 of 0 pods)"
+
+
+def guessed(count: int, app: str) -> list[Object]:
+    """Pods of a ReplicaSet that is not known yet: only the name of its Deployment is."""
+    made = webs(count, f"{app}-6d5f", labels={"pod-template-hash": "6d5f"})
+    for number, each in enumerate(made):
+        each["metadata"]["name"] = f"{app}-{number:02}"
+    return made
+
+
+def test_workloads_without_a_uid_have_limits_of_their_own() -> None:
+    rates = {"cluster": [], "workload": ["50% per 1h"]}
+    context = cluster(*guessed(6, "web"), *guessed(4, "db"), rates=rates)
+    names = ["web-00", "web-01", "db-00", "web-02", "db-01"]
+    assert spend(context, *names) == (5, None)
+    for one, told in (("web-03", "3 of 6 pods"), ("db-02", "2 of 4 pods")):
+        refused = Refused("WorkloadRate", f"no more than 50% per 3600s ({told})", NOW + 3605)
+        assert spend(context, *names, one) == (5, refused)
+
+
+def test_a_deployment_that_is_known_by_its_name_is_charged_by_its_uid() -> None:
+    found, spent = workload("Deployment"), {"time": "2027-01-15T07:59:30.000000Z", "state": "Spent"}
+    debit = {"move": "m", "namespace": "default", "workloadUID": found["metadata"]["uid"], **spent}
+    rates = {"cluster": [], "workload": ["1 per 1h"]}
+    context = cluster(*guessed(6, "web"), found, keep_ledger([debit]), rates=rates)
+    assert spend(context, "web-00") == (
+        0,
+        Refused("WorkloadRate", "no more than 1 per 3600s", NOW - 30 + 3605),
+    )
 
 
 def test_what_percentages_come_to_is_told() -> None:

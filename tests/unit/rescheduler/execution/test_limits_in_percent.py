@@ -4,9 +4,12 @@ import asyncio
 import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
-from reberth.cluster.kinds import PODS
+from reberth.cluster.kinds import DEPLOYMENT, HISTORIES, PODS
 from reberth.cluster.snapshot import build
+from reberth.memory.history import start_history
+from reberth.records import HistoryStatus, ObjectMeta, Owner
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
@@ -15,7 +18,7 @@ from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.planning.policy_file import ReschedulerPolicy
-from tests.support.memory.objects import web_pod
+from tests.support.memory.objects import WEB, web_pod
 from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
 from tests.support.rescheduler.plans import policy
 
@@ -81,6 +84,17 @@ async def test_a_workload_of_one_pod_is_moved_only_by_a_minimum(text: str, rule:
     refused = await move(context_of(world, asked), "web-1")
     assert (refused.rule if refused else None) == rule
     assert len(world.evictions) == (rule is None)
+
+
+async def test_the_disruption_of_a_deployment_that_is_known_by_its_name_counts_for_its_uid() -> None:
+    world = crowd(5)
+    unnamed = replace(WEB, root=replace(WEB.root, uid=""))
+    world.put(HISTORIES, replace(start_history(unnamed), status=HistoryStatus()))
+    context = context_of(world, policy(limits={"rates": {"cluster": [], "workload": ["40% per 1h"]}}))
+    found = Owner(ObjectMeta(WEB.root.name, WEB.namespace, uid=WEB.root.uid, resource_version="1"))
+    context.mirror.cache.replace(DEPLOYMENT, [found], "1")
+    assert await move(context, "web-1") is None
+    assert {debit.workload_uid for debit in world.debits().values()} == {WEB.root.uid}
 
 
 async def test_moves_of_a_pod_that_has_gone_are_limited_by_the_minimum() -> None:
