@@ -63,9 +63,9 @@ class PodLimit(TextValue, tuple[int, int | None, int | None]):
 
     @property
     def counted_out(self) -> str:
-        """What a percentage has come to; empty for a number."""
-        pods = self[2]
-        return "" if pods is None else f" ({self.number} of {pods} pods)"
+        """What a percentage has come to, and if none, that no time changes it; empty for a number."""
+        pods, waiting = self[2], "" if self.number else ", however long one waits"
+        return "" if pods is None else f" ({self.number} of {pods} pods{waiting})"
 
     def among(self, count: Callable[[], int]) -> Self:
         """Count out a percentage; the pods are counted only for that."""

@@ -200,6 +200,8 @@ def _as_charge(window: RateWindow, key: Hashable, context: RuleContext) -> Charg
     kept = f", of which {reserved} are kept in reserve" if reserved else ""
     closed_for = window.rate.period + context.limits.rates.clock_skew
     until = context.now + closed_for if window.left else window.opens_at
+    if window.rate.limit <= reserved:
+        until = None
     return Charge(window.rule, key, window.left - reserved, f"no more than {window.rate}{kept}", until)
 
 

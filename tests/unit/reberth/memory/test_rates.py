@@ -92,7 +92,8 @@ def test_a_rate_may_be_a_percentage_of_pods(text: str, pods: int, limit: int) ->
     counted = rate.among(lambda: pods)
     share = text.partition(" per ")[0]
     assert (counted.limit, counted.period, counted.name) == (limit, rate.period, rate.name)
-    assert str(counted) == f"{share} per {rate.period:g}s ({limit} of {pods} pods)"
+    waiting = "" if limit else ", however long one waits"
+    assert str(counted) == f"{share} per {rate.period:g}s ({limit} of {pods} pods{waiting})"
     assert str(rate) == rate.name == f"{share} per {rate.period:g}s"
 
 

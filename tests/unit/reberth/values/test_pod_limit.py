@@ -61,7 +61,8 @@ def test_a_percentage_is_rounded_down_but_not_below_its_minimum(text: str, pods:
     limit = read(text).among(lambda: pods)
     assert limit.number == allowed
     assert limit.text == text
-    assert str(limit) == f"{text} ({allowed} of {pods} pods)"
+    told = f"{allowed} of {pods} pods" if allowed else f"0 of {pods} pods, however long one waits"
+    assert str(limit) == f"{text} ({told})"
 
 
 @given(share=st.integers(0, 100_000), pods=st.integers(0, 10**6))

@@ -115,7 +115,7 @@ def test_pods_that_cannot_be_disrupted_do_not_count() -> None:
 def test_a_workload_without_pods_may_make_no_move() -> None:
     context = cluster(*webs(10), perWorkload="50%")
     gone = context.limits_of("default", WorkloadIdentity("apps/v1", "Deployment", "gone", "uid-gone"))
-    assert str(gone.per_workload) == "50% (0 of 0 pods)"
+    assert str(gone.per_workload) == "50% (0 of 0 pods, however long one waits)"
 
 
 def guessed(count: int, app: str) -> list[Object]:
@@ -145,6 +145,25 @@ def test_a_deployment_that_is_known_by_its_name_is_charged_by_its_uid() -> None:
         0,
         Refused("WorkloadRate", "no more than 1 per 3600s", NOW - 30 + 3605),
     )
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (
+            {"rates": {"cluster": [], "workload": ["25% per 1h"]}},
+            "25% per 3600s (0 of 3 pods, however long one waits)",
+        ),
+        (
+            {"rates": {"cluster": ["50% per 1h"]}, "rateReserve": "100%"},
+            "50% per 3600s (1 of 3 pods), of which 1 are kept in reserve",
+        ),
+    ],
+)
+def test_a_rate_that_no_time_opens_says_so(limits: Object, told: str) -> None:
+    _, refused = spend(cluster(*webs(3), **limits), "web-00")
+    assert refused is not None
+    assert (refused.reason, refused.until) == (f"no more than {told}", None)
 
 
 def test_what_percentages_come_to_is_told() -> None:
