@@ -237,7 +237,7 @@ class History:
         every = [*((one.disruption, one.at) for one in self.happened), *others]
         for scope, rate in self._list_rates():
             group = GROUPS[scope]
-            after = max(self.time - rate.period, self._since(scope, rate) - 0.001)
+            after = max(self.time - rate.period, self._since(scope, rate))
             held = [at for one, at in every if group(one) == group(new) and at > after]
             assert len(held) <= rate.limit, f"{len(held)} in a window of {rate} of a {scope}: {held}"
             self.full += len(held) == rate.limit
