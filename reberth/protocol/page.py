@@ -82,5 +82,5 @@ class PartialPage(Generic[T]):
         """Read an object; None if the text is only a part of one."""
         try:
             return self._reader.read_object(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None

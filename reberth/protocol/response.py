@@ -25,6 +25,8 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 _LONGEST_TEXT = 300
 _ERROR_LINE = b'{"type":"ERROR"'
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+# Text that is not UTF-8, and what is nested too deeply, is none of msgspec's own errors.
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _status = msgspec.json.Decoder(Status)
 _partial = msgspec.json.Decoder(PartialObject)
@@ -92,7 +94,7 @@ def failure(request: str, status: int, body: bytes, *, retry_after: str | None =
 def _read_status(body: bytes) -> Status:
     try:
         return _status.decode(body)
-    except msgspec.MsgspecError:
+    except _UNREADABLE:
         return Status()
 
 
@@ -113,7 +115,7 @@ class _Found(Generic[T]):
         for raw in self._raws:
             try:
                 yield self._decode(raw)
-            except msgspec.MsgspecError as error:
+            except _UNREADABLE as error:
                 yield _describe(bytes(raw), error)
 
 
@@ -124,27 +126,27 @@ class Reader(Generic[T]):
         self._object = msgspec.json.Decoder(kind)
         self._line: msgspec.json.Decoder[WatchEvent[T]] = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type] # known only here
         self._page = msgspec.json.Decoder(_Page)
-        self._any = msgspec.json.Decoder(dict[str, msgspec.Raw])
+        self._any = msgspec.json.Decoder(msgspec.Raw)
         self._any_line = msgspec.json.Decoder(_AnyLine)
 
     def read(self, request: str, body: bytes) -> T:
         try:
             return self._object.decode(body)
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             raise errors.Unreadable(request, str(error)) from error
 
     def read_object(self, body: bytes) -> T | BadObject:
-        """Read an object of a list. Raises DecodeError if it is not an object of JSON at all."""
+        """Read an object of a list. Raises DecodeError if it is not complete."""
         try:
             return self._object.decode(body)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeDecodeError) as error:
             self._any.decode(body)  # it may be cut off behind the fault
             return _describe(body, error)
 
     def read_page(self, request: str, body: bytes) -> Page[T]:
         try:
             page = self._page.decode(body)
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             raise errors.Unreadable(request, str(error)) from error
         found = _Found(page.items or (), self._object)
         return Page(found, page.metadata.resource_version, page.metadata.continue_ or "")
@@ -155,24 +157,29 @@ class Reader(Generic[T]):
             raise _error_of(request, line)
         try:
             return self._line.decode(line)
-        except msgspec.ValidationError as error:
-            return _describe(bytes(self._any_line.decode(line).object), error)
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
+            return _describe(self._read_part(request, line), error)
+
+    def _read_part(self, request: str, line: bytes) -> bytes:
+        """Give the object of a line that cannot be read."""
+        try:
+            return bytes(self._any_line.decode(line).object)
+        except _UNREADABLE as error:
             raise errors.Unreadable(request, f"a line of the watch: {error}") from error
 
 
 def _error_of(request: str, line: bytes) -> ApiError:
     try:
         status = msgspec.json.decode(line, type=_ErrorLine).object
-    except msgspec.MsgspecError:
+    except _UNREADABLE:
         status = Status()
     return failure(request, status.code or 500, msgspec.json.encode(status))
 
 
-def _describe(body: bytes, error: msgspec.MsgspecError) -> BadObject:
+def _describe(body: bytes, error: Exception) -> BadObject:
     try:
-        meta = _partial.decode(body).metadata
-    except msgspec.MsgspecError:
+        meta = _partial.decode(body.decode(errors="replace")).metadata
+    except _UNREADABLE:
         meta = ObjectMeta()
     return BadObject(meta.namespace, meta.name, str(error), meta.resource_version)
 

@@ -111,3 +111,17 @@ def test_objects_come_before_the_page_has_ended_and_nothing_of_them_is_kept() ->
     assert (sum(seen), max(seen)) == (99, 1)
     assert longest < 8_000
     assert len(list(page.end())) == 1
+
+
+def test_an_object_that_is_not_utf_8_fails_alone() -> None:
+    body = write(5).replace(b'"name":"p-2"', b'"name":"p-2","namespace":"\xff"')
+    body = body.replace(b'"name":"p-4"', b'"name":"p-4","namespace":"\xff"')
+    for size in (100, len(body)):
+        found = read([body[start : start + size] for start in range(0, len(body), size)])[0]
+        assert [isinstance(each, BadObject) for each in found] == [False, False, True, False, True]
+
+
+def test_an_object_that_is_nested_too_deeply_is_an_error() -> None:
+    body = write(5).replace(b'"name":"p-2"', b'"name":"p-2","unknown":' + b"[" * 100_000 + b"]" * 100_000)
+    with pytest.raises(Unreadable):
+        read([body])

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from reberth.protocol import response
@@ -131,9 +132,65 @@ def test_an_error_event_is_raised_as_its_status() -> None:
         Reader(Pod).read_line("watch", b'{"type":"ERROR","object":7}')
 
 
-def test_half_a_line_is_a_fault() -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"ADDED","obj',
+        b'{"type":"ADDED","object":{"spec":{"containers":"none"',
+        b'{"type":5,"object":{}}',
+        b'{"type":"\xff","object":{}}',
+        b"[]",
+    ],
+)
+def test_what_is_no_event_is_a_fault(line: bytes) -> None:
     with pytest.raises(errors.Unreadable, match="a line of the watch"):
-        Reader(Pod).read_line("watch", b'{"type":"ADDED","obj')
+        Reader(Pod).read_line("watch", line)
+
+
+NO_TEXT = json.dumps(POD).encode().replace(b'"u"', b'"\xff"')
+DEEP = b'{"metadata": {"name": "d"}, "unknown": %b}' % (b"[" * 100_000 + b"]" * 100_000)
+
+
+def test_an_object_that_is_not_utf_8_fails_alone() -> None:
+    reader, good = Reader(Pod), json.dumps(POD).encode()
+    page = reader.read_page("list", b'{"items": [%b, %b]}' % (NO_TEXT, good))
+    line = reader.read_line("watch", b'{"type": "ADDED", "object": %b}' % NO_TEXT)
+    bad, read = page.found
+    assert isinstance(read, Pod)
+    for each in (bad, line, reader.read_object(NO_TEXT)):
+        assert isinstance(each, BadObject)
+        assert (each.namespace, each.name, each.resource_version) == ("n", "a", "5")
+        assert "utf-8" in each.reason
+    with pytest.raises(errors.Unreadable, match="get /x: .*utf-8"):
+        reader.read("get /x", NO_TEXT)
+
+
+def test_half_an_object_that_is_not_utf_8_is_not_read() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        Reader(Pod).read_object(NO_TEXT[:-1])
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"metadata": {"continue": "\xff"}, "items": []}', b'{"items": [%b]}' % DEEP]
+)
+def test_a_page_that_cannot_be_read_is_a_fault(text: bytes) -> None:
+    with pytest.raises(errors.Unreadable, match="list /x"):
+        Reader(Pod).read_page("list /x", text)
+
+
+@pytest.mark.parametrize("text", [b'{"message": "\xff"}', b'{"details": %b}' % DEEP])
+def test_a_refusal_that_cannot_be_read_is_the_one_of_its_code(text: bytes) -> None:
+    assert type(response.failure("get /x", 409, text)) is errors.Conflict
+    line = b'{"type":"ERROR","object":%b}' % text
+    with pytest.raises(errors.ServerFault):
+        Reader(Pod).read_line("watch", line)
+
+
+def test_what_is_nested_too_deeply_is_a_fault() -> None:
+    with pytest.raises(errors.Unreadable, match="get /x"):
+        Reader(Pod).read("get /x", DEEP)
+    with pytest.raises(errors.Unreadable, match="a line of the watch"):
+        Reader(Pod).read_line("watch", b'{"type": "ADDED", "object": %b}' % DEEP)
 
 
 def test_only_the_marked_bookmark_ends_a_list() -> None:
