@@ -57,8 +57,8 @@ class PartialPage(Generic[T]):
             return
         self._between = b"}," + rest[: name_ends + 1]
         self._start = self._searched = len(head) + len(_ITEMS)
-        page = self._reader.read_page(self._request, head.rstrip(b",") + b"}")
-        self._take(page.resource_version, page.continues)
+        meta = self._reader.read_head(self._request, head.rstrip(b",") + b"}")
+        self._take(meta.resource_version, meta.continue_ or "")
 
     def _take(self, resource_version: str, continues: str) -> None:
         self.resource_version = self.resource_version or resource_version

@@ -33,7 +33,7 @@ _partial = msgspec.json.Decoder(PartialObject)
 
 
 class _Page(Record, frozen=True):
-    items: list[msgspec.Raw] | None = None
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
     metadata: ListMeta = ListMeta()
 
 
@@ -144,12 +144,23 @@ class Reader(Generic[T]):
             return _describe(body, error)
 
     def read_page(self, request: str, body: bytes) -> Page[T]:
+        """Read a page. Raises Unreadable for what is no list: taken for the last page, it would end one."""
+        page = self._decode_page(request, body)
+        items, meta = page.items, page.metadata
+        if items is msgspec.UNSET and not meta.resource_version:
+            raise errors.Unreadable(request, "neither items nor a resourceVersion: not a list")
+        found = _Found(items if isinstance(items, list) else (), self._object)
+        return Page(found, meta.resource_version, meta.continue_ or "")
+
+    def read_head(self, request: str, body: bytes) -> ListMeta:
+        """Read what stands before the objects of a page; there may be no metadata yet."""
+        return self._decode_page(request, body).metadata
+
+    def _decode_page(self, request: str, body: bytes) -> _Page:
         try:
-            page = self._page.decode(body)
+            return self._page.decode(body)
         except _UNREADABLE as error:
             raise errors.Unreadable(request, str(error)) from error
-        found = _Found(page.items or (), self._object)
-        return Page(found, page.metadata.resource_version, page.metadata.continue_ or "")
 
     def read_line(self, request: str, line: bytes) -> WatchEvent[T] | BadObject:
         """Read an event of a watch. An event of type ERROR is raised as the error in its Status."""

@@ -94,6 +94,12 @@ def test_a_page_that_is_cut_off_is_an_error(body: bytes, place: int) -> None:
         read([short])
 
 
+def test_what_is_no_list_is_an_error() -> None:
+    for body in (b"{}", b'{"kind":"Status","metadata":{}}'):
+        with pytest.raises(Unreadable, match="not a list"):
+            read([body])
+
+
 def write(count: int) -> bytes:
     items = [{"metadata": {"name": f"p-{number}", "uid": "u" * 5_000}} for number in range(count)]
     body = {"kind": "PodList", "apiVersion": "v1", "metadata": META, "items": items}

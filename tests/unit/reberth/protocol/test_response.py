@@ -100,7 +100,14 @@ def test_an_object_without_readable_metadata_is_reported_without_a_name() -> Non
     assert [(bad.namespace, bad.name) for bad in page.found if isinstance(bad, BadObject)] == [("", "")] * 2
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"items": 5}'])
+def test_a_page_without_objects_has_a_version() -> None:
+    page = Reader(Pod).read_page("list", b'{"metadata": {"resourceVersion": "9"}}')
+    assert (list(page.found), page.resource_version) == ([], "9")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"items": 5}', b"{}", b'{"metadata": {"continue": "c"}}']
+)
 def test_a_body_that_is_no_list_is_a_fault(body: bytes) -> None:
     with pytest.raises(errors.Unreadable, match="list /x"):
         Reader(Pod).read_page("list /x", body)
