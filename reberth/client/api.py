@@ -28,7 +28,7 @@ from reberth.config.settings import AtLeastOne, Positive, Section
 from reberth.protocol import response
 from reberth.protocol.page import PartialPage
 from reberth.protocol.request import APPLY, JSON, MERGE, ApiRequest
-from reberth.protocol.response import BadObject, Page, Reader, WatchEvent
+from reberth.protocol.response import LARGEST_OBJECT, BadObject, Page, Reader, WatchEvent
 from reberth.records import Record
 from reberth.runtime import metrics
 from reberth.values import errors
@@ -38,8 +38,6 @@ from reberth.values.jitter import jittered_backoff
 T = TypeVar("T", bound=Record)
 R = TypeVar("R")
 
-# More than twice the largest object that etcd takes (1.5 MiB): a longer line is a broken stream.
-_LONGEST_LINE = 2**22
 _FIRST_PAUSE = 0.4  # seconds
 _READING = ("get", "list", "watch")
 _PASSING = (errors.Unreachable, errors.Unanswered, errors.ServerFault, errors.TooManyRequests)
@@ -365,8 +363,8 @@ class Api:
                     yield reader.read_line(named, text[start:end])
                     start = end
                 rest = text[start:]
-                if len(rest) > _LONGEST_LINE:
-                    raise errors.Unreadable(named, f"a line of more than {_LONGEST_LINE} bytes")
+                if len(rest) > LARGEST_OBJECT:
+                    raise errors.Unreadable(named, f"a line of more than {LARGEST_OBJECT} bytes")
             if rest:
                 raise errors.Unanswered(named, "the watch ended in the middle of a line")
 

@@ -4,6 +4,9 @@ The API server writes the objects one behind the other, and all begin with the s
 two such beginnings is tried as an object. This cannot go wrong: an object that is cut off is never valid
 JSON, so the text up to a wrong cut is not taken, and the next cut is tried. What is left when the page has
 ended is read as a page is otherwise; in a page of another form that is all of it.
+
+So no more is held than one object and the piece that has just come, or one page of another form. Both have a
+limit: what never ends must not fill the memory.
 """
 
 from collections.abc import Iterator
@@ -11,12 +14,15 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from reberth.protocol.response import BadObject, Reader
+from reberth.protocol.response import LARGEST_OBJECT, BadObject, Reader
 from reberth.records import Record
+from reberth.values.errors import Unreadable
 
 T = TypeVar("T", bound=Record)
 
 _ITEMS = b'"items":['
+_LARGEST_PAGE = 2**26
+"""Bytes of a page in which no object has begun, so that it is read as a whole."""
 
 
 class PartialPage(Generic[T]):
@@ -34,7 +40,14 @@ class PartialPage(Generic[T]):
         self._between = b""  # what stands between two objects, with the name of the first field
 
     def feed(self, piece: bytes) -> Iterator[T | BadObject]:
-        """Give the objects that are complete with this piece; read them before the next piece comes."""
+        """Give the objects that are complete with this piece; read them before the next piece comes.
+
+        Raises Unreadable if the one that is arriving is larger than an object, or a page, may be.
+        """
+        held = len(self._text) - self._start
+        most = LARGEST_OBJECT if self._between else _LARGEST_PAGE
+        if held > most:
+            raise Unreadable(self._request, f"no end of an object in {held} bytes, at most {most} are read")
         self._text = self._text[self._start :] + piece
         self._searched -= self._start
         self._start = 0

@@ -22,6 +22,8 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     422: errors.Invalid,
     429: errors.TooManyRequests,
 }
+LARGEST_OBJECT = 2**22
+"""Bytes; more than twice the largest object that etcd takes (1.5 MiB). A larger one is a broken stream."""
 _LONGEST_TEXT = 300
 _ERROR_LINE = b'{"type":"ERROR"'
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"

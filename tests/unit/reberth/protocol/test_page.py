@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reberth.protocol.page import PartialPage
-from reberth.protocol.response import BadObject, Reader
+from reberth.protocol.response import LARGEST_OBJECT, BadObject, Reader
 from reberth.records import Pod
 from reberth.values.errors import Unreadable
 
@@ -131,3 +131,33 @@ def test_an_object_that_is_nested_too_deeply_is_an_error() -> None:
     body = write(5).replace(b'"name":"p-2"', b'"name":"p-2","unknown":' + b"[" * 100_000 + b"]" * 100_000)
     with pytest.raises(Unreadable):
         read([body])
+
+
+def feed_without_end(begin: bytes) -> int:
+    """Feed pieces until the page refuses them; give how many bytes it has taken, at most twice its limit."""
+    page, piece = PartialPage("list pods", READER), b"x" * 2**16
+    list(page.feed(begin))
+    for count in range(2 * LARGEST_OBJECT // len(piece)):
+        try:
+            list(page.feed(piece))
+        except Unreadable:
+            return count * len(piece)
+    raise AssertionError("a page that never ends was held in memory")
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_an_object_that_never_ends_is_an_error(before: int) -> None:
+    begin = write(before + 1)[: -len('"}}]}')]
+    assert LARGEST_OBJECT * 0.9 <= feed_without_end(begin) <= LARGEST_OBJECT + 2**16
+
+
+def test_a_page_of_another_form_that_never_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reberth.protocol.page._LARGEST_PAGE", LARGEST_OBJECT)
+    taken = feed_without_end(b'{"items": [{"metadata": {"name": "')
+    assert LARGEST_OBJECT * 0.9 <= taken <= LARGEST_OBJECT + 2**16
+
+
+def test_an_object_may_be_as_large_as_etcd_takes_it() -> None:
+    body = write(3).replace(b'"p-1"', b'"p-1","namespace":"%b"' % (b"n" * 1_500_000))
+    found = read([body[start : start + 2**16] for start in range(0, len(body), 2**16)])[0]
+    assert [isinstance(each, Pod) for each in found] == [True] * 3
