@@ -256,7 +256,13 @@ class Watcher(Generic[T]):
                 self._list(listing, ADDED, each)
 
     def _hear(self) -> None:
-        """Restart the silence timer; not for every line, because moving a timer that often is expensive."""
+        """Restart the silence timer; not for every line, because moving a timer that often is expensive.
+
+        Raises TimeoutError once a resync was asked for: the timer that ends the watch for it must not be
+        moved, and what comes before it strikes must not be taken for the version to go on from.
+        """
+        if self._resync_asked:
+            raise TimeoutError
         now = self._loop.time()
         if self._patience is not None and now >= self._heard_at + _TIMER_STEP:
             self._heard_at = now

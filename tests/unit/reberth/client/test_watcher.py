@@ -71,6 +71,37 @@ async def test_a_pending_event_does_not_cancel_a_requested_resync() -> None:
 
 
 @pytest.mark.looptime
+async def test_a_resync_ends_a_watch_on_which_events_flow_at_once() -> None:
+    loop, api, cache = asyncio.get_running_loop(), FakeApi(), Cache(version=(1, 36))
+    watcher = Watcher(cast("Api", api), cache, STREAMED, settings=WatchSettings(), on_change=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    api.end_list(2)
+    await watcher.synced()
+    await asyncio.sleep(10)
+    api.bring(MODIFIED, 3)  # it is taken before the timer can strike
+    watcher.resync()
+    asked = loop.time()
+    while len(api.since) == 1:
+        await asyncio.sleep(0.1)
+    assert api.since == [None, None]
+    assert loop.time() - asked < 1
+    watching.cancel()
+
+
+@pytest.mark.looptime
+async def test_a_resync_ends_a_list_whose_parts_flow() -> None:
+    api, cache = PagingApi(), Cache(version=(1, 36))
+    api.pauses = [1.0, 1.0, 1.0]
+    watcher = Watcher(cast("Api", api), cache, PODS, settings=WatchSettings(), on_change=lambda: None)
+    watching = asyncio.create_task(watcher.run())
+    await asyncio.sleep(1)  # the second part is about to come
+    watcher.resync()
+    await watcher.synced()
+    assert [verb for verb, _ in api.asked] == ["list", "list", "watch"]
+    watching.cancel()
+
+
+@pytest.mark.looptime
 async def test_an_optional_kind_is_empty_while_it_is_not_installed() -> None:
     api, cache = FakeApi(), Cache(version=(1, 36))
     api.is_installed = False
@@ -160,10 +191,14 @@ async def test_any_other_kind_that_is_not_installed_is_a_trouble(resource: Resou
 
 
 class PagingApi:
-    """A server that cannot stream lists; it notes what each request selected."""
+    """A server that cannot stream lists; it notes what each request selected.
+
+    A list comes in one part, and in another one after each of the pauses.
+    """
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.pauses: list[float] = []
 
     @asynccontextmanager
     async def watch(
@@ -178,6 +213,9 @@ class PagingApi:
     async def list_parts(self, _: Any, **selection: str) -> AsyncIterator[Page[Pod]]:
         self.asked.append(("list", selection))
         yield Page([pod_record(pod("a"), 1, uid="uid-a")], "2", "")
+        for pause in self.pauses:
+            await asyncio.sleep(pause)
+            yield Page([], "2", "")
 
     async def _wait(self) -> AsyncIterator[WatchEvent[Pod]]:
         await asyncio.sleep(3600)
