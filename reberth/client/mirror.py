@@ -86,9 +86,10 @@ class Mirror:
         await self._settle()
         return self._change
 
-    def ages(self) -> dict[str, float]:
-        """Seconds since the server last confirmed each kind."""
-        return {name: watcher.age for name, watcher in self.watchers.items()}
+    def is_current(self, resource: Resource[Any], namespace: str, name: str, *, within: float) -> bool:
+        """Tell whether the cache has this object, or lacks it, as the server did within so many seconds."""
+        watcher = self.watchers.get(resource.name)
+        return watcher is not None and watcher.is_current(namespace, name, within=within)
 
     def troubles(self) -> dict[str, str | None]:
         """Why a kind is not in sync now, or None if it is in sync."""

@@ -11,6 +11,12 @@ An optional kind that is not installed is treated as empty until it is; that is 
 ever more rarely, because most clusters never install it.
 
 An object that cannot be read is counted and logged; its last readable version stays in the cache.
+
+**How old a cache is.** A list has every change that was made before its first page was asked for. A change
+that a watch brings was made just now, unless it is of the backlog: of those that were made before the watch
+was opened, since the last one in the cache. The first bookmark comes behind the backlog. What comes before it
+is taken to be older than its arrival by the age that the cache had when the watch was opened. It is not
+older, because a backlog is read faster than it was made.
 """
 
 import asyncio
@@ -45,6 +51,8 @@ _TIMER_STEP = 0.5
 # Responses of API servers that cannot serve `sendInitialEvents`: 500 if etcd is too old.
 _NO_STREAMED_LISTS = (400, 422, 500)
 _BAD_OBJECTS_NAMED = 1000
+_ANY_OBJECT = ("", "")
+"""The place of an object without readable metadata: it may be any one."""
 _ABSENT = "absent"
 NOT_INSTALLED = "not installed in this cluster"
 _BEFORE_ALL = "0"
@@ -94,7 +102,9 @@ class Watcher(Generic[T]):
         self._on_change = on_change
         self._selection = selection
         self._loop = asyncio.get_running_loop()
-        self._fresh_at: float | None = None
+        self._complete_until: float | None = None
+        self._backlog = 0.0  # how many seconds before it arrives a change may have been made
+        self._asked_at = 0.0  # when the list in progress was asked for
         self._synced = asyncio.Event()
         self._answered = asyncio.Event()
         self._version: str | None = None
@@ -106,6 +116,7 @@ class Watcher(Generic[T]):
         self._failures = 0
         self._absences = 0
         self._named: set[BadObject] = set()
+        self._bad: set[tuple[str, str]] = set()  # what is cached of these is not their newest version
         self._events = metrics.WATCH_EVENTS.labels(resource.name)
 
     @property
@@ -115,13 +126,24 @@ class Watcher(Generic[T]):
 
     @property
     def age(self) -> float:
-        """Seconds since the server last confirmed this kind; infinite before the first list.
+        """Seconds since the time until which the cache has every change; infinite before the first list.
 
         A kind that is not installed does not age: between two looks nobody waits for an answer.
         """
         if self._absences:
             return 0.0
-        return float("inf") if self._fresh_at is None else self._loop.time() - self._fresh_at
+        until = self._complete_until
+        return float("inf") if until is None else self._loop.time() - until
+
+    def is_current(self, namespace: str, name: str, *, within: float) -> bool:
+        """Tell whether the cache has this object, or lacks it, as the server did within so many seconds.
+
+        It does not while a list is due or in progress, however young the cache is: the rows may lack what
+        the list is for. Nor does it have an object whose newest version could not be read.
+        """
+        bad = self._bad
+        is_bad = bool(bad) and ((namespace, name) in bad or _ANY_OBJECT in bad)
+        return self._version is not None and self.age < within and not is_bad
 
     @property
     def is_answered(self) -> bool:
@@ -210,7 +232,7 @@ class Watcher(Generic[T]):
             if self.trouble is not None:
                 log.info("kind not installed, treated as empty", resource=self.resource.name)
             self.trouble = None
-            self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL)
+            self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL, self._loop.time())
             self._version = None
         self._absences += 1
 
@@ -226,6 +248,7 @@ class Watcher(Generic[T]):
                 self.resource, since=since, seconds=self._settings.seconds, **self._selection
             ) as lines:
                 if since is not None:
+                    self._backlog = self.age
                     self._recover()
                 async for line in lines:
                     self._hear()
@@ -236,6 +259,8 @@ class Watcher(Generic[T]):
         """Give a listing for the watch to fill, or None where the watch continues from a known version."""
         if self._version is not None:
             return None
+        self._asked_at = self._loop.time()
+        self._bad.clear()
         self._listing = listing = self._cache.relist(self.resource.kind)
         if self._can_stream_lists:
             return listing
@@ -245,7 +270,7 @@ class Watcher(Generic[T]):
                 self._hear()
                 self._list_part(part, listing)
                 version = version or part.resource_version
-        self._finish(listing, version)
+        self._finish(listing, version, self._asked_at)
         return None
 
     def _list_part(self, part: Page[T], listing: Listing[T, Any]) -> None:
@@ -278,22 +303,25 @@ class Watcher(Generic[T]):
         subject: Any = line.object
         if listing is not None:
             if line.type == BOOKMARK and response.ends_the_list(subject.metadata):
-                self._finish(listing, subject.metadata.resource_version)
+                self._finish(listing, subject.metadata.resource_version, self._asked_at)
                 return None
             self._list(listing, line.type, subject)
             return listing
         changed = self._change(line.type, subject)
         self._version = subject.metadata.resource_version
-        self._fresh_at = self._loop.time()
+        if line.type == BOOKMARK:
+            self._backlog = 0.0
+        self._complete_until = self._loop.time() - self._backlog
         if changed and line.type != BOOKMARK:
             self._on_change()
         return None
 
-    def _finish(self, listing: Listing[T, Any], version: str) -> None:
+    def _finish(self, listing: Listing[T, Any], version: str, asked_at: float) -> None:
         listing.finish(version)
         self._listing = None
         self._version = version
-        self._fresh_at = self._loop.time()
+        self._complete_until = asked_at
+        self._backlog = self._loop.time() - asked_at
         self._recover()
         self._synced.set()
         self._answered.set()
@@ -310,13 +338,23 @@ class Watcher(Generic[T]):
             listing.apply(event, subject)
         except ObjectError as error:
             self._leave_out(subject, error)
+        else:
+            self._take_for_good(subject)
 
     def _change(self, event: str, subject: T) -> bool:
         try:
-            return self._cache.apply(self.resource.kind, event, subject)
+            changed = self._cache.apply(self.resource.kind, event, subject)
         except ObjectError as error:
             self._leave_out(subject, error)
             return False
+        if changed and event != BOOKMARK:
+            self._take_for_good(subject)
+        return changed
+
+    def _take_for_good(self, subject: T) -> None:
+        if self._bad:
+            meta = meta_of(subject)
+            self._bad.discard((meta.namespace, meta.name))
 
     def _leave_out(self, subject: T, error: ObjectError) -> None:
         """Log an unusable object, and go on with the others."""
@@ -326,6 +364,8 @@ class Watcher(Generic[T]):
     def _name(self, bad: BadObject) -> None:
         """Count the object, and log it once for each of its versions."""
         metrics.WATCH_BAD_OBJECTS.labels(self.resource.name).inc()
+        is_one = len(self._bad) < _BAD_OBJECTS_NAMED
+        self._bad.add((bad.namespace, bad.name) if is_one else _ANY_OBJECT)
         if bad not in self._named and len(self._named) < _BAD_OBJECTS_NAMED:
             self._named.add(bad)
             log.warning(

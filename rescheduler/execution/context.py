@@ -1,16 +1,15 @@
 """What the execution of moves works with: the cluster's resources, and a handle for each move."""
 
-import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import NODE, POD, PODS
+from reberth.cluster.kinds import NODE, POD, PODS, Resource
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
@@ -44,7 +43,7 @@ class Changes(Protocol):
 
 
 FRESH = 1.0
-"""Seconds for which a cache is believed after its watch has brought something."""
+"""Seconds; a cache that has every change but those of this time is believed."""
 
 
 class SyncedCache(Protocol):
@@ -53,8 +52,8 @@ class SyncedCache(Protocol):
     @property
     def cache(self) -> Cache: ...
 
-    def ages(self) -> dict[str, float]:
-        """Seconds since the server last confirmed each kind."""
+    def is_current(self, resource: Resource[Any], namespace: str, name: str, *, within: float) -> bool:
+        """Tell whether the cache has this object, or lacks it, as the server did within so many seconds."""
 
     def changes_of(self, uid: str) -> AbstractContextManager[Changes]:
         """Give the changes of the object with this uid and of the pods that it controls."""
@@ -152,9 +151,11 @@ class ExecutionContext(ClusterResources):
         """Give a pod from the cache if its watch has just brought something; else read it.
 
         A watch brings changes in their order, so the cache is as new as the last thing that it has brought:
-        in a busy cluster a read tells hardly more. A pod that is not well in the cache is always read.
+        in a busy cluster a read tells hardly more. It is not believed while the pods are listed, or are about
+        to be; nor if what the watch brings may be a backlog that is older. A pod that is not well in the
+        cache is always read, and so is one whose newest version the cache could not take.
         """
-        if self.mirror.ages().get(PODS.name, math.inf) < FRESH:
+        if self.mirror.is_current(PODS, namespace, name, within=FRESH):
             row = self.mirror.cache.of(POD).named(namespace, name)
             if row and not row.is_terminating:
                 return row.pod

@@ -269,8 +269,8 @@ class FakeMirror:
         self._world = world
         self.sync()
 
-    def ages(self) -> dict[str, float]:
-        return dict.fromkeys((one.name for one in _MIRRORED), self.age)
+    def is_current(self, resource: Resource[Any], _namespace: str, _name: str, *, within: float) -> bool:
+        return resource in _MIRRORED and self.age < within
 
     def sync(self) -> None:
         for resource in _MIRRORED:

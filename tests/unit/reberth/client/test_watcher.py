@@ -12,7 +12,7 @@ from reberth.client.api import Api
 from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
 from reberth.cluster.kinds import LEDGERS, POD, PODS, Resource
-from reberth.protocol.response import Page, WatchEvent
+from reberth.protocol.response import BadObject, Page, WatchEvent
 from reberth.records import ObjectMeta, Pod
 from reberth.values.errors import Invalid, NotFound, Unreachable
 from tests.support.builders import pod
@@ -24,31 +24,51 @@ END = {"k8s.io/initial-events-end": "true"}
 
 
 class FakeApi:
-    """Its watches bring what is put into the queue; each notes from where it was to go on."""
+    """Its watches bring what is put into the queue; each notes from where it was to go on.
+
+    A list in pages takes some seconds, and has the pod.
+    """
 
     def __init__(self) -> None:
-        self.lines: asyncio.Queue[WatchEvent[Pod]] = asyncio.Queue()
+        self.lines: asyncio.Queue[WatchEvent[Pod] | BadObject | None] = asyncio.Queue()
         self.since: list[str | None] = []
+        self.list_takes = 0.0
+        self.opening_takes = 0.0
         self.is_installed = True
         self.is_reachable = True
 
     @asynccontextmanager
     async def watch(
         self, *_: Any, since: str | None, **__: Any
-    ) -> AsyncIterator[AsyncIterator[WatchEvent[Pod]]]:
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[Pod] | BadObject]]:
         self.since.append(since)
+        await asyncio.sleep(self.opening_takes)
         if not self.is_reachable:
             raise Unreachable("GET /pods", "no answer")
         if not self.is_installed:
             raise NotFound("watch /pods", "the server could not find the requested resource", status=404)
         yield self._read()
 
-    async def _read(self) -> AsyncIterator[WatchEvent[Pod]]:
-        while self.is_installed:
-            yield await self.lines.get()
+    async def list_parts(self, _: Any) -> AsyncIterator[Page[Pod]]:
+        await asyncio.sleep(self.list_takes / 2)
+        yield Page([pod_record(pod("a"), 1, uid="uid-a")], "2", "next")
+        await asyncio.sleep(self.list_takes / 2)
+        yield Page([], "2", "")
 
-    def bring(self, kind: str, version: int) -> None:
-        self.lines.put_nowait(WatchEvent(kind, pod_record(pod("a"), version, uid="uid-a")))
+    async def _read(self) -> AsyncIterator[WatchEvent[Pod] | BadObject]:
+        while self.is_installed and (line := await self.lines.get()):
+            yield line
+
+    def bring(self, kind: str, version: int, name: str = "a") -> None:
+        self.lines.put_nowait(WatchEvent(kind, pod_record(pod(name), version, uid=f"uid-{name}")))
+
+    def bookmark(self, version: int) -> None:
+        self.lines.put_nowait(
+            WatchEvent(BOOKMARK, Pod(metadata=ObjectMeta("", resource_version=str(version))))
+        )
+
+    def end_watch(self) -> None:
+        self.lines.put_nowait(None)
 
     def end_list(self, version: int) -> None:
         meta = ObjectMeta("", resource_version=str(version), annotations=END)
@@ -268,3 +288,179 @@ async def test_a_kind_with_many_objects_is_not_streamed() -> None:
     await asyncio.sleep(1)
     assert [verb for verb, _ in api.asked] == ["list", "watch"]
     watching.cancel()
+
+
+@asynccontextmanager
+async def watched(api: FakeApi, resource: Resource[Any] = PODS) -> AsyncIterator[Watcher[Any]]:
+    watcher = Watcher(
+        cast("Api", api), Cache(version=(1, 36)), resource, settings=WatchSettings(), on_change=lambda: None
+    )
+    watching = asyncio.create_task(watcher.run())
+    yield watcher
+    watching.cancel()
+
+
+def is_current(watcher: Watcher[Any], name: str = "a") -> bool:
+    return watcher.is_current("default", name, within=1.0)
+
+
+async def take(watcher: Watcher[Any], *, within: float = 0.01) -> float:
+    """Give the age of the cache when what was brought has been taken."""
+    await asyncio.sleep(within)
+    return round(watcher.age, 1)
+
+
+@pytest.mark.looptime
+async def test_a_list_in_pages_is_as_old_as_the_request_for_its_first_page() -> None:
+    api = FakeApi()
+    api.list_takes = 10
+    async with watched(api) as watcher:
+        assert (watcher.age, is_current(watcher)) == (float("inf"), False)
+        await watcher.synced()
+        assert await take(watcher) == 10
+        assert not is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_a_streamed_list_is_as_old_as_its_request() -> None:
+    api = FakeApi()
+    async with watched(api, STREAMED) as watcher:
+        api.bring(ADDED, 1)
+        await asyncio.sleep(10)
+        api.end_list(2)
+        assert await take(watcher) == 10
+        api.bring(MODIFIED, 3)
+        assert await take(watcher) == 10
+        api.bookmark(4)
+        assert await take(watcher) == 0
+        assert is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_what_a_watch_brings_before_its_first_bookmark_may_be_as_old_as_the_list() -> None:
+    api = FakeApi()
+    api.list_takes = 10
+    async with watched(api) as watcher:
+        await watcher.synced()
+        for version in (3, 4):
+            await asyncio.sleep(5)
+            api.bring(MODIFIED, version)
+            assert await take(watcher) == 10
+            assert not is_current(watcher)
+        api.bookmark(5)
+        assert await take(watcher) == 0
+        assert is_current(watcher)
+        await asyncio.sleep(5)
+        assert not is_current(watcher)
+        api.bring(MODIFIED, 6)
+        assert await take(watcher) == 0
+        assert is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_after_a_short_list_a_watch_is_believed_at_once() -> None:
+    api = FakeApi()
+    api.list_takes = 0.2
+    async with watched(api) as watcher:
+        await watcher.synced()
+        await asyncio.sleep(30)
+        assert not is_current(watcher)
+        api.bring(MODIFIED, 3)
+        assert await take(watcher) == 0.2
+        assert is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_what_a_watch_brings_may_be_as_old_as_the_gap_before_it() -> None:
+    api = FakeApi()
+    async with watched(api) as watcher:
+        await watcher.synced()
+        api.bookmark(3)
+        await asyncio.sleep(10)
+        api.bring(MODIFIED, 4)
+        api.end_watch()
+        api.opening_takes = 8
+        await asyncio.sleep(9)
+        api.bring(MODIFIED, 5)
+        assert await take(watcher) == 8
+        assert not is_current(watcher)
+        api.bookmark(6)
+        assert await take(watcher) == 0
+        api.opening_takes = 0
+        api.end_watch()
+        await asyncio.sleep(10)
+        api.bring(MODIFIED, 7)
+        assert await take(watcher) == 0  # it went on at once
+        assert is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_a_cache_is_not_believed_while_it_is_to_be_listed() -> None:
+    api = FakeApi()
+    async with watched(api) as watcher:
+        await watcher.synced()
+        api.bookmark(3)
+        await asyncio.sleep(10)
+        api.bring(MODIFIED, 4)
+        assert await take(watcher) == 0
+        assert is_current(watcher)
+        watcher.resync()
+        assert not is_current(watcher)
+        api.list_takes = 0.4
+        assert await take(watcher, within=0.3) == 0.3
+        assert watcher.listed
+        assert not is_current(watcher)
+        assert await take(watcher, within=0.2) == 0.5
+        assert not watcher.listed
+        assert is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_an_object_that_could_not_be_read_is_not_believed_until_it_can_be() -> None:
+    api = FakeApi()
+    async with watched(api) as watcher:
+        await watcher.synced()
+        api.bookmark(3)
+        api.lines.put_nowait(BadObject("default", "a", "no pod"))
+        api.bring(MODIFIED, 4, name="b")
+        await take(watcher)
+        assert [is_current(watcher, name) for name in "ab"] == [False, True]
+        api.bring(MODIFIED, 3)  # not the newest one
+        await take(watcher)
+        assert not is_current(watcher)
+        api.bring(MODIFIED, 5)
+        await take(watcher)
+        assert is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_an_object_that_the_cache_could_not_take_is_not_believed() -> None:
+    api, unusable = FakeApi(), pod("a", cpu="lots")
+    async with watched(api) as watcher:
+        await watcher.synced()
+        api.bookmark(3)
+        api.lines.put_nowait(WatchEvent(MODIFIED, pod_record(unusable, 4, uid="uid-a")))
+        await take(watcher)
+        assert [is_current(watcher, name) for name in "ab"] == [False, True]
+        watcher.resync()
+        await asyncio.sleep(10)
+        api.bookmark(6)
+        await take(watcher)
+        assert is_current(watcher)
+
+
+@pytest.mark.parametrize("names", [[""], [f"bad-{number}" for number in range(1001)]])
+@pytest.mark.looptime
+async def test_an_unreadable_object_without_a_name_may_be_any_one_and_so_may_one_of_many(
+    names: list[str],
+) -> None:
+    api = FakeApi()
+    async with watched(api) as watcher:
+        await watcher.synced()
+        api.bookmark(3)
+        for name in names:
+            api.lines.put_nowait(BadObject("", name, "no pod"))
+        api.bookmark(4)
+        await take(watcher)
+        assert not is_current(watcher)
+        assert len(watcher._bad) <= 1001
