@@ -3,6 +3,9 @@
 A writer that begins with the newest known version needs no read before its write: the resourceVersion tells
 the API server if it was not the newest. The cache alone would often be too old, since the watch event of a
 write arrives after its answer.
+
+Answers are whole objects, and nodes are large. So each is held only until the cache has seen it, and no more
+than so many while the cache is behind: what is forgotten then costs a conflict and a read.
 """
 
 from typing import Any, NamedTuple, TypeVar, cast
@@ -15,7 +18,7 @@ from reberth.records import Record
 
 R = TypeVar("R", bound=Record)
 
-_MOST = 1000  # answers, until those that the cache has seen are dropped
+_MOST = 500  # answers that the cache has not seen
 
 
 class _Place(NamedTuple):
@@ -53,11 +56,11 @@ class NewestObjects:
         """Take over the answer to a read or a write of an object, unless a newer one has come before it."""
         meta = meta_of(answer)
         place = _Place(resource.kind, meta.namespace, meta.name)
-        before = self._answers.get(place)
-        if before is None or _read_version(before) <= _read_version(answer):
-            if len(self._answers) >= _MOST:
-                self._drop_seen()
-            self._answers[place] = answer
+        self._drop_seen()
+        known: list[Record] = [answer, self._answers.pop(place, answer)]
+        self._answers[place] = max(known, key=_read_version)
+        if len(self._answers) > _MOST:
+            del self._answers[next(iter(self._answers))]
         return answer
 
     def forget(self, resource: Resource[Any], name: str, *, namespace: str = "") -> None:

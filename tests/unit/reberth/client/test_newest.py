@@ -94,11 +94,30 @@ def test_of_a_node_the_whole_object_is_known(cache: Cache) -> None:
     assert (found.metadata.name, found.metadata.resource_version) == ("n1", "4")
 
 
-def test_answers_that_the_cache_has_seen_are_dropped_before_there_are_too_many(cache: Cache) -> None:
+def named(number: int) -> EvictionHistory:
+    one = history(number, f"uid-{number}")
+    return replace(one, metadata=replace(one.metadata, name=f"h{number}"))
+
+
+def test_answers_that_the_cache_has_seen_are_not_held(cache: Cache) -> None:
     newest = NewestObjects(cache)
-    cache.replace(HISTORY, [], "600")
-    for number in range(1, 1200):
-        one = history(number, f"uid-{number}")
-        newest.learn(HISTORIES, replace(one, metadata=replace(one.metadata, name=f"h{number}")))
-    assert len(newest._answers) <= 1000
-    assert newest.find(HISTORIES, "h1199", namespace="shop")
+    cache.replace(HISTORY, [], "1")
+    for number in range(2, 100):
+        newest.learn(HISTORIES, named(number))
+    assert len(newest._answers) == 98
+    cache.apply(HISTORY, MODIFIED, history(97))
+    newest.learn(HISTORIES, named(100))
+    assert list(newest._answers.values()) == [named(number) for number in (98, 99, 100)]
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_of_answers_that_the_cache_has_not_seen_the_last_are_held(cache: Cache, *, is_cached: bool) -> None:
+    newest = NewestObjects(cache if is_cached else None)
+    newest.learn(HISTORIES, named(1))
+    for number in range(2, 2000):
+        newest.learn(HISTORIES, named(number))
+        newest.learn(HISTORIES, named(1))
+    assert len(newest._answers) <= 500
+    assert newest.find(HISTORIES, "h1", namespace="shop") == named(1)
+    assert newest.find(HISTORIES, "h1999", namespace="shop") == named(1999)
+    assert newest.find(HISTORIES, "h2", namespace="shop") is None
