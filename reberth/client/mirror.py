@@ -56,11 +56,11 @@ class Mirror:
         }
 
     async def run(self, watcher: Watcher[Any], *, later: Collection[str]) -> None:
-        """Run one of the watchers; one of these names begins when all others have been answered."""
+        """Run one of the watchers; one of these names begins when all others have been tried."""
         if watcher.resource.name in later:
             for name, other in self.watchers.items():
                 if name not in later:
-                    await other.answered()
+                    await other.tried()
         await watcher.run()
 
     @contextmanager
@@ -121,7 +121,7 @@ async def mirroring(
     """Keep the kinds in sync while the context lasts. A bug in one watcher ends the context.
 
     All kinds are listed at once, but those with the names in `later` only when each of the others has been
-    listed or refused: nothing waits for them. A `selection` applies to all of the kinds.
+    listed, or has failed once: nothing waits for them. A `selection` applies to all of the kinds.
     """
     mirror = Mirror(api, cache, resources, settings, selection)
     async with asyncio.TaskGroup() as group:

@@ -107,6 +107,7 @@ class Watcher(Generic[T]):
         self._asked_at = 0.0  # when the list in progress was asked for
         self._synced = asyncio.Event()
         self._answered = asyncio.Event()
+        self._tried = asyncio.Event()
         self._version: str | None = None
         self._listing: Listing[T, Any] | None = None
         self._can_stream_lists = not resource.is_large
@@ -162,6 +163,10 @@ class Watcher(Generic[T]):
         """Wait until `is_answered`."""
         await self._answered.wait()
 
+    async def tried(self) -> None:
+        """Wait for the first list, or for the first failure to get it."""
+        await self._tried.wait()
+
     def resync(self) -> None:
         """List the kind again at once; until it is complete, readers see the cached objects."""
         self._version = None
@@ -173,6 +178,7 @@ class Watcher(Generic[T]):
         while True:
             started = self._loop.time()
             cause = await self._follow_until_it_breaks()
+            self._tried.set()
             if cause == _ABSENT:
                 await self._pause(self._absences, self._settings.longest_absence_pause)
                 continue
@@ -325,6 +331,7 @@ class Watcher(Generic[T]):
         self._recover()
         self._synced.set()
         self._answered.set()
+        self._tried.set()
         self._on_change()
 
     def _recover(self) -> None:

@@ -10,28 +10,28 @@ import pytest
 from reberth.client.api import Api
 from reberth.client.mirror import mirroring
 from reberth.cluster.cache import BOOKMARK, Cache
-from reberth.cluster.kinds import BUDGETS, HISTORIES, NODES, PODS, Resource
+from reberth.cluster.kinds import BUDGETS, HISTORIES, LEDGERS, NODES, PODS, Resource
 from reberth.protocol.response import Page, WatchEvent
 from reberth.records import ObjectMeta, Pod
-from reberth.values.errors import Forbidden
+from reberth.values.errors import ApiError, Forbidden, ServerFault, Unreachable
 
 END = {"k8s.io/initial-events-end": "true"}
 
 
 class SlowLists:
-    """A server whose lists, all of them empty, end when they are told to; `forbidden` ones never begin."""
+    """A server whose lists, all of them empty, end when they are told to; those with an error never begin."""
 
-    def __init__(self, *forbidden: str) -> None:
+    def __init__(self, **fails: ApiError) -> None:
         self.asked: list[str] = []
-        self._forbidden = forbidden
+        self._fails = fails
         self._ends: dict[str, asyncio.Event] = {}
 
     @asynccontextmanager
     async def watch(self, resource: Resource[Any], **_: Any) -> AsyncIterator[AsyncIterator[WatchEvent[Any]]]:
         if not resource.is_large:
             self.asked.append(resource.name)
-        if resource.name in self._forbidden:
-            raise Forbidden(f"watch /{resource.name}", "forbidden", status=403)
+        if resource.name in self._fails:
+            raise self._fails[resource.name]
         yield self._read(resource.name)
 
     def end(self, name: str) -> None:
@@ -43,6 +43,8 @@ class SlowLists:
     async def list_parts(self, resource: Resource[Any]) -> AsyncIterator[Page[Any]]:
         self.asked.append(resource.name)
         await self._end_of(resource.name).wait()
+        if resource.name in self._fails:
+            raise self._fails[resource.name]
         yield Page([], "9", "")
 
     async def _read(self, name: str) -> AsyncIterator[WatchEvent[Any]]:
@@ -51,20 +53,46 @@ class SlowLists:
         await asyncio.Event().wait()
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forbidden("watch /poddisruptionbudgets", "forbidden", status=403),
+        ServerFault("watch /poddisruptionbudgets", "etcd is down", status=503),
+        Unreachable("watch /poddisruptionbudgets", "no way"),
+    ],
+)
 @pytest.mark.looptime
-async def test_what_nothing_waits_for_is_listed_when_all_else_has_been_answered() -> None:
-    served, kinds = SlowLists("poddisruptionbudgets"), (HISTORIES, PODS, NODES, BUDGETS)
+async def test_what_nothing_waits_for_is_listed_when_all_else_has_been_tried(error: ApiError) -> None:
+    served, kinds = SlowLists(poddisruptionbudgets=error), (HISTORIES, PODS, NODES, BUDGETS)
     later = {"evictionhistories"}
     async with mirroring(cast("Api", served), Cache(version=(1, 36)), kinds, later=later) as mirror:
         await asyncio.sleep(0.1)
-        assert served.asked == ["pods", "nodes", "poddisruptionbudgets"]
+        assert served.asked[:3] == ["pods", "nodes", "poddisruptionbudgets"]
+        assert "evictionhistories" not in served.asked
         served.end("pods")
         await asyncio.sleep(0.1)
         assert "evictionhistories" not in served.asked
+        assert mirror.is_current(PODS, "shop", "a", within=1.0)
+        assert not mirror.is_current(NODES, "", "n1", within=1.0)
+        assert not mirror.is_current(LEDGERS, "", "default", within=1.0)
         served.end("nodes")
         served.end("evictionhistories")
         await asyncio.wait_for(mirror.synced("pods", "nodes", "evictionhistories"), 1)
         assert not mirror.watchers["poddisruptionbudgets"].is_synced
+
+
+@pytest.mark.looptime
+async def test_what_nothing_waits_for_does_not_wait_for_a_list_that_breaks_off() -> None:
+    served = SlowLists(pods=ServerFault("list /pods", "etcd is down", status=503))
+    async with mirroring(
+        cast("Api", served), Cache(version=(1, 36)), (HISTORIES, PODS), later={"evictionhistories"}
+    ) as mirror:
+        await asyncio.sleep(60)
+        assert served.asked == ["pods"]
+        served.end("pods")
+        served.end("evictionhistories")
+        await asyncio.wait_for(mirror.synced("evictionhistories"), 1)
+        assert not mirror.watchers["pods"].is_answered
 
 
 @pytest.mark.looptime
