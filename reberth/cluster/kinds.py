@@ -39,6 +39,7 @@ from reberth.records import (
     StorageClass,
     VolumeAttachment,
 )
+from reberth.values.api_path import join_path
 
 Wire = TypeVar("Wire", bound=Record)
 Kept = TypeVar("Kept")
@@ -74,12 +75,15 @@ class Resource(Generic[Wire]):
     def api_version(self) -> str:
         return f"{self.kind.group}/{self.version}" if self.kind.group else self.version
 
-    def path(self, name: str = "", *, namespace: str = "", subresource: str = "") -> str:
-        """Path of one object or of the collection; without a namespace, of all namespaces."""
-        root = "/apis" if self.kind.group else "/api"
-        within = f"/namespaces/{namespace}" if namespace else ""
-        parts = "".join(f"/{part}" for part in (name, subresource) if part)
-        return f"{root}/{self.api_version}{within}/{self.name}{parts}"
+    def path(self, name: str | None = None, *, namespace: str = "", subresource: str = "") -> str:
+        """Path of one object or of the collection; without a namespace, of all namespaces.
+
+        Raises ImpossibleName for a name that no object can have.
+        """
+        root = f"{'/apis' if self.kind.group else '/api'}/{self.api_version}"
+        within = ("namespaces", namespace) if namespace else ()
+        named = () if name is None else (name,)
+        return join_path(root, *within, self.name, *named, *((subresource,) if subresource else ()))
 
     def encode(self, body: Wire) -> bytes:
         """Give the body of a write; the API server requires apiVersion and kind in it."""

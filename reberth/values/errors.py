@@ -97,6 +97,10 @@ class NotFound(ApiError):
     """404: no such object, or no such kind."""
 
 
+class ImpossibleName(NotFound):
+    """No object can have this name, so that the server is not asked for it."""
+
+
 class Conflict(ApiError):
     """409: a precondition failed, or another client wrote in between."""
 

@@ -19,6 +19,7 @@ from reberth.client.watcher import WatchSettings
 from reberth.cluster.kinds import Resource, plain_kind
 from reberth.cluster.pods.identity import group_of
 from reberth.runtime.logs import Log
+from reberth.values.api_path import join_path
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError
 
@@ -81,7 +82,7 @@ class DiscoveryController:
 async def _look_up(api: ObjectApi, key: Key) -> Resource[ResourceTemplate] | None:
     group = group_of(key.api_version)
     try:
-        path = f"/apis/{key.api_version}" if group else f"/api/{key.api_version}"
+        path = join_path("/apis" if group else "/api", *key.api_version.split("/"))
         found = await api.read_path(path, subject="apis")
     except ApiError:
         return None

@@ -36,6 +36,7 @@ from federation.objects.names import Key
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import NODE, POD, Resource
 from reberth.values import errors
+from reberth.values.api_path import join_path
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError
 
@@ -193,7 +194,7 @@ async def _discover(known: _Known, session: Session, now: float) -> _Known:
         version = await session.api.read_path("/version", subject="version")
         groups = await session.api.read_path("/apis", subject="apis")
         served = [each["groupVersion"] for group in groups["groups"] for each in group["versions"]]
-        paths = {"v1": "/api/v1", **{each: f"/apis/{each}" for each in sorted(served)}}
+        paths = {"v1": "/api/v1", **{each: join_path("/apis", *each.split("/")) for each in sorted(served)}}
         apis = [
             list_resources(name, await session.api.read_path(path, subject="apis"))
             for name, path in paths.items()
