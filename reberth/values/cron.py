@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
+from reberth.values.text_limits import LONGEST_TEXT
+
 _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -67,9 +69,13 @@ class CronSchedule:
         return chosen and day.month in self.months
 
 
-@lru_cache(_MOST_KNOWN)
 def read_cron(text: str) -> CronSchedule | None:
-    """Read a schedule; None if it has another grammar."""
+    """Read a schedule; None if it has another grammar, or is longer than any."""
+    return _read_cron(text) if len(text) <= LONGEST_TEXT else None
+
+
+@lru_cache(_MOST_KNOWN)
+def _read_cron(text: str) -> CronSchedule | None:
     fields = _MACROS.get(text, text).lower().split()
     if len(fields) != len(_FIELDS):
         return None

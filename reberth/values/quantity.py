@@ -10,6 +10,7 @@ from decimal import ROUND_UP, Context
 from functools import lru_cache
 
 from reberth.records import Quantity
+from reberth.values.text_limits import LONGEST_VALUE
 
 MILLI = 10**6
 UNIT = 10**9
@@ -19,7 +20,7 @@ _DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MULTIPLIERS = {suffix: UNIT * 1024**power for power, suffix in enumerate(_BINARY)}
 _MULTIPLIERS |= {suffix: 1000**power for power, suffix in enumerate(_DECIMAL)}
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _FORM = re.compile(
     rf"(?P<number>{_NUMBER})(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i|)|[eE](?P<exponent>[+-]?[0-9]+))"
 )
@@ -60,7 +61,7 @@ def write_quantity(amount: int, *, binary: bool = False) -> str:
 # A cluster knows some thousands of different quantities: each is parsed once.
 @lru_cache(maxsize=2**14)
 def _read(text: str) -> int:
-    form = _FORM.fullmatch(text.strip())
+    form = _FORM.fullmatch(text.strip()) if len(text) <= LONGEST_VALUE else None
     if not form:
         raise QuantityError(f"invalid quantity {text!r:.80}, e.g. 2, 250m, 1.5Gi or 1e3")
     number, suffix, exponent = form.groups()

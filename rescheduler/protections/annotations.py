@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from reberth.records import Labels
 from reberth.values.refusal import Refused
+from reberth.values.text_limits import LONGEST_VALUE
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.observe.rule_context import RuleContext
 
@@ -25,7 +26,7 @@ PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
 _LONGEST_VALUE = 60
-_GO_DURATION = re.compile(r"([+-]?)((?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|0)")
+_GO_DURATION = re.compile(r"([+-]?)((?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|0)")
 _GO_PART = re.compile(r"([0-9.]+)([a-zµμ]+)")
 _GO_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -123,9 +124,13 @@ def read_prices(place: int, context: RuleContext) -> Prices:
     )
 
 
-@lru_cache(maxsize=1024)
 def read_go_duration(text: str) -> float | None:
     """Read a duration in Go's syntax, in seconds; None if it is invalid."""
+    return _read_go_duration(text) if len(text) <= LONGEST_VALUE else None
+
+
+@lru_cache(maxsize=1024)
+def _read_go_duration(text: str) -> float | None:
     found = _GO_DURATION.fullmatch(text)
     if found is None:
         return None

@@ -84,6 +84,7 @@ def test_a_time_may_be_of_many_days_and_is_of_a_year_at_most() -> None:
             "1/2/3 * * * *",
             "\u0661 * * * *",
             "9" * 5000 + " * * * *",
+            "0," * 1000 + "0 * * * *",
         ),
     ],
 )

@@ -117,9 +117,7 @@ def test_a_float_is_read_as_its_decimal_text() -> None:
     assert nanos(0.1) == UNIT // 10
 
 
-@pytest.mark.parametrize(
-    "quantity", ["10E", "9.3E", "8Ei", "1e20", "1e400", "9223372036854775808", "9" * 5000]
-)
+@pytest.mark.parametrize("quantity", ["10E", "9.3E", "8Ei", "1e20", "1e400", "9223372036854775808", "9" * 63])
 def test_a_quantity_too_large_becomes_the_largest(quantity: str) -> None:
     assert value(quantity) == milli_value(quantity) == LARGEST
     assert value(f"-{quantity}") == -LARGEST
@@ -134,10 +132,10 @@ def test_a_quantity_too_large_becomes_the_largest(quantity: str) -> None:
         ("-1e-999999999999999999999", -1),
         ("0e999999999999999999999", 0),
         ("0e-999999999999999999999", 0),
-        ("0." + "0" * 5000 + "1", 1),
-        ("0." + "0" * 5000 + "1e5001", UNIT),
-        ("1" + "0" * 5000 + "e-5000", UNIT),
-        ("1." + "0" * 5000 + "1", UNIT + 1),
+        ("0." + "0" * 60 + "1", 1),
+        ("0." + "0" * 57 + "1e58", UNIT),
+        ("1" + "0" * 50 + "e-50", UNIT),
+        ("1." + "0" * 50 + "1", UNIT + 1),
     ],
 )
 def test_exponents_of_any_size_are_read_in_no_time(quantity: str, amount: int) -> None:
@@ -174,6 +172,12 @@ def test_bad_text_is_refused_by_name(quantity: str) -> None:
     with pytest.raises(QuantityError, match="invalid quantity") as refusal:
         nanos(quantity)
     assert repr(quantity) in str(refusal.value)
+
+
+@pytest.mark.parametrize("quantity", ["1" * 65, "1".ljust(65), "0." + "0" * 63, 10**64])
+def test_a_text_that_is_longer_than_any_quantity_is_refused(quantity: Quantity) -> None:
+    with pytest.raises(QuantityError):
+        nanos(quantity)
 
 
 @pytest.mark.parametrize("quantity", [True, False, math.inf, math.nan])

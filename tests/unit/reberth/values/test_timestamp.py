@@ -52,12 +52,14 @@ def test_all_forms_of_rfc_3339_are_read(text: str, seconds: float) -> None:
         ),
         *("2026-01-02T03:04:05z", "2026-01-02t03:04:05Z", " 026-01-02T03:04:05Z", "2026-01-02T03:04:+5Z"),
         *("0000-01-01T00:00:00Z", "٢٠٢٦-01-02T03:04:05Z", "2026-01-02T03:04:05Z\n"),
+        *("2026-01-02T03:04:05." + "0" * 31 + "Z", "2026-01-02T03:04:05." + "0" * 10**6 + "Z"),
     ],
 )
 def test_anything_else_is_refused_by_name(text: str) -> None:
     with pytest.raises(TimeError, match="invalid time") as refusal:
         parse_time(text)
-    assert repr(text) in str(refusal.value)
+    assert repr(text)[:80] in str(refusal.value)
+    assert len(str(refusal.value)) < 150
 
 
 def test_the_date_of_an_http_answer_is_read() -> None:

@@ -185,6 +185,9 @@ def test_a_pod_without_a_start_is_still_kept() -> None:
         ("1 h", None),
         ("true", None),
         ("1.2.3h", None),
+        ("1h" * 32, 32 * 3600.0),
+        ("1h" * 33, None),
+        ("1" * 10**6, None),
     ],
 )
 def test_a_go_duration_is_parsed_as_go_parses_it(text: str, seconds: float | None) -> None:
