@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from reberth.cluster.kinds import NODE_POOL
 from reberth.records import Node, NodePool, NodePoolBudget
-from reberth.values.cron import read_cron
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
+from rescheduler.budgets.cron import read_cron
 from rescheduler.observe.rule_context import RuleContext
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reberth.values.cron import read_cron
+from rescheduler.budgets.cron import read_cron
 
 HOUR = timedelta(hours=1)
 
