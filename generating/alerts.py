@@ -145,6 +145,13 @@ ALERTS = (
         "Its log and /readyz name every invalid field.",
     ),
     Alert(
+        "ReberthFaults",
+        f"sum {by('instance', 'place')} (increase(reberth_faults_total[1h])) > 0",
+        "0m",
+        "{{ $labels.instance }} left out objects because of a defect of Reberth ({{ $labels.place }})",
+        "Its log names the objects and the place in the code. Everything else goes on. Please report it.",
+    ),
+    Alert(
         "ReberthCertificateRefused",
         f"min {by('instance')} (reberth_certificate_valid) == 0",
         "5m",

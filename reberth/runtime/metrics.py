@@ -65,6 +65,12 @@ SETTINGS_AWAITING_RESTART = _gauge(
     "kind",
 )
 
+FAULTS = _counter(
+    "reberth_faults_total",
+    "Objects that were left out because of a defect of Reberth that they meet.",
+    "place",
+)
+
 CERTIFICATE_RELOAD_FAILURES = _counter(
     "reberth_certificate_reload_failures_total",
     "Reloads of the server's certificate, key or client CA that failed; the last valid ones stay in use.",

@@ -53,7 +53,7 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
         {
             *("Terminating", "Finished", "NotBound", "MirrorPod", "Claims", "MinAge", "MarkedForAWhile"),
             *("NoFeasibleNode", "NoFeasibleDestination", "DestinationLeaving", "DestinationYoung"),
-            *("NoSuchPod", "PodMoved", "NotMirrored", "NoteLost", "DebitLost", "NoDebit", "AlreadySpent"),
+            *("Fault", "NoSuchPod", "PodMoved", "NotMirrored", "NoteLost", "DebitLost", "NoDebit", "AlreadySpent"),
             *("NoSuchMove", "PhasePassed", "HistoryGone", "Conflict", "ReasonGone"),
         }
     ),

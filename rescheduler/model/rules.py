@@ -58,6 +58,7 @@ NODES: Final[_Rules] = {
 """Rules about the nodes that a pod leaves or enters."""
 
 LIMITS: Final[_Rules] = {
+    "Fault": "Reberth has a defect that this pod or move meets; the log names it, and others go on.",
     "Limit": "The plan has as many moves, or has made as many forecasts, as it may.",
     "WorkloadInFlight": "As many pods of the workload are being moved as may be at once.",
     "NamespaceInFlight": "As many pods of the namespace are being moved as may be at once.",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from reberth.cluster.columns import Bools, Indices, Ints
 from reberth.forecast.state.view import View
+from reberth.values import refusal
 from rescheduler.policies.proposal import Policy, Promises, Proposal, Proposals
 
 _DIGITS = 6
@@ -20,6 +21,18 @@ _NEAR, _FIRST = 256, 16
 Batch = tuple[Proposals, Policy]
 # The promise of a proposal and its rank among equal promises: complex numbers sort by both.
 SortKeys = NDArray[np.complex128]
+
+
+class AgendaEntry(NamedTuple):
+    """One of the proposals, not written yet."""
+
+    pod: int
+    number: int
+    proposals: Proposals
+    policy: Policy
+
+    def write(self) -> Proposal:
+        return self.proposals.pick(self.number)
 
 
 class ProposalColumns(NamedTuple):
@@ -47,10 +60,12 @@ class Agenda:
     def __len__(self) -> int:
         return len(self.order)
 
-    def __iter__(self) -> Iterator[tuple[Proposal, Policy]]:
+    def __iter__(self) -> Iterator[AgendaEntry]:
         for place in self.order.tolist():
             proposals, policy = self.batches[self.columns.batch[place]]
-            yield proposals.pick(int(self.columns.number[place])), policy
+            yield AgendaEntry(
+                int(self.columns.pods[place]), int(self.columns.number[place]), proposals, policy
+            )
 
     @property
     def batch(self) -> Indices:
@@ -126,9 +141,14 @@ class Agenda:
             yield proposals.policy, np.flatnonzero(batch == place)
 
 
-def set_agenda(policies: Iterable[Policy], view: View, looked_at: frozenset[str]) -> Agenda:
-    """Order what the policies propose on a view; pods that were forecast in vain come after the others."""
-    batches = [(each, policy) for policy in policies for each in policy.propose(view)]
+def set_agenda(
+    policies: Iterable[Policy], view: View, looked_at: frozenset[str], faults: dict[str, str]
+) -> Agenda:
+    """Order what the policies propose on a view; pods that were forecast in vain come after the others.
+
+    A policy that stumbles proposes nothing, and its fault is added by its name.
+    """
+    batches = [(each, policy) for policy in policies for each in _propose(policy, view, faults)]
     sizes = [len(each.pods) for each, _ in batches]
     batch = np.repeat(np.arange(len(batches), dtype=np.int32), sizes)
     number = np.concatenate([np.zeros(0, np.int32), *(np.arange(size, dtype=np.int32) for size in sizes)])
@@ -140,6 +160,14 @@ def set_agenda(policies: Iterable[Policy], view: View, looked_at: frozenset[str]
     turns = _take_turns(promises, columns.ties)
     order = np.lexsort((columns.ties, turns.real, classes))
     return Agenda(batches, columns, order, turns[order])
+
+
+def _propose(policy: Policy, view: View, faults: dict[str, str]) -> list[Proposals]:
+    try:
+        return list(policy.propose(view))
+    except Exception as error:
+        faults[policy.name] = refusal.describe_fault(error)
+        return []
 
 
 def _break_ties(batches: Sequence[Batch], batch: Indices, pods: Indices, view: View) -> Ints:

@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from reberth.cluster.columns import Bools, Indices
 from reberth.forecast.state.view import View
-from reberth.values.refusal import Refused
+from reberth.values.refusal import FAULT, Refused
 from rescheduler.budgets.limits import Limits
 from rescheduler.model.plan import APPLY, RECOMMEND, Mode, PlannedMove, Refusals, RefusedPods
 from rescheduler.model.plan_memory import PlanMemory, RememberedMove
-from rescheduler.planning.agenda import Agenda, set_agenda
+from rescheduler.planning.agenda import Agenda, AgendaEntry, set_agenda
 from rescheduler.planning.cycle import Cycle
-from rescheduler.policies.proposal import Proposal
 
 
 class AcceptedMove(NamedTuple):
@@ -38,17 +37,23 @@ class PlanDraft:
         self.moved: set[int] = set()
         self.mended = 0
         self.forecast: list[str] = []  # the uid of the pod of each forecast
+        self.faults: dict[str, str] = {}  # by policy
         self._made: list[RememberedMove] = []
         self._refused: dict[Mode, list[RefusedPods]] = {APPLY: [], RECOMMEND: []}
         self._mode: Mode = APPLY
         self._proposed: tuple[View, Agenda] | None = None
 
     def begin_round(self, cycle: Cycle, mode: Mode) -> Agenda:
-        """Give all proposals of a mode; refused ones are proposed again, since other pods have moved."""
+        """Give all proposals of a mode; refused ones are proposed again, since other pods have moved.
+
+        What a defect of ours has refused stays in the plan, also if nobody proposes it again.
+        """
         self._mode = mode
-        self._refused[mode].clear()
+        self._refused[mode] = [each for each in self._refused[mode] if each.refused.rule == FAULT]
         if self._proposed is None or self._proposed[0] is not self.view:
-            self._proposed = self.view, set_agenda(cycle.policies, self.view, cycle.looked_at)
+            self._proposed = self.view, set_agenda(
+                cycle.policies, self.view, cycle.looked_at, self.faults
+            )
         return self._proposed[1].only(cycle.find_those_of(mode, self._proposed[1]))
 
     def is_full(self, cycle: Cycle) -> bool:
@@ -59,12 +64,12 @@ class PlanDraft:
         most = cycle.settings.forecasts
         return most is not None and len(self.forecast) >= most
 
-    def enter(self, proposal: Proposal, verdict: AcceptedMove | Refused) -> None:
+    def enter(self, entry: AgendaEntry, verdict: AcceptedMove | Refused) -> None:
         """Enter the result of a proposal."""
         if isinstance(verdict, AcceptedMove):
-            self._accept(proposal.pod, verdict)
+            self._accept(entry.pod, verdict)
         else:
-            self._refuse(np.array([proposal.pod], np.int32), proposal.policy, verdict)
+            self._refuse(np.array([entry.pod], np.int32), entry.proposals.policy, verdict)
 
     def refuse_all(self, left: Agenda, refused: Refused) -> None:
         """Refuse all proposals that still hold."""

@@ -9,12 +9,13 @@ Moves in mode apply are planned first. Recommended moves come after them and get
 budgets, so they never change what is made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.state.view import View
+from reberth.values.refusal import FAULT, Refused, refuse_fault
 from reberth.values.timestamp import write_time
 from rescheduler.budgets.brakes import NOT_WATCHED, ClusterHealth
 from rescheduler.budgets.limits import begin_limits
@@ -22,12 +23,11 @@ from rescheduler.model.plan import BeforeAndAfter, ClusterScore, Mode, Plan, Sco
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.observe.utilisation import list_shares
-from rescheduler.planning.agenda import Agenda
+from rescheduler.planning.agenda import Agenda, AgendaEntry
 from rescheduler.planning.candidate import refuse_over_limit, try_move
 from rescheduler.planning.cycle import Cycle, begin_cycle
 from rescheduler.planning.draft import AcceptedMove, PlanDraft
 from rescheduler.planning.policy_file import ReschedulerPolicy
-from rescheduler.policies.proposal import Policy, Proposal
 
 # A refused move may become possible after others. More rounds than this have never added one.
 _MOST_ROUNDS = 3
@@ -76,18 +76,29 @@ def _run_round(cycle: Cycle, draft: PlanDraft, mode: Mode) -> bool:
 
 def _make_next_move(agenda: Agenda, cycle: Cycle, draft: PlanDraft) -> Agenda:
     """Take the next proposals until one is accepted; give the rest, ordered for the new view."""
-    for place, (proposal, policy) in enumerate(agenda.near(), 1):
-        if proposal.pod in draft.moved or not _is_due(proposal, policy, draft.view):
+    for place, entry in enumerate(agenda.near(), 1):
+        verdict = None if entry.pod in draft.moved else _judge(entry, cycle, draft)
+        if verdict is None:
             continue
-        verdict = try_move(proposal, policy, cycle, draft)
-        draft.enter(proposal, verdict)
+        draft.enter(entry, verdict)
         if isinstance(verdict, AcceptedMove):
             return agenda.since(place).weigh_again(draft.view)
     return agenda.since(len(agenda.near())).weigh_again(draft.view)
 
 
-def _is_due(proposal: Proposal, policy: Policy, view: View) -> bool:
-    return bool(policy.find_due(proposal.cause, np.array([proposal.pod], np.int32), view)[0])
+def _judge(entry: AgendaEntry, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused | None:
+    """Accept or refuse a proposal; None if it holds no more. A fault about one pod refuses that pod alone."""
+    try:
+        if not _is_due(entry, draft.view):
+            return None
+        return try_move(entry.write(), entry.policy, cycle, draft)
+    except Exception as error:
+        return refuse_fault(error)
+
+
+def _is_due(entry: AgendaEntry, view: View) -> bool:
+    pods = np.array([entry.pod], np.int32)
+    return bool(entry.policy.find_due(entry.proposals.cause, pods, view)[0])
 
 
 def _write(cycle: Cycle, draft: PlanDraft, before: ClusterScore) -> Plan:
@@ -99,8 +110,14 @@ def _write(cycle: Cycle, draft: PlanDraft, before: ClusterScore) -> Plan:
         refused=draft.list_refused(cycle),
         nodes=dict(_compare_nodes(cycle, draft)),
         score=Scores(before, after),
-        warnings=tuple(cycle.list_warnings()),
+        warnings=(*_list_faults(draft.faults), *cycle.list_warnings()),
     )
+
+
+def _list_faults(faults: Mapping[str, str]) -> Iterator[str]:
+    """Warn of policies that propose nothing because of a defect of ours."""
+    for policy, reason in faults.items():
+        yield f"{FAULT}: {policy} proposes nothing: {reason}"
 
 
 def _compare_nodes(cycle: Cycle, draft: PlanDraft) -> Iterator[tuple[str, BeforeAndAfter]]:

@@ -10,8 +10,9 @@ from reberth.cluster.kinds import HISTORY
 from reberth.cluster.pods.requests import CPU, MEMORY
 from reberth.memory.backoff import instant
 from reberth.memory.ledger import Disruption, list_windows
+from reberth.runtime.faults import FAULTS
 from reberth.runtime.metrics import bounded
-from reberth.values.refusal import Refused
+from reberth.values.refusal import FAULT, Refused
 from rescheduler.budgets.refused_before import list_waiting
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Plan
 from rescheduler.model.refusal_scopes import find_scope
@@ -32,6 +33,7 @@ def count_plan(plan: Plan) -> None:
     for counts, result in ((moves, "planned"), (refused, "refused")):
         for policy, count in counts.items():
             metrics.PROPOSALS.labels(bounded(policy, metrics.POLICIES), result).inc(count)
+    _note_faults(plan, is_refused=rules[FAULT] > 0)
     metrics.PLAN_REFUSED.clear()
     for rule, count in rules.items():
         metrics.REFUSED.labels(rule).inc(count)
@@ -41,6 +43,15 @@ def count_plan(plan: Plan) -> None:
     for part in metrics.SCORE_PARTS:
         metrics.SCORE.labels(part, "now").set(getattr(plan.score.before, part))
         metrics.SCORE.labels(part, "planned").set(getattr(plan.score.after, part))
+
+
+def _note_faults(plan: Plan, *, is_refused: bool) -> None:
+    for warning in plan.warnings:
+        if warning.startswith(f"{FAULT}: "):
+            FAULTS.note("policy", "", warning)
+    for one in plan.refused if is_refused else ():  # they may be tens of thousands
+        if one.rule == FAULT:
+            FAULTS.note("plan", one.pod, one.reason)
 
 
 def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:

@@ -57,7 +57,7 @@ SEEN = see()
 
 def order_of(first: Promises, then: Promises | None, *more: Policy) -> tuple[Agenda, Agenda]:
     policies: list[Policy] = [Drawn("drawn", first, then), *more]  # type: ignore[list-item] # asked for no more
-    before = set_agenda(policies, SEEN, frozenset())
+    before = set_agenda(policies, SEEN, frozenset(), {})
     return before, before.weigh_again(SEEN)
 
 
@@ -73,7 +73,7 @@ def test_the_next_proposals_have_the_order_of_sorting_all_again(seed: int) -> No
     known = first.copy()
     known[near] = then[near]
     assert after.pods.tolist() == sorted(range(PODS), key=lambda pod: (-known[pod], pod))
-    assert sorted(proposal.pod for proposal, _ in after) == list(range(PODS))
+    assert sorted(each.write().pod for each in after) == list(range(PODS))
 
 
 def test_a_policy_whose_promises_stay_keeps_its_order() -> None:

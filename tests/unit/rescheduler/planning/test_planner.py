@@ -1,6 +1,7 @@
 """Why candidates are refused, and what a plan promises."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -8,11 +9,19 @@ import pytest
 
 from reberth.cluster.pods.identity import name_history
 from reberth.forecast.state.profile import default_scheduler
+from reberth.forecast.state.view import View
 from reberth.records import WorkloadIdentity
+from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
 from rescheduler.observe.scheduler_model import SchedulerModel
+from rescheduler.planning import planner
+from rescheduler.planning.candidate import try_move
+from rescheduler.planning.cycle import Cycle
+from rescheduler.planning.draft import AcceptedMove, PlanDraft
+from rescheduler.policies.better_preferences import BetterPreferences
+from rescheduler.policies.proposal import Policy, Proposal, Proposals
 from rescheduler.policies.under_utilised_nodes import UtilisationSettings
 from tests.support import builders
 from tests.support.rescheduler.plans import (
@@ -85,6 +94,38 @@ def test_candidates_after_the_last_move_of_a_cycle_are_refused_by_limit() -> Non
     found = rules_of(hot_node(8), limits={"perWorkload": None, "perCycle": 1})
     assert set(found.values()) == {"Limit"}
     assert len(found) == 7
+
+
+def test_a_fault_about_one_pod_refuses_that_pod_and_the_others_move(
+    monkeypatch: pytest.MonkeyPatch, faults: list[str]
+) -> None:
+    def stumble(proposal: Proposal, policy: Policy, cycle: Cycle, draft: PlanDraft) -> AcceptedMove | Refused:
+        if cycle.context.row(proposal.pod).name == "web-0":
+            raise ValueError("year 13434 is out of range")
+        return try_move(proposal, policy, cycle, draft)
+
+    monkeypatch.setattr(planner, "try_move", stumble)
+    made, _ = make_plan(hot_node(8), policy(limits={"perWorkload": None}))
+    assert len(made.moves) == 2
+    assert refusals_of(made)["default/web-0"] == "Fault"
+    reasons = {one.pod: one.reason for one in made.refused}
+    assert reasons["default/web-0"].startswith("ValueError: year 13434 is out of range (test_planner.py:")
+    assert faults
+    faults.clear()
+
+
+def test_a_fault_of_one_policy_is_a_warning_and_the_others_propose(
+    monkeypatch: pytest.MonkeyPatch, faults: list[str]
+) -> None:
+    def stumble(policy: BetterPreferences, view: View) -> Iterator[Proposals]:
+        raise RecursionError
+
+    monkeypatch.setattr(BetterPreferences, "propose", stumble)
+    made, _ = make_plan(tainted(replica("web-1", "web", "old"), replica("web-2", "web", "new")))
+    assert moves_of(made) == {"default/web-1": "new"}
+    assert made.warnings[0].startswith("Fault: betterPreferences proposes nothing: RecursionError (test_")
+    assert faults
+    faults.clear()
 
 
 def test_level_one_makes_only_demanded_moves() -> None:

@@ -9,14 +9,16 @@ from reberth.runtime.metrics import REGISTRY
 from reberth.values.refusal import Refused
 from rescheduler.budgets.brakes import ClusterHealth
 from rescheduler.moves.outcome import Landing, MoveReport
+from rescheduler.planning import planner
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
+from rescheduler.policies.better_preferences import BetterPreferences
 from rescheduler.telemetry.recording import count_end, count_plan, count_remembered, forget_state, show_state
 from tests.support.builders import node
 from tests.support.memory.objects import move
-from tests.support.metrics import rescheduler_metric
+from tests.support.metrics import read_metric, rescheduler_metric
 from tests.support.rescheduler.guardrails import history
-from tests.support.rescheduler.plans import MODEL, NOW, VERSION, policy, replica
+from tests.support.rescheduler.plans import MODEL, NOW, VERSION, make_plan, policy, replica
 
 POLICY = "underUtilisedNodes"
 
@@ -147,3 +149,24 @@ def test_a_process_that_lost_the_lease_shows_no_brake() -> None:
         == 0
     )
     assert REGISTRY.get_sample_value("reberth_rescheduler_mode", {"policy": POLICY, "mode": "off"}) is None
+
+
+def test_faults_of_a_plan_are_noted_with_their_pods(
+    monkeypatch: pytest.MonkeyPatch, faults: list[str]
+) -> None:
+    def stumble(*_: object) -> None:
+        raise ValueError("no such day")
+
+    monkeypatch.setattr(planner, "try_move", stumble)
+    monkeypatch.setattr(BetterPreferences, "propose", stumble)
+    full = [replica(f"web-{n}", f"web-{n}", "n1", cpu="1") for n in range(7)]
+    made, _ = make_plan([node("n1"), node("n2"), *full])
+    faults.clear()
+    before = read_metric("reberth_faults_total", place="plan")
+    count_plan(made)
+    assert read_metric("reberth_faults_total", place="plan") == before + len(made.refused) > before
+    assert sorted(each.partition(": ")[0] for each in faults) == [
+        *(f"plan default/web-{n}" for n in range(7)),
+        "policy ",
+    ]
+    faults.clear()
