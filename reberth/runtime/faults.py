@@ -32,13 +32,8 @@ class FaultLog:
     def note(self, place: str, subject: str, reason: str, *, error: Exception | None = None) -> None:
         """Note a fault about an object, `namespace/name` or `name`; the error adds its traceback."""
         metrics.FAULTS.labels(place).inc()
-        if not self._may_name(subject.rpartition("/")[0]):
-            return
-        fields = {"place": place, "subject": subject, "reason": reason}
-        if error:
-            log.exception("object left out by a fault", **fields)
-        else:
-            log.error("object left out by a fault", **fields)
+        if self._may_name(subject.rpartition("/")[0]):
+            log.error("object left out by a fault", raised=error, place=place, subject=subject, reason=reason)
 
     def _may_name(self, namespace: str) -> bool:
         if self._clock() - self._since >= _HOUR:
@@ -63,5 +58,5 @@ def handling(place: str, subject: str) -> Iterator[None]:
         yield
     except ReberthError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is about this object alone, and is logged
         FAULTS.note(place, subject, describe_fault(error), error=error)

@@ -41,8 +41,9 @@ class Log:
     def warning(self, event: str, /, **fields: object) -> None:
         self._logger.warning(event, extra={"fields": fields})
 
-    def error(self, event: str, /, **fields: object) -> None:
-        self._logger.error(event, extra={"fields": fields})
+    def error(self, event: str, /, *, raised: Exception | None = None, **fields: object) -> None:
+        """Log an error, with the traceback of an exception that was raised, if any."""
+        self._logger.log(logging.ERROR, event, exc_info=raised, extra={"fields": fields})
 
     def exception(self, event: str, /, **fields: object) -> None:
         """Log an error with the traceback of the exception that is being handled."""

@@ -53,8 +53,8 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
         {
             *("Terminating", "Finished", "NotBound", "MirrorPod", "Claims", "MinAge", "MarkedForAWhile"),
             *("NoFeasibleNode", "NoFeasibleDestination", "DestinationLeaving", "DestinationYoung"),
-            *("Fault", "NoSuchPod", "PodMoved", "NotMirrored", "NoteLost", "DebitLost", "NoDebit", "AlreadySpent"),
-            *("NoSuchMove", "PhasePassed", "HistoryGone", "Conflict", "ReasonGone"),
+            *("NoSuchPod", "PodMoved", "NotMirrored", "NoteLost", "DebitLost", "NoDebit", "AlreadySpent"),
+            *("Fault", "NoSuchMove", "PhasePassed", "HistoryGone", "Conflict", "ReasonGone"),
         }
     ),
     Scope.WORKLOAD: frozenset(

@@ -165,7 +165,7 @@ def set_agenda(
 def _propose(policy: Policy, view: View, faults: dict[str, str]) -> list[Proposals]:
     try:
         return list(policy.propose(view))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the plan warns of it, and the others propose
         faults[policy.name] = refusal.describe_fault(error)
         return []
 

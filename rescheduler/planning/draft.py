@@ -51,9 +51,7 @@ class PlanDraft:
         self._mode = mode
         self._refused[mode] = [each for each in self._refused[mode] if each.refused.rule == FAULT]
         if self._proposed is None or self._proposed[0] is not self.view:
-            self._proposed = self.view, set_agenda(
-                cycle.policies, self.view, cycle.looked_at, self.faults
-            )
+            self._proposed = self.view, set_agenda(cycle.policies, self.view, cycle.looked_at, self.faults)
         return self._proposed[1].only(cycle.find_those_of(mode, self._proposed[1]))
 
     def is_full(self, cycle: Cycle) -> bool:

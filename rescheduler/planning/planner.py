@@ -92,7 +92,7 @@ def _judge(entry: AgendaEntry, cycle: Cycle, draft: PlanDraft) -> AcceptedMove |
         if not _is_due(entry, draft.view):
             return None
         return try_move(entry.write(), entry.policy, cycle, draft)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the refusal says it
         return refuse_fault(error)
 
 

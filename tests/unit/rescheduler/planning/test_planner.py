@@ -117,7 +117,7 @@ def test_a_fault_about_one_pod_refuses_that_pod_and_the_others_move(
 def test_a_fault_of_one_policy_is_a_warning_and_the_others_propose(
     monkeypatch: pytest.MonkeyPatch, faults: list[str]
 ) -> None:
-    def stumble(policy: BetterPreferences, view: View) -> Iterator[Proposals]:
+    def stumble(_policy: BetterPreferences, _view: View) -> Iterator[Proposals]:
         raise RecursionError
 
     monkeypatch.setattr(BetterPreferences, "propose", stumble)
