@@ -7,7 +7,7 @@ label that a Prometheus of several clusters adds. Where one is missing, all seri
 import re
 
 # Braces without `cluster` and `namespace` yet; metrics of other projects are not ours to select.
-_METRIC = re.compile(r"\b(reberth_[a-z_]+)(?:\{([^}]*)\})?")
+_METRIC = re.compile(r"\b(reberth_[a-z_]+)(?:\{([^{}]*)\})?")
 _SELECTED = 'cluster=~"$cluster", namespace=~"$namespace"'
 
 

@@ -22,6 +22,8 @@ PINNED = {
         *map(products.kubernetes, products.KUBERNETES_VERSIONS),
     )
 }
+_LANGUAGE = re.compile(r"^go \S+$", re.MULTILINE)
+_STAGED = re.compile(r"^[ \t]+(k8s\.io/\S+) => \./staging", re.MULTILINE)
 
 
 def pin(product: Product) -> None:
@@ -38,7 +40,7 @@ def pin(product: Product) -> None:
 
 def go_mod(product: Product, published: str) -> str:
     """The module that requires the product and nothing else; `go mod tidy` adds what that needs."""
-    language = re.search(r"^go \S+$", published, re.MULTILINE)
+    language = _LANGUAGE.search(published)
     lines = [f"module localcluster/{product.name}", language[0] if language else ""]
     lines.append(f"require {product.module} v{product.version}")
     return (
@@ -48,7 +50,7 @@ def go_mod(product: Product, published: str) -> str:
 
 
 def _replaced(product: Product, published: str) -> list[tuple[str, str]]:
-    staged = re.findall(r"^\s+(k8s\.io/\S+) => \./staging", published, re.MULTILINE)
+    staged = _STAGED.findall(published)
     release = product.version.removeprefix("1.")
     return [*(product.replaced or {}).items(), *((module, f"{module} v0.{release}") for module in staged)]
 

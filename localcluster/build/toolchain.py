@@ -11,6 +11,7 @@ from localcluster.build import download_cache
 from localcluster.errors import LocalClusterError
 
 OLDEST = (1, 26)
+_VERSION = re.compile(r"go(\d+)\.(\d+)")
 _WHEEL = Path(__file__).parents[2] / "requirements" / "go.txt"
 
 
@@ -41,7 +42,7 @@ def _version(path: str) -> str:
 
 
 def _number(version: str) -> tuple[int, ...]:
-    found = re.match(r"go(\d+)\.(\d+)", version)
+    found = _VERSION.match(version)
     return tuple(map(int, found.groups())) if found else (0,)
 
 

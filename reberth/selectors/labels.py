@@ -15,9 +15,9 @@ _VALUE = re.compile(rf"(?=.{{0,63}}\Z)(?:{_PART})?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _WORD = r"[^\s=!<>(),]+"
 _CLAUSE = re.compile(
-    rf"\s*(?:!\s*(?P<absent>{_WORD})"
-    rf"|(?P<key>{_WORD})(?:\s*(?P<sign>==?|!=|<|>)\s*(?P<value>(?:{_WORD})?)"
-    rf"|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?P<end>,|\Z)"
+    rf"\s*+(?:!\s*+(?P<absent>{_WORD})"
+    rf"|(?P<key>{_WORD})(?:\s*+(?P<sign>==?|!=|<|>)\s*+(?P<value>(?:{_WORD})?)"
+    rf"|\s++(?P<set>in|notin)\s*+\((?P<values>[^()]*)\))?)\s*+(?P<end>,|\Z)"
 )
 _SIGNS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
 _NO_LABELS: Labels = {}
@@ -127,7 +127,7 @@ def parse_selector(text: str) -> Selector:
     while more:
         found = _CLAUSE.match(text, position)
         if not found:
-            raise SelectorError(f"invalid label selector {text!r}, from {text[position:]!r} on")
+            raise SelectorError(f"invalid label selector {text!r:.80}, from {text[position:]!r:.80} on")
         clauses.append(_read_clause(found))
         position, more = found.end(), found["end"] == ","
     return gather(clauses)
@@ -154,13 +154,14 @@ def compile_clause(
     """Check and compile one requirement as kube-scheduler does."""
     if operator not in operators:
         raise SelectorError(
-            f"operator {operator!r} of label {key!r} is invalid, expected one of {', '.join(operators)}"
+            f"operator {operator!r:.80} of label {key!r:.80} is invalid,"
+            f" expected one of {', '.join(operators)}"
         )
     if not is_qualified_name(key):
-        raise SelectorError(f"invalid label key {key!r}")
+        raise SelectorError(f"invalid label key {key!r:.80}")
     for value in values:
         if not _VALUE.fullmatch(value):
-            raise SelectorError(f"invalid value {value!r} of label {key!r}")
+            raise SelectorError(f"invalid value {value!r:.80} of label {key!r:.330}")
     if operator in {"Gt", "Lt"}:
         return Comparison(key, operator, _read_limit(key, values))
     if bool(values) is not (operator in {"In", "NotIn"}):

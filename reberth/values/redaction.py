@@ -20,7 +20,8 @@ _PRIVATE_KEY = r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVA
 _NAMED = rf"""((?:{_NAMES})[\\"']*\s*[:=]\s*)(?:(?:bearer|basic)\s+)?"""
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"?|'[^']*'?|\\"[^"\\]*|[^\s"'\\,;&}]+)"""
 _BEARER = r"\b(bearer\s+)[\w.~+/=-]+"
-_JWT = r"\b()eyJ[\w-]*\.[\w-]+\.[\w-]*"
+# From the start of a run of such characters on, so that no part of a run is looked at twice.
+_JWT = r"(?<![\w-])((?:(?!\beyJ)[\w-])*)\beyJ[\w-]*\.[\w-]+\.[\w-]*"
 _USER_IN_URL = r"(://)[^\s/:@]*:[^\s/@]*(?=@)"
 _SECRETS = [
     re.compile(pattern, re.IGNORECASE | re.DOTALL)

@@ -26,8 +26,9 @@ PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
 _LONGEST_VALUE = 60
-_GO_DURATION = re.compile(r"([+-]?)((?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|0)")
-_GO_PART = re.compile(r"([0-9.]+)([a-zµμ]+)")
+_GO_DURATION = re.compile(r"([+-]?)((?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))++|0)")
+_GO_PART = re.compile(r"(?<![0-9.])([0-9.]+)([a-zµμ]+)")
+_INT32 = re.compile(r"[+-]?[0-9]{1,10}")
 _GO_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -177,5 +178,5 @@ def _has(annotations: Labels, wanted: str) -> bool:
 
 def _read_int(text: str) -> int:
     """Read an int32; anything else counts as 0."""
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,10}", text) else 0
+    number = int(text) if _INT32.fullmatch(text) else 0
     return number if -(2**31) <= number < 2**31 else 0

@@ -16,6 +16,7 @@ import msgspec
 
 from reberth.records import ObjectMeta, OwnerReference, WorkloadIdentity
 from reberth.values.refusal import Refused
+from reberth.values.text_limits import LONGEST_TEXT
 
 BARE_POD = Refused("BarePod", "no controller would replace the pod")
 DAEMON_SET_POD = Refused("DaemonSetPod", "a DaemonSet pod is bound to its node")
@@ -25,6 +26,8 @@ _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _TEMPLATE_HASH_LABEL = "pod-template-hash"
 _OWNED_KINDS = frozenset({"ReplicaSet", "Job"})
 _LONGEST_HISTORY_NAME = 240
+_FORBIDDEN = re.compile(r"[^a-z0-9.-]+")
+_DOTS = re.compile(r"(?<!-)-*\.[.-]*")
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
@@ -99,6 +102,6 @@ def _identify(owner: OwnerReference) -> WorkloadIdentity:
 
 def _as_subdomain(text: str) -> str:
     """Truncate to leave room for the digest; the end must not be a dot, a dash or the start of a label."""
-    allowed = re.sub(r"[^a-z0-9.-]+", "-", text.lower())
-    joined = re.sub(r"-*\.[.-]*", ".", allowed).strip(".-")
+    allowed = _FORBIDDEN.sub("-", text[:LONGEST_TEXT].lower())
+    joined = _DOTS.sub(".", allowed).strip(".-")
     return joined[:_LONGEST_HISTORY_NAME].rstrip(".-")
