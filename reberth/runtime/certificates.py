@@ -20,6 +20,7 @@ from reberth.runtime import live_files, logs, metrics
 from reberth.values.errors import ServingError
 
 log = logs.Log(__name__)
+sparse = logs.SparseLog(log)
 
 # OpenSSL's reasons for a key that does not belong to the certificate: of the same type, of another type.
 _STRANGERS = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
@@ -143,7 +144,7 @@ class _ToldHandshake(ssl.SSLObject):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
-            log.warning("handshake refused", reason=_words(error))
+            sparse.warning("handshake refused", reason=_words(error))
             raise
 
 

@@ -2,8 +2,11 @@
 
 kube-scheduler waits for its extenders with every pod, so a call must be cheap. All of its calls look alike: a
 POST with a length, over a connection that it keeps open. Such a call is read and answered here, with one
-write, in the step of the event loop in which its last byte arrived. The first request of any other form is
-handed over to aiohttp together with its connection, for good.
+write, in the step of the event loop in which its last byte arrived. The first request of any other form, and
+whatever follows on its connection, is passed on to aiohttp.
+
+A head must be complete soon after its first byte, and the first one of an unauthenticated client soon after
+the connection was made: aiohttp itself would wait for it for ever.
 """
 
 import asyncio
@@ -13,7 +16,10 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, cast
 
+from aiohttp import web
+
 from reberth.runtime import logs, metrics
+from reberth.runtime.connections import AUTHENTICATED, UNAUTHENTICATED, Connections, Line
 
 log = logs.Log(__name__)
 
@@ -57,11 +63,13 @@ class FastPath:
         calls: Mapping[str, PlainCall],
         others: Callable[[], asyncio.Protocol],
         *,
+        connections: Connections,
         keep_alive: float,
         on_pending: Callable[[int], None],
     ) -> None:
         self.calls = {path.encode(): (path, call) for path, call in calls.items()}
         self.others = others
+        self.connections = connections
         self.keep_alive = keep_alive
         self.on_pending = on_pending
         """Called with 1 when a call starts to wait for its body, and with -1 when it no longer waits."""
@@ -69,14 +77,14 @@ class FastPath:
         self._lines: set[PlainConnection] = set()
         self._all_gone = asyncio.Event()
 
-    def __call__(self) -> asyncio.Protocol:
-        return PlainConnection(self) if self.calls else self.others()
+    def __call__(self, line: Line) -> asyncio.Protocol:
+        return PlainConnection(self, line)
 
-    def enter(self, line: "PlainConnection") -> None:
-        self._lines.add(line)
+    def enter(self, one: "PlainConnection") -> None:
+        self._lines.add(one)
 
-    def leave(self, line: "PlainConnection") -> None:
-        self._lines.discard(line)
+    def leave(self, one: "PlainConnection") -> None:
+        self._lines.discard(one)
         if not self._lines:
             self._all_gone.set()
 
@@ -109,45 +117,93 @@ class _Pending(NamedTuple):
 
 
 class PlainConnection(asyncio.Protocol):
-    """A connection that has only carried plain calls so far."""
+    """A connection; from its first call that is not plain on, aiohttp answers."""
 
     transport: asyncio.Transport
 
-    def __init__(self, board: FastPath) -> None:
+    def __init__(self, board: FastPath, line: Line) -> None:
         self._board = board
+        self._line = line
         self._loop = asyncio.get_running_loop()
         self._chunks: list[bytes] = []
         self._size = 0
         self._pending: _Pending | None = None
         self._patience: asyncio.TimerHandle | None = None
-        self._last_heard = self._loop.time()
+        self._head_due: asyncio.TimerHandle | None = None
+        self._other: asyncio.Protocol | None = None
+        self._in_flight = 0  # requests that aiohttp is answering
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self._line.drop = self.transport.abort
         self._idleness = self._loop.call_later(self._board.keep_alive, self._close_if_idle)
         self._board.enter(self)
+        is_known = bool(transport.get_extra_info("peercert"))
+        self._board.connections.change(self._line, AUTHENTICATED if is_known else UNAUTHENTICATED)
+        if not is_known:
+            self._await_head()
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        self._board.connections.leave(self._line)
         self._leave()
+        self._stop_awaiting_head()
+        if self._other:
+            self._other.connection_lost(error)
+
+    def eof_received(self) -> bool | None:
+        return self._other.eof_received() if self._other else None
 
     def pause_writing(self) -> None:
         """Stop reading from a client that does not read its responses: they would fill our memory."""
-        self.transport.pause_reading()
+        if self._other:
+            self._other.pause_writing()
+        else:
+            self.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        self.transport.resume_reading()
+        if self._other:
+            self._other.resume_writing()
+        else:
+            self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
-        self._last_heard = self._loop.time()
+        self._line.last_heard = self._loop.time()
+        if self._other:
+            self._await_head()
+            self._other.data_received(data)
+            return
         self._chunks.append(data)
         self._size += len(data)
         pending = self._pending or self._begin(data)
         if pending is None or self._size > pending.end:
             self._hand_over()
-        elif self._size == pending.end:
+            return
+        self._stop_awaiting_head()
+        if self._size == pending.end:
             self._answer(pending)
         elif self._pending is None:
             self._wait(pending)
+
+    def begin_request(self) -> None:
+        """Take note that aiohttp has read the head of a request."""
+        self._in_flight += 1
+        self._stop_awaiting_head()
+
+    def end_request(self) -> None:
+        self._in_flight -= 1
+        self._line.last_heard = self._loop.time()
+
+    def _await_head(self) -> None:
+        if self._head_due is None and not self._in_flight:
+            connections = self._board.connections
+            self._head_due = self._loop.call_later(
+                connections.limits.head_seconds, connections.drop, self._line, "head"
+            )
+
+    def _stop_awaiting_head(self) -> None:
+        if self._head_due:
+            self._head_due.cancel()
+            self._head_due = None
 
     def _begin(self, data: bytes) -> _Pending | None:
         head = _PLAIN.match(data)
@@ -188,13 +244,13 @@ class PlainConnection(asyncio.Protocol):
         self._loop.call_soon(_finish, pending, reply, time.perf_counter() - pending.since)
 
     def _hand_over(self) -> None:
-        """Hand the connection to aiohttp, with the received bytes of a call that is not plain."""
-        other = self._board.others()
+        """Leave the connection to aiohttp, with the received bytes of a call that is not plain."""
+        self._other = self._board.others()
         chunks = self._leave()
-        self.transport.set_protocol(other)
-        other.connection_made(self.transport)
+        self._await_head()
+        self._other.connection_made(self.transport)
         for chunk in chunks:
-            other.data_received(chunk)
+            self._other.data_received(chunk)
 
     def _leave(self) -> list[bytes]:
         self._board.leave(self)
@@ -212,11 +268,17 @@ class PlainConnection(asyncio.Protocol):
         return chunks
 
     def _close_if_idle(self) -> None:
-        rest = self._last_heard + self._board.keep_alive - self._loop.time()
+        rest = self._line.last_heard + self._board.keep_alive - self._loop.time()
         if rest > 0:
             self._idleness = self._loop.call_later(rest, self._close_if_idle)
         else:
             self.transport.close()
+
+
+def connection_of(request: web.Request) -> PlainConnection | None:
+    """Give the connection of a request, as long as it is open."""
+    held = request.transport.get_protocol() if request.transport else None
+    return held if isinstance(held, PlainConnection) else None
 
 
 def _finish(pending: _Pending, reply: Reply, seconds: float) -> None:

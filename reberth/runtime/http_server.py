@@ -8,6 +8,7 @@ closed.
 
 import asyncio
 import ipaddress
+import logging
 import os
 import socket
 import time
@@ -16,6 +17,7 @@ from types import MappingProxyType, TracebackType
 from typing import Annotated, Self, cast
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from msgspec import Meta
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -23,11 +25,14 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from reberth.config.settings import Section
 from reberth.runtime import live_files, logs, metrics
 from reberth.runtime.certificates import CertificateFiles, LiveCertificate
-from reberth.runtime.http_fast_path import FastPath, PlainCall
-from reberth.values.duration import Duration
+from reberth.runtime.connections import ConnectionLimits, Connections, Listener
+from reberth.runtime.http_fast_path import FastPath, PlainCall, connection_of
+from reberth.values.duration import Duration, PositiveDuration
 from reberth.values.errors import ServingError
 
 log = logs.Log(__name__)
+sparse = logs.SparseLog(log)
+aiohttp_log = logging.getLogger("aiohttp.server")
 
 # None if the check passes, otherwise the reason why it fails.
 Check = Callable[[], str | None]
@@ -41,6 +46,9 @@ _ARRIVAL_SECONDS = 0.5
 _WRITE_SECONDS = 1.0
 # nginx's status for a client that disconnected before the response; it is only counted.
 _CALLER_GONE = 499
+# Of 8 KiB each: what a client may fill with a head that never ends.
+_MOST_HEADERS = 32
+_REASON_LENGTH = 200
 
 
 class ServerSettings(Section, frozen=True):
@@ -54,6 +62,11 @@ class ServerSettings(Section, frozen=True):
     stop_within: Duration = Duration(20)
     body_limit_bytes: Annotated[int, Meta(ge=1)] = 2**20
     read_buffer_bytes: Annotated[int, Meta(ge=2**10)] = 2**16
+    handshake_within: PositiveDuration = PositiveDuration(5)
+    head_within: PositiveDuration = PositiveDuration(5)
+    """Time for the head of a request; unauthenticated clients must begin one in this time, too."""
+    unauthenticated_connections: Annotated[int, Meta(ge=1)] = 256
+    authenticated_connections: Annotated[int, Meta(ge=1)] = 256
 
     def __post_init__(self) -> None:
         if self.keep_alive <= _SCHEDULER_KEEPS_SECONDS:
@@ -62,6 +75,15 @@ class ServerSettings(Section, frozen=True):
             raise ValueError(
                 f"plain HTTP on {self.host or 'all addresses'} needs allowPlain: true, else give tls"
             )
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        return ConnectionLimits(
+            self.handshake_within,
+            self.head_within,
+            self.unauthenticated_connections,
+            self.authenticated_connections,
+        )
 
 
 class Server:
@@ -96,10 +118,12 @@ class Server:
         self._all_answered = asyncio.Event()
         self._all_answered.set()
         self._runner = self._make_runner([*self._own_routes(), *routes])
-        self._listener: asyncio.Server | None = None
+        self._connections = Connections(settings.limits)
+        self._listener: Listener | None = None
         self._board = FastPath(
             calls,
-            self._make_line,
+            self._make_handler,
+            connections=self._connections,
             keep_alive=settings.keep_alive,
             on_pending=self._count_in_flight,
         )
@@ -126,6 +150,8 @@ class Server:
             await self._finish_requests()
         finally:
             try:
+                if self._listener:
+                    await self._listener.abandon()
                 await self._board.close(_WRITE_SECONDS)
             finally:
                 await self._runner.cleanup()
@@ -133,12 +159,11 @@ class Server:
     async def _listen(self) -> None:
         host, port = self._settings.host, self._settings.port
         context = self._certificate.context if self._certificate else None
-        loop = asyncio.get_running_loop()
+        self._listener = Listener(self._board, self._connections, context)
         try:
-            self._listener = await loop.create_server(self._board, host, port, ssl=context)
+            self.port = await self._listener.open(host, port)
         except (OSError, UnicodeError) as error:
             raise ServingError(f"cannot listen on {host}:{port}: {_reason(error)}") from None
-        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def _finish_requests(self) -> None:
         if self._listener:
@@ -160,10 +185,14 @@ class Server:
             keepalive_timeout=self._settings.keep_alive,
             read_bufsize=self._settings.read_buffer_bytes,
             shutdown_timeout=_WRITE_SECONDS,
+            max_headers=_MOST_HEADERS,
+            # No client of ours compresses; and a few bytes that become many would do so before any limit.
+            auto_decompress=False,
+            logger=cast(logging.Logger, _BadRequests()),
         )
 
-    def _make_line(self) -> asyncio.Protocol:
-        """Make the protocol of a connection; the runner is set up before the first client connects."""
+    def _make_handler(self) -> asyncio.Protocol:
+        """Make aiohttp's part of a connection; the runner is set up before the first client connects."""
         return cast(web.Server, self._runner.server)()
 
     def _own_routes(self) -> list[web.RouteDef]:
@@ -194,17 +223,36 @@ class Server:
     async def _count_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Count and time a request; while stopping, its response is the last on its connection."""
         started, code = time.perf_counter(), "cut_off"
+        connection = connection_of(request)
+        if connection:
+            connection.begin_request()
         self._count_in_flight(1)
         try:
             response = await _answer(request, handler)
             code = str(response.status)
         finally:
             self._count_in_flight(-1)
+            if connection:
+                connection.end_request()
             metrics.HTTP_REQUESTS.labels(_route(request), code).inc()
             metrics.HTTP_REQUEST_DURATION.labels(_route(request)).observe(time.perf_counter() - started)
         if self._stopping:
             response.force_close()
         return response
+
+
+class _BadRequests:
+    """Takes the place of aiohttp's log: it would write a traceback for each request that is not HTTP."""
+
+    def debug(self, *_: object, exc_info: BaseException | None = None) -> None:
+        self.exception("", exc_info=exc_info)
+
+    def exception(self, text: str, *values: object, exc_info: BaseException | None = None) -> None:
+        if isinstance(exc_info, HttpProcessingError):
+            metrics.HTTP_BAD_REQUESTS.inc()
+            sparse.warning("bad request", reason=exc_info.message[:_REASON_LENGTH])
+        else:
+            aiohttp_log.error(text, *values, exc_info=exc_info)
 
 
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:

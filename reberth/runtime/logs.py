@@ -5,9 +5,12 @@ The standard library's logging carries them, so the logs of other packages have 
 
 import json
 import logging
+import math
 import os
 import re
+import time
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -50,6 +53,33 @@ class Log:
         self._logger.log(logging.ERROR, event, exc_info=True, extra={"fields": fields})
 
 
+class SparseLog:
+    """Warnings that strangers can cause at will: a few lines a minute, the others are counted."""
+
+    def __init__(
+        self, log: Log, *, lines: int = 10, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log = log
+        self._lines = lines
+        self._seconds = seconds
+        self._clock = clock
+        self._began = -math.inf
+        self._written = 0
+        self._left_out = 0
+
+    def warning(self, event: str, /, **fields: object) -> None:
+        """Log a line, or leave it out; the first line of the next minute tells how many were."""
+        now = self._clock()
+        if now >= self._began + self._seconds:
+            self._began, self._written = now, 0
+        self._written += 1
+        if self._written > self._lines:
+            self._left_out += 1
+            return
+        more, self._left_out = {"left_out": self._left_out} if self._left_out else {}, 0
+        self._log.warning(event, **fields, **more)
+
+
 def setup(settings: LogSettings, *, out: int = 2, other: int = 1) -> None:
     """Send all logs of the process to one file descriptor; report failures to write on the other."""
     console = settings.style == "console" or (settings.style == "auto" and os.isatty(out))
@@ -78,9 +108,9 @@ class ConsoleLines(logging.Formatter):
 
 
 def _head(record: logging.LogRecord) -> dict[str, str]:
-    time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    written = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     return {
-        "time": time.replace("+00:00", "Z"),
+        "time": written.replace("+00:00", "Z"),
         "level": record.levelname.lower(),
         "logger": record.name,
         "event": redact(_message(record)),

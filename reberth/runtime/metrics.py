@@ -154,6 +154,25 @@ WATCH_SYNCED = _gauge(
     "resource",
 )
 
+HTTP_CONNECTIONS = _gauge(
+    "reberth_http_connections",
+    "Open connections of clients; authenticated are those that have shown a valid certificate.",
+    "kind",
+)
+HTTP_CONNECTIONS_DROPPED = _counter(
+    "reberth_http_connections_dropped_total",
+    "Connections dropped: silent, head (of a request, too slow), crowded (others needed the room).",
+    "reason",
+)
+HTTP_HANDSHAKES_FAILED = _counter(
+    "reberth_http_handshakes_failed_total",
+    "TLS handshakes that were refused, or that the client did not complete in time.",
+    "reason",
+)
+HTTP_BAD_REQUESTS = _counter(
+    "reberth_http_bad_requests_total",
+    "Requests that were refused because they are not valid HTTP.",
+)
 HTTP_REQUESTS = CounterVec(
     "reberth_http_requests_total",
     "HTTP requests answered, by route and status code.",

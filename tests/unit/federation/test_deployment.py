@@ -48,6 +48,8 @@ def test_services_budgets_and_network_policies_select_the_pods() -> None:
     for kind in ("PodDisruptionBudget", "NetworkPolicy"):
         spec = one(DEPLOYED, kind)["spec"]
         assert (spec.get("selector") or spec["podSelector"])["matchLabels"] == labels
+    (ingress,) = one(DEPLOYED, "NetworkPolicy")["spec"]["ingress"]
+    assert ingress["from"]  # the port asks for no certificate
     assert POD["spec"]["serviceAccountName"] == one(HUB, "ServiceAccount")["metadata"]["name"]
 
 

@@ -76,7 +76,9 @@ def test_labels_ports_and_accounts_fit() -> None:
     (held,) = objects("ConfigMap")
     settings = yaml.safe_load(held["data"]["settings.yaml"])
     assert ports == {"https": settings["server"]["port"], "probes": settings["probes"]["port"]}
-    assert [port["port"] for port in policy["spec"]["ingress"][0]["ports"]] == list(ports)
+    open_to_all, probes = policy["spec"]["ingress"]
+    assert [port["port"] for each in (open_to_all, probes) for port in each["ports"]] == list(ports)
+    assert ("from" in open_to_all, "from" in probes) == (False, True)
     (account,) = objects("ServiceAccount")
     (binding,) = objects("ClusterRoleBinding")
     assert (

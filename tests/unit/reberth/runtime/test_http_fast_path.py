@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from reberth.runtime import metrics
+from reberth.runtime.connections import Connections, Line
 from reberth.runtime.http_fast_path import FastPath, PlainCall, Reply
 from reberth.runtime.http_server import Server, ServerSettings
 
@@ -234,8 +235,14 @@ class Wire(asyncio.Transport):
 
 
 def connect(*, keep_alive: float = 100.0) -> tuple[FastPath, asyncio.Protocol, Wire]:
-    board = FastPath({"/call": call()}, asyncio.Protocol, keep_alive=keep_alive, on_pending=lambda _: None)
-    line, wire = board(), Wire()
+    board = FastPath(
+        {"/call": call()},
+        asyncio.Protocol,
+        connections=Connections(ServerSettings().limits),
+        keep_alive=keep_alive,
+        on_pending=lambda _: None,
+    )
+    line, wire = board(Line("127.0.0.1", asyncio.get_running_loop().time())), Wire()
     line.connection_made(wire)
     return board, line, wire
 
@@ -243,12 +250,13 @@ def connect(*, keep_alive: float = 100.0) -> tuple[FastPath, asyncio.Protocol, W
 @pytest.mark.looptime
 async def test_an_idle_connection_is_closed_after_keep_alive() -> None:
     _, line, wire = connect(keep_alive=100)
+    line.data_received(write(b""))
     await asyncio.sleep(60)
     line.data_received(write(b""))
     await asyncio.sleep(60)
-    assert wire.done == ["at once: 0"]
+    assert wire.done == ["at once: 0"] * 2
     await asyncio.sleep(60)
-    assert wire.done == ["at once: 0", "close"]
+    assert wire.done == ["at once: 0", "at once: 0", "close"]
 
 
 async def test_a_client_that_does_not_read_responses_is_paused() -> None:
@@ -265,8 +273,3 @@ async def test_a_connection_that_does_not_close_is_aborted() -> None:
     await board.close(1.0)
     assert wire.done == ["close", "abort"]
     line.connection_lost(None)
-
-
-async def test_a_server_without_calls_is_all_of_aiohttp() -> None:
-    theirs = asyncio.Protocol()
-    assert FastPath({}, lambda: theirs, keep_alive=1, on_pending=lambda _: None)() is theirs

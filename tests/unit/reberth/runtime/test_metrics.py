@@ -11,7 +11,18 @@ OURS = [family for family in metrics.REGISTRY.collect() if not family.name.start
 UNITS = ("_seconds", "_bytes", "_ratio")
 # What counts things or answers yes or no has no unit.
 UNITLESS = (
-    *("_valid", "_synced", "_objects", "_notes", "_scores", "_unasked", "_depth", "_ready", "_score"),
+    *(
+        "_valid",
+        "_synced",
+        "_connections",
+        "_objects",
+        "_notes",
+        "_scores",
+        "_unasked",
+        "_depth",
+        "_ready",
+        "_score",
+    ),
     *(
         "_points",
         "_moves",
