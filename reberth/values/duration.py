@@ -13,7 +13,7 @@ _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION = re.compile(rf"(?=.)(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
 _UNITS = (3600.0, 60.0, 1.0, 0.001)
 # Ten years: the current date plus this is still a valid date.
-_LONGEST = 87600 * 3600.0
+LONGEST_DURATION = 87600 * 3600.0
 _PERCENTAGE = re.compile(rf"{_NUMBER}%")
 
 
@@ -45,7 +45,7 @@ class Duration(TextValue, float):
         if found is None:
             return None
         seconds = sum(float(count) * unit for count, unit in zip(found.groups("0"), _UNITS, strict=True))
-        return cls(seconds) if seconds <= _LONGEST else None
+        return cls(seconds) if seconds <= LONGEST_DURATION else None
 
 
 class PositiveDuration(Duration):

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 from reberth.records import Labels
+from reberth.values.duration import LONGEST_DURATION
 from reberth.values.refusal import Refused
 from reberth.values.text_limits import LONGEST_VALUE
 from rescheduler.model.guardrails import ProtectionSettings
@@ -126,7 +127,7 @@ def read_prices(place: int, context: RuleContext) -> Prices:
 
 
 def read_go_duration(text: str) -> float | None:
-    """Read a duration in Go's syntax, in seconds; None if it is invalid."""
+    """Read a duration in Go's syntax, in seconds; None if it is invalid. It is ten years at most."""
     return _read_go_duration(text) if len(text) <= LONGEST_VALUE else None
 
 
@@ -136,7 +137,7 @@ def _read_go_duration(text: str) -> float | None:
     if found is None:
         return None
     seconds = sum(float(count) * _GO_UNITS[unit] for count, unit in _GO_PART.findall(found[2]))
-    return -seconds if found[1] == "-" else seconds
+    return (-1 if found[1] == "-" else 1) * min(seconds, LONGEST_DURATION)
 
 
 def _read_marks(template: int, context: RuleContext) -> dict[MarkMeaning, str]:

@@ -1,7 +1,6 @@
 """Protections by the state of the pod itself, checked for all pods at once."""
 
 import math
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from reberth.cluster.columns import Bools, seal
 from reberth.cluster.templates import Template
 from reberth.records import Pod
 from reberth.values.refusal import Refused
+from reberth.values.timestamp import write_time
 from rescheduler.observe.rule_context import FINISHED_PHASES, RuleContext
 from rescheduler.protections.annotations import FOR_A_WHILE, read_go_duration
 
@@ -89,8 +89,7 @@ def refuse_kept_for_a_while(place: int, context: RuleContext) -> Refused:
     end = _end(place, context)
     if not math.isfinite(end):
         return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: the pod has not started")
-    until = datetime.fromtimestamp(end, UTC)
-    return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: until {until:%Y-%m-%dT%H:%M:%SZ}", end)
+    return Refused("MarkedForAWhile", f"annotation {FOR_A_WHILE}: until {write_time(end)}", end)
 
 
 def _is_marked(template: Template) -> bool:

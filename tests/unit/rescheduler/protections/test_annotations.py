@@ -162,6 +162,21 @@ def test_karpenters_duration_counts_from_the_start_of_the_pod(
         assert KARPENTER in refused.reason
 
 
+@pytest.mark.parametrize(
+    ("started", "said"),
+    [(STARTED, "until 2037-01-12T07:30:00Z"), ("9999-12-31T23:59:59Z", "until 9999-12-31T23:59:59Z")],
+)
+@pytest.mark.parametrize("hours", ["99999999", "9" * 63])
+def test_a_pod_that_asks_to_be_kept_for_ever_is_kept_for_ten_years(
+    hours: str, started: str, said: str
+) -> None:
+    status = replica()["status"] | {"startTime": started}
+    context = context_of(peer(), replica(annotations={KARPENTER: f"{hours}h"}, status=status))
+    refused = refuse_protected(place_of(context), context)
+    assert refused is not None
+    assert refused.reason.endswith(said)
+
+
 def test_a_pod_without_a_start_is_still_kept() -> None:
     context = context_of(peer(), replica(annotations={KARPENTER: "1m"}))
     refused = refuse_protected(place_of(context), context)
@@ -188,6 +203,8 @@ def test_a_pod_without_a_start_is_still_kept() -> None:
         ("1h" * 32, 32 * 3600.0),
         ("1h" * 33, None),
         ("1" * 10**6, None),
+        ("9" * 63 + "h", 87600 * 3600.0),
+        ("-" + "9" * 62 + "h", -87600 * 3600.0),
     ],
 )
 def test_a_go_duration_is_parsed_as_go_parses_it(text: str, seconds: float | None) -> None:
