@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from federation.admission.defaulting import APPLICATION, GRACEFULLY
 from federation.admission.json_access import Object, entries, mapping, member
 from federation.admission.permanent_ids import find_changed_identity
+from federation.api.bindings import BINDING_KINDS
 from federation.api.labels import POLICY_KINDS
 from federation.api.paths import read_path
 
@@ -16,6 +17,8 @@ def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
         yield changed
     if kind in POLICY_KINDS:
         yield from _find_endless_wait(wanted)
+    if kind in BINDING_KINDS:
+        yield from _find_foreign_resource(wanted)
 
 
 def find_ignored_fields(kind: str, wanted: Object) -> Iterator[str]:
@@ -31,6 +34,14 @@ def _find_endless_wait(policy: Object) -> Iterator[str]:
     if application.get("purgeMode") == GRACEFULLY and application.get("gracePeriodSeconds") is None:
         place = ".".join((*APPLICATION, "gracePeriodSeconds"))
         yield f"{place}: Invalid value: null: should not be empty when purgeMode is gracefully"
+
+
+def _find_foreign_resource(binding: Object) -> Iterator[str]:
+    own, place = mapping(binding, "metadata").get("namespace", ""), ("spec", "resource")
+    named = mapping(binding, *place).get("namespace", "")
+    if own != named:
+        where = ".".join((*place, "namespace"))
+        yield f"{where}: Invalid value: {named!r}: must be the namespace of the binding, {own!r}"
 
 
 _IDLE_IN_POLICIES = (

@@ -11,6 +11,7 @@ from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
 from federation.objects.template import Object
+from federation.propagation.binding import find_misuse
 from reberth.client.events import EventRecorder
 from reberth.cluster.kinds import Kind, Resource
 from reberth.cluster.tables import meta_of
@@ -52,13 +53,16 @@ class Hub:
         return cast("T", written)
 
     def find_binding(self, key: Key) -> ResourceBinding | None:
-        return self.find(resources.binding_resource(key.kind), key.namespace, key.name)
+        """Return the binding; None if it does not exist, or if nothing may be propagated by it."""
+        binding = self.find(resources.binding_resource(key.kind), key.namespace, key.name)
+        return None if binding is None or find_misuse(binding) else binding
 
     def list_bindings(self) -> Iterator[tuple[Key, ResourceBinding]]:
-        """Yield all bindings in the cache, cluster-scoped ones last."""
+        """Yield all bindings in the cache that may propagate something, cluster-scoped ones last."""
         for resource in resources.ALL_BINDINGS:
             for binding in self.cache.of(resource.kind).rows():
-                yield resources.key_of(resource, binding), binding
+                if not find_misuse(binding):
+                    yield resources.key_of(resource, binding), binding
 
     async def patch(
         self, resource: Resource[T], record: Record, patch: Object, *, subresource: str = ""

@@ -19,6 +19,8 @@ EXECUTION_FINALIZER = "karmada.io/execution-controller"
 _NAMESPACE_OF_BINDING = {kind: f"{kind.lower()}.karmada.io/namespace" for kind in BINDING_KINDS}
 _NAME_OF_BINDING = {kind: f"{kind.lower()}.karmada.io/name" for kind in BINDING_KINDS}
 _LONGEST_NAME = 253
+_RESERVED = ("karmada-cluster", "karmada-system", "reberth-system")
+_RESERVED_PREFIXES = ("kube-", PREFIX_OF_WORKS)
 _DIGEST = 10
 
 
@@ -32,6 +34,16 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {'/'.join(filter(None, (self.namespace, self.name)))}"
+
+
+def is_reserved(namespace: str) -> bool:
+    """Tell whether a namespace belongs to Kubernetes or to the federation itself."""
+    return namespace in _RESERVED or namespace.startswith(_RESERVED_PREFIXES)
+
+
+def is_withheld(template: Key) -> bool:
+    """Tell whether an object is propagated for nobody: it may be a key or token of the cluster or of ours."""
+    return template.kind == "Secret" and is_reserved(template.namespace)
 
 
 def permanent_id(kind: str, meta: ObjectMeta) -> str:

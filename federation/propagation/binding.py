@@ -15,7 +15,7 @@ from federation.api import (
 from federation.api.bindings import CLUSTER_SCOPED, NAMESPACED
 from federation.api.labels import LABELS
 from federation.objects.merge_patch import make_merge_patch
-from federation.objects.names import Key, name_binding, permanent_id
+from federation.objects.names import Key, is_withheld, name_binding, permanent_id
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY, kind_of_policy
 from federation.propagation.replica_demand import read_replica_demand
@@ -47,8 +47,23 @@ def key_of_binding(template: Key) -> Key:
 
 
 def template_of(binding: ResourceBinding) -> Key:
-    bound = binding.spec.resource
+    return _key_of(binding.spec.resource)
+
+
+def _key_of(bound: BoundResource) -> Key:
     return Key(bound.api_version, bound.kind, bound.namespace, bound.name)
+
+
+def find_misuse(binding: ResourceBinding) -> str:
+    """Return why nothing may be propagated by the binding; "" if it may be.
+
+    Whoever may write bindings of one namespace must not get the objects of another one, or of the cluster,
+    sent to a member of his choice.
+    """
+    bound = template_of(binding)
+    if bound.namespace != binding.metadata.namespace:
+        return f"the resource, {bound}, is not in the binding's namespace"
+    return f"{bound} is in a reserved namespace" if is_withheld(bound) else ""
 
 
 def mark_claim(policy: PropagationPolicy | None) -> tuple[Marks, Marks]:
@@ -184,6 +199,6 @@ def _change_spec(has: BindingSpec, wanted: BindingSpec) -> Object:
         for name in _OWNED_FIELDS
         if old.get(name) != new.get(name)
     }
-    if has.resource.uid != wanted.resource.uid:
+    if (_key_of(has.resource), has.resource.uid) != (_key_of(wanted.resource), wanted.resource.uid):
         change["resource"] = new["resource"]
     return change

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from federation.api import BindingSnapshot, PurgeMode, ResourceBinding, TargetCluster
-from federation.objects.names import Key
+from federation.objects.names import Key, is_withheld
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import is_claimed, key_of_binding
 from federation.propagation.policy_match import MADE_BY_EVERY_CLUSTER
@@ -48,7 +48,8 @@ def find_dependencies(key: Key, template: ResourceTemplate) -> frozenset[Key]:
         return frozenset()
     pod = _at(template.part(path[0]), *path[1:])
     found = set(_of_pod(pod)) - set(MADE_BY_EVERY_CLUSTER)
-    return frozenset(Key("v1", kind, key.namespace, name) for kind, name in found if name)
+    keys = (Key("v1", kind, key.namespace, name) for kind, name in found if name)
+    return frozenset(each for each in keys if not is_withheld(each))
 
 
 def find_clusters(binding: ResourceBinding) -> tuple[TargetCluster, ...]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from federation.api import PropagationPolicy, ResourceSelector
 from federation.api.labels import LABELS, POLICY_KINDS
-from federation.objects.names import Key, permanent_id
+from federation.objects.names import Key, is_reserved, is_withheld, permanent_id
 from reberth.records import Labels
 from reberth.selectors.labels import compile_selector
 
@@ -14,8 +14,6 @@ PREEMPTS = "Always"
 _BY_NAME, _BY_LABELS, _BY_KIND = 3, 2, 1
 # Every cluster creates these itself: only a selector with their name selects them.
 MADE_BY_EVERY_CLUSTER = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
-_RESERVED = ("karmada-system", "karmada-cluster")
-_RESERVED_PREFIXES = ("kube-", "karmada-es-")
 
 
 class Subject(NamedTuple):
@@ -80,7 +78,7 @@ def find_closeness(subject: Subject, policy: PropagationPolicy) -> int:
     """Return how specific the policy's best selector is: by name, by labels, by kind; 0 if none matches."""
     if policy.metadata.namespace and policy.metadata.namespace != subject.key.namespace:
         return 0
-    if not policy.metadata.namespace and _is_reserved(subject.key.namespace):
+    if is_withheld(subject.key) or (not policy.metadata.namespace and is_reserved(subject.key.namespace)):
         return 0
     return max((_fit(subject, each, policy) for each in policy.spec.resource_selectors), default=0)
 
@@ -99,7 +97,3 @@ def _fit(subject: Subject, selector: ResourceSelector, policy: PropagationPolicy
     if selector.label_selector is None:
         return _BY_KIND
     return _BY_LABELS if compile_selector(selector.label_selector).matches(subject.labels) else 0
-
-
-def _is_reserved(namespace: str) -> bool:
-    return namespace in _RESERVED or namespace.startswith(_RESERVED_PREFIXES)

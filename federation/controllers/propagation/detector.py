@@ -142,7 +142,9 @@ class DetectorController:
             await self._hub.patch(resource, template, claim)
 
     def _find_binding(self, key: Key) -> ResourceBinding | None:
-        return self._hub.find_binding(key_of_binding(key))
+        """Also one that names another object: it is in the way of this template's binding, and is mended."""
+        target = key_of_binding(key)
+        return self._hub.find(resources.binding_resource(target.kind), target.namespace, target.name)
 
     def _choose(
         self, key: Key, template: ResourceTemplate, binding: ResourceBinding | None

@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.api import WORK_API_VERSION, ResourceBinding
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Hub
+from federation.hub.hub import Hub, refer_to
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
@@ -17,11 +17,15 @@ from federation.objects.expectations import Expectations
 from federation.objects.names import Key, binding_of, cluster_of_works, namespace_of_works
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.binding import key_of_binding, says_claim, template_of
+from federation.propagation.binding import find_misuse, key_of_binding, says_claim, template_of
 from federation.propagation.works import plan_works, targets_of
+from reberth.client.events import WARNING
 from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
 from reberth.values.errors import NotFound
+
+REFUSED = "ResourceRefused"
+_ACTION = "Propagating"
 
 
 class WorkSettings(QueueSettings, frozen=True):
@@ -66,6 +70,7 @@ class WorksController:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._unclaimed.pop(key, None)
+            self._report_misuse(key)
             await self._sweep(key)
             return None
         bound = template_of(binding)
@@ -107,19 +112,27 @@ class WorksController:
             self._made.expect((key, cluster))
 
     async def _sweep(self, key: Key) -> None:
-        """Delete the Works of a deleted binding, once the API server has confirmed that it is gone."""
+        """Delete the Works of a deleted or misused binding, once the API server has confirmed it."""
         works = self._index.of(key)
-        if works and not await self._is_there(key):
+        if works and not await self._is_usable(key):
             for work in works.values():
                 await self._remove(work)
 
-    async def _is_there(self, key: Key) -> bool:
+    def _report_misuse(self, key: Key) -> None:
+        binding = self._hub.find(resources.binding_resource(key.kind), key.namespace, key.name)
+        if binding is not None and (why := find_misuse(binding)):
+            regarding = refer_to(key, binding.metadata)
+            self._hub.recorder.record(
+                regarding, reason=REFUSED, note=f"Not propagated: {why}", action=_ACTION, kind=WARNING
+            )
+
+    async def _is_usable(self, key: Key) -> bool:
         resource = resources.binding_resource(key.kind)
         try:
             binding: ResourceBinding = await self._hub.api.get(resource, key.name, namespace=key.namespace)
         except NotFound:
             return False
-        return binding.metadata.deletion_timestamp is None
+        return binding.metadata.deletion_timestamp is None and not find_misuse(binding)
 
     async def _remove(self, work: HeldWork) -> None:
         if work.metadata.deletion_timestamp is None:

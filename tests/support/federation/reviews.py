@@ -17,6 +17,8 @@ def review(wanted: Any, *, before: Any = None, operation: str = "CREATE", **requ
         if spec
         else {"group": "policy.karmada.io", "version": "v1alpha1", "kind": "PropagationPolicy"}
     )
+    if spec and spec["scope"] == "Namespaced" and isinstance(wanted.get("metadata"), dict):
+        wanted = {**wanted, "metadata": {"namespace": "default", **wanted["metadata"]}}
     asked = {
         "uid": UID,
         "kind": kind,

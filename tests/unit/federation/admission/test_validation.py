@@ -135,3 +135,23 @@ def test_an_unsupported_json_path_is_warned_about(kind: str) -> None:
     wanted = {"spec": {"failover": {"cluster": {"statePreservation": {"rules": rules}}}}}
     path = "spec.failover.cluster.statePreservation.rules[1].jsonPath"
     assert list(find_ignored_fields(kind, wanted)) == [f"{path}: stored, but has no effect"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "named", "is_refused"),
+    [
+        ("ResourceBinding", {"namespace": "a"}, {"namespace": "a"}, False),
+        ("ResourceBinding", {"namespace": "a"}, {"namespace": "karmada-cluster"}, True),
+        ("ResourceBinding", {"namespace": "a"}, {}, True),
+        ("ClusterResourceBinding", {}, {}, False),
+        ("ClusterResourceBinding", {}, {"namespace": "a"}, True),
+    ],
+)
+def test_a_binding_names_an_object_of_its_own_scope(
+    kind: str, own: Object, named: Object, *, is_refused: bool
+) -> None:
+    wanted = {
+        "metadata": own,
+        "spec": {"resource": {"apiVersion": "v1", "kind": "Secret", "name": "x", **named}},
+    }
+    assert any("spec.resource.namespace" in each for each in find_refusals(kind, wanted, None)) is is_refused

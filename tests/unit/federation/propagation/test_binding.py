@@ -2,12 +2,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from federation.api import ResourceBinding, Suspension
 from federation.objects.names import Key
 from federation.propagation.binding import (
     change_binding,
     change_template,
+    find_misuse,
     key_of_binding,
     template_of,
     write_binding,
@@ -143,3 +145,14 @@ def test_replica_requirements_contain_node_claims_and_priority() -> None:
 def test_a_replica_that_asks_for_nothing_has_no_requirements() -> None:
     one = msgspec.structs.replace(template(), parts={"spec": msgspec.Raw(b'{"replicas": 2}')})
     assert "replicaRequirements" not in write_binding(WEB, one, policy("a"))["spec"]
+
+
+def test_a_binding_of_another_object_is_mended() -> None:
+    binding = made()
+    foreign = replace(binding.spec.resource, namespace="shop")
+    astray = replace(binding, spec=replace(binding.spec, resource=foreign))
+    change = change_binding(astray, WEB, template(), policy("a"))
+    assert change
+    assert change["spec"]["resource"]["namespace"] == "default"
+    assert find_misuse(astray) == "the resource, Deployment shop/web, is not in the binding's namespace"
+    assert not find_misuse(binding)

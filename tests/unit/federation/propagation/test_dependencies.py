@@ -72,6 +72,14 @@ def test_objects_named_in_a_pod_spec_are_dependencies(pod: Any, wanted: set[tupl
     assert named(Key("batch/v1", "CronJob", "default", "web"), job) == wanted
 
 
+def test_secrets_of_a_system_namespace_are_no_dependencies() -> None:
+    pod = {"volumes": [{"secret": {"secretName": "tls"}}, {"configMap": {"name": "settings"}}]}
+    key = WEB._replace(namespace="reberth-system")
+    workload = as_template({"metadata": {"name": "web"}, "spec": {"template": {"spec": pod}}})
+    found = find_dependencies(key, workload)
+    assert {each.kind for each in found} == {"ConfigMap"}
+
+
 def test_a_kind_without_pods_needs_nothing() -> None:
     pod = {"serviceAccountName": "robot"}
     assert (

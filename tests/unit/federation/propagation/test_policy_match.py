@@ -63,11 +63,24 @@ def test_a_claim_ends_with_the_selection() -> None:
     assert chosen([holder, policy("new", BY_KIND)], **{CLAIM: "uid-old"}) == "new"
 
 
-@pytest.mark.parametrize("namespace", ["kube-system", "karmada-system", "karmada-cluster", "karmada-es-m1"])
+RESERVED = ["kube-system", "karmada-system", "karmada-cluster", "karmada-es-m1", "reberth-system"]
+
+
+@pytest.mark.parametrize("namespace", RESERVED)
 def test_system_namespaces_are_not_matched_by_cluster_policies(namespace: str) -> None:
     assert (
         chosen([policy("a", BY_NAME, namespace="")], Key("apps/v1", "Deployment", namespace, "web")) is None
     )
+
+
+@pytest.mark.parametrize("namespace", RESERVED)
+def test_secrets_of_system_namespaces_are_matched_by_no_policy(namespace: str) -> None:
+    key = Key("v1", "Secret", namespace, "web")
+    own = policy("a", {"apiVersion": "v1", "kind": "Secret", **BY_NAME}, namespace=namespace)
+    assert chosen([own], key) is None
+    assert chosen([own], key._replace(kind="ConfigMap")) is None
+    named = policy("a", {"apiVersion": "v1", "kind": "ConfigMap", **BY_NAME}, namespace=namespace)
+    assert chosen([named], key._replace(kind="ConfigMap")) == "a"
 
 
 def test_a_policy_of_all_may_select_in_one_namespace() -> None:
