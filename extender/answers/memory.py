@@ -79,7 +79,8 @@ class ClusterMemory(Cache):
         self.scores = ExpiryCounts()
         self.owners: dict[str, ObjectMeta] = {}
         self._located: tuple[list[str], LocatedNodes] | None = None
-        self._replicas: dict[str, dict[str, PodRow]] = {}
+        # By namespace and controller: a pod of another namespace that names the controller is no replica.
+        self._replicas: dict[tuple[str, str], dict[str, PodRow]] = {}
         self._on_change = on_change
         self._on_bound = on_bound
         self._put: dict[_ANY, Callable[[Any], None]] = {
@@ -147,9 +148,10 @@ class ClusterMemory(Cache):
     def _find_replicas(self, pod: ObjectMeta) -> dict[str, list[Replica]]:
         """Give the pod's siblings, if their controller has an open move that could draw them."""
         controller = find_controller(pod)
-        if controller is None or not self.index.moves_of(controller.uid):
+        if controller is None or not self.index.moves_of(pod.namespace, controller.uid):
             return {}
-        return {controller.uid: list(map(replica_of, self._replicas.get(controller.uid, {}).values()))}
+        siblings = self._replicas.get((pod.namespace, controller.uid), {})
+        return {controller.uid: list(map(replica_of, siblings.values()))}
 
     def _hand_on(self, kind: _ANY, before: Rows[Any]) -> None:
         """Pass on the changes of a new list."""
@@ -189,15 +191,15 @@ class ClusterMemory(Cache):
 
     def _put_pod(self, row: PodRow) -> None:
         if row.template.controller:
-            self._replicas.setdefault(row.template.controller.uid, {})[row.uid] = row
+            self._replicas.setdefault((row.namespace, row.template.controller.uid), {})[row.uid] = row
 
     def _drop_pod(self, row: PodRow) -> None:
         controller = row.template.controller
         if controller:
-            siblings = self._replicas[controller.uid]
+            siblings = self._replicas[row.namespace, controller.uid]
             del siblings[row.uid]
             if not siblings:
-                del self._replicas[controller.uid]
+                del self._replicas[row.namespace, controller.uid]
 
     def _put_history(self, history: EvictionHistory) -> None:
         self.index.put_history(history)

@@ -119,10 +119,11 @@ class SnapshotMemory:
     def _find_replicas(self, incoming: IncomingPod) -> dict[str, list[Replica]]:
         """Give the other replicas of the pod's controller if there is an open move to draw them."""
         controller = incoming.controller
-        if controller is None or not self.index.moves_of(controller.uid):
+        if controller is None or not self.index.moves_of(incoming.namespace, controller.uid):
             return {}
-        rows, uid = self.facts.snapshot.pods.rows, controller.uid
-        return {uid: [replica_of(rows[pod]) for pod in self.facts.pods_of(self.facts.templates_of(uid))]}
+        pods, uid = self.facts.snapshot.pods.rows, controller.uid
+        rows = (pods[pod] for pod in self.facts.pods_of(self.facts.templates_of(uid)))
+        return {uid: [replica_of(row) for row in rows if row.namespace == incoming.namespace]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,7 +86,8 @@ def advise_pod(
 ) -> PodAdvice:
     """Gather what the memory knows about an unbound pod.
 
-    `owners` are the cached ReplicaSets and Jobs by uid, `replicas` the cached pods by their controller's uid.
+    `owners` are the cached ReplicaSets and Jobs by uid, `replicas` the cached pods of the pod's namespace by
+    their controller's uid.
     """
     signature = find_signature(pod, owners)
     chosen = (pod.annotations or {}).get(ANNOTATION)
@@ -168,7 +169,7 @@ def _find_draw(
     replicas: Mapping[str, Collection[Replica]],
     now: float,
 ) -> OpenMove | None:
-    moves = index.moves_of(signature.controller.uid)
+    moves = index.moves_of(signature.namespace, signature.controller.uid)
     if not moves:
         return None
     return draw(asking_replica(pod), moves, replicas.get(signature.controller.uid, ()), now=now)

@@ -24,6 +24,9 @@ _MOST_WELCOME = 64  # results kept; they are dropped whenever a node changes
 
 # A history's namespace and name.
 _Key = tuple[str, str]
+# A controller's namespace and uid: a history speaks for the pods of its own namespace alone. Its writer may
+# know the uids of others.
+_Controller = tuple[str, str]
 
 
 class MemoryIndex:
@@ -42,7 +45,7 @@ class MemoryIndex:
         self._welcome: dict[tuple[int, bool], tuple[Mapping[str, object], Grades]] = {}
         self._shunned: npt.NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
         self._histories: dict[_Key, EvictionHistory] = {}
-        self._moves: dict[str, dict[_Key, tuple[OpenMove, ...]]] = {}
+        self._moves: dict[_Controller, dict[_Key, tuple[OpenMove, ...]]] = {}
 
     def put_first(self, nodes: Iterable[tuple[Node, LeavingNode | YoungNode | None]]) -> None:
         """Add the first nodes, already judged as leaving, young or neither."""
@@ -78,15 +81,15 @@ class MemoryIndex:
         key = (history.metadata.namespace, history.metadata.name)
         self.drop_history(*key)
         self._histories[key] = history
-        for controller in {move.controller_uid for move in history.status.open or ()}:
-            moves = tuple(move for move in history.status.open or () if move.controller_uid == controller)
-            self._moves.setdefault(controller, {})[key] = moves
+        for uid in {move.controller_uid for move in history.status.open or ()}:
+            moves = tuple(move for move in history.status.open or () if move.controller_uid == uid)
+            self._moves.setdefault((history.metadata.namespace, uid), {})[key] = moves
 
     def drop_history(self, namespace: str, name: str) -> None:
         history = self._histories.pop((namespace, name), None)
         if history is None:
             return
-        for controller in {move.controller_uid for move in history.status.open or ()}:
+        for controller in {(namespace, move.controller_uid) for move in history.status.open or ()}:
             del self._moves[controller][namespace, name]
             if not self._moves[controller]:
                 del self._moves[controller]
@@ -101,9 +104,10 @@ class MemoryIndex:
         history = self._histories.get((signature.namespace, name_history(signature.root)))
         return history if history and is_history_of(history, signature.root) else None
 
-    def moves_of(self, controller_uid: str) -> list[OpenMove]:
+    def moves_of(self, namespace: str, controller_uid: str) -> list[OpenMove]:
         """Give the open moves of the pods of a controller."""
-        return [move for moves in self._moves.get(controller_uid, {}).values() for move in moves]
+        found = self._moves.get((namespace, controller_uid), {})
+        return [move for moves in found.values() for move in moves]
 
     def gather_names(self) -> None:
         """Copy the names of the nodes, and their rows, into contiguous memory.

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,25 @@ def test_replicas_count_where_there_is_an_open_move() -> None:
     assert [entry["Score"] for entry in answers(known.memory)[0]] == [10, 10, 10, 10, 10]
     known.drop(taken)
     assert [entry["Score"] for entry in answers(known.memory)[0]] == [0, 0, 10, 0, 0]
+
+
+def test_a_history_of_another_namespace_draws_nobody() -> None:
+    forged = msgspec.structs.replace(
+        DRAWN, metadata=msgspec.structs.replace(DRAWN.metadata, namespace="tenant")
+    )
+    known = Known().put(*map(node, NODES), forged, WEB_SET)
+    assert [entry["Score"] for entry in answers(known.memory)[0]] == [10, 10, 10, 10, 10]
+
+
+def test_pods_of_another_namespace_that_name_the_controller_are_no_replicas() -> None:
+    known = Known().put(*map(node, NODES), DRAWN, WEB_SET)
+    for name, fields in (("bound", {"node": "n2"}), ("waiting", {"age": 60.0})):
+        foreign = web_pod(name, **fields)
+        meta = msgspec.structs.replace(foreign.metadata, namespace="tenant")
+        foreign = msgspec.structs.replace(foreign, metadata=meta)
+        known.put(foreign)
+        assert [entry["Score"] for entry in answers(known.memory)[0]] == [0, 0, 10, 0, 0]
+        known.drop(foreign)
 
 
 def test_an_older_pod_that_waits_is_drawn_first_unless_it_is_going() -> None:

@@ -108,11 +108,12 @@ def test_a_planned_move_is_forecast_as_if_it_were_open() -> None:
     assert best(view, drawn) == ["b"]
 
 
-def test_a_replica_is_drawn_by_the_open_move_of_its_controller() -> None:
-    history = {
+def opened(namespace: str = "default") -> dict[str, Any]:
+    """The history of a workload with a move that draws to b."""
+    return {
         "apiVersion": "reberth.dev/v1alpha1",
         "kind": "EvictionHistory",
-        "metadata": {"name": "replicaset-web-1", "namespace": "default"},
+        "metadata": {"name": "replicaset-web-1", "namespace": namespace},
         "spec": {"workload": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "rs-1"}},
         "status": {"open": [{
             "id": "m-3", "pod": "gone", "podUID": "u", "controllerUID": "rs-1", "from": "a",
@@ -120,10 +121,27 @@ def test_a_replica_is_drawn_by_the_open_move_of_its_controller() -> None:
             "destinations": ["b"], "plannedAt": "1970-01-01T00:00:00Z", "expiresAt": "1970-01-01T01:00:00Z",
         }]},
     }  # fmt: skip
-    waiting = pod("asking", owned_by=OWNED, created="1970-01-01T00:00:01Z")
-    view = world(node("a"), node("b"), pod("busy", node="b", cpu="7"), waiting, history)
+
+
+WAITING = pod("asking", owned_by=OWNED, created="1970-01-01T00:00:01Z")
+BUSY = pod("busy", node="b", cpu="7")
+
+
+def test_a_replica_is_drawn_by_the_open_move_of_its_controller() -> None:
+    view = world(node("a"), node("b"), BUSY, WAITING, opened())
     avoid, _ = extenders(view)
     assert avoid.prioritize(asking(view), view, np.array([1, 0])).tolist() == [2000, 0]
+    assert best(view, landing(view)) == ["b"]
+
+
+def test_a_history_of_another_namespace_draws_nobody() -> None:
+    view = world(node("a"), node("b"), BUSY, WAITING, opened("tenant"))
+    assert best(view, landing(view)) == ["a"]
+
+
+def test_a_pod_of_another_namespace_is_no_replica_that_takes_the_draw() -> None:
+    foreign = pod("x", namespace="tenant", node="b", owned_by=OWNED, created="1970-01-01T00:00:01Z")
+    view = world(node("a"), node("b"), BUSY, WAITING, opened(), foreign)
     assert best(view, landing(view)) == ["b"]
 
 

@@ -160,16 +160,16 @@ def test_a_history_is_found_by_its_workload() -> None:
 def test_open_moves_are_found_by_their_controller() -> None:
     index = MemoryIndex(ScoreSettings())
     index.put_history(history(open=(move("m1"), move("m2", controller_uid="uid-other"), move("m3"))))
-    assert [one.id for one in index.moves_of("uid-rs")] == ["m1", "m3"]
-    assert [one.id for one in index.moves_of("uid-other")] == ["m2"]
+    assert [one.id for one in index.moves_of("shop", "uid-rs")] == ["m1", "m3"]
+    assert [one.id for one in index.moves_of("shop", "uid-other")] == ["m2"]
 
     index.put_history(history(open=(move("m3"),)))
-    assert [one.id for one in index.moves_of("uid-rs")] == ["m3"]
-    assert index.moves_of("uid-other") == []
+    assert [one.id for one in index.moves_of("shop", "uid-rs")] == ["m3"]
+    assert index.moves_of("shop", "uid-other") == []
 
     index.drop_history("shop", history().metadata.name)
     index.drop_history("shop", "unknown")
-    assert index.moves_of("uid-rs") == []
+    assert index.moves_of("shop", "uid-rs") == []
     assert index.history_of(WEB) is None
 
 
@@ -179,7 +179,17 @@ def test_two_histories_may_know_moves_of_one_controller() -> None:
     index.put_history(history(API, open=(move("m2"),)))
     index.drop_history("shop", history().metadata.name)
 
-    assert [one.id for one in index.moves_of("uid-rs")] == ["m2"]
+    assert [one.id for one in index.moves_of("shop", "uid-rs")] == ["m2"]
+
+
+TENANTS_WEB = msgspec.structs.replace(WEB, namespace="tenant")
+
+
+def test_a_history_speaks_for_no_pods_of_another_namespace() -> None:
+    index, forged = MemoryIndex(ScoreSettings()), history(TENANTS_WEB, open=(move("m1"),))
+    index.put_history(forged)
+    assert index.moves_of("shop", "uid-rs") == []
+    assert [one.id for one in index.moves_of("tenant", "uid-rs")] == ["m1"]
 
 
 changes = st.lists(
