@@ -75,7 +75,9 @@ class HitRate:
     """The share of the last bindings that were as forecast.
 
     A scheduler that is configured differently places the pods of all namespaces differently. So at most half
-    of the bindings are of one namespace, and if only one namespace is not as forecast, that is no drift.
+    of the bindings are of one namespace, and if only one namespace is not as forecast, that is no drift. Few
+    bindings of others are enough to tell: the owner of a namespace can bind his own pods against all rules,
+    and must not stop the moves of everybody. Landings elsewhere are also told by the histories of the moves.
     """
 
     def __init__(self) -> None:
@@ -99,7 +101,7 @@ class HitRate:
         if share is None or count < settings.fewest or share >= settings.least:
             return None
         others = self._list_others()
-        if len(others) >= settings.fewest and (_find_share(others) or 0.0) >= settings.least:
+        if (_find_share(others) or 0.0) >= settings.least:
             return None
         reason = (
             f"your scheduler configuration file does not match the running scheduler: {share:.0%} of the "

@@ -99,9 +99,16 @@ def test_the_refusal_explains_the_share_of_wrong_forecasts() -> None:
 
 @pytest.mark.parametrize(
     ("others", "rule"),
-    [([True] * 4, None), ([True] * 3, RULE), ([True] * 2 + [False] * 2, RULE), ([True] * 3 + [False], None)],
+    [
+        ([], RULE),
+        ([True], None),
+        ([True] * 4, None),
+        ([False], RULE),
+        ([True] * 2 + [False] * 2, RULE),
+        ([True] * 3 + [False], None),
+    ],
 )
-def test_a_single_namespace_is_no_drift_if_all_others_are_as_forecast(
+def test_a_single_namespace_is_no_drift_if_the_others_are_as_forecast(
     others: list[bool], rule: str | None
 ) -> None:
     """A scheduler that is configured differently places the pods of every namespace differently."""
