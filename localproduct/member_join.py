@@ -3,6 +3,7 @@
 import base64
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from localcluster import manifests
 from localcluster.client import Client, Object
@@ -29,13 +30,18 @@ async def open_member(member: Client) -> str:
     return str(made["status"]["token"])
 
 
+def say_use(cluster: str, endpoint: str) -> dict[str, str]:
+    """Write the annotations of a Secret that allow its use for one member."""
+    return {"reberth.dev/cluster": cluster, "reberth.dev/host": urlsplit(endpoint).netloc}
+
+
 async def join(hub: Client, name: str, cluster: Cluster, *, token: str, labels: Object) -> None:
     """Create the Secret with the member's credentials, and its Cluster, on the hub."""
     authority = cluster.design.path("pki", "ca.crt").read_bytes()
     content = {"token": token.encode(), "caBundle": authority}
     data = {key: base64.b64encode(text).decode() for key, text in content.items()}
-    secrets = f"/api/v1/namespaces/{_NAMESPACE}/secrets"
-    await hub.create(secrets, {"metadata": {"name": name}, "data": data})
+    metadata = {"name": name, "annotations": say_use(name, cluster.design.url)}
+    await hub.create(f"/api/v1/namespaces/{_NAMESPACE}/secrets", {"metadata": metadata, "data": data})
     reference = {"namespace": _NAMESPACE, "name": name}
     wanted = {
         "apiVersion": "cluster.karmada.io/v1alpha1",

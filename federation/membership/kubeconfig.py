@@ -1,7 +1,12 @@
-"""The kubeconfig of a member, from its Cluster and its Secret."""
+"""The kubeconfig of a member, from its Cluster and its Secret.
+
+The Secret names its Cluster and the host that gets its token. Otherwise whoever may write Clusters could have
+the token of any member sent to a server of his own.
+"""
 
 import base64
 import binascii
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -11,6 +16,9 @@ from reberth.values.errors import ConfigurationError
 
 _TOKEN, _AUTHORITY = "token", "caBundle"
 _NAME = "member"
+OF_CLUSTER, OF_HOST = "reberth.dev/cluster", "reberth.dev/host"
+UNVERIFIED = "reberth.dev/insecure-skip-tls-verification"
+_PORT = 443
 
 
 def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
@@ -20,6 +28,7 @@ def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
         raise ConfigurationError(
             f"Cluster {cluster.metadata.name}: spec.apiEndpoint: must be an https:// URL"
         )
+    _check_use(cluster, login, place)
     token = _read(login, _TOKEN, place)
     connection: dict[str, object] = {"server": spec.api_endpoint.rstrip("/")}
     if spec.insecure_skip_tls_verification:
@@ -37,6 +46,29 @@ def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
         "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME}}],
     }
     return msgspec.json.encode(content)
+
+
+def name_host(endpoint: str) -> str:
+    """Return the host and the port of a member's API endpoint, as its Secret has to name them."""
+    try:
+        parts = urlsplit(endpoint)
+        host, port = parts.hostname or "", parts.port or _PORT
+    except ValueError:
+        return ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _check_use(cluster: Cluster, login: Login, place: str) -> None:
+    """Check that the Secret may be used for this Cluster. Raises ConfigurationError."""
+    wanted = {OF_CLUSTER: cluster.metadata.name, OF_HOST: name_host(cluster.spec.api_endpoint)}
+    if cluster.spec.insecure_skip_tls_verification:
+        wanted[UNVERIFIED] = "true"
+    allowed = login.metadata.annotations or {}
+    for name, value in wanted.items():
+        if not value or allowed.get(name) != value:
+            raise ConfigurationError(
+                f"{place}: annotation {name}: must be {value!r} for the Cluster {cluster.metadata.name}"
+            )
 
 
 def _read(login: Login, name: str, place: str) -> str:

@@ -17,7 +17,7 @@ from tests.live.support.failing_members import (
     ready_members,
     until,
 )
-from tests.live.support.hub_and_members import cluster_of, deployment, eventually, policy
+from tests.live.support.hub_and_members import cluster_of, deployment, eventually, policy, secret_of
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, EVENTS, POLICIES, SECRETS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -338,7 +338,7 @@ async def test_a_misconfigured_member_or_name_is_reported_and_the_rest_goes_on(p
         ("no-secret", None, 'secrets "no-secret" not found'),
     ):
         if data is not None:
-            await hub.create(SECRETS, {"metadata": {"name": name}, "data": data})
+            await hub.create(SECRETS, secret_of(name, endpoint, data))
         await hub.create(CLUSTERS, cluster_of(name, endpoint))
         found = await eventually(hub, f"{CLUSTERS}/{name}", effects)
         ready = condition(found, "Ready")

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.live.support.hub_and_members import Place, cluster_of, deployment, eventually, federated, policy
+from tests.live.support.hub_and_members import (
+    Place,
+    cluster_of,
+    deployment,
+    eventually,
+    federated,
+    policy,
+    secret_of,
+)
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, EVENTS, POLICIES, SECRETS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -41,7 +49,7 @@ async def test_an_unreachable_member_is_tainted_and_its_condition_names_the_caus
         ("wrong-token", address, token, "Unauthorized"),
         ("wrong-authority", elsewhere, token, "certificate verify failed"),
     ):
-        await hub.create(SECRETS, {"metadata": {"name": name}, "data": data})
+        await hub.create(SECRETS, secret_of(name, where, data))
         await hub.create(CLUSTERS, cluster_of(name, where))
         found = await eventually(hub, f"{CLUSTERS}/{name}", lambda one: one["spec"].get("taints"))
         assert ready(found)["status"] == "False"

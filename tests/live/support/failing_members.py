@@ -16,7 +16,7 @@ from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.credentials import Authority
 from localcluster.faults import FaultProxy
-from tests.live.support.hub_and_members import Place, eventually, federated
+from tests.live.support.hub_and_members import Place, eventually, federated, reach
 from tests.live.support.hub_paths import CLUSTERS
 
 LIVING = ("member1", "member2")
@@ -71,7 +71,7 @@ async def partitioned(prefix: str, folder: Path) -> AsyncIterator[Partitioned]:
         for name, cluster in place.clusters.items():
             proxies[name] = await stack.enter_async_context(_stand_before(cluster))
             endpoint = await proxies[name].open(name)
-            await place.hub.patch(f"{CLUSTERS}/{name}", {"spec": {"apiEndpoint": endpoint}})
+            await reach(place.hub, name, endpoint)
         partitioned = Partitioned(place, proxies, folder)
         yield partitioned
         await partitioned.stop()

@@ -20,7 +20,7 @@ from localcluster import credentials
 from localcluster.client import Object
 from localcluster.faults import Delay, FaultProxy, Match, Rule, Stall, nth
 from tests.live.support.fault_client import standing_before
-from tests.live.support.hub_and_members import MEMBERS, Place, eventually, federated
+from tests.live.support.hub_and_members import MEMBERS, Place, eventually, federated, reach
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS
 from tests.support.resumable_rounds import Proof
 
@@ -88,8 +88,7 @@ async def staged(prefix: str, folder: Path, **settings: Any) -> AsyncIterator[St
             place.cluster.design, "admin", token, server=server, name="hub"
         )
         member = await stack.enter_async_context(standing_before(place.clusters[MEMBERS[0]]))
-        change = {"spec": {"apiEndpoint": await member.open("member")}}
-        await place.hub.patch(f"{CLUSTERS}/{MEMBERS[0]}", change)
+        await reach(place.hub, MEMBERS[0], await member.open("member"))
         made = Stage(place, {"hub": hub, "member": member}, folder, settings)
         await made.start()
         for name in MEMBERS:

@@ -18,7 +18,8 @@ from localcluster.client import Client, Refused
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.state_dir import running
-from localproduct.member_join import FEDERATION_ACCOUNT, MANIFESTS, open_member
+from localproduct.member_join import FEDERATION_ACCOUNT, MANIFESTS, open_member, say_use
+from tests.live.support.hub_paths import CLUSTERS, SECRETS
 from tests.support.builders import Object
 from tests.support.federation.crds import FOLDER
 from tests.support.repository import ROOT
@@ -108,9 +109,19 @@ async def join(hub: Client, name: str, cluster: Cluster) -> None:
         "caBundle": design.path("pki", "ca.crt").read_bytes(),
     }
     data = {key: base64.b64encode(text).decode() for key, text in content.items()}
-    secrets = "/api/v1/namespaces/karmada-cluster/secrets"
-    await hub.create(secrets, {**_named(name), "data": data})
-    await hub.create("/apis/cluster.karmada.io/v1alpha1/clusters", cluster_of(name, design.url))
+    await hub.create(SECRETS, secret_of(name, design.url, data))
+    await hub.create(CLUSTERS, cluster_of(name, design.url))
+
+
+async def reach(hub: Client, name: str, endpoint: str) -> None:
+    """Let the hub reach a member at another address, as somebody who may write its Secret."""
+    await hub.patch(f"{SECRETS}/{name}", {"metadata": {"annotations": say_use(name, endpoint)}})
+    await hub.patch(f"{CLUSTERS}/{name}", {"spec": {"apiEndpoint": endpoint}})
+
+
+def secret_of(name: str, endpoint: str, data: Object) -> Object:
+    """The Secret of a member, with whatever it holds."""
+    return {"metadata": {"name": name, "annotations": say_use(name, endpoint)}, "data": data}
 
 
 async def restrict(place: Place, **more: Sequence[Object]) -> None:
@@ -123,8 +134,9 @@ async def restrict(place: Place, **more: Sequence[Object]) -> None:
     for name, client in place.members.items():
         token = await open_member(client)
         await _grant(client, "reberth-federation-member", more.get("members", ()))
-        secret = f"/api/v1/namespaces/karmada-cluster/secrets/{name}"
-        await place.hub.patch(secret, {"data": {"token": base64.b64encode(token.encode()).decode()}})
+        await place.hub.patch(
+            f"{SECRETS}/{name}", {"data": {"token": base64.b64encode(token.encode()).decode()}}
+        )
     place.account = place.cluster.user(FEDERATION_ACCOUNT)
     place.namespace = "reberth-system"
 

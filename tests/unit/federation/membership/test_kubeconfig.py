@@ -5,17 +5,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from federation.membership.kubeconfig import write_kubeconfig
+from federation.membership.kubeconfig import OF_CLUSTER, OF_HOST, UNVERIFIED, name_host, write_kubeconfig
 from federation.objects.resources import Login
 from reberth.values.errors import ConfigurationError
 from tests.support.federation.objects import bare_cluster
 
 ADDRESS = "https://member:6443/"
+USE = {OF_CLUSTER: "m1", OF_HOST: "member:6443", UNVERIFIED: "true"}
 
 
 def login(**data: str) -> Login:
-    coded = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
-    return msgspec.convert({"metadata": {"name": "a", "namespace": "b"}, "data": coded}, Login)
+    return secret({name: base64.b64encode(text.encode()).decode() for name, text in data.items()})
+
+
+def secret(data: Any, **annotations: str | None) -> Login:
+    allowed = {name: value for name, value in (USE | annotations).items() if value is not None}
+    metadata = {"name": "a", "namespace": "b", "annotations": allowed}
+    return msgspec.convert({"metadata": metadata, "data": data}, Login)
 
 
 def written(one: Login, **spec: Any) -> Any:
@@ -49,7 +55,38 @@ def test_certificates_are_verified_unless_switched_off() -> None:
     ],
 )
 def test_a_missing_field_is_named_without_revealing_secrets(data: Any, endpoint: str, message: str) -> None:
-    one = msgspec.convert({"metadata": {"name": "a", "namespace": "b"}, "data": data}, Login)
     with pytest.raises(ConfigurationError) as error:
-        write_kubeconfig(bare_cluster(spec={"apiEndpoint": endpoint}), one)
+        write_kubeconfig(bare_cluster(spec={"apiEndpoint": endpoint}), secret(data))
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "spec"),
+    [
+        (OF_CLUSTER, "m2", {}),
+        (OF_CLUSTER, None, {}),
+        (OF_HOST, "mine:6443", {}),
+        (OF_HOST, "member", {}),
+        (OF_HOST, None, {}),
+        (OF_HOST, "member:6443", {"apiEndpoint": "https://member:6443@mine"}),
+        (OF_HOST, "", {"apiEndpoint": "https://[member"}),
+        (UNVERIFIED, None, {"insecureSkipTLSVerification": True}),
+    ],
+)
+def test_a_secret_is_used_only_for_what_it_names(name: str, value: str | None, spec: Any) -> None:
+    one = secret({"token": "dA=="}, **{name: value})
+    with pytest.raises(ConfigurationError, match=f"Secret b/a: annotation {name}: must be "):
+        write_kubeconfig(bare_cluster(spec={"apiEndpoint": ADDRESS, **spec}), one)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "host"),
+    [
+        ("https://Member.example", "member.example:443"),
+        ("https://10.0.0.1:6443/k8s", "10.0.0.1:6443"),
+        ("https://[fd00::1]:6443", "[fd00::1]:6443"),
+        ("https://member:x", ""),
+    ],
+)
+def test_the_host_of_an_endpoint_has_a_port(endpoint: str, host: str) -> None:
+    assert name_host(endpoint) == host
