@@ -1,8 +1,9 @@
 """The scores that add-ons give to nodes: which of them count, how much, and their weighted mean.
 
 A source writes named scores from -100 to 100 for a node into its own object, valid until a given time or
-without limit. A missing or expired score is 0; a score that is not a number in that range never counts. Of
-two objects of one source for the same node, the one that is valid for longer counts. A weight from -10 to 10
+without limit. A missing or expired score is 0, and so is one that is valid for longer than the settings
+allow. A score that is not a number in that range never counts. Of two objects of one source for the same
+node, the one that is valid for longer counts. A weight from -10 to 10
 determines how much a score counts; a negative weight prefers nodes with low scores. A node's total is the
 weighted mean of its scores, so it also lies between -100 and 100.
 
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reberth.records import NodePlacementScore, PlacementScore
+from reberth.values.duration import PositiveDuration
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import parse_time
 
@@ -31,6 +33,7 @@ NOT_A_NUMBER = Refused("NotANumber", "the score is not a number")
 OUT_OF_RANGE = Refused("OutOfRange", "the score is not between -100 and 100")
 BAD_VALIDITY = Refused("BadValidity", "validUntil is not a time")
 EXPIRED = Refused("Expired", "the score has expired")
+VALID_FOR_TOO_LONG = Refused("ValidForTooLong", "the score is valid for longer than the settings allow")
 MISSING = Refused("Missing", "no add-on has written this score")
 
 _BAD_WEIGHTS = "BadScoreWeights"
@@ -76,6 +79,8 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     """Which scores count, and how much."""
 
     scores: tuple[WeightedScore, ...] = ()
+    longest_validity: PositiveDuration | None = None
+    """A score counts only if it expires within this time; null: also one that never expires."""
 
     def __post_init__(self) -> None:
         if len(self.table()) < len(self.scores):
@@ -146,6 +151,7 @@ class ScoreTable:
     """
 
     def __init__(self, settings: ScoreSettings) -> None:
+        self._longest = settings.longest_validity or math.inf
         self._coordinates = {coordinate: column for column, coordinate in enumerate(settings.table())}
         self._objects: dict[str, NodePlacementScore] = {}
         self._names: dict[str, set[str]] = {}
@@ -204,7 +210,8 @@ class ScoreTable:
     def combine(self, weights: Weights, rows: Rows, now: float) -> _Floats:
         """Give the total of the nodes in these rows, from -100 to 100."""
         factors = np.array([weights.get(coordinate, 0) for coordinate in self._coordinates], dtype=np.float64)
-        is_valid = self._valid_until.take(rows, axis=0) > now
+        ends = self._valid_until.take(rows, axis=0)
+        is_valid = (ends > now) & (ends <= now + self._longest)
         valid = np.where(is_valid, self._values.take(rows, axis=0), 0.0)
         # Divided last: the sum of whole numbers is exact, so equal totals are equal to the last bit.
         worth: _Floats = (valid @ factors) / max(1.0, np.abs(factors).sum())
@@ -221,13 +228,18 @@ class ScoreTable:
 
     def _grade_all(self, weights: Weights, now: float) -> _Graded:
         rows = np.arange(len(self._values))
-        return _Graded(self._grade_rows(weights, rows, now), now, _find_next(self._valid_until, now))
+        return _Graded(self._grade_rows(weights, rows, now), now, self._find_change(self._valid_until, now))
 
     def _grade_changed(self, known: _Graded, weights: Weights, now: float) -> None:
         rows = np.fromiter(known.changed, np.intp, len(known.changed))
         known.grades[rows] = self._grade_rows(weights, rows, now)
-        known.until = min(known.until, _find_next(self._valid_until[rows], now))
+        known.until = min(known.until, self._find_change(self._valid_until[rows], now))
         known.changed.clear()
+
+    def _find_change(self, ends: _Floats, now: float) -> float:
+        """Give the time when the next of these scores begins to count, or expires."""
+        first = _find_next(ends, now)
+        return first if math.isinf(self._longest) else min(first, _find_next(ends - self._longest, now))
 
     def _grade_rows(self, weights: Weights, rows: Rows, now: float) -> Grades:
         return np.floor((MOST_SCORE + self.combine(weights, rows, now)) / 20 + 0.5).astype(np.uint8)
@@ -241,7 +253,9 @@ class ScoreTable:
         best = _best(readings)
         if best is None:
             return next((one for one in readings if isinstance(one, Refused)), MISSING)
-        return best.value if best.valid_until > now else EXPIRED
+        if best.valid_until <= now:
+            return EXPIRED
+        return best.value if best.valid_until <= now + self._longest else VALID_FOR_TOO_LONG
 
     def _readings(self, node: str, coordinate: ScoreKey) -> Iterator[ValidScore | Refused]:
         source, name = coordinate

@@ -22,6 +22,7 @@ from reberth.memory.addon_scores import (
     REPEATED_CHOICE,
     UNKNOWN_CHOICE,
     UNREADABLE_CHOICE,
+    VALID_FOR_TOO_LONG,
     ScoreSettings,
     ScoreTable,
     ValidScore,
@@ -31,6 +32,7 @@ from reberth.memory.addon_scores import (
     read_score,
 )
 from reberth.records import NodePlacementScore, PlacementScore
+from reberth.values.duration import PositiveDuration
 from reberth.values.errors import SettingsError
 from reberth.values.refusal import Refused
 from tests.support.memory.objects import NOW, score
@@ -171,6 +173,18 @@ def test_a_score_that_does_not_count_is_explained(found: NodePlacementScore, exp
     assert board(found).explain("n0", NOW) == {CPU: expected, GREEN: MISSING}
 
 
+def test_a_score_counts_only_if_it_ends_within_the_longest_validity() -> None:
+    settings = msgspec.structs.replace(SETTINGS, longest_validity=PositiveDuration(100))
+    ends = {"n0": None, "n1": NOW + 101, "n2": NOW + 100}
+    made = board(*(score(node, valid_until=end, cpu=50) for node, end in ends.items()), settings=settings)
+    assert worth(made, {CPU: 1}, 0, 1, 2) == [0, 0, 50]
+    assert [made.explain(node, NOW)[CPU] for node in ends] == [VALID_FOR_TOO_LONG, VALID_FOR_TOO_LONG, 50]
+    grades = made.grade({CPU: 1}, NOW)[:3].tolist()
+    assert grades == [5, 5, 8]
+    assert made.grade({CPU: 1}, NOW + 1)[:3].tolist() == [5, 8, 8]
+    assert made.grade({CPU: 1}, NOW + 100)[:3].tolist() == [5, 8, 5]
+
+
 def test_the_next_expiry_is_the_first_to_come() -> None:
     made = board(
         score("n0", cpu=1, valid_until=NOW + 60), score("n1", cpu=2, valid_until=NOW + 30), score("n2", cpu=3)
@@ -308,12 +322,16 @@ happenings = (
 
 
 @given(
-    steps=st.lists(st.tuples(happenings, st.sampled_from([-2.0, 0.0, 1.0, 2.5])), max_size=9), weights=weights
+    steps=st.lists(st.tuples(happenings, st.sampled_from([-2.0, 0.0, 1.0, 2.5])), max_size=9),
+    weights=weights,
+    longest=st.sampled_from([None, PositiveDuration(1.5)]),
 )
 def test_grades_count_only_scores_known_and_valid_at_that_time(
-    steps: list[tuple[Callable[[ScoreTable], object], float]], weights: dict[Any, int]
+    steps: list[tuple[Callable[[ScoreTable], object], float]],
+    weights: dict[Any, int],
+    longest: PositiveDuration | None,
 ) -> None:
-    made = board()
+    made = board(settings=msgspec.structs.replace(SETTINGS, longest_validity=longest))
     for change, later in steps:
         with suppress(KeyError):  # a node that has no row any more cannot lose it
             change(made)
