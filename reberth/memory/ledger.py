@@ -170,6 +170,11 @@ def add_debit(
     return _change(ledger, (*_debits(ledger), debit), added=debit)
 
 
+def is_debit_of(debit: Debit, namespace: str, pod_uid: str) -> bool:
+    """Tell whether a debit with the id of a move is for this pod: anybody may write the ids of others."""
+    return debit.namespace == namespace and debit.pod_uid in ("", pod_uid)
+
+
 def count_disruption(
     ledger: MoveLedger,
     disruption: Disruption,
@@ -180,8 +185,12 @@ def count_disruption(
 ) -> MoveLedger:
     """Mark the debit of a disruption as Spent, or add it if it is gone, as after the ledger was deleted.
 
-    What has happened is counted whatever the rates say, and if there is no room, at once in a slot.
+    What has happened is counted whatever the rates say, and if there is no room, at once in a slot. A move
+    with the id of another one counts nothing.
     """
+    found = index_ledger(ledger.status).find(disruption.move)
+    if found and not is_debit_of(found, disruption.namespace, disruption.pod_uid):
+        return ledger
     marked = mark_spent(ledger, disruption.move, limits=limits, now=now, at=at)
     if not isinstance(marked, Refused):
         return marked

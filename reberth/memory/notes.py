@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from reberth.cluster.pods.identity import Signature, group_of
-from reberth.records import OwnerReference, Record, WorkloadIdentity
+from reberth.records import OpenMove, OwnerReference, Record, WorkloadIdentity
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import parse_time, write_time
 
@@ -175,9 +175,20 @@ def add_note(
     return _with_ours(notes, [note, *(held for held in living if held not in pushed_out)])
 
 
-def renew_note(notes: Notes, move: str, *, now: float) -> Notes | Refused:
+def is_note_of(note: Note, move: OpenMove, namespace: str) -> bool:
+    """Tell whether a move of this namespace has written the note.
+
+    The id alone does not tell. Everybody may read it, and a history that was not written by the rescheduler
+    may name it: whoever undoes such a move must not remove the note of another workload.
+    """
+    mark = note.mark
+    said = (mark.id, mark.namespace, note.controller_uid) if mark else None
+    return said == (move.id, namespace, move.controller_uid)
+
+
+def renew_note(notes: Notes, move: OpenMove, namespace: str, *, now: float) -> Notes | Refused:
     """Date the note of a move anew, so that a request to remove it which is on its way meets a conflict."""
-    held = next((one for one in notes.ours if _move(one) == move), None)
+    held = next((one for one in notes.ours if is_note_of(one, move, namespace)), None)
     if held is None:
         return NOTE_LOST
     members = msgspec.json.decode(held.text, type=dict[str, msgspec.Raw])
@@ -189,8 +200,8 @@ def renew_note(notes: Notes, move: str, *, now: float) -> Notes | Refused:
     return _with_ours(notes, [renewed if one is held else one for one in notes.ours])
 
 
-def remove_move(notes: Notes, move: str) -> Notes:
-    return _with_ours(notes, [held for held in notes.ours if _move(held) != move])
+def remove_move(notes: Notes, move: OpenMove, namespace: str) -> Notes:
+    return _with_ours(notes, [held for held in notes.ours if not is_note_of(held, move, namespace)])
 
 
 def sweep_notes(notes: Notes, *, now: float, orphans: Collection[str] = ()) -> Notes:

@@ -100,9 +100,9 @@ class Evictor:
         history = store.find_history(handle.namespace, handle.history)
         if history is None or all(one.id != entry.id for one in history.status.open or ()):
             return HISTORY_GONE
-        if self._context.ledger.find(entry.id) is None:
+        if self._context.ledger.find(entry, handle.namespace) is None:
             return DEBIT_LOST
-        return None if carries_note(store.find_node(entry.from_), entry.id) else NOTE_LOST
+        return None if carries_note(store.find_node(entry.from_), entry, handle.namespace) else NOTE_LOST
 
     async def _refuse_dry_run(self, state: MoveState) -> Refused | None:
         answer = await self._send(state, dry_run=True)

@@ -169,8 +169,8 @@ class Executor:
         node = await self._context.store.read_node(state.entry.from_)
         return replace(
             state,
-            debit=await self._context.ledger.read(state.entry.id),
-            noted=carries_note(node, state.entry.id),
+            debit=await self._context.ledger.read(state.entry, handle.namespace),
+            noted=carries_note(node, state.entry, handle.namespace),
             in_doubt=False,
         )
 
@@ -243,7 +243,8 @@ class Executor:
 
         That leader may have sent requests to return the debit and to remove the note: they meet a conflict.
         """
-        renew = partial(renew_note, move=state.entry.id, now=self._context.clock())
+        now = self._context.clock()
+        renew = partial(renew_note, move=state.entry, namespace=handle.namespace, now=now)
         return await self._take_answers(
             replace(state, renewed=True),
             self._context.ledger.renew(
@@ -294,7 +295,7 @@ class Executor:
 
         return await self._context.store.change_notes(entry.from_, add)
 
-    async def _undo(self, _handle: MoveHandle, state: MoveState) -> MoveState:
+    async def _undo(self, handle: MoveHandle, state: MoveState) -> MoveState:
         """Remove the note and return the debit of a disruption that did not happen, side by side.
 
         The note would keep the workload away from a node that it may use again; the debit would be counted
@@ -302,13 +303,13 @@ class Executor:
         """
         refused = undo_reason(state, now=self._context.clock())
         await _side_by_side(
-            self._remove_note(state) if state.noted else _do_nothing(),
+            self._remove_note(handle, state) if state.noted else _do_nothing(),
             self._context.ledger.give_back(state.entry.id) if state.debit else _do_nothing(),
         )
         return replace(state, noted=False, debit=None, refused=refused)
 
-    async def _remove_note(self, state: MoveState) -> None:
-        remove = partial(remove_move, move=state.entry.id)
+    async def _remove_note(self, handle: MoveHandle, state: MoveState) -> None:
+        remove = partial(remove_move, move=state.entry, namespace=handle.namespace)
         await self._context.store.change_notes(state.entry.from_, remove)
 
     async def _evict(self, handle: MoveHandle, state: MoveState) -> MoveState:

@@ -15,9 +15,9 @@ from functools import partial
 import msgspec
 
 from reberth.client.lease import LeaseLost
-from reberth.memory.ledger import Disruption, add_debit, count_disruption, return_debit
+from reberth.memory.ledger import Disruption, add_debit, count_disruption, is_debit_of, return_debit
 from reberth.memory.rates import DisruptionLimits
-from reberth.records import Debit, MoveLedger
+from reberth.records import Debit, MoveLedger, OpenMove
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused
@@ -85,14 +85,17 @@ class LedgerWriter:
         self._later: asyncio.TimerHandle | None = None
         self._not_before = 0.0  # by the clock of the event loop
 
-    def find(self, move: str) -> Debit | None:
+    def find(self, move: OpenMove, namespace: str) -> Debit | None:
         """Give the debit of a move in the newest known ledger."""
-        return None if move in self._abandoned else find_debit(self._store.find_ledger(), move)
+        return self._find_in(self._store.find_ledger(), move, namespace)
 
-    async def read(self, move: str) -> Debit | None:
+    async def read(self, move: OpenMove, namespace: str) -> Debit | None:
         """Give the debit of a move as the API server has it."""
-        ledger = await self._store.read_ledger()
-        return None if move in self._abandoned else find_debit(ledger, move)
+        return self._find_in(await self._store.read_ledger(), move, namespace)
+
+    def _find_in(self, ledger: MoveLedger | None, move: OpenMove, namespace: str) -> Debit | None:
+        found = None if move.id in self._abandoned else find_debit(ledger, move.id)
+        return found if found and is_debit_of(found, namespace, move.pod_uid) else None
 
     def is_spending(self, move: str) -> bool:
         """Tell whether the debit of a move is about to be marked as Spent."""

@@ -140,13 +140,13 @@ def _describe_debit(debit: Debit) -> Disruption:
 async def _read_state(
     context: ExecutionContext, executor: Executor, history: EvictionHistory, entry: OpenMove
 ) -> MoveState:
-    debit = await context.ledger.read(entry.id)
+    debit = await context.ledger.read(entry, history.metadata.namespace)
     node = await context.store.read_node(entry.from_)
     pod = await context.read_pod(history.metadata.namespace, entry.pod)
     state = MoveState(
         entry,
         debit,
-        noted=carries_note(node, entry.id),
+        noted=carries_note(node, entry, history.metadata.namespace),
         pod=PodState.ALIVE,
         evicted_at=instant(entry.evicted_at) if entry.evicted_at else None,
         resumed=True,

@@ -28,7 +28,7 @@ from reberth.cluster.pods.identity import Signature, name_history
 from reberth.cluster.tables import meta_of
 from reberth.memory.history import is_history_of, start_history
 from reberth.memory.ledger import LEDGER_NAME, start_ledger
-from reberth.memory.notes import ANNOTATION, Notes, read_notes, render_notes
+from reberth.memory.notes import ANNOTATION, Notes, is_note_of, read_notes, render_notes
 from reberth.records import EvictionHistory, Lease, MoveLedger, Node, OpenMove, Record
 from reberth.values import errors
 from reberth.values.jitter import jittered_backoff
@@ -195,11 +195,11 @@ class MoveStore:
         return self._newest.learn(resource, written)
 
 
-def carries_note(node: Node | None, move: str) -> bool:
-    """Tell whether a node carries the note of a move."""
+def carries_note(node: Node | None, move: OpenMove, namespace: str) -> bool:
+    """Tell whether a node carries the note of a move of this namespace."""
     annotations = (node.metadata.annotations or {}) if node else {}
     notes = read_notes(annotations.get(ANNOTATION))
-    return not isinstance(notes, Refused) and any(note.mark and note.mark.id == move for note in notes.ours)
+    return not isinstance(notes, Refused) and any(is_note_of(note, move, namespace) for note in notes.ours)
 
 
 async def rewrite_lease(

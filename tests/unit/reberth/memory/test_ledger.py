@@ -290,6 +290,14 @@ def test_a_debit_that_was_never_added_cannot_be_marked_spent() -> None:
     assert mark_spent(start_ledger(), "m1", limits=DEFAULT, now=NOW) == NO_DEBIT
 
 
+def test_a_move_with_the_id_of_another_one_counts_nothing() -> None:
+    found = ledger(debit("m1", state=DebitState.TENTATIVE, pod_uid="uid-web-1"))
+    for forged in (disruption("m1", namespace="tenant"), replace(disruption("m1"), pod_uid="uid-other")):
+        assert count_disruption(found, forged, DEFAULT, now=NOW) is found
+    counted = count_disruption(found, replace(disruption("m1"), pod_uid="uid-web-1"), DEFAULT, now=NOW)
+    assert [one.state for one in debits(counted)] == [DebitState.SPENT]
+
+
 def test_other_debits_stay_as_they_are() -> None:
     found = ledger(debit("m1"), debit("m2", state=DebitState.TENTATIVE), debit("m3"))
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reberth.cluster.pods.identity import Signature
 from reberth.memory.notes import (
     MOST_NOTES,
+    NOTE_LOST,
     NOTE_UNREADABLE,
     NOTES_FULL,
     POOR_SERVICE_LIFE,
@@ -25,12 +26,13 @@ from reberth.memory.notes import (
     read_notes,
     remove_move,
     render_notes,
+    renew_note,
     sweep_notes,
 )
-from reberth.records import WorkloadIdentity
+from reberth.records import OpenMove, WorkloadIdentity
 from reberth.values.timestamp import write_time
 from tests.support.memory.notes import added, annotation, foreign, moves, note, readable
-from tests.support.memory.objects import DEPLOYMENT, HOUR, MINUTE, NOW, REPLICA_SET, WEB
+from tests.support.memory.objects import DEPLOYMENT, HOUR, MINUTE, NOW, REPLICA_SET, WEB, move
 from tests.support.repository import DOCS
 
 DOCUMENT = DOCS / "memory.md"
@@ -274,15 +276,24 @@ def test_a_move_is_noted_once() -> None:
 def test_removing_a_move_leaves_the_others() -> None:
     notes = added(readable(annotation(foreign())), note("m1"), note("m2"))
 
-    left = remove_move(notes, "m1")
+    left = remove_move(notes, move("m1"), "shop")
 
     assert moves(left) == ["m2"]
     assert left.foreign == notes.foreign
-    assert remove_move(left, "m1") == left
+    assert remove_move(left, move("m1"), "shop") == left
+
+
+@pytest.mark.parametrize(
+    ("forged", "namespace"), [(move("m1"), "tenant"), (move("m1", controller_uid="uid-other"), "shop")]
+)
+def test_a_move_with_the_id_of_another_one_leaves_its_note(forged: OpenMove, namespace: str) -> None:
+    notes = added(Notes(), note("m1"))
+    assert remove_move(notes, forged, namespace) == notes
+    assert renew_note(notes, forged, namespace, now=NOW) is NOTE_LOST
 
 
 def test_the_last_removal_leaves_nothing_to_write() -> None:
-    assert render_notes(remove_move(added(Notes(), note()), "m1")) is None
+    assert render_notes(remove_move(added(Notes(), note()), move("m1"), "shop")) is None
 
 
 def test_expired_notes_of_ours_go_and_foreign_ones_stay() -> None:

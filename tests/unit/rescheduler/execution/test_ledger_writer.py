@@ -14,6 +14,7 @@ from reberth.records import Debit, DebitState, MoveLedger
 from reberth.values import errors
 from reberth.values.refusal import Refused
 from rescheduler.execution.ledger_writer import SPENT_WITHIN, LedgerWriter
+from tests.support.memory.objects import move
 from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
 
 pytestmark = pytest.mark.looptime
@@ -131,8 +132,8 @@ async def test_the_debit_of_somebody_who_has_gone_is_returned() -> None:
     assert set(states(world)) == {"m1"}  # written, and not answered yet
     asking.cancel()
     await asyncio.sleep(0)
-    assert writer.find("m1") is None
-    assert await writer.read("m1") is None
+    assert writer.find(move("m1"), "shop") is None
+    assert await writer.read(move("m1"), "shop") is None
     await asyncio.sleep(1)
     assert states(world) == {}
 
@@ -225,7 +226,7 @@ async def test_a_debit_is_known_while_the_ledger_is_read_again() -> None:
     reading.clear()
     refused = asyncio.create_task(reserve(writer, ["m3"], FEW))
     await reading.wait()
-    assert writer.find("m1")
+    assert writer.find(move("m1"), "shop")
     assert isinstance((await refused)[0], Refused)
 
 

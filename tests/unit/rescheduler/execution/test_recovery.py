@@ -21,7 +21,7 @@ from rescheduler.execution.recovery import resume_moves
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
-from tests.support.memory.objects import NOW, WEB, move
+from tests.support.memory.objects import NOW, WEB, move, web_pod
 from tests.support.rescheduler.crash_simulator import FakeApi, Killed, World, make_context
 from tests.support.rescheduler.plans import policy
 from tests.support.rescheduler.racing_resumes import WORKLOADS, find_lies, race
@@ -219,6 +219,27 @@ async def test_a_move_that_another_leader_recorded_after_the_take_over_is_resume
     assert isinstance(settled, MoveReport)
     assert settled.refused
     assert settled.refused.rule == "Interrupted"
+
+
+@pytest.mark.parametrize("phase", [Phase.PLANNED, Phase.NOTED])
+async def test_an_open_move_with_the_id_of_another_workloads_move_touches_nothing_of_it(phase: Phase) -> None:
+    """Whoever may write histories in a namespace can read the ids of all moves."""
+    world = World()
+    await die_before_the_eviction(world)
+    (found,) = world.noted()
+    context = make_context(world, FakeApi(world))
+    forged = move(found, phase=phase, pod="theirs", pod_uid="uid-theirs", life=600.0)
+    theirs = web_pod("theirs", node="n1")
+    world.put(PODS, replace(theirs, metadata=replace(theirs.metadata, namespace="tenant")))
+    tenant = replace(WEB, namespace="tenant")
+    await context.store.start_history(tenant, lambda history: open_move(history, forged))
+    executor = Executor(context)
+    resumed = [one async for one in resume_moves(context, executor)]
+    (settled,) = [one for one in resumed if one.handle.namespace == "tenant"]
+    if isinstance(settled.settled, MoveState):
+        await executor.finish(settled.handle, settled.settled)
+    assert world.evictions == [(found, "uid-web-1")]
+    assert (world.noted(), set(world.debits())) == ({found}, {found})
 
 
 async def test_a_new_leader_corrects_debits_that_a_wrong_clock_has_dated_to_the_future() -> None:

@@ -156,9 +156,11 @@ async def test_a_note_is_written_to_the_node_of_the_cache_and_again_if_that_is_n
     node = await context.store.change_notes("n1", lambda notes: replace(notes, ours=(*notes.ours, note)))
     assert api.asked == ["merge"]
     assert isinstance(node, Node)
-    assert carries_note(node, "m1")
-    assert not carries_note(node, "m2")
-    assert not carries_note(None, "m1")
+    assert carries_note(node, move("m1"), "shop")
+    assert not carries_note(node, move("m2"), "shop")
+    assert not carries_note(node, move("m1"), "tenant")
+    assert not carries_note(node, move("m1", controller_uid="uid-other"), "shop")
+    assert not carries_note(None, move("m1"), "shop")
     world.put(NODES, world.objects[NODES.name, "", "n1"])  # its kubelet has written
     await context.store.change_notes("n1", lambda notes: replace(notes, ours=()))
     assert api.asked == ["merge", "merge", "get", "merge"]
