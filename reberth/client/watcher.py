@@ -34,11 +34,13 @@ from reberth.protocol import response
 from reberth.protocol.response import BadObject, Page, WatchEvent
 from reberth.records import Record
 from reberth.runtime import metrics
+from reberth.runtime.faults import FAULTS
 from reberth.runtime.logs import Log
 from reberth.values import errors
 from reberth.values.errors import ApiError
 from reberth.values.jitter import jittered_backoff
 from reberth.values.object_error import ObjectError
+from reberth.values.refusal import describe_fault
 
 T = TypeVar("T", bound=Record)
 log = Log(__name__)
@@ -344,7 +346,9 @@ class Watcher(Generic[T]):
         try:
             listing.apply(event, subject)
         except ObjectError as error:
-            self._leave_out(subject, error)
+            self._leave_out(subject, str(error))
+        except Exception as error:  # noqa: BLE001 - it is about this object alone, and is logged
+            self._leave_out_by_fault(subject, error)
         else:
             self._take_for_good(subject)
 
@@ -352,7 +356,10 @@ class Watcher(Generic[T]):
         try:
             changed = self._cache.apply(self.resource.kind, event, subject)
         except ObjectError as error:
-            self._leave_out(subject, error)
+            self._leave_out(subject, str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 - it is about this object alone, and is logged
+            self._leave_out_by_fault(subject, error)
             return False
         if changed and event != BOOKMARK:
             self._take_for_good(subject)
@@ -363,10 +370,15 @@ class Watcher(Generic[T]):
             meta = meta_of(subject)
             self._bad.discard((meta.namespace, meta.name))
 
-    def _leave_out(self, subject: T, error: ObjectError) -> None:
+    def _leave_out(self, subject: T, reason: str) -> None:
         """Log an unusable object, and go on with the others."""
         meta = meta_of(subject)
-        self._name(BadObject(meta.namespace, meta.name, str(error), meta.resource_version))
+        self._name(BadObject(meta.namespace, meta.name, reason, meta.resource_version))
+
+    def _leave_out_by_fault(self, subject: T, error: Exception) -> None:
+        meta, reason = meta_of(subject), describe_fault(error)
+        FAULTS.note("watch", f"{meta.namespace}/{meta.name}", reason, error=error)
+        self._leave_out(subject, reason)
 
     def _name(self, bad: BadObject) -> None:
         """Count the object, and log it once for each of its versions."""

@@ -18,7 +18,9 @@ import msgspec
 from reberth.config.settings import kind_of, load, yaml_name
 from reberth.records import REBERTH_API_VERSION
 from reberth.runtime import logs, metrics
-from reberth.values.errors import SettingsError
+from reberth.runtime.faults import FAULTS
+from reberth.values.errors import FieldFault, SettingsError
+from reberth.values.refusal import describe_fault
 
 LOOK_INTERVAL = 1.0  # seconds
 
@@ -116,6 +118,10 @@ class LiveSettings(Generic[S]):
             fresh = await asyncio.to_thread(self._load)
         except SettingsError as refusal:
             self._refuse(refusal)
+        except Exception as error:  # noqa: BLE001 - it is about this content, and is logged
+            fault = describe_fault(error)
+            FAULTS.note("settings", str(self._path), fault, error=error)
+            self._refuse(SettingsError(str(self._path), [FieldFault(fault)]))
         else:
             self._take(fresh)
 

@@ -25,7 +25,7 @@ from rescheduler.execution.context import (
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.orders import compose_order
-from rescheduler.execution.recovery import resume_moves
+from rescheduler.execution.recovery import UnsettledMoves, resume_moves
 from rescheduler.execution.store import MoveStore
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.outcome import MoveReport
@@ -129,8 +129,8 @@ async def _perform(
     context: ExecutionContext, namespace: str, name: str, *, to: tuple[str, ...], reason: str
 ) -> MoveReport | Refused:
     """Settle open moves, then move the pod. An open move of this pod is continued instead."""
-    executor = Executor(context)
-    resumed = [one async for one in resume_moves(context, executor)]
+    executor, unsettled = Executor(context), UnsettledMoves(context.clock)
+    resumed = [one async for one in resume_moves(context, executor, unsettled)]
     unfinished = [(one.handle, one.settled) for one in resumed if isinstance(one.settled, MoveState)]
     for handle, state in unfinished:
         if (handle.namespace, state.entry.pod) == (namespace, name):

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from reberth.client.lease import LeaseLost, LeaseSettings
 from reberth.cluster.pods.identity import name_history
 from reberth.records import Lease
+from reberth.runtime.faults import FAULTS, handling
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
-from reberth.values.refusal import Refused
+from reberth.values.refusal import Refused, describe_fault, refuse_fault
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher
 from rescheduler.execution.executor import MOVE_UNDER_WAY
@@ -67,17 +68,16 @@ class MoveRequestReceiver:
     async def _receive_safely(self, request: MoveRequest) -> None:
         """An error in one request must not prevent the next one."""
         try:
-            await self.receive(request)
+            with handling("request", f"{request.namespace}/{request.pod}"):
+                await self.receive(request)
         except LeaseLost:
             raise
         except ReberthError as error:
             log.warning("move request not answered", request=request.id, reason=str(error))
-        except Exception:
-            log.exception("move request not answered", request=request.id)
 
     async def receive(self, request: MoveRequest) -> None:
         """Answer the request, and begin the move if it is accepted and no other answer exists."""
-        order = await self._compose(request)
+        order = await self._compose_safely(request)
         answer = self._compose_answer(request, order)
         now = self._context.clock()
         taken = await self._context.store.change_lease(
@@ -92,6 +92,17 @@ class MoveRequestReceiver:
         else:
             log.info("move request accepted", move=order.move, **fields)
             await self._begin(order, answer)
+
+    async def _compose_safely(self, request: MoveRequest) -> MoveOrder | Refused:
+        """A fault is an answer, too: without one the same request would be looked at again and again."""
+        try:
+            return await self._compose(request)
+        except ReberthError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is about this request, and is logged
+            subject = f"{request.namespace}/{request.pod}"
+            FAULTS.note("request", subject, describe_fault(error), error=error)
+            return refuse_fault(error)
 
     async def _compose(self, request: MoveRequest) -> MoveOrder | Refused:
         """Refuse what the command itself would refuse, and a pod that is already being moved."""

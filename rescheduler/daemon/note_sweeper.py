@@ -7,12 +7,14 @@ rest. Only strict notes are not counted: pods are pending until they are gone.
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 from reberth.cluster.kinds import HISTORIES, HISTORY, JOB, NODE, REPLICA_SET
 from reberth.cluster.pods.identity import find_signature, name_history
 from reberth.memory.notes import Note, Notes, find_noted_controller, sweep_notes
 from reberth.records import EvictionHistory, ObjectMeta, WorkloadIdentity
+from reberth.runtime.faults import handling
 from reberth.runtime.logs import Log
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
@@ -47,7 +49,7 @@ class NoteSweeper:
     def __init__(self, context: ExecutionContext, find_held: Callable[[], Collection[str]]) -> None:
         self._context = context
         self._find_held = find_held
-        self._schedule = NoteSchedule(unsettled=LONGEST_REQUEST)
+        self._schedule = NoteSchedule(unsettled=LONGEST_REQUEST, guard=partial(handling, "note"))
 
     async def run(self) -> NoReturn:
         while True:
@@ -62,21 +64,23 @@ class NoteSweeper:
         schedule.take((row.record for row in context.mirror.cache.of(NODE).within("")), now)
         expired = schedule.list_expired(now, patience=patience)
         for node in [each.name for each in expired if each.is_urgent]:
-            await self._write(node)
+            await self._write_safely(node)
         orphans = await self._find_orphans(now, patience, most)
         waiting = [each.name for each in expired if not each.is_urgent]
         for node in list(dict.fromkeys([*orphans, *waiting]))[:most]:
-            await self._write(node, orphans.get(node, ()))
+            await self._write_safely(node, orphans.get(node, ()))
 
     async def _find_orphans(self, now: float, patience: float, most: int) -> dict[str, list[str]]:
         """Give the moves whose notes are orphans, by node; the API server confirms what the cache says."""
         held, suspects = frozenset(self._find_held()), list[_Suspect]()
         for node, notes in self._schedule.take_unlooked(now, most=_LOOKED_AT, pause=patience):
-            suspects += self._suspect(node, notes, held)
+            with handling("note", node):
+                suspects += self._suspect(node, notes, held)
         found: dict[str, list[str]] = defaultdict(list)
         for suspect in suspects[:most]:
-            if await self._is_confirmed(suspect) and suspect.note.mark:
-                found[suspect.node].append(suspect.note.mark.id)
+            with handling("note", suspect.node):
+                if await self._is_confirmed(suspect) and suspect.note.mark:
+                    found[suspect.node].append(suspect.note.mark.id)
         return found
 
     def _suspect(self, node: str, notes: Notes, held: Collection[str]) -> Iterator[_Suspect]:
@@ -109,7 +113,13 @@ class NoteSweeper:
             return False
         return is_orphan(suspect.note, suspect.workload, history, unsettled=LONGEST_REQUEST)
 
-    async def _write(self, node: str, orphans: Collection[str] = ()) -> None:
+    async def _write_safely(self, node: str, orphans: Collection[str] = ()) -> None:
+        """Write a node; it is left alone for a while if that fails, whatever the reason."""
+        self._schedule.mark_written(node, self._context.clock())
+        with handling("note", node):
+            await self._write(node, orphans)
+
+    async def _write(self, node: str, orphans: Collection[str]) -> None:
         context, swept = self._context, Counter[SweepCause]()
 
         def sweep(notes: Notes) -> Notes:
@@ -119,7 +129,6 @@ class NoteSweeper:
             swept = count_swept(notes, left, now)
             return left
 
-        self._schedule.mark_written(node, context.clock())
         try:
             written = await context.store.change_notes(node, sweep)
         except ApiError as error:

@@ -12,6 +12,7 @@ from reberth.client.lease import LEASES, LeaseSettings
 from reberth.cluster.cache import BOOKMARK, DELETED
 from reberth.protocol.response import BadObject
 from reberth.records import Lease
+from reberth.runtime.faults import handling
 from reberth.runtime.logs import Log
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
@@ -104,4 +105,5 @@ class PauseWatch:
         if was_paused and not is_paused:
             self._on_end()
         if lease and self.listener:
-            self.listener(lease)
+            with handling("request", f"{self.lease.namespace}/{self.lease.name}"):
+                self.listener(lease)

@@ -16,14 +16,15 @@ from reberth.cluster.pods.identity import name_history
 from reberth.memory.history import Ending
 from reberth.memory.ledger import correct_debits
 from reberth.records import DebitState, RememberedRefusal
+from reberth.runtime.faults import FAULTS
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError
-from reberth.values.refusal import Refused
+from reberth.values.refusal import Refused, describe_fault, refuse_fault
 from rescheduler.execution.context import ExecutionContext, MoveHandle, MoveHooks
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.node_order import NodeOrder, Turn
 from rescheduler.execution.orders import compose_planned
-from rescheduler.execution.recovery import resume_moves
+from rescheduler.execution.recovery import UnsettledMoves, resume_moves
 from rescheduler.model.plan import PlannedMove
 from rescheduler.model.refusal_memory import RecentRefusals, RefusalMemory, WorkloadName
 from rescheduler.model.refusal_scopes import Scope, find_key, find_scope
@@ -66,6 +67,7 @@ class MoveDispatcher:
         on_end: Callable[[PlannedMove | None, MoveEnd], None],
     ) -> None:
         self.executor = Executor(context)
+        self.unsettled = UnsettledMoves(context.clock)
         self.failed = False  # a move ended with an error: its state must be read from the cluster again
         self.is_well = True
         self.refusals = RecentRefusals()
@@ -119,11 +121,12 @@ class MoveDispatcher:
         """Settle the open moves that nobody is working on, and finish those that have to wait."""
         self.failed = False
         try:
-            async for one in resume_moves(self._context, self.executor):
+            async for one in resume_moves(self._context, self.executor, self.unsettled):
                 if isinstance(one.settled, MoveReport):
                     self._record_resumed(one.settled)
                 else:
                     self._put(one.settled.entry.pod_uid, None, partial(self._finish, one.handle, one.settled))
+            self.is_well = self.is_well and not self.unsettled
         except BaseException:
             self.failed = True  # what was not settled is looked at again
             raise
@@ -135,7 +138,8 @@ class MoveDispatcher:
         resuming, too: as it is, it could fill a rate for good.
         """
         return self._has_future_debits() or any(
-            move not in self.executor.held for move in self._list_unfinished()
+            move not in self.executor.held and not self.unsettled.is_resting(move)
+            for move in self._list_unfinished()
         )
 
     def _has_future_debits(self) -> bool:
@@ -182,11 +186,11 @@ class MoveDispatcher:
         except LeaseLost:
             raise
         except ReberthError as error:
-            self._interrupt(planned, str(error))
+            self._interrupt(planned, replace(INTERRUPTED, reason=str(error)))
             log.warning("move interrupted", pod=planned.pod if planned else None, reason=str(error))
-        except Exception as error:
-            self._interrupt(planned, repr(error))
-            log.exception("move failed", pod=planned.pod if planned else None)
+        except Exception as error:  # noqa: BLE001 - it is about this move alone, and is logged
+            self._interrupt(planned, refuse_fault(error))
+            FAULTS.note("move", planned.pod if planned else "", describe_fault(error), error=error)
         finally:
             self._workloads.subtract([_workload_of(planned)] if planned else [])
         self._on_end(planned, end)
@@ -263,10 +267,10 @@ class MoveDispatcher:
         await on_report(report)
         return end
 
-    def _interrupt(self, planned: PlannedMove | None, reason: str) -> None:
+    def _interrupt(self, planned: PlannedMove | None, refused: Refused) -> None:
         """Have the open moves settled, and this one not begun again at once: it may fail every time."""
         self.failed, self.is_well = True, False
-        self._remember(planned, replace(INTERRUPTED, reason=reason))
+        self._remember(planned, refused)
 
     def _disprove(self, workload: WorkloadName, disproved: tuple[RememberedRefusal, ...]) -> None:
         self.refusals.disprove(workload, disproved, self._context.clock())
@@ -291,8 +295,13 @@ class MoveDispatcher:
         return self._context.stop_reason(planned.policy) or compose_planned(self._context, planned)
 
     async def _finish(self, handle: MoveHandle, state: MoveState) -> MoveEnd:
-        with self.executor.holding(state.entry.id):
-            return self._record_resumed(await self.executor.finish(handle, state))
+        move = state.entry.id
+        try:
+            with self.executor.holding(move):
+                return self._record_resumed(await self.executor.finish(handle, state))
+        except Exception:
+            self.unsettled.note(move)  # it would be resumed at once, and might fail every time
+            raise
 
     def _record_resumed(self, report: MoveReport) -> MoveEnd:
         """A move of an earlier leader has reserved no try here, and uses one up if it was refused."""

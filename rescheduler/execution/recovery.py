@@ -15,15 +15,16 @@ only tells which moves to look at. Whether one is left behind is asked when it i
 whether this process is working on it, then its history is read again.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import HISTORIES
 from reberth.memory.backoff import instant
 from reberth.memory.ledger import Disruption, correct_debits
 from reberth.records import Debit, DebitState, EvictionHistory, MoveLedger, OpenMove
+from reberth.runtime.faults import handling
 from reberth.values.errors import ReberthError
 from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
 from rescheduler.execution.executor import Executor, find_open
@@ -31,6 +32,36 @@ from rescheduler.execution.store import carries_note
 from rescheduler.moves.lifecycle import MoveState, PodState, find_termination, judge_pod, take_sighting
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.telemetry import metrics
+
+T = TypeVar("T")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 600.0
+
+
+class UnsettledMoves:
+    """Moves and debits that could not be settled: each is left alone for a pause that doubles.
+
+    They stand in the objects meanwhile, so they count for every limit.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._pauses: dict[str, tuple[float, float]] = {}  # how long, and until when
+
+    def __len__(self) -> int:
+        return len(self._pauses)
+
+    def is_resting(self, move: str) -> bool:
+        """Tell whether a move is left alone now."""
+        return move in self._pauses and self._clock() < self._pauses[move][1]
+
+    def note(self, move: str) -> None:
+        pause = min(2 * self._pauses[move][0], _LONGEST_PAUSE) if move in self._pauses else _FIRST_PAUSE
+        self._pauses[move] = pause, self._clock() + pause
+
+    def keep(self, moves: Collection[str]) -> None:
+        """Forget all other moves: they have ended."""
+        self._pauses = {move: rest for move, rest in self._pauses.items() if move in moves}
 
 
 class ResumedMove(NamedTuple):
@@ -40,17 +71,21 @@ class ResumedMove(NamedTuple):
     settled: MoveReport | MoveState
 
 
-async def resume_moves(context: ExecutionContext, executor: Executor) -> AsyncIterator[ResumedMove]:
+async def resume_moves(
+    context: ExecutionContext, executor: Executor, unsettled: UnsettledMoves
+) -> AsyncIterator[ResumedMove]:
     """Settle all open moves that this process is not working on.
 
     Those that have not ended are finished by the caller, who says with `executor.holding` that it does. A
-    move that cannot be settled does not keep the others from it; its error is raised at the end.
+    move that cannot be settled does not keep the others from it: it is told, and left alone for a while.
     """
     # The ledger first: a move is recorded before its debit, so a list made later has every move of a debit.
     ledger = await context.store.read_ledger()
     pages = context.api.list_pages(HISTORIES)
     histories = [history async for page in pages for history in page.objects]
-    await _settle_orphaned_debits(context, executor, histories, ledger)
+    recorded = {move.id for history in histories for move in history.status.open or ()}
+    unsettled.keep(recorded | {debit.move for debit in ledger.status.debits or ()})
+    await _settle_orphaned_debits(context, executor, recorded, ledger, unsettled)
     left = [
         (history, move.id)
         for history in histories
@@ -58,20 +93,36 @@ async def resume_moves(context: ExecutionContext, executor: Executor) -> AsyncIt
         if move.id not in executor.held
     ]
     executor.open.update(move for _, move in left)  # keep the notes of all while the first are settled
-    failure: ReberthError | None = None
     for history, move in left:
-        try:
-            resumed = await _resume(context, executor, history, move)
-        except LeaseLost:
-            raise
-        except ReberthError as error:
-            context.tell(f"{move} not resumed: {error}")
-            failure = failure or error
-        else:
-            if resumed:
-                yield resumed
-    if failure:
-        raise failure
+        name = f"{history.metadata.namespace}/{history.metadata.name}"
+        settling = partial(_resume, context, executor, history, move)
+        resumed = await _settle_safely(context, unsettled, move, settling, subject=name)
+        if resumed:
+            yield resumed
+
+
+async def _settle_safely(
+    context: ExecutionContext,
+    unsettled: UnsettledMoves,
+    move: str,
+    settling: Callable[[], Awaitable[T]],
+    *,
+    subject: str,
+) -> T | None:
+    """Settle a move or a debit, unless it rests; an error, expected or not, is about this one alone."""
+    if unsettled.is_resting(move):
+        return None
+    reason = "a fault, see the log"
+    try:
+        with handling("resume", subject):
+            return await settling()
+    except LeaseLost:
+        raise
+    except ReberthError as error:
+        reason = str(error)
+    unsettled.note(move)
+    context.tell(f"{move} of {subject} not settled: {reason}")
+    return None
 
 
 async def _resume(
@@ -97,22 +148,20 @@ async def _resume(
 async def _settle_orphaned_debits(
     context: ExecutionContext,
     executor: Executor,
-    histories: Iterable[EvictionHistory],
+    recorded: Collection[str],
     ledger: MoveLedger,
+    unsettled: UnsettledMoves,
 ) -> None:
-    recorded = {move.id for history in histories for move in history.status.open or ()}
+    """Settle the debits without an open move; one that cannot be settled counts until it is."""
     limits = context.policy().limits.rates
     if correct_debits(ledger, limits, now=context.clock()) is not ledger:
         await context.ledger.correct(partial(correct_debits, limits=limits, now=context.clock()))
     for debit in ledger.status.debits or ():
         is_left = debit.move not in recorded and debit.move not in executor.held
         if debit.state == DebitState.TENTATIVE and is_left and not context.ledger.is_spending(debit.move):
-            try:
-                await _settle_debit(context, executor, debit)
-            except LeaseLost:
-                raise
-            except ReberthError as error:  # it counts until it is settled; the moves go on
-                context.tell(f"the debit of {debit.move} not settled: {error}")
+            settling = partial(_settle_debit, context, executor, debit)
+            subject = f"{debit.namespace}/{debit.pod}"
+            await _settle_safely(context, unsettled, debit.move, settling, subject=subject)
 
 
 async def _settle_debit(context: ExecutionContext, executor: Executor, debit: Debit) -> None:

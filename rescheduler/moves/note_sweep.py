@@ -10,7 +10,8 @@ the move was undone. It is removed, too.
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -25,6 +26,10 @@ WRITTEN_PAUSE = 30.0
 
 READ_AT_ONCE = 500
 """Annotations that are read in one step: with 32 notes each, that takes a thirtieth of a second."""
+
+
+Guard = Callable[[str], AbstractContextManager[object]]
+"""What takes a fault that is met while the node of this name is handled."""
 
 
 class SweepCause(StrEnum):
@@ -59,11 +64,13 @@ class NoteSchedule:
     """When each node is due. An annotation is read once, however often its node changes.
 
     No note is looked at for orphans in the first `unsettled` seconds, while requests of an earlier leader may
-    still be carried out.
+    still be carried out. `guard` takes a fault about one node, which is left alone until its annotation
+    changes.
     """
 
-    def __init__(self, *, unsettled: float) -> None:
+    def __init__(self, *, unsettled: float, guard: Guard = nullcontext) -> None:
         self._unsettled = unsettled
+        self._guard = guard
         self._nodes: dict[str, _NotedNode] = {}
 
     def take(self, nodes: Iterable[Node], now: float) -> None:
@@ -80,7 +87,9 @@ class NoteSchedule:
                 if unread < 0:
                     continue
                 look_at = held.look_at if held and held.look_at < math.inf else now + self._unsettled
-                held = _read_node(text, look_at=look_at)
+                held = _NotedNode(text, math.inf, math.inf, math.inf)
+                with self._guard(name):
+                    held = _read_node(text, look_at=look_at)
             self._nodes[name] = held
 
     def list_expired(self, now: float, *, patience: float) -> list[DueNode]:

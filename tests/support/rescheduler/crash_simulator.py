@@ -43,7 +43,9 @@ from reberth.values.errors import ApiError, ReberthError
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.execution.context import Changes, ExecutionContext
+from rescheduler.execution.executor import Executor
 from rescheduler.execution.extenders import ExtenderClient
+from rescheduler.execution.recovery import ResumedMove, UnsettledMoves, resume_moves
 from rescheduler.execution.store import MoveStore
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
@@ -215,6 +217,7 @@ class FakeApi:
             raise refusal
 
     def _find(self, resource: Resource[Any], name: str, *, namespace: str = "") -> Any:
+        resource.path(name, namespace=namespace)  # as the real client, which refuses impossible names
         try:
             return self.world.objects[resource.name, namespace, name]
         except KeyError:
@@ -284,6 +287,12 @@ class FakeMirror:
     async def wait(self) -> None:
         await asyncio.sleep(0.1)
         self.sync()
+
+
+async def resume(context: ExecutionContext, executor: Executor | None = None) -> list[ResumedMove]:
+    """Resume all moves once, with nothing known of earlier tries."""
+    unsettled = UnsettledMoves(context.clock)
+    return [one async for one in resume_moves(context, executor or Executor(context), unsettled)]
 
 
 def make_context(world: World, api: FakeApi) -> ExecutionContext:

@@ -10,7 +10,7 @@ import pytest
 
 from reberth.client.api import Api
 from reberth.client.watcher import Watcher, WatchSettings
-from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache
+from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED, Cache, Listing
 from reberth.cluster.kinds import LEDGERS, POD, PODS, Resource
 from reberth.protocol.response import BadObject, Page, WatchEvent
 from reberth.records import ObjectMeta, Pod
@@ -447,6 +447,37 @@ async def test_an_object_that_the_cache_could_not_take_is_not_believed() -> None
         api.bookmark(6)
         await take(watcher)
         assert is_current(watcher)
+
+
+@pytest.mark.looptime
+async def test_an_object_that_meets_a_fault_is_left_out_alone(
+    monkeypatch: pytest.MonkeyPatch, faults: list[str]
+) -> None:
+    apply, listed = Cache.apply, Listing.apply
+
+    def stumble(cache: Cache, kind: Any, event: str, subject: Any) -> bool:
+        if subject.metadata.name == "odd":
+            raise RecursionError
+        return apply(cache, kind, event, subject)
+
+    def stumble_in_a_list(listing: Listing[Any, Any], event: str, subject: Any) -> None:
+        if subject.metadata.name == "a":
+            raise RecursionError
+        listed(listing, event, subject)
+
+    monkeypatch.setattr(Cache, "apply", stumble)
+    monkeypatch.setattr(Listing, "apply", stumble_in_a_list)
+    before, api = read_metric("reberth_watch_bad_objects_total", resource="pods"), FakeApi()
+    async with watched(api) as watcher:
+        await watcher.synced()
+        api.bookmark(3)
+        for version, name in ((4, "odd"), (5, "b")):
+            api.bring(ADDED, version, name)
+        await take(watcher)
+        assert [is_current(watcher, name) for name in ("a", "odd", "b")] == [False, False, True]
+    assert read_metric("reberth_watch_bad_objects_total", resource="pods") == before + 2
+    assert len(faults) == 2
+    faults.clear()
 
 
 @pytest.mark.parametrize("names", [[""], [f"bad-{number}" for number in range(1001)]])

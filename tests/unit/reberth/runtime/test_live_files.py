@@ -287,3 +287,30 @@ def test_a_look_differs_when_the_content_does(tmp_path: Path, change: Callable[[
     assert before == look([tmp_path / "a"])
     change(tmp_path / "a")
     assert before != look([tmp_path / "a"])
+
+
+@pytest.mark.looptime
+async def test_a_file_that_meets_a_fault_is_refused_and_the_next_version_is_taken(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch, faults: list[str]
+) -> None:
+    load = followed.live._load
+
+    def stumble() -> DemoSettings:
+        read = load()
+        if read.number == 2:
+            raise UnicodeError("surrogates not allowed")
+        return read
+
+    monkeypatch.setattr(followed.live, "_load", stumble)
+    async with running(followed.live.follow()):
+        followed.file.write_text(settings(2))
+        await asyncio.sleep(3)
+        (refusal,) = followed.refusals
+        assert "UnicodeError: surrogates not allowed" in str(refusal)
+        assert measured(VALID) == 0
+        followed.file.write_text(settings(3))
+        await asyncio.sleep(3)
+    assert followed.numbers() == [3]
+    assert measured(VALID) == 1
+    assert faults
+    faults.clear()

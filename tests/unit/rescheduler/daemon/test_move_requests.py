@@ -29,6 +29,7 @@ from rescheduler.moves.move_request import (
     prolong_request,
     read_request,
 )
+from rescheduler.moves.order import MoveOrder
 from tests.support.rescheduler.crash_simulator import FakeApi, Killed, Late, World, make_context
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
@@ -327,3 +328,25 @@ async def test_a_client_that_exits_after_the_answer_leaves_the_move_to_the_daemo
         await asyncio.sleep(3)
     assert said[-1] == f"{ASKED.move} continues: leader executes it"
     assert [move for move, _ in world.evictions] == [ASKED.move]
+
+
+async def test_a_request_that_meets_a_fault_is_refused_and_the_next_one_is_carried_out(
+    monkeypatch: pytest.MonkeyPatch, faults: list[str]
+) -> None:
+    world = make_world()
+    compose = MoveRequestReceiver._compose
+
+    async def stumble(receiver: MoveRequestReceiver, request: MoveRequest) -> MoveOrder | Refused:
+        if request.id == ASKED.id:
+            raise RecursionError
+        return await compose(receiver, request)
+
+    monkeypatch.setattr(MoveRequestReceiver, "_compose", stumble)
+    async with leading(world, FakeApi(world)):
+        refused = await ask(world)[0]
+        served = await ask(world, replace(ASKED, id="00000000000b"))[0]
+    assert isinstance(refused, Refused)
+    assert refused.rule == "Fault"
+    assert isinstance(served, Ending)
+    assert faults
+    faults.clear()

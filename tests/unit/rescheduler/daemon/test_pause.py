@@ -128,3 +128,16 @@ async def test_a_watch_that_died_silently_is_started_again() -> None:
         await asyncio.sleep(37)
         assert pause.refused == PAUSED
         assert len(server.asked) == 2
+
+
+async def test_a_fault_of_the_listener_does_not_end_the_watch(faults: list[str]) -> None:
+    def stumble(_: Lease) -> None:
+        raise RecursionError
+
+    async with pausing(lease(None)) as (server, pause, _):
+        pause.listener = stumble
+        server.events.put_nowait(WatchEvent(MODIFIED, lease("true")))
+        await asyncio.sleep(1)
+        assert pause.refused == PAUSED
+    assert "request reberth-system/reberth-rescheduler: RecursionError" in " ".join(faults)
+    faults.clear()

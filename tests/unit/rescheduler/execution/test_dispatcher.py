@@ -12,10 +12,22 @@ import pytest
 from msgspec.structs import replace
 
 from reberth.client.lease import LeaseLost
-from reberth.cluster.kinds import LEDGERS, PODS
+from reberth.cluster.kinds import HISTORIES, LEDGERS, PODS, Resource
 from reberth.memory.ledger import Disruption, add_debit, start_ledger
 from reberth.memory.rates import DisruptionLimits
-from reberth.records import Debit, DebitState, LedgerStatus, OpenMove, Phase, Pod
+from reberth.records import (
+    Debit,
+    DebitState,
+    EvictionHistory,
+    HistorySpec,
+    HistoryStatus,
+    LedgerStatus,
+    ObjectMeta,
+    OpenMove,
+    Phase,
+    Pod,
+    WorkloadIdentity,
+)
 from reberth.values import errors
 from reberth.values.duration import Duration
 from reberth.values.refusal import Refused
@@ -30,7 +42,7 @@ from rescheduler.observe.forecaster import Forecaster
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import LONGEST_REQUEST, ReschedulerSettings
 from tests.support import builders
-from tests.support.memory.objects import NOW, web_pod
+from tests.support.memory.objects import NOW, move, web_pod
 from tests.support.metrics import rescheduler_metric
 from tests.support.rescheduler.crash_simulator import FakeApi, FakeMirror, Overtaken, World, make_context
 from tests.support.rescheduler.plans import MODEL
@@ -413,8 +425,68 @@ async def test_the_writes_of_a_refused_move_are_not_more_than_without_its_memory
     assert hand.api.writes == 9
 
 
-async def test_a_bug_in_a_move_keeps_it_from_being_begun_again_at_once() -> None:
+async def test_a_fault_of_a_move_keeps_it_from_being_begun_again_at_once(faults: list[str]) -> None:
     async with carrying(FakeApi(World(), troubles={3: cast("Any", ValueError("ours"))})) as hand:
         hand.dispatcher.begin(planned())
-    ((_, interrupted),) = hand.dispatcher.refusals.read(hand.context.clock()).known
-    assert (interrupted.rule, interrupted.reason) == ("Interrupted", "ValueError('ours')")
+        await hand.dispatcher.finished()
+    ((_, refused),) = hand.dispatcher.refusals.read(hand.context.clock()).known
+    assert (refused.rule, refused.key) == ("Fault", "uid-web-1")
+    assert "move shop/web-1: ValueError: ours (crash_simulator.py:" in " ".join(faults)
+    faults.clear()
+
+
+class Stumbling(FakeApi):
+    """One pod is more than our code can take."""
+
+    async def get(self, resource: Resource[Any], name: str, **place: str) -> Any:
+        if name == "odd":
+            raise RecursionError
+        return await super().get(resource, name, **place)
+
+
+def record_open(world: World, name: str, **fields: Any) -> None:
+    """Record an open move of an earlier leader in a history of its own."""
+    entry = move(f"m-{name}", phase=Phase.NOTED, life=3600.0, **fields)
+    meta = ObjectMeta(name=name, namespace="shop")
+    spec = HistorySpec(WorkloadIdentity("apps/v1", "Deployment", name))
+    world.put(HISTORIES, EvictionHistory(meta, spec=spec, status=HistoryStatus(open=(entry,))))
+
+
+async def test_a_history_that_names_what_cannot_be_keeps_no_other_move_from_being_settled() -> None:
+    world = World()
+    for name, odd in (("a", {"from_": "../namespaces/kube-system/secrets/x"}), ("b", {"pod": "x/../y"})):
+        record_open(world, name, **odd)
+    async with carrying(FakeApi(world, troubles={4: errors.Forbidden("", "")})) as hand:
+        hand.dispatcher.begin(planned())
+        await hand.dispatcher.finished()
+        hand.sync()
+        await hand.dispatcher.resume()
+        await hand.dispatcher.finished()
+    left = [history for (kind, *_), history in world.objects.items() if kind == HISTORIES.name]
+    assert [cast("EvictionHistory", history).status.open or () for history in left] == [()] * 3
+
+
+async def test_a_move_that_meets_a_fault_is_left_alone_longer_and_longer_and_the_others_are_settled(
+    faults: list[str],
+) -> None:
+    world = World()
+    record_open(world, "a", pod="odd", pod_uid="uid-odd")
+    record_open(world, "b", pod="gone", pod_uid="uid-gone")
+    async with carrying(Stumbling(world)) as hand:
+        for rest in (10, 20, 40, 80, 160, 320, 600, 600):
+            await hand.dispatcher.resume()
+            await hand.dispatcher.finished()
+            hand.sync()
+            assert not hand.dispatcher.has_orphans()
+            assert not hand.dispatcher.failed
+            await asyncio.sleep(rest - 1)
+            assert not hand.dispatcher.has_orphans()
+            await asyncio.sleep(1.5)
+            assert hand.dispatcher.has_orphans()
+        assert [each.partition(" (")[0] for each in faults] == ["resume shop/a: RecursionError"] * 8
+        faults.clear()
+        world.objects = {key: kept for key, kept in world.objects.items() if key[2] != "a"}
+        await hand.dispatcher.resume()
+        assert not hand.dispatcher.unsettled.is_resting("m-a")
+    ended = cast("EvictionHistory", world.objects[HISTORIES.name, "shop", "b"])
+    assert not ended.status.open

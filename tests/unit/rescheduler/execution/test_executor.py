@@ -19,7 +19,6 @@ from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
-from rescheduler.execution.recovery import resume_moves
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
@@ -34,6 +33,7 @@ from tests.support.rescheduler.crash_simulator import (
     Overtaken,
     World,
     make_context,
+    resume,
 )
 
 NO_BUDGET = errors.TooManyRequests("evict", "no", causes=[("DisruptionBudget", "none left", "")])
@@ -79,7 +79,7 @@ async def order_and_move(api: FakeApi) -> MoveReport:
 async def take_over(api: FakeApi) -> None:
     context = make_context(api.world, api)
     executor = Executor(context)
-    async for one in resume_moves(context, executor):
+    for one in await resume(context, executor):
         if isinstance(one.settled, MoveState):
             await executor.finish(one.handle, one.settled)
     await context.ledger.flush()
@@ -165,7 +165,7 @@ async def test_a_move_whose_debit_is_lost_is_undone_and_reports_it() -> None:
     api = FakeApi(world)
     context = make_context(world, api)
     executor = Executor(context)
-    (one,) = [one async for one in resume_moves(context, executor)]
+    (one,) = await resume(context, executor)
     assert isinstance(one.settled, MoveState)
     report = await executor.finish(one.handle, one.settled)
     assert report.refused
@@ -227,11 +227,11 @@ async def test_a_debit_without_a_move_is_returned_if_its_pod_is_alive_and_a_seco
     world.objects = {key: kept for key, kept in world.objects.items() if key[0] != "evictionhistories"}
     context = make_context(world, FakeApi(world))
     executor = Executor(context)
-    assert [one async for one in resume_moves(context, executor)] == []
+    assert await resume(context, executor) == []
     await context.ledger.flush()
     assert {debit.state for debit in world.debits().values()} == {DebitState.TENTATIVE}
     await asyncio.sleep(LONGEST_REQUEST)
-    assert [one async for one in resume_moves(context, executor)] == []
+    assert await resume(context, executor) == []
     assert world.debits() == {}
 
 

@@ -17,12 +17,11 @@ from reberth.values import errors
 from reberth.values.timestamp import write_micro_time
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
-from rescheduler.execution.recovery import resume_moves
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
 from tests.support.memory.objects import NOW, WEB, move, web_pod
-from tests.support.rescheduler.crash_simulator import FakeApi, Killed, World, make_context
+from tests.support.rescheduler.crash_simulator import FakeApi, Killed, World, make_context, resume
 from tests.support.rescheduler.plans import policy
 from tests.support.rescheduler.racing_resumes import WORKLOADS, find_lies, race
 from tests.support.rescheduler.stalling_leaders import find_contradictions
@@ -87,7 +86,7 @@ async def take_over(world: World) -> MoveReport:
     """Resume the move as the next leader, whose eviction is refused."""
     context = make_context(world, FakeApi(world, refusals={1: NO_BUDGET}))
     executor = Executor(context)
-    ((handle, settled),) = [one async for one in resume_moves(context, executor)]
+    ((handle, settled),) = await resume(context, executor)
     assert isinstance(settled, MoveState)
     report = await executor.finish(handle, settled)
     await context.ledger.flush()
@@ -196,7 +195,7 @@ async def test_nothing_else_of_the_workload_is_begun_meanwhile() -> None:
     api = FakeApi(world, refusals={1: NO_BUDGET})
     context = dataclasses.replace(make_context(world, api), policy=lambda: policy(limits={"perWorkload": 3}))
     executor = Executor(context)
-    ((handle, settled),) = [one async for one in resume_moves(context, executor)]
+    ((handle, settled),) = await resume(context, executor)
     assert isinstance(settled, MoveState)
     order = await compose_order(context, "shop", "web-1", to=("n3",), reason="why not")
     assert isinstance(order, MoveOrder)
@@ -212,10 +211,10 @@ async def test_a_move_that_another_leader_recorded_after_the_take_over_is_resume
     api = FakeApi(world)
     context = make_context(world, api)
     executor = Executor(context)
-    assert [one async for one in resume_moves(context, executor)] == []
+    assert await resume(context, executor) == []
     late = move("m-late", phase=Phase.PLANNED, pod="web-1", pod_uid="uid-web-1", life=600.0)
     await context.store.start_history(WEB, lambda history: open_move(history, late))
-    ((_, settled),) = [one async for one in resume_moves(context, executor)]
+    ((_, settled),) = await resume(context, executor)
     assert isinstance(settled, MoveReport)
     assert settled.refused
     assert settled.refused.rule == "Interrupted"
@@ -234,7 +233,7 @@ async def test_an_open_move_with_the_id_of_another_workloads_move_touches_nothin
     tenant = replace(WEB, namespace="tenant")
     await context.store.start_history(tenant, lambda history: open_move(history, forged))
     executor = Executor(context)
-    resumed = [one async for one in resume_moves(context, executor)]
+    resumed = await resume(context, executor)
     (settled,) = [one for one in resumed if one.handle.namespace == "tenant"]
     if isinstance(settled.settled, MoveState):
         await executor.finish(settled.handle, settled.settled)
@@ -247,9 +246,9 @@ async def test_a_new_leader_corrects_debits_that_a_wrong_clock_has_dated_to_the_
     wrong = Debit("m1", write_micro_time(world.now() + 86400), DebitState.SPENT, "shop", "uid-web")
     world.put(LEDGERS, replace(start_ledger(), status=LedgerStatus((wrong,))))
     context = make_context(world, api := FakeApi(world))
-    assert [one async for one in resume_moves(context, Executor(context))] == []
+    assert await resume(context) == []
     assert world.debits()["m1"].time == write_micro_time(world.now() + 5)
-    assert [one async for one in resume_moves(context, Executor(context))] == []
+    assert await resume(context) == []
     assert api.writes == 1
 
 

@@ -1,5 +1,6 @@
 """When which node is swept, and which notes no move has written."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from reberth.memory.history import MOST_PAST
 from reberth.memory.notes import ANNOTATION, Note, Notes, render_notes, sweep_notes
 from reberth.records import EvictionHistory, Node, Outcome, WorkloadIdentity
+from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
 from rescheduler.moves import note_sweep
 from rescheduler.moves.note_sweep import (
@@ -202,3 +204,23 @@ def test_the_history_of_another_workload_of_that_name_tells_nothing(uid: str) ->
 
 def test_a_note_without_an_origin_is_no_orphan() -> None:
     assert not judge(history(), written=replace(note(), mark=None))
+
+
+def test_a_fault_about_one_node_leaves_it_alone_until_its_annotation_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, asked = note_sweep.read_notes, []
+
+    def stumble(text: str | None) -> Notes | Refused:
+        asked.append(text)
+        if text == "odd":
+            raise RecursionError
+        return read(text)
+
+    monkeypatch.setattr(note_sweep, "read_notes", stumble)
+    schedule = NoteSchedule(unsettled=UNSETTLED, guard=lambda _: suppress(RecursionError))
+    nodes = [annotated("odd", "odd"), noted("well", note("m1", life=MINUTE))]
+    for _ in range(2):
+        schedule.take(nodes, NOW)
+    assert asked.count("odd") == 1
+    assert due(schedule, NOW + HOUR) == ["well"]
