@@ -12,7 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from reberth.cluster.kinds import HISTORIES, HISTORY, JOB, NODE, REPLICA_SET
 from reberth.cluster.pods.identity import find_signature, name_history
-from reberth.memory.notes import Note, Notes, find_noted_controller, sweep_notes
+from reberth.memory.notes import ANNOTATION, Note, Notes, find_noted_controller, sweep_notes
 from reberth.records import EvictionHistory, ObjectMeta, WorkloadIdentity
 from reberth.runtime.faults import handling
 from reberth.runtime.logs import Log
@@ -121,6 +121,7 @@ class NoteSweeper:
 
     async def _write(self, node: str, orphans: Collection[str]) -> None:
         context, swept = self._context, Counter[SweepCause]()
+        unreadable = self._schedule.find_unreadable(node)
 
         def sweep(notes: Notes) -> Notes:
             nonlocal swept
@@ -130,12 +131,15 @@ class NoteSweeper:
             return left
 
         try:
-            written = await context.store.change_notes(node, sweep)
+            written = await context.store.change_notes(node, sweep, given_up=unreadable)
         except ApiError as error:
             log.warning("notes not swept", node=node, reason=str(error))
             return
         if isinstance(written, Refused):
             return
+        if unreadable is not None and ANNOTATION not in (written.metadata.annotations or {}):
+            swept[SweepCause.UNREADABLE] += 1
+            log.warning("annotation removed that could not be read", node=node, annotation=ANNOTATION)
         for cause, count in swept.items():
             metrics.NOTES_SWEPT.labels(cause.value).inc(count)
         if swept[SweepCause.ORPHANED]:

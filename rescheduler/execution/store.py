@@ -106,8 +106,10 @@ class MoveStore:
     async def read_node(self, name: str) -> Node | None:
         return await self._read(NODES, name)
 
-    async def change_notes(self, node: str, change: Callable[[Notes], Notes | Refused]) -> Node | Refused:
-        """Change the notes in a node's annotation; an unreadable annotation is not changed."""
+    async def change_notes(
+        self, node: str, change: Callable[[Notes], Notes | Refused], *, given_up: str | None = None
+    ) -> Node | Refused:
+        """Change the notes in a node's annotation; one that cannot be read stays, unless it is `given_up`."""
 
         async def write(changed: Node) -> Node:
             meta = changed.metadata
@@ -119,7 +121,7 @@ class MoveStore:
             read = partial(self._read_anew, NODES, node)
             try:
                 return await _retry(
-                    self.find_node(node), read, lambda found: _rewrite_notes(found, change), write
+                    self.find_node(node), read, lambda found: _rewrite_notes(found, change, given_up), write
                 )
             except errors.NotFound:
                 return NODE_GONE
@@ -253,9 +255,14 @@ async def _change_once(found: R, change: Change[R], write: Callable[[R], Awaitab
     return await write(changed)
 
 
-def _rewrite_notes(node: Node, change: Callable[[Notes], Notes | Refused]) -> Node | Refused:
+def _rewrite_notes(
+    node: Node, change: Callable[[Notes], Notes | Refused], given_up: str | None
+) -> Node | Refused:
     annotations = dict(node.metadata.annotations or {})
-    notes = read_notes(annotations.pop(ANNOTATION, None))
+    text = annotations.pop(ANNOTATION, None)
+    if text is not None and text == given_up:
+        return replace(node, metadata=replace(node.metadata, annotations=annotations))
+    notes = read_notes(text)
     changed = notes if isinstance(notes, Refused) else change(notes)
     if isinstance(changed, Refused) or changed == notes:
         return changed if isinstance(changed, Refused) else node

@@ -6,6 +6,9 @@ the patch that removes it, so it is removed at once.
 
 A note that no open or past move has written is an orphan: a request of an earlier leader carried it out after
 the move was undone. It is removed, too.
+
+An annotation that cannot be read keeps any note from being written, so that nothing could be moved off its
+node: a node may write its own annotations. It is removed once it has stood there for an hour.
 """
 
 import math
@@ -24,6 +27,9 @@ from reberth.values.timestamp import parse_time
 WRITTEN_PAUSE = 30.0
 """A node that was just written is left alone for this time, or until the cache has its new annotation."""
 
+UNREADABLE_LIFE = 3600.0
+"""How long an annotation that cannot be read may stay: somebody may be repairing it."""
+
 READ_AT_ONCE = 500
 """Annotations that are read in one step: with 32 notes each, that takes a thirtieth of a second."""
 
@@ -37,6 +43,7 @@ class SweepCause(StrEnum):
 
     EXPIRED = "expired"
     ORPHANED = "orphaned"
+    UNREADABLE = "unreadable"
 
 
 class DueNode(NamedTuple):
@@ -58,6 +65,7 @@ class _NotedNode(NamedTuple):
     look_at: float
     """When its notes are looked at for orphans."""
     written_at: float = -math.inf
+    is_unreadable: bool = False
 
 
 class NoteSchedule:
@@ -89,7 +97,7 @@ class NoteSchedule:
                 look_at = held.look_at if held and held.look_at < math.inf else now + self._unsettled
                 held = _NotedNode(text, math.inf, math.inf, math.inf)
                 with self._guard(name):
-                    held = _read_node(text, look_at=look_at)
+                    held = _read_node(text, look_at=look_at, now=now)
             self._nodes[name] = held
 
     def list_expired(self, now: float, *, patience: float) -> list[DueNode]:
@@ -109,6 +117,11 @@ class NoteSchedule:
         """Leave a node alone until its annotation changes: it was swept, or could not be written."""
         if held := self._nodes.get(node):
             self._nodes[node] = held._replace(written_at=now)
+
+    def find_unreadable(self, node: str) -> str | None:
+        """Give the annotation of a node if it cannot be read."""
+        held = self._nodes.get(node)
+        return held.text if held and held.is_unreadable else None
 
     def take_unlooked(self, now: float, *, most: int, pause: float) -> list[tuple[str, Notes]]:
         """Give the next nodes to look at for orphans, with their notes; each one again after a pause."""
@@ -153,9 +166,11 @@ def is_orphan(note: Note, workload: WorkloadIdentity, history: EvictionHistory, 
     )
 
 
-def _read_node(text: str, *, look_at: float) -> _NotedNode:
+def _read_node(text: str, *, look_at: float, now: float) -> _NotedNode:
     notes = read_notes(text)
-    ours = () if isinstance(notes, Refused) else notes.ours
+    if isinstance(notes, Refused):
+        return _NotedNode(text, math.inf, now + UNREADABLE_LIFE, math.inf, is_unreadable=True)
+    ours = notes.ours
     return _NotedNode(
         text,
         strict_until=min((note.expires_at for note in ours if note.strict), default=math.inf),

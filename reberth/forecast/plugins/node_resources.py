@@ -156,7 +156,8 @@ def _check(incoming: IncomingPod, view: View, arguments: NodeResourcesFitArgs) -
     yield Refusal("Too many pods", used.main[pods] + 1 > offered.main[pods])
     for name, amount in _in_order(incoming.demand.amounts):
         if amount and not _is_ignored(name, arguments):
-            yield _compare(name, amount, resource_column(offered, name), resource_column(used, name))
+            columns = resource_column(offered, name), resource_column(used, name)
+            yield _compare(name, amount, *columns, len(view.nodes.names))
 
 
 def _in_order(amounts: Amounts) -> list[tuple[str, int]]:
@@ -174,10 +175,10 @@ def _is_ignored(name: str, arguments: NodeResourcesFitArgs) -> bool:
     )
 
 
-def _compare(name: str, amount: int, offered: Ints | None, used: Ints | None) -> Refusal:
-    if offered is None or used is None:
-        raise AssertionError(f"no column of {name}, though a template requests it")
-    return Refusal(f"Insufficient {name}", amount > offered - used)
+def _compare(name: str, amount: int, offered: Ints | None, used: Ints | None, nodes: int) -> Refusal:
+    """Without a column no node offers it: a replacement may ask for what its pod was never given."""
+    free = np.zeros(nodes, np.int64) if offered is None or used is None else offered - used
+    return Refusal(f"Insufficient {name}", amount > free)
 
 
 def _least_allocated(uses: ResourceUsage) -> Ints:

@@ -95,6 +95,22 @@ async def test_expired_notes_go_ten_minutes_later_and_strict_ones_within_two_sec
 
 
 @pytest.mark.looptime
+async def test_an_annotation_that_cannot_be_read_is_removed_after_an_hour_and_a_newer_one_is_not() -> None:
+    given, before = Swept(), swept("unreadable")
+    for node in ("n1", "n2"):
+        odd = builders.node(node, annotations={ANNOTATION: "[", "kept": "yes"})
+        given.world.put(NODES, builders.as_record(Node, odd))
+    await given.sweep(4190)
+    assert given.api.writes == 0
+    newer = builders.node("n2", annotations={ANNOTATION: "[["})
+    given.world.put(NODES, builders.as_record(Node, newer))  # the cache does not have it yet
+    await given.sweep(20, syncs=False)
+    found = [cast("Node", given.world.objects[NODES.name, "", node]).metadata for node in ("n1", "n2")]
+    assert [meta.annotations for meta in found] == [{"kept": "yes"}, {ANNOTATION: "[["}]
+    assert swept("unreadable") == before + 1
+
+
+@pytest.mark.looptime
 async def test_a_node_that_cannot_be_written_keeps_no_other_waiting() -> None:
     given = Swept(troubles={1: errors.Forbidden("write", "not now")}, requests_per_second=10.0)
     for node in ("n1", "n2"):

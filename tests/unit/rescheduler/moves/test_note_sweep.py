@@ -73,11 +73,19 @@ def test_nodes_without_notes_of_ours_are_never_due() -> None:
     schedule = schedule_of(
         annotated("bare", None),
         annotated("empty", ""),
-        annotated("spoilt", "not JSON"),
         annotated("theirs", theirs),
     )
     assert due(schedule, NOW + 99 * HOUR) == []
     assert schedule.take_unlooked(NOW + 99 * HOUR, most=9, pause=PATIENCE) == []
+
+
+def test_an_annotation_that_cannot_be_read_is_due_after_an_hour_unless_somebody_repairs_it() -> None:
+    spoilt, repaired = annotated("spoilt", "not JSON"), annotated("repaired", "not JSON")
+    schedule = schedule_of(spoilt, repaired)
+    assert due(schedule, NOW + HOUR) == []
+    schedule.take([spoilt, noted("repaired", note("m1", life=9 * HOUR))], NOW + HOUR)
+    assert due(schedule, NOW + HOUR + PATIENCE) == ["spoilt"]
+    assert (schedule.find_unreadable("spoilt"), schedule.find_unreadable("repaired")) == ("not JSON", None)
 
 
 def test_an_annotation_is_read_once_however_often_its_node_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,3 +182,25 @@ def test_a_replacement_requests_what_the_old_pod_did() -> None:
     assert refused(view, filter_node_resources_fit(next_of(view, "old"), view, LEAST)) == {
         "a": ["Insufficient cpu"]
     }
+
+
+def test_a_replacement_that_asks_for_what_its_pod_was_never_given_fits_nowhere() -> None:
+    """By the node's report of a resize that it cannot carry out, the pod takes less than its spec says."""
+    given = {"cpu": "100m"}
+    status = {
+        "containerStatuses": [
+            {"name": "main", "allocatedResources": given, "resources": {"requests": given}}
+        ],
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
+    }
+    requests = {**given, "example.com/gpu": "1"}
+    odd = pod(
+        "odd",
+        node="a",
+        status=status,
+        containers=[{"name": "main", "image": "img", "resources": {"requests": requests}}],
+    )
+    view = world(small("a"), small("b"), odd)
+    lacking = ["Insufficient example.com/gpu"]
+    found = refused(view, filter_node_resources_fit(next_of(view, "odd"), view, LEAST))
+    assert found == {"a": lacking, "b": lacking}
