@@ -81,15 +81,17 @@ class Federation:
         self._cache = NotifyingCache(self._notify, version=_VERSION)
         self._catalog = KindCatalog()
         self._role = "starting"
+        self._mirror: Mirror | None = None
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Run until `stopping` is set. Raises LeaseLost, or a ConfigurationError at the start."""
         settings, identity = self._settings, name_holder()
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
-            await enter(Server(settings.server, checks={"mirror": self._check_readiness}))
+            checks = {"mirror": self._check_readiness}
+            await enter(Server(settings.server, checks=checks, liveness=self._find_deafness))
             api = await enter(ObjectApi(self._access, settings.api))
-            mirror = await enter(mirroring(api, self._cache, _HUB, settings=settings.watch))
+            self._mirror = mirror = await enter(mirroring(api, self._cache, _HUB, settings=settings.watch))
             events = await enter(ObjectApi(self._access, settings.events))
             recorder = await enter(
                 recording(events, reporter=REPORTER, instance=identity, closing_time=_LAST_WORDS)
@@ -168,6 +170,9 @@ class Federation:
         resource = _BY_KIND.get(kind) or self._catalog.of(kind)
         for listener in self._listeners:
             listener(resource, record)
+
+    def _find_deafness(self) -> str | None:
+        return self._mirror.find_deafness() if self._mirror else None
 
     def _check_readiness(self) -> str | None:
         """A process that waits for the lease is as ready as the leader."""

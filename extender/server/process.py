@@ -125,7 +125,12 @@ class ExtenderProcess:
         )
         seen = SeenRoutes(self._memory, self._call_tracker, self._changes)
         explain = ExplainRoutes(self._memory, settings=self._settings, clock=clock, limits=limits)
-        serve = partial(Server, checks=readiness.checks(), remarks=readiness.remarks)
+        serve = partial(
+            Server,
+            checks=readiness.checks(),
+            liveness=mirror.find_deafness,
+            remarks=readiness.remarks,
+        )
         probes = [serve(self._first.probes)] if self._first.probes else []
         return [
             *probes,

@@ -84,6 +84,13 @@ class FaultProxy:
         """Connect the client again, under the same address."""
         await self._link(client).mend()
 
+    async def rotate(self, *, certificate: Path, key: Path) -> None:
+        """Become an API server with another certificate: it restarts, so all connections are reset."""
+        self._tls.load_cert_chain(certificate, key)
+        for link in self._links.values():
+            await link.cut()
+            await link.mend()
+
     def add(self, rule: Rule) -> Rule:
         rule.lifted = False
         self._rules.append(rule)

@@ -95,6 +95,14 @@ class Mirror:
         """Why a kind is not in sync now, or None if it is in sync."""
         return {name: watcher.trouble for name, watcher in self.watchers.items()}
 
+    def find_deafness(self) -> str | None:
+        """Tell that no watcher has heard anything for so long that the cause may be this process."""
+        heard = max((watcher.last_heard for watcher in self.watchers.values()), default=float("inf"))
+        silent = asyncio.get_running_loop().time() - heard
+        if silent < self._settings.deaf_after:
+            return None
+        return f"nothing heard from the API server for {silent:.0f} s"
+
     async def _settle(self) -> None:
         loop = asyncio.get_running_loop()
         latest = loop.time() + self._settings.longest_burst

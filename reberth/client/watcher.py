@@ -72,6 +72,8 @@ class WatchSettings(Section, frozen=True):
     """A connection without any data for this time is closed and opened again."""
     first_pause: Positive = 0.5
     longest_pause: Positive = 30.0
+    deaf_after: Positive = 600.0
+    """A process that has heard nothing of any kind for this time is not alive: a new one may hear."""
     longest_absence_pause: Positive = 600.0
     """An optional kind that is not installed is looked for again after at most this time."""
     settle: NotNegative = 0.05
@@ -104,6 +106,8 @@ class Watcher(Generic[T]):
         self._on_change = on_change
         self._selection = selection
         self._loop = asyncio.get_running_loop()
+        self.last_heard = self._loop.time()
+        """When data came last, a bookmark too; before the first data, when the watcher was made."""
         self._complete_until: float | None = None
         self._backlog = 0.0  # how many seconds before it arrives a change may have been made
         self._asked_at = 0.0  # when the list in progress was asked for
@@ -296,7 +300,7 @@ class Watcher(Generic[T]):
         """
         if self._resync_asked:
             raise TimeoutError
-        now = self._loop.time()
+        self.last_heard = now = self._loop.time()
         if self._patience is not None and now >= self._heard_at + _TIMER_STEP:
             self._heard_at = now
             self._patience.reschedule(now + self._settings.silence + _TIMER_STEP)

@@ -90,9 +90,12 @@ class Server:
     """A server, from entering to leaving its `async with`.
 
     Entering raises a ServingError if the address or the certificate is invalid. Leaving stops gracefully,
-    even when the block is cancelled. Below the checks, /readyz prints remarks: information for the operator
-    that does not make the server unready. A second cancellation, while stopping, gives up the requests in
-    flight; the sockets are closed in any case.
+    even when the block is cancelled.
+
+    /healthz fails while `liveness` gives a reason, and a new process may help. /readyz fails while one of the
+    checks does; below them it prints remarks: information for the operator that does not make the server
+    unready. A second cancellation, while stopping, gives up the requests in flight; the sockets are closed in
+    any case.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class Server:
         routes: Iterable[web.RouteDef] = (),
         calls: Mapping[str, PlainCall] = MappingProxyType({}),
         checks: Mapping[str, Check] | None = None,
+        liveness: Check = lambda: None,
         remarks: Callable[[], Iterable[str]] = tuple,
         look_interval: float = live_files.LOOK_INTERVAL,
     ) -> None:
@@ -109,6 +113,7 @@ class Server:
         """The port; after entering, the one that the system chose if the settings specify 0."""
         self._settings = settings
         self._checks = checks or {}
+        self._liveness = liveness
         self._remarks = remarks
         self._look_interval = look_interval
         self._certificate = LiveCertificate(settings.tls) if settings.tls else None
@@ -197,10 +202,14 @@ class Server:
 
     def _own_routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/healthz", _serve_healthz),
+            web.get("/healthz", self._serve_healthz),
             web.get("/readyz", self._serve_readyz),
             web.get("/metrics", _serve_metrics),
         ]
+
+    async def _serve_healthz(self, _: web.Request) -> web.Response:
+        reason = self._liveness()
+        return web.Response(text=f"{reason or 'ok'}\n", status=503 if reason else 200)
 
     async def _serve_readyz(self, _: web.Request) -> web.Response:
         reasons = {name: check() for name, check in self._checks.items()}
@@ -265,10 +274,6 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
             return web.Response(status=_CALLER_GONE)
         log.exception("request failed", route=_route(request))
         return web.Response(status=500, text="internal error\n")
-
-
-async def _serve_healthz(_: web.Request) -> web.Response:
-    return web.Response(text="ok\n")
 
 
 async def _serve_metrics(_: web.Request) -> web.Response:

@@ -124,6 +124,7 @@ class Daemon:
                 "process": self._tell_stop,
                 "mirrors": lambda: "; ".join(resources.list_awaited()) or None,
             },
+            liveness=resources.mirror.find_deafness,
             remarks=lambda: [f"# {remark}" for remark in self._list_remarks(resources)],
         )
         probes = [serve(self._first.probes)] if self._first.probes else []

@@ -9,6 +9,7 @@ import pytest
 
 from reberth.client.api import Api
 from reberth.client.mirror import mirroring
+from reberth.client.watcher import WatchSettings
 from reberth.cluster.cache import BOOKMARK, Cache
 from reberth.cluster.kinds import BUDGETS, HISTORIES, LEDGERS, NODES, PODS, Resource
 from reberth.protocol.response import Page, WatchEvent
@@ -25,6 +26,7 @@ class SlowLists:
         self.asked: list[str] = []
         self._fails = fails
         self._ends: dict[str, asyncio.Event] = {}
+        self._bookmarks: dict[str, asyncio.Event] = {}
 
     @asynccontextmanager
     async def watch(self, resource: Resource[Any], **_: Any) -> AsyncIterator[AsyncIterator[WatchEvent[Any]]]:
@@ -47,9 +49,14 @@ class SlowLists:
             raise self._fails[resource.name]
         yield Page([], "9", "")
 
+    def bookmark(self, name: str) -> None:
+        self._bookmarks.setdefault(name, asyncio.Event()).set()
+
     async def _read(self, name: str) -> AsyncIterator[WatchEvent[Any]]:
         await self._end_of(name).wait()
         yield WatchEvent(BOOKMARK, Pod(metadata=ObjectMeta("", resource_version="9", annotations=END)))
+        await self._bookmarks.setdefault(name, asyncio.Event()).wait()
+        yield WatchEvent(BOOKMARK, Pod(metadata=ObjectMeta("", resource_version="10")))
         await asyncio.Event().wait()
 
 
@@ -101,3 +108,30 @@ async def test_all_kinds_are_listed_at_once() -> None:
     async with mirroring(cast("Api", served), Cache(version=(1, 36)), kinds):
         await asyncio.sleep(0.1)
         assert served.asked == [each.name for each in kinds]
+
+
+@pytest.mark.looptime
+async def test_a_process_that_hears_nothing_of_any_kind_for_long_is_deaf() -> None:
+    served, kinds = SlowLists(), (HISTORIES, BUDGETS)
+    patient = WatchSettings(silence=10_000)
+    async with mirroring(cast("Api", served), Cache(version=(1, 36)), kinds, settings=patient) as mirror:
+        served.end("poddisruptionbudgets")
+        await asyncio.sleep(599)
+        assert mirror.find_deafness() is None
+        served.bookmark("poddisruptionbudgets")
+        await asyncio.sleep(599)
+        assert mirror.find_deafness() is None
+        await asyncio.sleep(2)
+        assert mirror.find_deafness() == "nothing heard from the API server for 601 s"
+        served.end("evictionhistories")  # of one kind is enough
+        await asyncio.sleep(1)
+        assert mirror.find_deafness() is None
+
+
+@pytest.mark.looptime
+async def test_refusals_are_not_heard() -> None:
+    refused = Unreachable("watch /poddisruptionbudgets", "certificate verify failed")
+    served = SlowLists(poddisruptionbudgets=refused)
+    async with mirroring(cast("Api", served), Cache(version=(1, 36)), (BUDGETS,)) as mirror:
+        await asyncio.sleep(601)
+        assert mirror.find_deafness() == "nothing heard from the API server for 601 s"

@@ -90,6 +90,15 @@ async def test_readiness_lists_each_check_by_name() -> None:
         assert await asked(session, "/readyz") == (200, "nodes: ok\nlease: ok\nserving: ok\n")
 
 
+async def test_liveness_fails_with_its_reason_and_leaves_readiness_alone() -> None:
+    reason: str | None = None
+    async with Server(LOOPBACK, liveness=lambda: reason) as server, client_of(server) as session:
+        assert await asked(session, "/healthz") == (200, "ok\n")
+        reason = "nothing heard for 601 s"
+        assert await asked(session, "/healthz") == (503, "nothing heard for 601 s\n")
+        assert await asked(session, "/readyz") == (200, "serving: ok\n")
+
+
 async def test_a_daemons_own_routes_are_served_and_counted_by_their_pattern() -> None:
     async def greet(request: web.Request) -> web.Response:
         return web.Response(text=request.match_info["name"])
