@@ -5,10 +5,10 @@
         leadership.check()  # immediately before every write
 
 The lease is an object of coordination.k8s.io in the format of client-go, so kubectl shows the holder. The API
-server's versions decide which process holds the lease; our monotonic clock decides for how long: we hold it
-until `renew_deadline` after the last renewal *was sent*. Other processes count the full duration from the
-time when they *saw* that renewal, and never trust a time that another process's clock wrote. The difference
-is the time that a request in flight has to arrive.
+server's versions decide which process holds the lease; the time that passes here decides for how long, also
+while the machine is suspended: we hold it until `renew_deadline` after the last renewal *was sent*. Other
+processes count the full duration from the time when they *saw* that renewal, and never trust a time that
+another process's clock wrote. The difference is the time that a request in flight has to arrive.
 
 A process that loses the lease is cancelled: the body of the context ends immediately, with LeaseLost.
 """
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from reberth.client.api import Api
+from reberth.client.server_clock import measure_elapsed
 from reberth.cluster.kinds import Resource, plain_kind
 from reberth.config.settings import Section
 from reberth.records import Lease, LeaseSpec, ObjectMeta
@@ -89,6 +90,7 @@ async def leading(
     identity: str,
     give_way: bool = False,
     clock: Callable[[], float] | None = None,
+    elapsed: Callable[[], float] = measure_elapsed,
 ) -> AsyncIterator[Leadership | Refused]:
     """Hold the lease while the context lasts; release it at its end.
 
@@ -96,14 +98,14 @@ async def leading(
     alive, and raises the API server's errors. Raises LeaseLost in the middle of the body when the lease is
     lost.
     """
-    keeper = _LeaseKeeper(api, settings, identity, clock or api.clock.now)
+    keeper = _LeaseKeeper(api, settings, identity, clock=clock or api.clock.now, elapsed=elapsed)
     refused = await keeper.take(give_way=give_way)
     if refused:
         yield refused
         return
-    leadership = Leadership(identity, deadline=keeper.deadline, clock=keeper.monotonic)
+    leadership = Leadership(identity, deadline=keeper.deadline, clock=keeper.elapsed)
     try:
-        async with asyncio.timeout_at(keeper.deadline) as expiry:
+        async with asyncio.timeout(keeper.find_rest()) as expiry:
             renewing = asyncio.create_task(keeper.renew_forever(leadership, expiry))
             try:
                 yield leadership
@@ -127,8 +129,16 @@ class _Observed(NamedTuple):
 
 
 class _LeaseKeeper:
-    def __init__(self, api: Api, settings: LeaseSettings, identity: str, clock: Callable[[], float]) -> None:
-        self.monotonic = asyncio.get_running_loop().time
+    def __init__(
+        self,
+        api: Api,
+        settings: LeaseSettings,
+        identity: str,
+        *,
+        clock: Callable[[], float],
+        elapsed: Callable[[], float],
+    ) -> None:
+        self.elapsed = elapsed
         self.deadline = 0.0
         self.trouble = ""
         self._api = api
@@ -169,19 +179,19 @@ class _LeaseKeeper:
         before = self._observed
         if before and before.spec == spec:
             return False
-        self._observed = _Observed(spec, self.monotonic())
+        self._observed = _Observed(spec, self.elapsed())
         return before is not None and before.spec.holder_identity == spec.holder_identity
 
     def _is_over(self, spec: LeaseSpec) -> bool:
         lasts = spec.lease_duration_seconds or self._settings.duration
-        return self._observed is not None and self.monotonic() >= self._observed.since + lasts
+        return self._observed is not None and self.elapsed() >= self._observed.since + lasts
 
     def _pause(self) -> float:
         """Look again after the usual time, or when the lease is over if that comes first."""
         if self._observed is None:
             return self._settings.retry_every
         lasts = self._observed.spec.lease_duration_seconds or self._settings.duration
-        left = self._observed.since + lasts - self.monotonic()
+        left = self._observed.since + lasts - self.elapsed()
         return min(self._settings.retry_every, left) if left > 0 else self._settings.retry_every
 
     async def _read(self) -> Lease | None:
@@ -191,7 +201,7 @@ class _LeaseKeeper:
             return None
 
     async def _write_first(self) -> bool:
-        sent = self.monotonic()
+        sent = self.elapsed()
         lease = Lease(ObjectMeta(name=self._settings.name), self._spec(transitions=0))
         try:
             made = await self._api.create(LEASES, lease, namespace=self._settings.namespace)
@@ -204,7 +214,7 @@ class _LeaseKeeper:
         """Take over a free lease; a write by another process in between wins."""
         others = lease.spec.holder_identity != self._identity
         transitions = (lease.spec.lease_transitions or 0) + others
-        sent = self.monotonic()
+        sent = self.elapsed()
         try:
             taken = await self._patch(
                 msgspec.to_builtins(self._spec(transitions=transitions)),
@@ -219,16 +229,21 @@ class _LeaseKeeper:
         """Renew in time; if renewals keep failing, the timeout ends the body."""
         while True:
             await asyncio.sleep(self._settings.retry_every)
-            still = await self._renew()
-            leadership.deadline = self.deadline if still else self.monotonic()
+            # Timers stand still while the machine is suspended; the lease may have ended meanwhile.
+            still = self.find_rest() > 0 and await self._renew()
+            leadership.deadline = self.deadline if still else self.elapsed()
             if not expiry.expired():
-                expiry.reschedule(leadership.deadline)
+                expiry.reschedule(asyncio.get_running_loop().time() + leadership.deadline - self.elapsed())
             if not still:
                 return
 
+    def find_rest(self) -> float:
+        """Give the seconds for which the lease is still held."""
+        return self.deadline - self.elapsed()
+
     async def _renew(self) -> bool:
         """False: the lease is certainly no longer ours. Errors are tolerated until the deadline passes."""
-        sent = self.monotonic()
+        sent = self.elapsed()
         patch = {"renewTime": write_micro_time(self._clock())}
         try:
             async with asyncio.timeout(self._settings.renew_deadline / 2):
@@ -254,13 +269,13 @@ class _LeaseKeeper:
             self.trouble = f"{holder} holds the lease now" if holder else "the lease has no holder now"
             return False
         self._version = lease.metadata.resource_version
-        return await self._renew() if self.monotonic() < self.deadline else True
+        return await self._renew() if self.elapsed() < self.deadline else True
 
     async def release(self, leadership: Leadership) -> None:
         """Release the lease at once, unless another process may hold it by now."""
-        if self.monotonic() >= leadership.deadline:
+        if self.elapsed() >= leadership.deadline:
             return
-        leadership.deadline = self.monotonic()
+        leadership.deadline = self.elapsed()
         free = {
             "holderIdentity": None,
             "leaseDurationSeconds": 1,

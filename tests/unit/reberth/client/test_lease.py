@@ -82,13 +82,16 @@ class Server:
                 raise error
 
 
-def lead(server: Server, identity: str, *, give_way: bool = False) -> Any:
+def lead(
+    server: Server, identity: str, *, give_way: bool = False, elapsed: Callable[[], float] | None = None
+) -> Any:
     return leading(
         cast("Api", server),
         SETTINGS,
         identity=identity,
         give_way=give_way,
-        clock=asyncio.get_running_loop().time,
+        clock=now,
+        elapsed=elapsed or now,
     )
 
 
@@ -148,9 +151,11 @@ async def test_a_candidate_that_gives_way_learns_the_holder_from_its_next_renewa
         assert now() - began <= 2 * SETTINGS.retry_every + 0.2
 
 
-async def hold(server: Server, then: Callable[[Leadership], object]) -> None:
+async def hold(
+    server: Server, then: Callable[[Leadership], object], *, elapsed: Callable[[], float] | None = None
+) -> None:
     """Lead for ever; something happens first."""
-    async with lead(server, "a") as leadership:
+    async with lead(server, "a", elapsed=elapsed) as leadership:
         then(leadership)
         await asyncio.sleep(1e5)
 
@@ -182,6 +187,67 @@ async def test_a_holder_that_was_frozen_may_not_write_even_before_it_is_cancelle
 
     with pytest.raises(LeaseLost):
         await hold(Server(), thaw)
+
+
+class PausedMachine:
+    """Its event loop's clock stands still while it is suspended; the time of the world does not."""
+
+    def __init__(self) -> None:
+        self._suspended = 0.0
+
+    def suspend(self, seconds: float) -> None:
+        self._suspended += seconds
+
+    def elapsed(self) -> float:
+        return now() + self._suspended
+
+
+@pytest.mark.parametrize("holder", ["a", "b"])
+async def test_a_leader_whose_machine_was_suspended_may_not_write_and_is_cancelled(holder: str) -> None:
+    server, machine, woken = Server(), PausedMachine(), []
+
+    def suspend(leadership: Leadership) -> None:
+        machine.suspend(SETTINGS.renew_deadline)
+        if holder != "a":
+            server.touch(holder_identity=holder)
+        woken.append((now(), len(server.writes)))
+        with pytest.raises(LeaseLost):
+            leadership.check()
+
+    with pytest.raises(LeaseLost):
+        await hold(server, suspend, elapsed=machine.elapsed)
+    ((since, writes),) = woken
+    assert now() - since <= SETTINGS.retry_every + 0.1
+    assert len(server.writes) == writes  # it renews nothing and releases nothing
+    assert server.lease
+    assert server.lease.spec.holder_identity == holder
+
+
+async def test_a_short_suspension_costs_no_lease() -> None:
+    server, machine = Server(), PausedMachine()
+    async with lead(server, "a", elapsed=machine.elapsed) as leadership:
+        await asyncio.sleep(5)
+        machine.suspend(SETTINGS.renew_deadline / 2)
+        leadership.check()
+        await asyncio.sleep(60)
+        leadership.check()
+
+
+async def test_a_suspended_candidate_takes_no_lease_that_was_renewed_meanwhile() -> None:
+    server, machine = Server(), PausedMachine()
+
+    async def contend() -> None:
+        async with lead(server, "b", elapsed=machine.elapsed):
+            pass
+
+    async with lead(server, "a") as leadership:
+        contender = asyncio.create_task(contend())
+        await asyncio.sleep(5)
+        machine.suspend(3600)
+        await asyncio.sleep(5)
+        leadership.check()
+        assert not contender.done()
+    await contender
 
 
 async def test_a_lease_that_another_took_is_lost_at_once() -> None:
