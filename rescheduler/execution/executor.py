@@ -260,12 +260,13 @@ class Executor:
         reserving: Awaitable[Debit | Refused | None],
         noting: Awaitable[Node | Refused],
     ) -> MoveState:
+        """Take what was written; where a write was refused, the move keeps what it had, and returns it."""
         debit, node = await _side_by_side(reserving, noting)
         refusals = [each for each in (debit, node) if isinstance(each, Refused)]
         return replace(
             state,
-            debit=None if isinstance(debit, Refused) else debit,
-            noted=isinstance(node, Node),
+            debit=state.debit if isinstance(debit, Refused) else debit,
+            noted=state.noted or isinstance(node, Node),
             refused=next(iter(refusals), None),
             node_version=node.metadata.resource_version if isinstance(node, Node) else "",
         )

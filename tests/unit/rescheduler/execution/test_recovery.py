@@ -12,9 +12,12 @@ from msgspec.structs import replace
 from reberth.cluster.kinds import LEDGERS, PODS, Resource
 from reberth.memory.history import open_move
 from reberth.memory.ledger import start_ledger
+from reberth.memory.notes import NOTE_LOST
 from reberth.records import Debit, DebitState, LedgerStatus, MoveLedger, Outcome, Phase, Pod
 from reberth.values import errors
 from reberth.values.timestamp import write_micro_time
+from rescheduler.execution import executor as executing
+from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.moves.lifecycle import MoveState
@@ -167,6 +170,39 @@ async def test_what_an_earlier_leader_sent_to_undo_a_move_takes_no_debit_and_no_
     await asyncio.gather(*api.sent, return_exceptions=True)
     check(world)
     assert bool(world.evictions) == bool(after)
+
+
+async def resume_after_all_doubt(context: ExecutionContext) -> MoveReport:
+    """Resume the only move when no eviction can be on its way any more: it is undone at once."""
+    executor = Executor(context)
+    await asyncio.sleep(LONGEST_REQUEST)
+    ((_, settled),) = await resume(context, executor)
+    assert isinstance(settled, MoveReport)
+    return settled
+
+
+async def test_a_move_whose_debit_may_not_be_renewed_returns_it() -> None:
+    """The rate is lower by now, and another disruption uses it up."""
+    world = World()
+    await die_before_the_eviction(world)
+    ledger = cast("MoveLedger", world.objects[LEDGERS.name, "", "default"])
+    other = Debit("m-other", write_micro_time(NOW), DebitState.SPENT, "shop", "uid")
+    world.put(LEDGERS, replace(ledger, status=LedgerStatus((other, *(ledger.status.debits or ())))))
+    low = policy(limits={"rates": {"cluster": ["1 per 1h"]}})
+    context = dataclasses.replace(make_context(world, FakeApi(world)), policy=lambda: low)
+    report = await resume_after_all_doubt(context)
+    assert report.refused
+    assert report.refused.rule == "ClusterRate"
+    assert (list(world.debits()), world.noted()) == (["m-other"], set())
+
+
+async def test_a_move_whose_note_cannot_be_renewed_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    await die_before_the_eviction(world)
+    monkeypatch.setattr(executing, "renew_note", lambda *_given, **_now: NOTE_LOST)
+    report = await resume_after_all_doubt(make_context(world, FakeApi(world)))
+    assert report.refused == NOTE_LOST
+    assert (world.debits(), world.noted()) == ({}, set())
 
 
 class PodUnreadable(FakeApi):
