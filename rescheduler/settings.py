@@ -25,7 +25,7 @@ from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.drift import DriftSettings
 
 LONGEST_REQUEST = 60.0
-"""The API server's time for one request (--request-timeout): after it, no eviction is on its way any more."""
+"""The API server's time for one request, if its --request-timeout is not set: it may write until then."""
 
 _LONGEST_WAIT = 10.0
 _ADDRESS = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
@@ -105,12 +105,20 @@ class ReschedulerSettings(Section, frozen=True):
     note_sweep: PositiveDuration = PositiveDuration(600)
     """An expired note is removed after this time, unless another write of its node removes it before."""
     eviction_timeout: Duration = Duration(LONGEST_REQUEST)
-    """How long to read the pod after an eviction without an answer, before the pod counts as not evicted.
+    """How long an eviction that was sent may still be carried out: the API server's --request-timeout.
 
-    Not less than the API server's --request-timeout: until then the eviction may still be carried out.
+    A pod that is alive counts as not evicted only after this time: after an eviction without an answer, and
+    after taking over from another leader.
     """
     replacement_timeout: PositiveDuration = PositiveDuration(LANDING_TIME)
     """How long a replacement may take to be Ready at least; its workload may need longer."""
+
+    def __post_init__(self) -> None:
+        if self.eviction_timeout < LONGEST_REQUEST:
+            raise ValueError(
+                f"evictionTimeout must be at least {LONGEST_REQUEST:g}s: the API server may carry out an"
+                " eviction until then"
+            )
 
 
 # Fields that take effect only after a restart.

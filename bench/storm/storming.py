@@ -107,7 +107,7 @@ async def _extending(cluster: Cluster, fleet: Fleet, *, arm: str) -> AsyncIterat
 
 async def _reschedule(cluster: Cluster, folder: Path, extender: Extending | None, watch: Watch) -> Figures:
     limits = {"requestsPerSecond": RATE, "burst": BURST}
-    defaults: dict[str, Any] = {"cycle": {}, "lease": {}, "evictionTimeout": "60s"}
+    defaults: dict[str, Any] = {"cycle": {}, "lease": {}}
     settings = settings_of(extender, cluster, api=limits, **defaults)
     async with daemon(cluster, folder, settings, dict(_POLICY)) as one:
         figures = await watch(one.running, f"http://{HOST}:{one.port}")

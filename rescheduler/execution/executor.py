@@ -57,7 +57,6 @@ from rescheduler.moves.lifecycle import (
 )
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
-from rescheduler.settings import LONGEST_REQUEST
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -177,7 +176,8 @@ class Executor:
     def _end_doubt(self, move: str) -> float:
         """Tell until when an eviction may be on its way: of an earlier leader, or of an interrupted try."""
         taken_over = -math.inf if move in self._begun else self._took_over
-        return max(taken_over, self._doubted.get(move, -math.inf)) + LONGEST_REQUEST
+        begun = max(taken_over, self._doubted.get(move, -math.inf))
+        return begun + self._context.settings().eviction_timeout
 
     async def _follow(self, handle: MoveHandle, state: MoveState) -> MoveReport:
         handle.reporter.tell("waiting for the replacement")

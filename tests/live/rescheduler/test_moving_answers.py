@@ -9,6 +9,7 @@ from localcluster.cluster import Cluster
 from localcluster.faults import Answer, LoseAnswer, Match, Reset, between, nth, status_bodies
 from localcluster.faults.effects import Effect
 from localcluster.faults.status_bodies import Status
+from rescheduler import settings as rescheduling
 from rescheduler.moves.outcome import MoveReport
 from tests.live.support.memory_objects import definitions
 from tests.live.support.moves import MOVES_WRITES, NODES, consistent, mover, proxied, workload
@@ -76,9 +77,10 @@ async def defined(shared: Cluster) -> AsyncIterator[None]:
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
 async def test_each_answer_to_an_eviction_is_read_by_its_cause(
-    shared: Cluster, kind: str, subtests: pytest.Subtests
+    shared: Cluster, kind: str, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first request of a StatefulSet's pod is the dry run. A busy server is asked twice."""
+    monkeypatch.setattr(rescheduling, "LONGEST_REQUEST", 0.1)  # the proxy lets nothing arrive late
     async with workload(shared, f"asked-{kind.lower()}", kind=kind) as stayer, proxied(shared) as proxy:
         victim = await stayer.pick()
         to = elsewhere(victim)

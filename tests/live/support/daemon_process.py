@@ -181,7 +181,6 @@ def settings_of(extender: Extending | None, cluster: Cluster, **changes: Any) ->
         "lease": {"namespace": "reberth-system", **LEASE_TIMES},
         "api": {"requestsPerSecond": 500, "burst": 500},
         "log": {"style": "json", "level": "info"},
-        "evictionTimeout": "1s",
     }
     if extender:
         addresses = [f"{HOST}:{replica.port}" for replica in extender.replicas]

@@ -39,7 +39,6 @@ QUICK = {
     "apiVersion": "reberth.dev/v1alpha1",
     "kind": "ReschedulerSettings",
     "extender": "none",
-    "evictionTimeout": "1s",
     "lease": {"namespace": "kube-system", **BRIEF_LEASE},
     "api": {"deadline": 5, "tries": 2, "requestsPerSecond": 1000, "burst": 1000},
 }

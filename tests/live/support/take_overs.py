@@ -130,7 +130,8 @@ async def taking_over(
         api = await enter(direct(stage.cluster))
         mirror = await enter(mirroring(api, witness, [PODS, HISTORIES]))
         await mirror.synced()
-        settings = settings_of(None, stage.cluster, lease=LEASE)
+        timeout = f"{longest_request:g}s"
+        settings = settings_of(None, stage.cluster, lease=LEASE, evictionTimeout=timeout)
         policy = drive_policy(f"{RATE.most} per {RATE.seconds:g}s")
         path = os.pathsep.join((str(_FOLDER), str(ROOT)))
         env = {"PYTHONPATH": path, "REBERTH_LONGEST_REQUEST": str(longest_request)}

@@ -58,6 +58,7 @@ def test_the_documented_file_holds_the_defaults() -> None:
         ("noteLife: 0s", "noteLife"),
         ("noteSweep: 0s", "noteSweep"),
         ("evictionTimeout: 3", "evictionTimeout"),
+        ("evictionTimeout: 59s", "evictionTimeout must be at least 60s"),
         ("replacementTimeout: 0s", "replacementTimeout"),
         ("drift: {least: 2}", "drift.least"),
         ("cycle: {interval: often}", "cycle.interval"),
