@@ -62,8 +62,8 @@ class Leader:
         async with asyncio.TaskGroup() as group:
             dispatcher = await self._take_over(group)
             group.create_task(self._drift_monitor.run())
-            executor = dispatcher.executor
-            sweeper = NoteSweeper(self._context, lambda: executor.held | executor.open)
+            moves = dispatcher.executor.moves
+            sweeper = NoteSweeper(self._context, lambda: moves.held | moves.noted)
             group.create_task(sweeper.run())
             receiver = self._receive_with(dispatcher)
             group.create_task(receiver.run())

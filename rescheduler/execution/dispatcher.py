@@ -138,7 +138,7 @@ class MoveDispatcher:
         resuming, too: as it is, it could fill a rate for good.
         """
         return self._has_future_debits() or any(
-            move not in self.executor.held and not self.unsettled.is_resting(move)
+            not self.executor.moves.is_held(move) and not self.unsettled.is_resting(move)
             for move in self._list_unfinished()
         )
 
@@ -152,7 +152,7 @@ class MoveDispatcher:
         store, spending, in_doubt = (
             self._context.store,
             self._context.ledger.is_spending,
-            self.executor.is_in_doubt,
+            self.executor.moves.is_in_doubt,
         )
         for listed in self._context.mirror.cache.of(HISTORY).rows():
             if listed.status.open:
@@ -297,7 +297,7 @@ class MoveDispatcher:
     async def _finish(self, handle: MoveHandle, state: MoveState) -> MoveEnd:
         move = state.entry.id
         try:
-            with self.executor.holding(move):
+            with self.executor.moves.holding(move):
                 return self._record_resumed(await self.executor.finish(handle, state))
         except Exception:
             self.unsettled.note(move)  # it would be resumed at once, and might fail every time

@@ -6,9 +6,7 @@ next leader finds the move in its workload's eviction history and continues it (
 
 import asyncio
 import dataclasses
-import math
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TypeVar, cast
 
@@ -55,6 +53,7 @@ from rescheduler.moves.lifecycle import (
     next_step,
     undo_reason,
 )
+from rescheduler.moves.move_tracker import MoveTracker
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
 
@@ -68,62 +67,30 @@ class Executor:
     """Executes moves: any number at once, and of one workload as many as the policy allows."""
 
     def __init__(self, context: ExecutionContext) -> None:
-        self.open: set[str] = set()
-        """Moves whose notes must be kept; recovery adds those that it finds."""
-        self.held: set[str] = set()
-        """Moves that this process is working on."""
-        self._begun: set[str] = set()  # open moves that it has begun itself
-        self._evicting: set[str] = set()  # open moves whose eviction it may have sent
-        self._evicted: set[str] = set()  # open moves whose pods are known to be evicted
-        self._doubted: dict[str, float] = {}  # when moves were interrupted, by the clock of the event loop
-        self._took_over = _loop_time()
+        self.moves = MoveTracker(_loop_time, patience=lambda: context.settings().eviction_timeout)
         self._context = context
         self._validator = MoveValidator(context)
 
     async def move(self, order: MoveOrder, hooks: MoveHooks = NO_HOOKS) -> MoveReport:
         """Execute a new move to its outcome."""
         entry = self._draft(order)
-        self._begun.add(entry.id)
-        with self.holding(entry.id):
+        self.moves.track(entry.id).is_begun = True
+        with self.moves.holding(entry.id):
             return await self._move(order, entry, hooks)
 
-    @contextmanager
-    def holding(self, move: str) -> Iterator[None]:
-        """Mark a move as being worked on; otherwise recovery would take it for one that was left behind."""
-        self.held.add(move)
-        try:
-            yield
-        except BaseException:
-            if move in self._evicting:
-                self._doubted[move] = _loop_time()
-            raise
-        finally:
-            self.held.discard(move)
-
-    def forget(self, move: str) -> None:
-        """Forget a move that is not open any more."""
-        for moves in (self.open, self._begun, self._evicting, self._evicted):
-            moves.discard(move)
-        self._doubted.pop(move, None)
-
-    def is_in_doubt(self, move: str) -> bool:
-        """Tell whether an eviction may be on its way that an earlier leader, or an interrupted try, sent."""
-        return _loop_time() < self._end_doubt(move)
-
     async def _move(self, order: MoveOrder, entry: OpenMove, hooks: MoveHooks) -> MoveReport:
-        settled = {one for one in self._begun if not self.is_in_doubt(one)} | self._evicted
         # The first write: a move that no history records could not be found and undone after a crash.
         start = partial(
             _open_one,
             entry=entry,
             most=self._context.count_most_moves(order.signature),
-            settled=settled,
+            settled=self.moves.settled,
             least=self._context.settings().replacement_timeout,
             progress_deadline=self._context.find_progress_deadline(order.signature),
         )
         history = await self._context.store.start_history(order.signature, start)
         if isinstance(history, Refused):
-            self.forget(entry.id)
+            self.moves.forget(entry.id)
             report = MoveReport(entry, Ending(Outcome.REFUSED), history)
             self._context.tell(f"{entry.id}: {report}")
             return report
@@ -139,12 +106,12 @@ class Executor:
 
     async def settle(self, handle: MoveHandle, state: MoveState) -> MoveReport | MoveState:
         """Execute steps until the move is closed or has to wait: `finish` waits."""
-        self.open.add(state.entry.id)
+        self.moves.track(state.entry.id).keeps_note = True
         actions = self._actions()
         while True:
             step = next_step(state, now=self._context.clock())
             if step is MoveStep.VERIFY:
-                self._evicted.add(state.entry.id)
+                self.moves.track(state.entry.id).is_evicted = True
             if step in (MoveStep.VERIFY, MoveStep.AWAIT_EVICTION):
                 return state
             if step is MoveStep.CLOSE:
@@ -163,7 +130,7 @@ class Executor:
     async def _await_eviction(self, handle: MoveHandle, state: MoveState) -> MoveState:
         """Wait until an eviction that was sent before has taken effect, or cannot do so any more."""
         handle.reporter.tell(MoveStep.AWAIT_EVICTION.value)
-        until = self._end_doubt(state.entry.id)
+        until = self.moves.find_end_of_doubt(state.entry.id)
         state = await watch_pod(self._context, handle.namespace, state, until=until)
         node = await self._context.store.read_node(state.entry.from_)
         return replace(
@@ -172,12 +139,6 @@ class Executor:
             noted=carries_note(node, state.entry, handle.namespace),
             in_doubt=False,
         )
-
-    def _end_doubt(self, move: str) -> float:
-        """Tell until when an eviction may be on its way: of an earlier leader, or of an interrupted try."""
-        taken_over = -math.inf if move in self._begun else self._took_over
-        begun = max(taken_over, self._doubted.get(move, -math.inf))
-        return begun + self._context.settings().eviction_timeout
 
     async def _follow(self, handle: MoveHandle, state: MoveState) -> MoveReport:
         handle.reporter.tell("waiting for the replacement")
@@ -290,9 +251,9 @@ class Executor:
         now = self._context.clock()
 
         def add(notes: Notes) -> Notes | Refused:
-            return (
-                notes if handle.note is None else add_note(notes, handle.note, now=now, open_moves=self.open)
-            )
+            if handle.note is None:
+                return notes
+            return add_note(notes, handle.note, now=now, open_moves=self.moves.noted)
 
         return await self._context.store.change_notes(entry.from_, add)
 
@@ -315,7 +276,7 @@ class Executor:
 
     async def _evict(self, handle: MoveHandle, state: MoveState) -> MoveState:
         """Evict the pod, after the checks of `eviction.py`: the plan is seconds old by now."""
-        self._evicting.add(state.entry.id)
+        self.moves.track(state.entry.id).may_evict = True
         evicted = await Evictor(self._context, handle, self._validator).evict(state)
         if evicted.granted:
             history = self._context.store.find_history(handle.namespace, handle.history)
@@ -377,7 +338,7 @@ class Executor:
         return note_refusal(refused, key=key, before=before, now=now)
 
     def _finish(self, handle: MoveHandle, report: MoveReport) -> MoveReport:
-        self.forget(report.move)
+        self.moves.forget(report.move)
         handle.reporter.ended(report)
         handle.reporter.tell(f"{report.move}: {report}")
         return report

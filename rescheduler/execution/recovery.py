@@ -76,9 +76,10 @@ async def resume_moves(
 ) -> AsyncIterator[ResumedMove]:
     """Settle all open moves that this process is not working on.
 
-    Those that have not ended are finished by the caller, who says with `executor.holding` that it does. A
+    Those that have not ended are finished by the caller, who says with `moves.holding` that it does. A
     move that cannot be settled does not keep the others from it: it is told, and left alone for a while.
     """
+    given_up = executor.moves.list_left()
     # The ledger first: a move is recorded before its debit, so a list made later has every move of a debit.
     ledger = await context.store.read_ledger()
     pages = context.api.list_pages(HISTORIES)
@@ -86,13 +87,15 @@ async def resume_moves(
     recorded = {move.id for history in histories for move in history.status.open or ()}
     unsettled.keep(recorded | {debit.move for debit in ledger.status.debits or ()})
     await _settle_orphaned_debits(context, executor, recorded, ledger, unsettled)
+    executor.moves.forget_unrecorded(given_up, recorded)
     left = [
         (history, move.id)
         for history in histories
         for move in history.status.open or ()
-        if move.id not in executor.held
+        if not executor.moves.is_held(move.id)
     ]
-    executor.open.update(move for _, move in left)  # keep the notes of all while the first are settled
+    for _, move in left:  # keep the notes of all while the first are settled
+        executor.moves.track(move).keeps_note = True
     for history, move in left:
         name = f"{history.metadata.namespace}/{history.metadata.name}"
         settling = partial(_resume, context, executor, history, move)
@@ -129,14 +132,14 @@ async def _resume(
     context: ExecutionContext, executor: Executor, listed: EvictionHistory, move: str
 ) -> ResumedMove | None:
     """Settle one move, unless this process works on it or it has ended since it was listed."""
-    if move in executor.held:
+    if executor.moves.is_held(move):
         return None
-    with executor.holding(move):
+    with executor.moves.holding(move):
         meta = listed.metadata
         history = await context.store.read_history(meta.namespace, meta.name)
         entry = find_open(history, move) if history else None
         if history is None or entry is None:
-            executor.forget(move)
+            executor.moves.forget(move)
             return None
         metrics.MOVES_RESUMED.inc()
         context.tell(f"resuming {entry.id}: {entry.pod} off {entry.from_}, {entry.phase}")
@@ -157,7 +160,7 @@ async def _settle_orphaned_debits(
     if correct_debits(ledger, limits, now=context.clock()) is not ledger:
         await context.ledger.correct(partial(correct_debits, limits=limits, now=context.clock()))
     for debit in ledger.status.debits or ():
-        is_left = debit.move not in recorded and debit.move not in executor.held
+        is_left = debit.move not in recorded and not executor.moves.is_held(debit.move)
         if debit.state == DebitState.TENTATIVE and is_left and not context.ledger.is_spending(debit.move):
             settling = partial(_settle_debit, context, executor, debit)
             subject = f"{debit.namespace}/{debit.pod}"
@@ -170,7 +173,7 @@ async def _settle_debit(context: ExecutionContext, executor: Executor, debit: De
     if judge_pod(pod, debit.pod_uid) is not PodState.ALIVE:
         began = find_termination(pod) if pod and pod.metadata.uid == debit.pod_uid else None
         context.ledger.spend(_describe_debit(debit), context.clock() if began is None else began)
-    elif not executor.is_in_doubt(debit.move):
+    elif not executor.moves.is_in_doubt(debit.move):
         await context.ledger.give_back(debit.move)
 
 
@@ -199,7 +202,7 @@ async def _read_state(
         pod=PodState.ALIVE,
         evicted_at=instant(entry.evicted_at) if entry.evicted_at else None,
         resumed=True,
-        in_doubt=executor.is_in_doubt(entry.id),
+        in_doubt=executor.moves.is_in_doubt(entry.id),
         node_version=node.metadata.resource_version if node else "",
         history_version=history.metadata.resource_version,
     )

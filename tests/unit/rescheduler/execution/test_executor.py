@@ -71,8 +71,10 @@ async def order_and_move(api: FakeApi) -> MoveReport:
     context = make_context(api.world, api)
     order = await compose_order(context, "shop", "web-1", to=("n2", "n3"), reason="why not")
     assert isinstance(order, MoveOrder)
-    report = await Executor(context).move(order)
+    executor = Executor(context)
+    report = await executor.move(order)
     await context.ledger.flush()
+    assert not executor.moves
     return report
 
 
@@ -83,6 +85,7 @@ async def take_over(api: FakeApi) -> None:
         if isinstance(one.settled, MoveState):
             await executor.finish(one.handle, one.settled)
     await context.ledger.flush()
+    assert not executor.moves
 
 
 def check(world: World) -> None:

@@ -4,12 +4,13 @@ import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
-from reberth.cluster.kinds import LEDGERS, PODS, Resource
+from reberth.cluster.kinds import HISTORIES, LEDGERS, PODS, Resource
 from reberth.memory.history import open_move
 from reberth.memory.ledger import start_ledger
 from reberth.memory.notes import NOTE_LOST
@@ -209,6 +210,30 @@ async def test_a_move_whose_note_cannot_be_renewed_removes_it(monkeypatch: pytes
     report = await resume_after_all_doubt(make_context(world, FakeApi(world)))
     assert report.refused == NOTE_LOST
     assert (world.debits(), world.noted()) == ({}, set())
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["kept", "deleted"])
+@pytest.mark.parametrize("write", range(1, 8))
+async def test_nothing_is_left_of_a_move_that_an_error_interrupted(write: int, *, is_deleted: bool) -> None:
+    """At any of its writes; its history may be gone before it is resumed, or was never written."""
+    world = World()
+    trouble = errors.Forbidden("write", "for a while")
+    context = make_context(world, FakeApi(world, troubles={write: trouble}))
+    executor = Executor(context)
+    order = await compose_order(context, "shop", "web-1", to=("n2",), reason="why not")
+    assert isinstance(order, MoveOrder)
+    with suppress(errors.Forbidden):
+        await executor.move(order)
+    if is_deleted:
+        world.objects = {key: one for key, one in world.objects.items() if key[0] != HISTORIES.name}
+    for _ in range(2):
+        for one in await resume(context, executor):
+            if isinstance(one.settled, MoveState):
+                await executor.finish(one.handle, one.settled)
+        await asyncio.sleep(LONGEST_REQUEST)
+    assert not executor.moves
+    await context.ledger.flush()
+    assert DebitState.TENTATIVE not in {debit.state for debit in world.debits().values()}
 
 
 class PodUnreadable(FakeApi):
