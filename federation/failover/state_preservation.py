@@ -13,6 +13,7 @@ from federation.api import PurgeMode, ResourceBinding
 from federation.api.paths import follow, read_path
 from federation.objects.resources import HeldWork
 from reberth.records import Labels
+from reberth.values.text_limits import read_json
 
 PRESERVED = "reberth.dev/preserved-state"
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -52,11 +53,7 @@ def annotate_state(state: Labels) -> Labels:
 
 def _recall(annotations: Mapping[str, str]) -> Labels:
     """Return no labels if the annotation is unreadable: another program may have written it."""
-    text = annotations.get(PRESERVED)
-    try:
-        return msgspec.json.decode(text, type=Labels) if text else {}
-    except msgspec.DecodeError:
-        return {}
+    return read_json(annotations.get(PRESERVED), Labels) or {}
 
 
 def _read_status(binding: ResourceBinding, cluster: str) -> object:

@@ -51,13 +51,11 @@ class ResourceTemplateReader(Reader[ResourceTemplate]):
     """Reads responses of the API server for objects of any kind."""
 
     def __init__(self) -> None:
-        super().__init__(ResourceTemplate)
-        self._object = _Objects()  # type: ignore[assignment] # decodes alike
-        self._line = _Lines()  # type: ignore[assignment] # decodes alike
+        super().__init__(ResourceTemplate, objects=_Objects(), lines=_Lines())
 
 
 class _Objects:
-    def decode(self, body: bytes | Raw) -> ResourceTemplate:
+    def decode(self, body: bytes | Raw, /) -> ResourceTemplate:
         return read_template(body)
 
 
@@ -69,7 +67,7 @@ class _RawLine(Record, frozen=True):
 class _Lines:
     _decoder = msgspec.json.Decoder(_RawLine)
 
-    def decode(self, line: bytes) -> WatchEvent[ResourceTemplate]:
+    def decode(self, line: bytes | Raw, /) -> WatchEvent[ResourceTemplate]:
         raw = self._decoder.decode(line)
         return WatchEvent(raw.type, read_template(raw.object))
 

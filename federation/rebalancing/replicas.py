@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from federation.api import AggregatedStatus, ResourceBinding, TargetCluster
+from reberth.values.text_limits import UNREADABLE
 
 # Kinds whose status has availableReplicas.
 _COUNTED = ("Deployment", "StatefulSet", "ReplicaSet")
@@ -49,5 +50,5 @@ def _available(copy: AggregatedStatus) -> int:
     """Read availableReplicas; a copy that has not reported yet has none."""
     try:
         return msgspec.json.decode(copy.status, type=_Counts).available_replicas if bytes(copy.status) else 0
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return 0

@@ -8,6 +8,7 @@ from federation.api import APPLIED_PLACEMENT, ClusterAffinityTerm, Placement, Re
 from federation.scheduling.demand import BindingDemand, Strategy
 from federation.scheduling.fleet import Fleet
 from federation.scheduling.unreported_clusters import has_reported
+from reberth.values.text_limits import read_json
 
 
 class Cause(StrEnum):
@@ -70,11 +71,7 @@ def has_new_placement(binding: ResourceBinding) -> bool:
 
 
 def _read_applied(binding: ResourceBinding) -> Placement | None:
-    text = (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT)
-    try:
-        return msgspec.json.decode(text, type=Placement) if text else None
-    except msgspec.DecodeError:
-        return None
+    return read_json((binding.metadata.annotations or {}).get(APPLIED_PLACEMENT), Placement)
 
 
 def _without_groups(placement: Placement) -> Placement:

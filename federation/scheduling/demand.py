@@ -29,6 +29,7 @@ from federation.scheduling.rounding import prefers_last_name
 from reberth.records import Record
 from reberth.values.object_error import ObjectError
 from reberth.values.quantity import QuantityError
+from reberth.values.text_limits import read_json
 from reberth.values.timestamp import TimeError, parse_time
 
 SCHEDULE_NOTE = "reberth.dev/scheduling"
@@ -44,11 +45,7 @@ class ScheduleNote(Record, frozen=True):
 
 def read_note(binding: ResourceBinding) -> ScheduleNote | None:
     """Return None for a note that is missing or unreadable: another program may have written it."""
-    text = (binding.metadata.annotations or {}).get(SCHEDULE_NOTE)
-    try:
-        return msgspec.json.decode(text, type=ScheduleNote) if text else None
-    except msgspec.DecodeError:
-        return None
+    return read_json((binding.metadata.annotations or {}).get(SCHEDULE_NOTE), ScheduleNote)
 
 
 _PLACEMENT = "spec.placement"

@@ -34,6 +34,7 @@ from reberth.runtime import metrics
 from reberth.values import errors
 from reberth.values.errors import ApiError
 from reberth.values.jitter import jittered_backoff
+from reberth.values.text_limits import UNREADABLE
 
 T = TypeVar("T", bound=Record)
 R = TypeVar("R")
@@ -257,7 +258,7 @@ class Api:
         content = await self._read(request)
         try:
             said = msgspec.json.decode(content, type=_ServerVersion)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise errors.Unreadable(str(request), str(error)) from error
         return f"{said.major}.{said.minor.rstrip('+')}"
 

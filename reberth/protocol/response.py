@@ -6,11 +6,14 @@ from typing import Generic, TypeVar
 import msgspec
 
 from reberth import records
+from reberth.protocol.nesting import DEEP, Decoder, ShallowDecoder, flatten, keeps_parts
 from reberth.records import ListMeta, ObjectMeta, PartialObject, Record, Status
 from reberth.values import errors
 from reberth.values.errors import ApiError
+from reberth.values.text_limits import LONGEST_TEXT, UNREADABLE
 
 T = TypeVar("T", bound=Record)
+D = TypeVar("D")
 
 _BY_STATUS: dict[int, type[ApiError]] = {
     400: errors.BadRequest,
@@ -27,8 +30,6 @@ LARGEST_OBJECT = 2**22
 _LONGEST_TEXT = 300
 _ERROR_LINE = b'{"type":"ERROR"'
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-# Text that is not UTF-8, and what is nested too deeply, is none of msgspec's own errors.
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _status = msgspec.json.Decoder(Status)
 _partial = msgspec.json.Decoder(PartialObject)
@@ -96,7 +97,7 @@ def failure(request: str, status: int, body: bytes, *, retry_after: str | None =
 def _read_status(body: bytes) -> Status:
     try:
         return _status.decode(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         return Status()
 
 
@@ -109,24 +110,29 @@ def _seconds(header: str | None, said: int | None) -> float | None:
 class _Found(Generic[T]):
     """The objects of a page, decoded one at a time: five hundred at once cost half as much again."""
 
-    def __init__(self, raws: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T]) -> None:
+    def __init__(self, raws: Sequence[msgspec.Raw], decoder: Decoder[T]) -> None:
         self._raws = raws
-        self._decode = decoder.decode
+        self._decoder = decoder
 
     def __iter__(self) -> Iterator[T | BadObject]:
+        decode = self._decoder.decode
         for raw in self._raws:
             try:
-                yield self._decode(raw)
-            except _UNREADABLE as error:
-                yield _describe(bytes(raw), error)
+                yield decode(raw)
+            except UNREADABLE as error:
+                yield _read_again(self._decoder, bytes(raw), error)
 
 
 class Reader(Generic[T]):
     """Reads objects, pages and watch lines of one kind."""
 
-    def __init__(self, kind: type[T]) -> None:
-        self._object = msgspec.json.Decoder(kind)
-        self._line: msgspec.json.Decoder[WatchEvent[T]] = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type] # known only here
+    def __init__(
+        self, kind: type[T], *, objects: Decoder[T] | None = None, lines: Decoder[WatchEvent[T]] | None = None
+    ) -> None:
+        self._object: Decoder[T] = objects or msgspec.json.Decoder(kind)
+        self._line: Decoder[WatchEvent[T]] = lines or msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type] # known only here
+        if keeps_parts(msgspec.inspect.type_info(kind)):
+            self._object, self._line = ShallowDecoder(self._object), ShallowDecoder(self._line, within=1)
         self._page = msgspec.json.Decoder(_Page)
         self._any = msgspec.json.Decoder(msgspec.Raw)
         self._any_line = msgspec.json.Decoder(_AnyLine)
@@ -134,16 +140,19 @@ class Reader(Generic[T]):
     def read(self, request: str, body: bytes) -> T:
         try:
             return self._object.decode(body)
-        except _UNREADABLE as error:
-            raise errors.Unreadable(request, str(error)) from error
+        except UNREADABLE as error:
+            found = _read_again(self._object, body, error)
+            if isinstance(found, BadObject):
+                raise errors.Unreadable(request, found.reason) from error
+            return found
 
     def read_object(self, body: bytes) -> T | BadObject:
         """Read an object of a list. Raises DecodeError if it is not complete."""
         try:
             return self._object.decode(body)
-        except (msgspec.ValidationError, UnicodeDecodeError) as error:
-            self._any.decode(body)  # it may be cut off behind the fault
-            return _describe(body, error)
+        except (msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+            _decode_flat(self._any, body)  # it may be cut off behind the fault
+            return _read_again(self._object, body, error)
 
     def read_page(self, request: str, body: bytes) -> Page[T]:
         """Read a page. Raises Unreadable for what is no list: taken for the last page, it would end one."""
@@ -160,8 +169,8 @@ class Reader(Generic[T]):
 
     def _decode_page(self, request: str, body: bytes) -> _Page:
         try:
-            return self._page.decode(body)
-        except _UNREADABLE as error:
+            return _decode_flat(self._page, body, within=2)
+        except UNREADABLE as error:
             raise errors.Unreadable(request, str(error)) from error
 
     def read_line(self, request: str, line: bytes) -> WatchEvent[T] | BadObject:
@@ -170,31 +179,56 @@ class Reader(Generic[T]):
             raise _error_of(request, line)
         try:
             return self._line.decode(line)
-        except _UNREADABLE as error:
+        except RecursionError as error:
+            return self._read_flat(request, line, error)
+        except UNREADABLE as error:
             return _describe(self._read_part(request, line), error)
+
+    def _read_flat(self, request: str, line: bytes, error: RecursionError) -> WatchEvent[T] | BadObject:
+        try:
+            return self.read_line(request, flatten(line, within=1))
+        except RecursionError:
+            raise errors.Unreadable(request, f"a line of the watch: {DEEP}") from error
 
     def _read_part(self, request: str, line: bytes) -> bytes:
         """Give the object of a line that cannot be read."""
         try:
             return bytes(self._any_line.decode(line).object)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise errors.Unreadable(request, f"a line of the watch: {error}") from error
 
 
 def _error_of(request: str, line: bytes) -> ApiError:
     try:
         status = msgspec.json.decode(line, type=_ErrorLine).object
-    except _UNREADABLE:
+    except UNREADABLE:
         status = Status()
     return failure(request, status.code or 500, msgspec.json.encode(status))
 
 
-def _describe(body: bytes, error: Exception) -> BadObject:
+def _read_again(decoder: Decoder[T], text: bytes, error: Exception) -> T | BadObject:
+    """Read an object without what is nested too deeply, if that was the error."""
     try:
-        meta = _partial.decode(body.decode(errors="replace")).metadata
-    except _UNREADABLE:
+        return decoder.decode(flatten(text)) if isinstance(error, RecursionError) else _describe(text, error)
+    except UNREADABLE as second:
+        return _describe(text, second)
+
+
+def _describe(text: bytes, error: Exception) -> BadObject:
+    try:
+        meta = _decode_flat(_partial, text.decode(errors="replace").encode()).metadata
+    except UNREADABLE:
         meta = ObjectMeta()
-    return BadObject(meta.namespace, meta.name, str(error), meta.resource_version)
+    reason = DEEP if isinstance(error, RecursionError) else str(error)[:LONGEST_TEXT]
+    return BadObject(meta.namespace, meta.name, reason, meta.resource_version)
+
+
+def _decode_flat(decoder: Decoder[D], text: bytes, *, within: int = 0) -> D:
+    """Decode a text; if it is nested too deeply for that, without what is."""
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        return decoder.decode(flatten(text, within=within))
 
 
 def ends_the_list(meta: ObjectMeta) -> bool:

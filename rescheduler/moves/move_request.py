@@ -9,13 +9,14 @@ a write whose answer was lost can be repeated.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from reberth.memory.history import MOST_DESTINATIONS
 from reberth.values.refusal import Refused
+from reberth.values.text_limits import read_json
 from reberth.values.timestamp import parse_time, write_time
 
 REQUEST = "reberth.dev/move-request"
@@ -69,6 +70,9 @@ class MoveAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: Refused | None = None
 
 
+_Answers: Any = tuple[MoveAnswer, ...]
+
+
 def prolong_request(request: MoveRequest, now: float) -> MoveRequest:
     return msgspec.structs.replace(request, until=write_time(now + LIFE))
 
@@ -80,17 +84,12 @@ def refuse_request(answer: MoveAnswer, refused: Refused) -> MoveAnswer:
 
 def read_request(annotations: Annotations | None) -> MoveRequest | None:
     """Give the request that waits; an unreadable annotation holds none."""
-    try:
-        return msgspec.json.decode((annotations or {}).get(REQUEST, ""), type=MoveRequest)
-    except (msgspec.DecodeError, ValueError):
-        return None
+    return read_json((annotations or {}).get(REQUEST), MoveRequest)
 
 
 def read_answers(annotations: Annotations | None) -> tuple[MoveAnswer, ...]:
-    try:
-        return msgspec.json.decode((annotations or {}).get(ANSWERS, ""), type=tuple[MoveAnswer, ...])
-    except msgspec.DecodeError:
-        return ()
+    answers: tuple[MoveAnswer, ...] | None = read_json((annotations or {}).get(ANSWERS), _Answers)
+    return answers or ()
 
 
 def find_answer(annotations: Annotations | None, request: str) -> MoveAnswer | None:

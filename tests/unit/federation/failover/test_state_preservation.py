@@ -113,7 +113,8 @@ def test_others_get_nothing(other: ResourceBinding) -> None:
     assert PRESERVED not in made["metadata"]["annotations"]
 
 
-def test_an_unreadable_state_annotation_is_ignored() -> None:
+@pytest.mark.parametrize("text", ["odd", '{"a": ' + "[" * 20_000 + "]" * 20_000 + "}"], ids=["odd", "deep"])
+def test_an_unreadable_state_annotation_is_ignored(text: str) -> None:
     made = plan_works(WEB, left(), template(), {}).create["m2"]
-    made["metadata"]["annotations"][PRESERVED] = "odd"
+    made["metadata"]["annotations"][PRESERVED] = text
     assert labels_for_copy(left(), "m2", work(made)) == {}

@@ -107,8 +107,9 @@ def test_a_08_a_changed_placement_is_recognised(
     assert has_new_placement(asked) is changed
 
 
-def test_a_08_an_applied_placement_that_cannot_be_read_is_another_one() -> None:
-    metadata = {"annotations": {"policy.karmada.io/applied-placement": "{"}}
+@pytest.mark.parametrize("text", ["{", '{"a": ' + "[" * 20_000 + "]" * 20_000 + "}"], ids=["half", "deep"])
+def test_a_08_an_applied_placement_that_cannot_be_read_is_another_one(text: str) -> None:
+    metadata = {"annotations": {"policy.karmada.io/applied-placement": text}}
     assert has_new_placement(binding(1, {}, metadata=metadata))
 
 

@@ -1,13 +1,15 @@
 """Responses of the API server: objects, pages, watch lines, and every kind of error."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from reberth.protocol import response
+from reberth.protocol.nesting import DEEPEST
 from reberth.protocol.response import BadObject, Reader, WatchEvent
-from reberth.records import ObjectMeta, Pod
+from reberth.records import ObjectMeta, PartialObject, Pod, Record
 from reberth.values import errors
 
 POD = {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5"}}
@@ -154,6 +156,13 @@ def test_what_is_no_event_is_a_fault(line: bytes) -> None:
         Reader(Pod).read_line("watch", line)
 
 
+class Kept(Record, frozen=True):
+    """A record that keeps a part of the object as it is."""
+
+    metadata: ObjectMeta
+    spec: dict[str, msgspec.Raw] | None = None
+
+
 NO_TEXT = json.dumps(POD).encode().replace(b'"u"', b'"\xff"')
 DEEP = b'{"metadata": {"name": "d"}, "unknown": %b}' % (b"[" * 100_000 + b"]" * 100_000)
 
@@ -178,7 +187,7 @@ def test_half_an_object_that_is_not_utf_8_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b'{"metadata": {"continue": "\xff"}, "items": []}', b'{"items": [%b]}' % DEEP]
+    "text", [b'{"metadata": {"continue": "\xff"}, "items": []}', b'{"items": [%b' % DEEP, b"[" * 2**23]
 )
 def test_a_page_that_cannot_be_read_is_a_fault(text: bytes) -> None:
     with pytest.raises(errors.Unreadable, match="list /x"):
@@ -193,11 +202,45 @@ def test_a_refusal_that_cannot_be_read_is_the_one_of_its_code(text: bytes) -> No
         Reader(Pod).read_line("watch", line)
 
 
-def test_what_is_nested_too_deeply_is_a_fault() -> None:
-    with pytest.raises(errors.Unreadable, match="get /x"):
-        Reader(Pod).read("get /x", DEEP)
-    with pytest.raises(errors.Unreadable, match="a line of the watch"):
-        Reader(Pod).read_line("watch", b'{"type": "ADDED", "object": %b}' % DEEP)
+def read_everywhere(reader: Reader[Any], text: bytes) -> list[Any]:
+    page = reader.read_page("list", b'{"items": [%b, {"metadata": {"name": "next"}}]}' % text)
+    bad, good = page.found
+    assert good.metadata.name == "next"
+    return [bad, reader.read_object(text), reader.read_line("watch", b'{"type":"ADDED","object":%b}' % text)]
+
+
+def test_a_deep_part_that_nobody_reads_does_not_matter() -> None:
+    reader = Reader(PartialObject)
+    listed, read, event = read_everywhere(reader, DEEP)
+    for each in (listed, read, event.object, reader.read("get /x", DEEP)):
+        assert each.metadata.name == "d"
+
+
+@pytest.mark.parametrize("levels", [DEEPEST, DEEPEST + 1, 300, 5_000, 100_000])
+def test_an_object_of_which_parts_are_kept_fails_alone_if_it_is_nested_too_deeply(levels: int) -> None:
+    parts = b"[" * (levels - 2) + b"]" * (levels - 2)
+    for text in (
+        b'{"metadata": {"name": "d"}, "spec": {"a": %b}}' % parts,
+        b'{"spec": {"a": %b}, "metadata": {"name": "d"}}' % parts,
+    ):
+        found = read_everywhere(Reader(Kept), text)
+        if levels == DEEPEST:
+            assert not any(isinstance(each, BadObject) for each in found)
+        else:
+            assert found == [BadObject("", "d", "is nested more than 128 levels deep")] * 3
+            with pytest.raises(errors.Unreadable, match="get /x: .*is nested more than 128"):
+                Reader(Kept).read("get /x", text)
+
+
+def test_half_an_object_that_is_nested_too_deeply_is_not_read() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        Reader(Kept).read_object(DEEP[:-50_000])
+
+
+def test_a_line_that_is_nothing_but_depth_is_a_fault() -> None:
+    for line in (b"[" * 100_000, b"[" * 2**23):
+        with pytest.raises(errors.Unreadable, match="a line of the watch"):
+            Reader(Pod).read_line("watch", line)
 
 
 def test_only_the_marked_bookmark_ends_a_list() -> None:

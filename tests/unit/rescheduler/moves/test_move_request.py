@@ -74,8 +74,20 @@ def test_an_invalid_request_is_ignored_and_blocks_no_other(changes: dict[str, ob
     assert read_request(placed(SECOND, {REQUEST: made})) == SECOND
 
 
+DEEP = '{"x":' + "[" * 20_000 + "]" * 20_000 + "}"
+
+
 @pytest.mark.parametrize(
-    "annotations", [None, {}, {REQUEST: "", ANSWERS: "{}"}, {REQUEST: "1", ANSWERS: "x"}]
+    "annotations",
+    [
+        None,
+        {},
+        {REQUEST: "", ANSWERS: "{}"},
+        {REQUEST: "1", ANSWERS: "x"},
+        {REQUEST: DEEP, ANSWERS: f"[{DEEP}]"},
+        {REQUEST: " " * 2**18 + "{}", ANSWERS: " " * 2**18 + "[]"},
+    ],
+    ids=["none", "missing", "empty", "other", "deep", "long"],
 )
 def test_missing_and_unreadable_annotations_hold_no_request_and_no_answer(
     annotations: Annotations | None,
