@@ -79,6 +79,8 @@ def _schedule(arguments: argparse.Namespace) -> int:
     hub = _read_hub(arguments.hub)
     names = _find(hub, arguments)
     fleet = Fleet(hub.clusters)
+    if fleet.faults:
+        raise ConfigurationError("\nfederation: ".join(map(str, fleet.faults)))
     decisions = {name: decide(hub.bindings[name], fleet, now=now) for name in names}
     text = write_json(decisions) if arguments.output == "json" else write_table(decisions)
     if text:

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from federation.admission.defaulting import APPLICATION, GRACEFULLY
 from federation.admission.json_access import Object, entries, mapping, member
 from federation.admission.permanent_ids import find_changed_identity
 from federation.api.bindings import BINDING_KINDS
 from federation.api.labels import POLICY_KINDS
 from federation.api.paths import read_path
+from reberth.records import LabelSelector
+from reberth.selectors.labels import SelectorError, compile_selector
 
 
 def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
@@ -17,6 +21,7 @@ def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
         yield changed
     if kind in POLICY_KINDS:
         yield from _find_endless_wait(wanted)
+        yield from _find_unreadable_selectors(wanted)
     if kind in BINDING_KINDS:
         yield from _find_foreign_resource(wanted)
 
@@ -34,6 +39,16 @@ def _find_endless_wait(policy: Object) -> Iterator[str]:
     if application.get("purgeMode") == GRACEFULLY and application.get("gracePeriodSeconds") is None:
         place = ".".join((*APPLICATION, "gracePeriodSeconds"))
         yield f"{place}: Invalid value: null: should not be empty when purgeMode is gracefully"
+
+
+def _find_unreadable_selectors(policy: Object) -> Iterator[str]:
+    for path, selector in entries(policy, "spec", "resourceSelectors"):
+        try:
+            compile_selector(msgspec.convert(selector.get("labelSelector"), LabelSelector | None))
+        except msgspec.ValidationError:
+            continue  # the schema refuses it
+        except SelectorError as error:
+            yield f"spec.resourceSelectors[{path[-1]}].labelSelector: Invalid value: {error}"
 
 
 def _find_foreign_resource(binding: Object) -> Iterator[str]:

@@ -27,9 +27,11 @@ from reberth.client.api import ApiSettings
 from reberth.client.mirror import mirroring
 from reberth.client.watcher import WatchSettings
 from reberth.cluster.kinds import NODES, PODS, Kind, Resource
+from reberth.runtime.faults import FAULTS
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
 from reberth.values.errors import ConfigurationError, ReberthError
+from reberth.values.refusal import describe_fault
 
 log = Log(__name__)
 
@@ -158,8 +160,8 @@ class Sessions:
                 await self._mirror(name, path)
         except ConfigurationError as error:
             self._report(name, str(error))
-        except Exception:
-            log.exception("member session failed", cluster=name)
+        except Exception as error:  # noqa: BLE001 - it is about this member alone, and is logged
+            FAULTS.note("member", name, describe_fault(error), error=error)
             self._report(name, "internal error")
 
     async def _mirror(self, name: str, path: str) -> None:

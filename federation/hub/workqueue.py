@@ -18,11 +18,13 @@ from federation.hub.call_priority import URGENCY, Urgency
 from federation.objects.names import Key
 from reberth.client.lease import LeaseLost
 from reberth.config.settings import Section
+from reberth.runtime.faults import FAULTS
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError, Conflict, ReberthError
 from reberth.values.jitter import jittered_backoff
 from reberth.values.object_error import ObjectError
+from reberth.values.refusal import describe_fault
 
 log = Log(__name__)
 
@@ -136,8 +138,9 @@ class WorkQueue:
             return None
         except ReberthError as error:
             return self._fail(key, error)
-        except Exception as error:
-            log.exception("reconcile failed", controller=self._name, key=str(key))
+        except Exception as error:  # noqa: BLE001 - it is about this key alone, and is logged
+            subject = f"{key.namespace}/{key.name}"
+            FAULTS.note(self._name, subject, f"{key.kind}: {describe_fault(error)}", error=error)
             return self._fail(key, error)
         self._failures.pop(key, None)
         metrics.RECONCILED.labels(self._name, _SUCCESS if wait is None else _REQUEUED).inc()

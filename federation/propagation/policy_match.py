@@ -1,13 +1,13 @@
 """Which policy claims a resource template: selectors, priorities and preemption."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from federation.api import PropagationPolicy, ResourceSelector
 from federation.api.labels import LABELS, POLICY_KINDS
 from federation.objects.names import Key, is_reserved, is_withheld, permanent_id
 from reberth.records import Labels
-from reberth.selectors.labels import compile_selector
+from reberth.selectors.labels import SelectorError, compile_selector
 
 POLICY, CLUSTER_POLICY = POLICY_KINDS
 PREEMPTS = "Always"
@@ -53,7 +53,7 @@ def choose_policy(subject: Subject, policies: Iterable[PropagationPolicy]) -> Pr
     The policy that has claimed it keeps it as long as it selects it, unless another one preempts it.
     """
     matches = sorted(_list_matches(subject, policies), key=_order)
-    holder = next((match for match in matches if _holds(match, subject)), None)
+    holder = next((match for match in matches if _has_claimed(match.policy, subject)), None)
     if holder is None:
         return matches[0].policy if matches else None
     return next((match for match in matches if match.outranks(holder)), holder).policy
@@ -70,12 +70,25 @@ def _order(match: Match) -> tuple[bool, int, int, str]:
     return match.kind != POLICY, -match.priority, -match.closeness, match.policy.metadata.name
 
 
-def _holds(match: Match, subject: Subject) -> bool:
-    return subject.labels.get(LABELS[match.kind]) == permanent_id(match.kind, match.policy.metadata)
+def _has_claimed(policy: PropagationPolicy, subject: Subject) -> bool:
+    kind = kind_of_policy(policy)
+    return subject.labels.get(LABELS[kind]) == permanent_id(kind, policy.metadata)
+
+
+def list_unreadable(policy: PropagationPolicy) -> Iterator[str]:
+    """Name each label selector that cannot be read, and why."""
+    for index, selector in enumerate(policy.spec.resource_selectors):
+        try:
+            compile_selector(selector.label_selector)
+        except SelectorError as error:
+            yield f"spec.resourceSelectors[{index}].labelSelector: {error}"
 
 
 def find_closeness(subject: Subject, policy: PropagationPolicy) -> int:
-    """Return how specific the policy's best selector is: by name, by labels, by kind; 0 if none matches."""
+    """Return how specific the policy's best selector is: by name, by labels, by kind; 0 if none matches.
+
+    A selector that cannot be read selects nothing new. What its policy has claimed stays with it.
+    """
     if policy.metadata.namespace and policy.metadata.namespace != subject.key.namespace:
         return 0
     if is_withheld(subject.key) or (not policy.metadata.namespace and is_reserved(subject.key.namespace)):
@@ -94,6 +107,12 @@ def _fit(subject: Subject, selector: ResourceSelector, policy: PropagationPolicy
         return _BY_NAME if selector.name == key.name else 0
     if (key.kind, key.name) in MADE_BY_EVERY_CLUSTER:
         return 0
-    if selector.label_selector is None:
-        return _BY_KIND
-    return _BY_LABELS if compile_selector(selector.label_selector).matches(subject.labels) else 0
+    return _BY_KIND if selector.label_selector is None else _fit_labels(subject, selector, policy)
+
+
+def _fit_labels(subject: Subject, selector: ResourceSelector, policy: PropagationPolicy) -> int:
+    try:
+        selects = compile_selector(selector.label_selector).matches(subject.labels)
+    except SelectorError:
+        selects = _has_claimed(policy, subject)
+    return _BY_LABELS if selects else 0

@@ -89,26 +89,29 @@ class Member(msgspec.Struct, frozen=True, eq=False):
 
 
 class _MemberEntry(NamedTuple):
-    """One cluster, and what was read from it."""
+    """One cluster, what was read from it, and what could not be."""
 
     cluster: Cluster
     member: Member
     room: Room
+    fault: ObjectError | None
 
 
 class Fleet:
     """All clusters by name, and the cached columns of answers about them."""
 
     def __init__(self, clusters: Iterable[Cluster], *, before: "Fleet | None" = None) -> None:
-        """Read the clusters; of two with the same name the later one counts. Raises ObjectError.
+        """Read the clusters; of two with the same name the later one counts.
 
-        A cluster that has not changed since `before` is not read again.
+        A cluster that has not changed since `before` is not read again. One whose summary cannot be read has
+        no room.
         """
         known = before._entries if before else {}  # noqa: SLF001 - the same class
         entries = {each.metadata.name: _enter(each, known.get(each.metadata.name)) for each in clusters}
         self._entries: dict[str, _MemberEntry] = {name: entries[name] for name in sorted(entries)}
         self.members = tuple(entry.member for entry in self._entries.values())
         self.rooms = tuple(entry.room for entry in self._entries.values())
+        self.faults = tuple(entry.fault for entry in self._entries.values() if entry.fault)
         self.places = {member.name: place for place, member in enumerate(self.members)}
         self._columns: dict[tuple[Any, Hashable], tuple[Any, ...]] = {}
         self._estimates: dict[Request, tuple[int, ...]] = {}
@@ -146,7 +149,11 @@ class Fleet:
 def _enter(cluster: Cluster, known: _MemberEntry | None) -> _MemberEntry:
     if known is not None and known.cluster is cluster:
         return known
-    return _MemberEntry(cluster, _read(cluster), _read_room(cluster))
+    try:
+        return _MemberEntry(cluster, _read(cluster), read_room(cluster.status.resource_summary), None)
+    except QuantityError as error:
+        fault = ObjectError("Cluster", cluster.metadata, field="status.resourceSummary", reason=str(error))
+        return _MemberEntry(cluster, _read(cluster), Room(), fault)
 
 
 def _read(cluster: Cluster) -> Member:
@@ -165,12 +172,3 @@ def _read(cluster: Cluster) -> Member:
         ),
         is_leaving=cluster.metadata.deletion_timestamp is not None,
     )
-
-
-def _read_room(cluster: Cluster) -> Room:
-    try:
-        return read_room(cluster.status.resource_summary)
-    except QuantityError as error:
-        raise ObjectError(
-            "Cluster", cluster.metadata, field="status.resourceSummary", reason=str(error)
-        ) from error

@@ -18,6 +18,9 @@ _NAMED = 10
 _NAMESPACES = 1_000
 """Namespaces that are told apart; the objects of any others are named as if they were of one."""
 
+LEFT_OUT = "object left out by a fault"
+"""The event in the log."""
+
 log = Log(__name__)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from federation.api import PropagationPolicy, ResourceBinding
 from federation.api.labels import LABELS
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Hub
+from federation.hub.hub import Hub, refer_to
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.expectations import Expectations
@@ -28,8 +28,19 @@ from federation.propagation.binding import (
     template_of,
     write_binding,
 )
-from federation.propagation.policy_match import CLUSTER_POLICY, POLICY, Subject, choose_policy, kind_of_policy
+from federation.propagation.policy_match import (
+    CLUSTER_POLICY,
+    POLICY,
+    Subject,
+    choose_policy,
+    kind_of_policy,
+    list_unreadable,
+)
+from reberth.client.events import WARNING
 from reberth.cluster.kinds import Resource
+from reberth.runtime.logs import Log
+
+log = Log(__name__)
 
 _POLICIES = (resources.POLICIES, resources.CLUSTER_POLICIES)
 
@@ -68,9 +79,20 @@ class DetectorController:
             self._made.observed(resources.key_of(resource, record))
             return [template_of(record)]
         if resource in _POLICIES:
+            self._report_unreadable(resource, record)
             claimed = self._claimed[permanent_id(kind_of_policy(record), record.metadata)]
             return {*self._selected(record), *claimed}
         return ()
+
+    def _report_unreadable(self, resource: Resource[Any], policy: PropagationPolicy) -> None:
+        faults = "; ".join(list_unreadable(policy))
+        if faults and self._hub.find(resource, policy.metadata.namespace, policy.metadata.name) is policy:
+            key = resources.key_of(resource, policy)
+            log.warning("policy selects less than it says", policy=str(key), reason=faults)
+            regarding = refer_to(key, policy.metadata)
+            self._hub.recorder.record(
+                regarding, reason="SelectorUnreadable", note=faults, action="ApplyPolicy", kind=WARNING
+            )
 
     def _learn(self, key: Key, template: ResourceTemplate) -> Key:
         """Remember the claim of the template: a deleted policy has to find what it has claimed."""

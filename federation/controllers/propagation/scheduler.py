@@ -35,8 +35,11 @@ from federation.scheduling import Decision, Fleet, Reason, decide
 from federation.scheduling.cause import Cause
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import Resource
+from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
 from reberth.values.object_error import ObjectError
+
+log = Log(__name__)
 
 _ACTION = "Scheduling"
 
@@ -178,8 +181,12 @@ class SchedulerController:
         """Return the clusters, read anew when they have changed, less the reservations."""
         clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         if clusters is not self._clusters or self._read is None:
+            known = self._read.faults if self._read else ()
             self._read = Fleet(clusters, before=self._read)
             self._clusters = clusters
+            for fault in self._read.faults:
+                if all(fault is not each for each in known):
+                    log.warning("cluster has no room that can be read", reason=str(fault))
         return self._read.less(self._reservations.taken(now=now))
 
     async def _carry_out(

@@ -30,6 +30,7 @@ from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
 from reberth.cluster.kinds import LEDGERS
 from reberth.memory.notes import ANNOTATION
 from tests.live.support.extender_process import MANIFESTS, Extending
+from tests.live.support.fault_free import refuse_faults
 from tests.live.support.memory_objects import tidy_client
 from tests.live.support.moves import all_ready
 from tests.support.builders import Object, deployment
@@ -226,6 +227,7 @@ async def daemon(
     try:
         yield one
         assert may_be_forbidden or await one.said("reberth_api_requests_total", code="403") == 0
+        refuse_faults(cluster.log(one.name))
     finally:
         await processes.stop(one.running)
 

@@ -23,6 +23,7 @@ from localcluster.cluster import Cluster
 from localcluster.host import processes
 from localcluster.load_balancer import LoadBalancer
 from localproduct.processes import EXTENDER_ACCOUNT, HOST, Replica, asking_here
+from tests.live.support.fault_free import refuse_faults
 from tests.support.repository import ROOT
 
 MANIFESTS = ROOT / "manifests"
@@ -135,3 +136,5 @@ async def extending(
             for number in range(replicas):
                 await extender.ready(number)
         yield extender
+        for replica in made:
+            refuse_faults(cluster.log(replica.name))

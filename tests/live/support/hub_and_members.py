@@ -19,6 +19,7 @@ from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.state_dir import running
 from localproduct.member_join import FEDERATION_ACCOUNT, MANIFESTS, open_member, say_use
+from tests.live.support.fault_free import refuse_faults
 from tests.live.support.hub_paths import CLUSTERS, SECRETS
 from tests.support.builders import Object
 from tests.support.federation.crds import FOLDER
@@ -41,13 +42,15 @@ class Place:
         self.account = hub.kubeconfig
         self.namespace = "default"
         self.process: asyncio.subprocess.Process | None = None
+        self.log = Path()
 
     async def start(self, folder: Path, **settings: Any) -> None:
         """Run the federation, with settings that make it quick."""
         path = folder / "federation.yaml"
         path.write_text(yaml.safe_dump(_settings(self.cluster.spare_port(), self.namespace, **settings)))
         command = (sys.executable, "-m", "federation", "run", "--settings", str(path))
-        with Path(folder, "federation.log").open("ab") as log:
+        self.log = folder / "federation.log"
+        with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *command, env={**os.environ, "KUBECONFIG": str(self.account)}, cwd=ROOT, stderr=log
             )
@@ -56,7 +59,9 @@ class Place:
         if self.process is None or self.process.returncode is not None:
             return 0
         self.process.send_signal(number)
-        return await self.process.wait()
+        code = await self.process.wait()
+        refuse_faults(self.log)
+        return code
 
 
 def _settings(port: int, namespace: str, **more: Any) -> Object:

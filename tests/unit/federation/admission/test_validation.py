@@ -31,6 +31,28 @@ def test_a_graceful_purge_has_an_end(kind: str, application: Object, said: list[
     assert list(find_refusals(kind, wanted, None)) == said
 
 
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        (None, ""),
+        ({}, ""),
+        ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, ""),
+        ({"matchExpressions": "the schema refuses it"}, ""),
+        ({"matchExpressions": [{"key": "app", "operator": "in", "values": ["web"]}]}, "in"),
+        ({"matchExpressions": [{"key": "app", "operator": "In"}]}, "values"),
+    ],
+)
+def test_a_selector_can_be_read(kind: str, selector: object, said: str) -> None:
+    selectors = [{"apiVersion": "v1", "kind": "Secret"}, {"labelSelector": selector}]
+    refusals = list(find_refusals(kind, {"spec": {"resourceSelectors": selectors}}, None))
+    assert bool(refusals) == bool(said)
+    assert all(
+        refusal.startswith("spec.resourceSelectors[1].labelSelector: Invalid value: ") and said in refusal
+        for refusal in refusals
+    )
+
+
 def test_a_binding_is_not_validated_for_policy_rules() -> None:
     wanted = {"spec": {"failover": {"application": {"purgeMode": "Gracefully"}}}}
     assert not list(find_refusals("ResourceBinding", wanted, None))

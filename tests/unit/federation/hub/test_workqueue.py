@@ -102,7 +102,9 @@ async def test_the_sooner_of_two_times_counts() -> None:
 
 
 @pytest.mark.parametrize("error", [Conflict("patch", "old"), RuntimeError("ours")])
-async def test_a_failed_key_is_retried_with_backoff_and_other_keys_go_on(error: Exception) -> None:
+async def test_a_failed_key_is_retried_with_backoff_and_other_keys_go_on(
+    error: Exception, faults: list[str]
+) -> None:
     def answer(key: Key) -> None:
         if key is A:
             raise error
@@ -118,6 +120,8 @@ async def test_a_failed_key_is_retried_with_backoff_and_other_keys_go_on(error: 
     assert (1, "b") in work.done
     assert 0.5 <= gaps[0] <= 1 <= gaps[1] + 0.001
     assert all(2 <= gap <= 4 for gap in gaps[2:])
+    assert len(faults) == (len(times) if isinstance(error, RuntimeError) else 0)
+    faults.clear()
 
 
 async def test_retry_after_of_the_server_is_respected() -> None:

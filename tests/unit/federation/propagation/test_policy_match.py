@@ -4,7 +4,7 @@ import pytest
 
 from federation.api import PropagationPolicy
 from federation.objects.names import Key
-from federation.propagation.policy_match import Subject, choose_policy
+from federation.propagation.policy_match import Subject, choose_policy, list_unreadable
 from tests.support.federation.objects import WEB, policy
 
 BY_NAME, BY_LABELS, BY_KIND = {"name": "web"}, {"labelSelector": {"matchLabels": {"app": "web"}}}, {}
@@ -96,3 +96,25 @@ def test_objects_that_each_cluster_creates_match_only_by_name(kind: str, name: s
     assert chosen([policy("a", of_kind)], key) is None
     assert chosen([policy("a", of_kind | {"labelSelector": {}})], key) is None
     assert chosen([policy("a", of_kind | {"name": name})], key) == "a"
+
+
+UNREADABLE = [{"key": "app", "operator": "in", "values": ["web"]}, {"key": "app", "operator": "In"}]
+
+
+@pytest.mark.parametrize("requirement", UNREADABLE)
+@pytest.mark.parametrize("namespace", ["default", ""])
+def test_a_selector_that_cannot_be_read_selects_nothing_and_keeps_no_other_policy_from_it(
+    requirement: dict[str, object], namespace: str
+) -> None:
+    odd = {"labelSelector": {"matchExpressions": [requirement]}}
+    bad = policy("bad", odd, namespace=namespace, priority=9, preemption="Always")
+    assert chosen([bad]) is None
+    assert chosen([bad, policy("good", BY_KIND)]) == "good"
+    assert chosen([policy("partly", odd, BY_NAME)]) == "partly"
+    (said,) = list_unreadable(policy("partly", BY_NAME, odd))
+    assert said.startswith("spec.resourceSelectors[1].labelSelector: ")
+
+
+def test_what_a_policy_has_claimed_stays_with_it_when_its_selector_becomes_unreadable() -> None:
+    odd = policy("old", {"labelSelector": {"matchExpressions": UNREADABLE[:1]}})
+    assert chosen([odd, policy("new", BY_NAME)], **{CLAIM: "uid-old"}) == "old"

@@ -1,5 +1,8 @@
 """Clusters are read once, however often they are asked; room apart."""
 
+from msgspec.structs import replace
+
+from federation.api import ResourceSummary
 from federation.scheduling import Fleet
 from federation.scheduling.fleet import Member
 from reberth.values.quantity import UNIT
@@ -42,3 +45,17 @@ def test_only_changed_clusters_are_read_again() -> None:
     assert after.members[0] is before.members[0]
     assert [member.name for member in after.members] == ["m1", "m2", "m3"]
     assert after.estimate(PODS) == (10, 5, 1)
+
+
+def test_a_cluster_whose_room_cannot_be_read_has_none_and_the_others_keep_theirs() -> None:
+    odd = cluster("m2", 5)
+    summary = ResourceSummary(allocatable={"pods": "1e1.5"})
+    odd = replace(odd, status=replace(odd.status, resource_summary=summary))
+    fleet = Fleet([cluster("m1", 10), odd, cluster("m3", 1)])
+    assert fleet.estimate(PODS) == (10, 0, 1)
+    (fault,) = fleet.faults
+    assert "Cluster" in str(fault)
+    assert "m2" in str(fault)
+    assert "status.resourceSummary" in str(fault)
+    assert Fleet([odd], before=fleet).faults == (fault,)
+    assert Fleet([cluster("m2", 5)], before=fleet).faults == ()

@@ -83,3 +83,12 @@ async def test_a_recreated_template_gets_a_new_binding() -> None:
     hub.hold(resources.POLICIES, policy("a"))
     hub.hold(resources.BINDINGS, bound())
     assert await hub.reconcile() == [("delete", "resourcebindings default/web-deployment uid-web-deployment")]
+
+
+async def test_a_policy_with_an_unreadable_selector_is_told_and_the_others_propagate() -> None:
+    hub = WritingHub()
+    odd = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "in", "values": ["a"]}]}}
+    hub.hold(DEPLOYMENTS, template())
+    hub.hold(resources.POLICIES, policy("odd", odd, priority=9), policy("a"))
+    assert ("create", "resourcebindings default/web-deployment") in await hub.reconcile()
+    assert [reason for reason, _ in hub.events] == ["SelectorUnreadable"]
