@@ -46,6 +46,7 @@ from reberth.cluster.kinds import Kind, Resource
 from reberth.config.settings import load
 from reberth.runtime import logs
 from reberth.runtime.http_server import Server
+from reberth.runtime.watchdog import ending_when_stuck
 from reberth.values.errors import ReberthError, taken_apart
 from reberth.values.refusal import Refused
 
@@ -120,7 +121,8 @@ class Federation:
                 log.info("became leader")
                 self._role = "leading"
                 hub.api.leadership = leadership
-                await self._work(hub)
+                async with ending_when_stuck(self._settings.lease.stuck_after):
+                    await self._work(hub)
 
     async def _work(self, hub: Hub) -> None:
         async with self._controllers(hub) as controllers, asyncio.TaskGroup() as group:

@@ -29,7 +29,7 @@ from reberth.config.settings import Section
 from reberth.records import Lease, LeaseSpec, ObjectMeta
 from reberth.runtime.logs import Log
 from reberth.values import errors
-from reberth.values.duration import Duration
+from reberth.values.duration import Duration, PositiveDuration
 from reberth.values.errors import ApiError, ReberthError
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_micro_time
@@ -51,6 +51,8 @@ class LeaseSettings(Section, frozen=True):
     renew_deadline: Duration = Duration(10)
     """The holder stops this time after its last successful renewal."""
     retry_every: Duration = Duration(2)
+    stuck_after: PositiveDuration = PositiveDuration(10)
+    """The holder's process ends if its event loop stands still for this time."""
 
     def __post_init__(self) -> None:
         if not 0 < self.retry_every < self.renew_deadline < self.duration:

@@ -13,6 +13,7 @@ from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.pods.identity import name_history
 from reberth.cluster.pods.requests import Version, read_version
+from reberth.runtime.watchdog import ending_when_stuck
 from reberth.values.errors import ReberthError, taken_apart
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import (
@@ -72,7 +73,10 @@ async def perform_move(
 @asynccontextmanager
 async def lead_by_hand(api: Api, settings: ReschedulerSettings) -> AsyncIterator[Leadership | Refused]:
     """Take the lease, or give the refusal that names its holder: the move can be requested from it."""
-    async with leading(api, settings.lease, identity=name_holder(), give_way=True) as leadership:
+    async with (
+        leading(api, settings.lease, identity=name_holder(), give_way=True) as leadership,
+        ending_when_stuck(settings.lease.stuck_after),
+    ):
         yield leadership
 
 

@@ -21,6 +21,7 @@ from reberth.runtime.http_server import Server
 from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
 from reberth.runtime.loop_lag import measure_lag
+from reberth.runtime.watchdog import ending_when_stuck
 from reberth.values.errors import ReberthError, SettingsError
 from reberth.values.refusal import Refused
 from rescheduler.daemon.http import StatusRoutes
@@ -101,7 +102,8 @@ class Daemon:
                     return leadership
                 await resources.pause.read()
                 await resources.extender_health.check()
-                return await Leader(resources, leadership, memory=None).lead_once()
+                async with ending_when_stuck(self._first.lease.stuck_after):
+                    return await Leader(resources, leadership, memory=None).lead_once()
 
     @asynccontextmanager
     async def _open_resources(self) -> AsyncIterator[DaemonResources]:
@@ -155,7 +157,8 @@ class Daemon:
             self._lost = ""
             self._leader = Leader(resources, leadership, memory=PlanMemory())
             try:
-                await self._leader.lead()
+                async with ending_when_stuck(self._first.lease.stuck_after):
+                    await self._leader.lead()
             finally:
                 self._leader = None
                 metrics.LEADING.set(0)

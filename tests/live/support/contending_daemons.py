@@ -45,6 +45,7 @@ LEASE = {
     "duration": f"{LEASE_SECONDS}s",
     "renewDeadline": "2s",
     "retryEvery": "400ms",
+    "stuckAfter": "10m",
 }
 WITHIN = 60.0
 RATE, PERIOD, SKEW = 3, 4.0, 1.0

@@ -43,7 +43,12 @@ OUR_DEPLOYMENTS = "/apis/apps/v1/namespaces/reberth-system/deployments"
 _TOKEN = "/api/v1/namespaces/reberth-system/serviceaccounts/reberth-rescheduler/token"
 FIRST_PORT = 3
 LEASE_SECONDS = 6
-LEASE_TIMES = {"duration": f"{LEASE_SECONDS}s", "renewDeadline": "4s", "retryEvery": "500ms"}
+LEASE_TIMES = {
+    "duration": f"{LEASE_SECONDS}s",
+    "renewDeadline": "4s",
+    "retryEvery": "500ms",
+    "stuckAfter": "10m",  # one that was frozen shows what it does when it goes on, and does not end
+}
 EAGER: Object = {
     "mode": "apply",
     "level": 5,

@@ -34,7 +34,7 @@ from tests.support.builders import Object, pdb, replicated
 from tests.support.repository import ROOT
 
 # The next leader waits for as long as a killed one held it; a loaded machine needs time to renew it.
-BRIEF_LEASE = {"duration": "4s", "renewDeadline": "3500ms", "retryEvery": "300ms"}
+BRIEF_LEASE = {"duration": "4s", "renewDeadline": "3500ms", "retryEvery": "300ms", "stuckAfter": "10m"}
 QUICK = {
     "apiVersion": "reberth.dev/v1alpha1",
     "kind": "ReschedulerSettings",
