@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from reberth.values.errors import FieldFault
+from reberth.values.text_limits import LONGEST_VALUE, cut
 
 _MOST_VALUES = 100_000
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*")
@@ -60,8 +61,8 @@ def joined(path: str, key: str | int) -> str:
 
 
 def quoted(value: object) -> str:
-    """Give a value as JSON, so that any value stays on one line."""
-    return msgspec.json.encode(value).decode()
+    """Give a value as JSON, so that any value stays on one line, and short."""
+    return cut(msgspec.json.encode(value).decode())
 
 
 def _unreadable(message: str, line: int = 0) -> YamlDocument:
@@ -97,6 +98,8 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _whole_number(text: str) -> int:
+    if len(text) > LONGEST_VALUE:
+        raise ValueError(text)
     return int(text, 0 if text[:2] in ("0o", "0x") else 10)
 
 
@@ -147,7 +150,7 @@ class _Builder:
         if isinstance(node, yaml.SequenceNode):
             parts = [self._node(part, joined(path, place)) for place, part in enumerate(node.value)]
             return YamlNode([part.value for part in parts], line, parts, _size(parts))
-        return YamlNode(_scalar(node), line)
+        return YamlNode(_scalar(node, self._text(node, path)), line)
 
     def _entries(self, node: yaml.MappingNode, path: str) -> dict[str, YamlNode]:
         entries: dict[str, YamlNode] = {}
@@ -155,12 +158,21 @@ class _Builder:
             if not isinstance(key, yaml.ScalarNode):
                 self._faults.append(FieldFault("has a key that is not a string", path, _line(key)))
                 continue
-            place = joined(path, key.value)
-            if key.value in entries:
-                first = entries[key.value].line
+            name = self._text(key, path)
+            place = joined(path, name)
+            if name in entries:
+                first = entries[name].line
                 self._faults.append(FieldFault(f"is a duplicate, first in line {first}", place, _line(key)))
-            entries[key.value] = msgspec.structs.replace(self._node(part, place), line=_line(key))
+            entries[name] = msgspec.structs.replace(self._node(part, place), line=_line(key))
         return entries
+
+    def _text(self, node: yaml.Node, path: str) -> str:
+        """Give the text of a scalar; half of a surrogate pair, as an escape may write it, is a fault."""
+        text = str(node.value)
+        if not text.isascii() and text != (whole := text.encode(errors="replace").decode()):
+            self._faults.append(FieldFault(f"is not text: {quoted(whole)}", path, _line(node)))
+            return whole
+        return text
 
 
 def _line(node: yaml.Node) -> int:
@@ -171,8 +183,8 @@ def _size(parts: Iterable[YamlNode]) -> int:
     return 1 + sum(part.size for part in parts)
 
 
-def _scalar(node: yaml.Node) -> object:
+def _scalar(node: yaml.Node, text: str) -> object:
     try:
-        return _SCALARS[node.tag](node.value)
+        return _SCALARS[node.tag](text)
     except (ValueError, KeyError):
-        return node.value
+        return text

@@ -29,3 +29,8 @@ def read_json(text: str | None, kind: type[T], *, most: int = LONGEST_ANNOTATION
         return msgspec.json.decode(text, type=kind)
     except UNREADABLE:
         return None
+
+
+def cut(text: str, most: int = LONGEST_TEXT) -> str:
+    """Give a text for people, cut to a length."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -51,7 +51,7 @@ def test_the_core_types_are_read(text: str, read: object) -> None:
     assert type(found["a"]) is type(read)
 
 
-@pytest.mark.parametrize("text", [".nan", ".inf", "-.inf", "1e999", "9" * 5000])
+@pytest.mark.parametrize("text", [".nan", ".inf", "-.inf", "1e999", "9" * 65, "9" * 5000, "0x" + "f" * 5000])
 def test_numbers_that_are_not_finite_stay_text(text: str) -> None:
     assert value(f"a: {text}") == {"a": text}
 
@@ -108,6 +108,8 @@ def test_unreadable_yaml_gives_one_clear_fault(content: str | bytes, fault: str)
             "a: !!python/name:os.kill x",
             ['a (line 1): has the unknown tag "tag:yaml.org,2002:python/name:os.kill"'],
         ),
+        ('a: "\\ud800"', ['a (line 1): is not text: "?"']),
+        ('"\\udfff": 1\n"b": 2', ['line 1: is not text: "?"']),
         ("? [a]\n: b", ["line 1: has a key that is not a string"]),
         (
             "a: 1\na: !x 2",
@@ -119,6 +121,11 @@ def test_every_fault_of_a_readable_file_is_reported(content: str, expected: list
     found = sorted(faults(content))
     assert len(found) == len(expected)
     assert all(one.startswith(start) for one, start in zip(found, sorted(expected), strict=True))
+
+
+def test_a_long_key_is_cut_in_the_message() -> None:
+    (fault,) = faults("? " + "ä" * 5000 + "\n: !x 1")
+    assert len(fault) < 1200
 
 
 def test_aliases_of_aliases_do_not_explode() -> None:

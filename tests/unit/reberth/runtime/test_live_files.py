@@ -144,6 +144,19 @@ async def test_a_bad_file_keeps_the_last_good_one_and_is_reported_once(
 
 
 @pytest.mark.looptime
+@pytest.mark.parametrize("text", ["0x" + "f" * 5000, "9" * 5000, '"\\ud800"'], ids=["hex", "digits", "half"])
+async def test_text_that_cannot_be_shown_is_refused_as_any_other(followed: Followed, text: str) -> None:
+    async with running(followed.live.follow()):
+        followed.file.write_text(settings(text))
+        await asyncio.sleep(3)
+        (refusal,) = followed.refusals
+        assert f"{followed.file}: number (line 3)" in str(refusal)
+        followed.file.write_text(settings(2))
+        await asyncio.sleep(3)
+    assert followed.numbers() == [2]
+
+
+@pytest.mark.looptime
 async def test_every_distinct_bad_content_is_reported(followed: Followed) -> None:
     async with running(followed.live.follow()):
         for content in (settings("many"), "", settings("few")):
