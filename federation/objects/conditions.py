@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from federation.objects.template import Object
 from reberth.records import Condition
+from reberth.values.text_limits import cut
 from reberth.values.timestamp import write_time
 
 
@@ -13,7 +14,12 @@ def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condi
 
 
 def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
-    """Return all conditions with this one set; None if it is set already with the same reason and message."""
+    """Return all conditions with this one set; None if it is set already with the same reason and message.
+
+    A message is cut: the API server refuses a status with a longer one than the definition allows, and with
+    it everything else that the status says.
+    """
+    wanted = replace(wanted, message=cut(wanted.message or ""))
     old = find_condition(has, wanted.type)
     if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
         return None

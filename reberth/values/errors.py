@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from reberth.values.text_limits import cut
+
 _FAULTS_SHOWN = 20
+_CAUSES_READ = 64
 
 
 class ReberthError(Exception):
@@ -69,12 +72,13 @@ class ApiError(ReberthError):
         causes: Sequence[tuple[str, str, str]] = (),
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(f"{request}: {message}")
         self.request = request
-        self.message = message
+        # Whoever answered chose the length: a condition with a longer message would be refused as a whole.
+        self.message = cut(message)
         self.status = status
-        self.reason = reason
-        self.causes = tuple(causes)
+        self.reason = cut(reason)
+        self.causes = tuple((cut(why), cut(text), cut(field)) for why, text, field in causes[:_CAUSES_READ])
+        super().__init__(f"{request}: {self.message}")
         self.retry_after = retry_after
 
     def has_cause(self, reason: str) -> bool:

@@ -39,6 +39,7 @@ from reberth.values import errors
 from reberth.values.api_path import join_path
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError
+from reberth.values.text_limits import cut
 
 _TAINTED = "TaintClusterSucceed"
 _OPENING = 0.2
@@ -201,5 +202,5 @@ async def _discover(known: _Known, session: Session, now: float) -> _Known:
         ]
     except ApiError:
         return known
-    survey = known.survey._replace(version=version["gitVersion"], apis=apis)
+    survey = known.survey._replace(version=cut(str(version["gitVersion"])), apis=apis)
     return known._replace(survey=survey, discovered_at=now)

@@ -14,6 +14,7 @@ from federation.membership.cluster_status import (
 )
 from reberth.cluster.rows import make_node_row, make_pod_row
 from reberth.cluster.templates import Templates
+from reberth.protocol.response import failure
 from reberth.records import Node, Pod
 from tests.support.federation.objects import NOW, bare_cluster
 
@@ -93,6 +94,16 @@ def test_a_changed_message_is_written_at_once() -> None:
     conditions = change_ready_condition(judged(AWAY), SICK, is_lasting=False, now=NOW)
     assert conditions is not None
     assert conditions[0]["message"] == "etcd failed"
+
+
+def test_the_message_of_a_member_is_cut_to_what_a_condition_may_hold() -> None:
+    long = ProbeResult(
+        "ClusterNotReady", failure("get /readyz", 500, b'{"message": "%b"}' % (b"x" * 2**20)).message, since=0
+    )
+    conditions = change_ready_condition(judged(AWAY), long, is_lasting=True, now=NOW)
+    assert conditions is not None
+    assert conditions[0]["message"] == "x" * 1023 + "…"
+    assert change_ready_condition(judged(long), long, is_lasting=True, now=NOW) is None
 
 
 def test_only_changed_status_fields_are_written() -> None:
