@@ -6,13 +6,17 @@ Filters, slices and wildcards may yield several values, but a label takes only o
 import re
 from typing import Any
 
+from reberth.values.text_limits import LONGEST_TEXT
+
 JsonPath = tuple[str | int, ...]
 
-_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]|\[(\d+)\]")
+_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]|\[([0-9]{1,9})\]")
 
 
 def read_path(text: str) -> JsonPath | None:
-    """Parse a path; None if it does not lead to a single value."""
+    """Parse a path; None if it does not lead to a single value, or is longer than any."""
+    if len(text) > LONGEST_TEXT:
+        return None
     body, steps, place = text.strip().removeprefix("{").removesuffix("}").strip(), [], 0
     while place < len(body):
         found = _STEP.match(body, place)

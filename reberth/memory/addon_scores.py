@@ -23,6 +23,7 @@ import numpy.typing as npt
 from reberth.records import NodePlacementScore, PlacementScore
 from reberth.values.duration import PositiveDuration
 from reberth.values.refusal import Refused
+from reberth.values.text_limits import LONGEST_TEXT
 from reberth.values.timestamp import parse_time
 
 ANNOTATION = "reberth.dev/score-weights"
@@ -40,6 +41,7 @@ _BAD_WEIGHTS = "BadScoreWeights"
 UNREADABLE_CHOICE = Refused(_BAD_WEIGHTS, "the annotation is not of the form source/name=weight, ...")
 UNKNOWN_CHOICE = Refused(_BAD_WEIGHTS, "the annotation names a score that the settings do not")
 REPEATED_CHOICE = Refused(_BAD_WEIGHTS, "the annotation names a score twice")
+LONG_CHOICE = Refused(_BAD_WEIGHTS, f"the annotation is longer than {LONGEST_TEXT} characters")
 FORBIDDEN_CHOICE = Refused(_BAD_WEIGHTS, "the annotation gives a weight that the settings do not allow")
 
 _CHOICE = re.compile(r"\s*([^/=,\s]+)/([^=,\s]+)=(-?[0-9]{1,3})\s*")
@@ -292,6 +294,8 @@ def _best(readings: Iterable[ValidScore | Refused]) -> ValidScore | None:
 
 
 def _read_choice(annotation: str) -> Weights | Refused:
+    if len(annotation) > LONGEST_TEXT:
+        return LONG_CHOICE
     found = [_CHOICE.fullmatch(part) for part in annotation.split(",")]
     if not all(found):
         return UNREADABLE_CHOICE

@@ -60,6 +60,9 @@ def test_a_value_is_read_where_its_path_leads(path: str, expected: str | None) -
 def test_a_json_path_to_many_values_is_unsupported() -> None:
     assert read_path("{.parts[*].a}") is None
     assert read_path("{.parts[?(@.a==1)]}") is None
+    assert read_path(f"{{.parts[{'9' * 4301}]}}") is None
+    assert read_path(f"{{.parts[{'9' * 10}]}}") is None
+    assert read_path("{" + ".a" * 512 + "}") is None
 
 
 def test_where_nothing_is_known_or_wanted_nothing_is_taken() -> None:

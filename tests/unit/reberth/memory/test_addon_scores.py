@@ -16,6 +16,7 @@ from reberth.memory.addon_scores import (
     BAD_VALIDITY,
     EXPIRED,
     FORBIDDEN_CHOICE,
+    LONG_CHOICE,
     MISSING,
     NOT_A_NUMBER,
     OUT_OF_RANGE,
@@ -203,6 +204,7 @@ def test_the_next_expiry_is_the_first_to_come() -> None:
         ("", {CPU: 2, GREEN: -1}),
         ("load/cpu=5", {CPU: 5, GREEN: -1}),
         (" load/cpu=0 , power/green=-1 ", {CPU: 0, GREEN: -1}),
+        ("load/cpu=1".ljust(1024), {CPU: 1, GREEN: -1}),
     ],
 )
 def test_a_pod_may_choose_within_bounds(annotation: str | None, weights: dict[Any, int]) -> None:
@@ -223,7 +225,8 @@ def test_a_pod_may_choose_within_bounds(annotation: str | None, weights: dict[An
         ("load/cpu=3.5", UNREADABLE_CHOICE),
         ("load/cpu=3;", UNREADABLE_CHOICE),
         ("load/cpu=3,", UNREADABLE_CHOICE),
-        ("load/cpu=" + "9" * 5000, UNREADABLE_CHOICE),
+        ("load/cpu=" + "9" * 1000, UNREADABLE_CHOICE),
+        ("load/cpu=1".ljust(1025), LONG_CHOICE),
         (" ", UNREADABLE_CHOICE),
     ],
 )
