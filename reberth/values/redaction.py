@@ -11,21 +11,27 @@ _LONGEST_TEXT = 8192
 _DEEPEST = 6
 
 _NAMES = (
-    r"token|authorization|passw(?:or)?d|secret|cookie|credentials?|(?:api|private|tls)[-_.]?key|key[-_.]?data"
+    r"token|authorization|passw(?:or)?d|pwd|secret|cookie|credentials?"
+    r"|(?:api|private|tls|client|access)[-_.]?key|key[-_.]?data"
 )
 _SECRET_NAME = re.compile(rf"(?:{_NAMES})\Z", re.IGNORECASE)
+# How many there are is no secret.
+_SECRET_NAMES = re.compile(rf"(?:{_NAMES})s\Z", re.IGNORECASE)
 # Of each match only the first group is kept.
 _PRIVATE_KEY = r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-# A secret's name, and after it the value: bare, quoted, or quoted within a quoted text.
-_NAMED = rf"""((?:{_NAMES})[\\"']*\s*[:=]\s*)(?:(?:bearer|basic)\s+)?"""
+# A secret's name, and after it the value: bare, quoted, quoted within a quoted text, or as in a printed pair.
+_NAMED = rf"""((?:{_NAMES})(?:[\\"']*\s*[:=]\s*|["'],\s*b?(?=["'])))(?:(?:bearer|basic)\s+)?"""
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"?|'[^']*'?|\\"[^"\\]*|[^\s"'\\,;&}]+)"""
 _BEARER = r"\b(bearer\s+)[\w.~+/=-]+"
 # From the start of a run of such characters on, so that no part of a run is looked at twice.
 _JWT = r"(?<![\w-])((?:(?!\beyJ)[\w-])*)\beyJ[\w-]*\.[\w-]+\.[\w-]*"
-_USER_IN_URL = r"(://)[^\s/:@]*:[^\s/@]*(?=@)"
+# What follows must look like base64: "basic" is a word, too.
+_BASIC = r"\b(basic\s+)(?=[a-z+/]*[0-9=])[a-z0-9+/]{6,}={0,2}"
+_OPENSHIFT = r"()\bsha256~[\w-]+"
+_USER_IN_URL = r"(://)[^\s/@]+(?=@)"
 _SECRETS = [
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (_PRIVATE_KEY, _NAMED + _VALUE, _BEARER, _JWT, _USER_IN_URL)
+    for pattern in (_PRIVATE_KEY, _NAMED + _VALUE, _BEARER, _BASIC, _JWT, _OPENSHIFT, _USER_IN_URL)
 ]
 
 
@@ -40,7 +46,7 @@ def redact(text: str) -> str:
 
 def plain(value: object, name: str = "", depth: int = 0) -> object:
     """Convert a field's value to a JSON value."""
-    if _SECRET_NAME.search(name):
+    if _SECRET_NAME.search(name) or (_SECRET_NAMES.search(name) and not isinstance(value, int)):
         return REDACTED
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value

@@ -27,6 +27,8 @@ TRIED, WHOLE = KIB // 2, 256 * KIB
 MOST_RATIO = 2.5
 # What is below this at the full length is a matter of the clock.
 UNTIMED = 0.001
+# Another process may slow any single measurement.
+MEASURED = 20
 # What costs this much when it is tried is steep enough to be measured.
 CLEARLY_SLOW = 0.005
 # A doubling that costs more than this is not tried again at twice the length.
@@ -234,21 +236,24 @@ def refuse_steep(expression: Expression, place: int) -> None:
     while length < WHOLE:
         length *= 2
         half, whole = (text_at(expression, place, each) for each in (length // 2, length))
-        ratio, costs = min(compare(expression, half, whole) for _ in range(1 if length < WHOLE else 3))
         limit = MOST_RATIO if length == WHOLE else CLEARLY_MORE
-        assert ratio <= limit, (
-            f"{expression.place}: {length} characters of {whole[:40]!r}… take {costs:.3f} s"
-        )
+        cost = measure_steep(expression, half, whole, limit)
+        assert cost is None, f"{expression.place}: {length} characters of {whole[:40]!r}… take {cost:.3f} s"
 
 
 def text_at(expression: Expression, place: int, length: int) -> str:
     return next(text for index, text in enumerate(list_texts(expression.pattern, length)) if index == place)
 
 
-def compare(expression: Expression, half: str, whole: str) -> tuple[float, float]:
-    least_half = min(expression.cost(half) for _ in range(4))
-    least_whole = min(expression.cost(whole) for _ in range(4))
-    return (least_whole / least_half if least_whole > UNTIMED else 0.0), least_whole
+def measure_steep(expression: Expression, half: str, whole: str, limit: float) -> float | None:
+    """Give what the longer text costs if that is too much however often it is measured; None if it is not."""
+    least_half = least_whole = float("inf")
+    for _ in range(MEASURED):
+        least_half = min(least_half, expression.cost(half))
+        least_whole = min(least_whole, expression.cost(whole))
+        if least_whole <= max(UNTIMED, limit * least_half):
+            return None
+    return least_whole
 
 
 @contextmanager

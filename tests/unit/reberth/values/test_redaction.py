@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reberth.values.redaction import REDACTED, plain, redact
 
 SECRET = "s3cr3t-Value"
+BASE64 = "czNjcjN0LVZhbHVl"
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,14 @@ SECRET = "s3cr3t-Value"
         f"-----BEGIN PRIVATE KEY-----\n{SECRET}",
         f"eyJhbGci.{SECRET}.c2ln z",
         f'password: "{SECRET}',
+        f"https://{SECRET}@host/path",
+        f"sha256~{SECRET}",
+        f"aws_secret_access_key = {SECRET}",
+        f"client_key={SECRET}",
+        f"pwd={SECRET}",
+        f"('token', '{SECRET}')",
+        f'[b"X-Token", b"{SECRET}"]',
+        f"got -eyJhbGci.{SECRET}.c2ln z",
     ],
 )
 def test_a_secret_is_taken_out_of_text(text: str) -> None:
@@ -41,6 +50,8 @@ def test_a_secret_is_taken_out_of_text(text: str) -> None:
     "text",
     [
         "tokens: 3",
+        "basic authentication is off",
+        "http://host/path@v1 and a@b",
         "no secrets here: at 10:30",
         "http://host:80/a@b",
         "pod shop/web-1 moved from n1 to n2",
@@ -50,6 +61,11 @@ def test_a_secret_is_taken_out_of_text(text: str) -> None:
 )
 def test_text_without_a_secret_stays(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize("padding", ["", "=", "=="])
+def test_what_looks_like_base64_after_basic_is_taken_out(padding: str) -> None:
+    assert redact(f"sent Basic {BASE64}{padding} to n1") == "sent Basic [redacted] to n1"
 
 
 def test_only_the_secret_is_taken_out() -> None:
@@ -68,6 +84,9 @@ def test_only_the_secret_is_taken_out() -> None:
         "tls.key",
         "api_key",
         "Cookie",
+        "tokens",
+        "client_key",
+        "aws_secret_access_key",
     ],
 )
 def test_a_field_is_secret_by_its_name(name: str) -> None:
@@ -75,9 +94,13 @@ def test_a_field_is_secret_by_its_name(name: str) -> None:
     assert plain([{name: [SECRET]}]) == [{name: REDACTED}]
 
 
-@pytest.mark.parametrize("name", ["tokens", "node", "key", "secret_count", "budget"])
+@pytest.mark.parametrize("name", ["node", "key", "keys", "secret_count", "budget"])
 def test_a_field_is_not_secret_by_a_name_that_is_only_like_it(name: str) -> None:
     assert plain("x", name) == "x"
+
+
+def test_a_number_of_secrets_is_no_secret() -> None:
+    assert plain(3, "tokens") == 3
 
 
 class Unprintable:
