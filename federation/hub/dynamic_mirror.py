@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from federation.hub.kind_catalog import KindCatalog
+from federation.hub.kind_catalog import LearnedKinds
 from federation.hub.object_api import ObjectApi
 from federation.objects.cache import NotifyingCache
 from federation.objects.template import ResourceTemplate
@@ -13,7 +13,7 @@ from reberth.cluster.kinds import Resource
 
 
 async def mirror_learned_kinds(
-    catalog: KindCatalog,
+    kinds: LearnedKinds,
     api: ObjectApi,
     cache: NotifyingCache,
     *,
@@ -24,10 +24,10 @@ async def mirror_learned_kinds(
     async with asyncio.TaskGroup() as group:
         known = 0
         while True:
-            for resource in catalog.learned[known:]:
+            for resource in kinds.all[known:]:
                 group.create_task(_mirror(resource, api, cache, settings, listed))
                 known += 1
-            await catalog.grown(beyond=known)
+            await kinds.grown(beyond=known)
 
 
 async def _mirror(

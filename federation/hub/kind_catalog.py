@@ -13,13 +13,36 @@ from federation.objects.template import ResourceTemplate
 from reberth.cluster.kinds import Kind, Resource
 
 
-class KindCatalog:
-    """Kinds by name and version. `learned` are those beyond the ones that are always cached."""
+class LearnedKinds:
+    """Kinds beyond the ones that are always cached; they grow only."""
 
     def __init__(self) -> None:
-        self.learned: tuple[Resource[ResourceTemplate], ...] = ()
-        self._known = {(each.api_version, each.kind.name): each for each in TEMPLATES}
+        self.all: tuple[Resource[ResourceTemplate], ...] = ()
         self._grown = asyncio.Event()
+
+    def add(self, resource: Resource[ResourceTemplate]) -> None:
+        if resource not in self.all:
+            self.all = (*self.all, resource)
+            self._grown.set()
+            self._grown = asyncio.Event()
+
+    async def grown(self, *, beyond: int) -> None:
+        """Wait until there are more than `beyond`."""
+        while len(self.all) <= beyond:
+            await self._grown.wait()
+
+
+class KindCatalog:
+    """Kinds by name and version.
+
+    `on_hub` are the learned kinds that the hub itself serves. A kind that members alone serve is not watched
+    on the hub: a member could name any plural for it, and the hub would take other objects for that kind.
+    """
+
+    def __init__(self) -> None:
+        self.learned = LearnedKinds()
+        self.on_hub = LearnedKinds()
+        self._known = {(each.api_version, each.kind.name): each for each in TEMPLATES}
         self._ask: Callable[[str, str], None] = lambda _, __: None
 
     def find(self, api_version: str, kind: str) -> Resource[ResourceTemplate] | None:
@@ -33,19 +56,19 @@ class KindCatalog:
         """Set the handler that discovers unknown kinds."""
         self._ask = ask
 
-    def learn(self, resource: Resource[ResourceTemplate]) -> None:
+    def is_known(self, api_version: str, kind: str) -> bool:
+        """Tell whether an API server serves the kind."""
+        return (api_version, kind) in self._known
+
+    def learn(self, resource: Resource[ResourceTemplate], *, on_hub: bool) -> None:
+        """Add a kind; what the hub says of it replaces what members have said."""
         key = (resource.api_version, resource.kind.name)
-        if key not in self._known:
+        if on_hub or key not in self._known:
             self._known[key] = resource
-            self.learned = (*self.learned, resource)
-            self._grown.set()
-            self._grown = asyncio.Event()
+            self.learned.add(resource)
+        if on_hub:
+            self.on_hub.add(resource)
 
     def of(self, kind: Kind[Any, Any]) -> Resource[ResourceTemplate]:
         """Return the resource of a learned kind."""
-        return next(each for each in self.learned if each.kind == kind)
-
-    async def grown(self, *, beyond: int) -> None:
-        """Wait until more than `beyond` kinds have been learned."""
-        while len(self.learned) <= beyond:
-            await self._grown.wait()
+        return next(each for each in self.learned.all if each.kind == kind)

@@ -16,6 +16,8 @@ from reberth.cluster.kinds import Resource
 from reberth.protocol.request import APPLY, ApiRequest
 from reberth.protocol.response import Reader
 from reberth.records import Record
+from reberth.values.errors import Unreadable
+from reberth.values.text_limits import UNREADABLE
 
 T = TypeVar("T", bound=Record)
 
@@ -74,7 +76,12 @@ class ObjectApi(Api):
 
     async def read_path(self, path: str, *, subject: str) -> Mapping[str, Any]:
         """Read a path that is not a resource, such as the groups of the API."""
-        return _read(await self._read(ApiRequest("get", subject, path)))
+        request = ApiRequest("get", subject, path)
+        content = await self._read(request)
+        try:
+            return msgspec.json.decode(content, type=dict[str, Any])
+        except UNREADABLE as error:
+            raise Unreadable(str(request), f"invalid answer: {error}") from error
 
     async def probe(self, *, within: float) -> None:
         """Call /readyz once. Raises an ApiError, or a TimeoutError."""

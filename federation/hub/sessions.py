@@ -178,7 +178,7 @@ class Sessions:
                 log.info("member caches synced", cluster=name)
                 self._announce(name, None)
                 await mirror_learned_kinds(
-                    self._hub.catalog,
+                    self._hub.catalog.learned,
                     api,
                     cache,
                     settings=self._settings.watch,

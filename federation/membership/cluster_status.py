@@ -110,13 +110,12 @@ def change_cluster_status(
     return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": change}
 
 
-def list_resources(group_version: str, found: Mapping[str, Any]) -> Object:
-    """Return the resources of one group version, without subresources."""
-    served = {
-        (each["name"], each["kind"]) for each in found.get("resources") or () if "/" not in each["name"]
+def describe_apis(group_version: str, kinds: Iterable[tuple[str, str]]) -> Object:
+    """Return a group version of the status, with the plural and the name of each kind."""
+    return {
+        "groupVersion": group_version,
+        "resources": [{"name": name, "kind": kind} for name, kind in kinds],
     }
-    listed = [{"name": name, "kind": kind} for name, kind in sorted(served)]
-    return {"groupVersion": group_version, "resources": listed}
 
 
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON

@@ -4,6 +4,7 @@ from localcluster.faults import status_bodies
 from localcluster.faults.body_cursor import Bytes, Lines
 from localcluster.faults.effects import (
     Answer,
+    Bomb,
     Cut,
     Delay,
     Detain,
@@ -46,6 +47,7 @@ __all__ = [
     "ANY",
     "WRITES",
     "Answer",
+    "Bomb",
     "Bytes",
     "Cut",
     "Delay",

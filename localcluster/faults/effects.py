@@ -1,9 +1,9 @@
 """The effects of rules on the requests that they pick: values that the exchange and its filters read.
 
-`Answer`, `Reset`, `Replay` and `Stale` replace the server: the request is never sent to it, and the first of
-them wins. `Detain` comes before the server is asked; `Delay`, `LoseAnswer` and `Stall` without a mark come
-before the answer's first byte. All others filter the body, one after the other in the order in which their
-rules were added.
+`Answer`, `Bomb`, `Reset`, `Replay` and `Stale` replace the server: the request is never sent to it, and the
+first of them wins. `Detain` comes before the server is asked; `Delay`, `LoseAnswer` and `Stall` without a
+mark come before the answer's first byte. All others filter the body, one after the other in the order in
+which their rules were added.
 """
 
 from collections.abc import Iterable
@@ -29,6 +29,17 @@ class Answer:
     """Answer with this status; the server is not asked."""
 
     status: Status | PlainText
+
+
+@dataclass(frozen=True)
+class Bomb:
+    """Answer as a hostile member does: with a body that never ends, or with a small one that becomes large.
+
+    `inflated` are the bytes that the compressed body has once it is decompressed; none: it never ends.
+    """
+
+    status: int = 200
+    inflated: int | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,7 @@ class Remember:
 
 Effect = (
     Answer
+    | Bomb
     | Reset
     | Replay
     | Stale

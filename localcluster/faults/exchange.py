@@ -1,10 +1,11 @@
 """One request: sent to the API server or answered in its place, the response filtered and passed on."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, Self
 
 import aiohttp
@@ -13,7 +14,18 @@ from multidict import CIMultiDict
 
 from localcluster.faults import body_filters
 from localcluster.faults.body_filters import BodyFilter, Finish, Hold, Pause, Step
-from localcluster.faults.effects import Answer, Delay, Detain, Ending, LoseAnswer, Replay, Reset, Stale, Stall
+from localcluster.faults.effects import (
+    Answer,
+    Bomb,
+    Delay,
+    Detain,
+    Ending,
+    LoseAnswer,
+    Replay,
+    Reset,
+    Stale,
+    Stall,
+)
 from localcluster.faults.journal import Changes, Entry
 from localcluster.faults.link import Link, reset, until_sent
 from localcluster.faults.relay import Relayed, Upstream, UpstreamLost, end_to_end
@@ -108,6 +120,8 @@ class Exchange:
                     raise Severed(Ending.RESET)
                 case Answer(status):
                     source = _whole(status.reply(self._request))
+                case Bomb(code, inflated):
+                    source = _bomb(code, inflated)
                 case Stale(memory) if (reply := memory.recall(self._request)) is not None:
                     source = _whole(reply)
                 case Replay():
@@ -252,6 +266,14 @@ def _whole(reply: Reply) -> Source:
     headers.popall(hdrs.DATE, None)  # a remembered answer is given now
     headers[hdrs.CONTENT_LENGTH] = str(len(reply.body))
     return Source(reply.code, headers, Paced([reply.body]))
+
+
+def _bomb(code: int, inflated: int | None) -> Source:
+    json = {"Content-Type": "application/json"}
+    if inflated is None:
+        return Source(code, CIMultiDict(json), Paced(repeat(b" " * _BATCH)))
+    body = gzip.compress(b" " * inflated)
+    return _whole(Reply(code, {**json, "Content-Encoding": "gzip"}, body))
 
 
 def _as_line(line: bytes) -> bytes:

@@ -156,6 +156,7 @@ class Connection:
             timeout=aiohttp.ClientTimeout(),  # deadlines are the caller's
             allow_redirects=False,
             read_bufsize=_UNREAD,
+            auto_decompress=False,  # nobody has asked for compression; a small answer may be a large one
         )
         return answer
 

@@ -9,7 +9,7 @@ import asyncio
 import copy
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from types import TracebackType
@@ -20,7 +20,7 @@ import msgspec
 from aiohttp.http_exceptions import HttpProcessingError
 
 from reberth.client.access import Access, Connection
-from reberth.client.body import ResponseBody
+from reberth.client.body import LargeBody, ResponseBody
 from reberth.client.rate_limit import RateLimiter
 from reberth.client.server_clock import ServerClock
 from reberth.cluster.kinds import PODS, Resource
@@ -28,7 +28,7 @@ from reberth.config.settings import AtLeastOne, Positive, Section
 from reberth.protocol import response
 from reberth.protocol.page import PartialPage
 from reberth.protocol.request import APPLY, JSON, MERGE, ApiRequest
-from reberth.protocol.response import LARGEST_OBJECT, BadObject, Page, Reader, WatchEvent
+from reberth.protocol.response import LARGEST_OBJECT, LARGEST_PAGE, BadObject, Page, Reader, WatchEvent
 from reberth.records import Record
 from reberth.runtime import metrics
 from reberth.values import errors
@@ -316,7 +316,7 @@ class Api:
         answer = await self._open(request)
         with _breaking_off(request):
             async with answer:
-                return await ResponseBody(answer).whole()
+                return await ResponseBody(answer).whole(_limit(request))
 
     async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
         """Give a successful response with its body unread. Credentials and certificates are renewed once."""
@@ -380,15 +380,21 @@ def _allow() -> None:
     """Allow every write: the client is not guarded."""
 
 
+def _limit(request: ApiRequest) -> int:
+    """Give how much of an answer is read: the servers of members are not ours, and some never end."""
+    return LARGEST_PAGE if request.verb == "list" else LARGEST_OBJECT
+
+
 def _close_unread(opened: asyncio.Task[aiohttp.ClientResponse]) -> None:
     if not opened.cancelled() and opened.exception() is None:
         opened.result().close()
 
 
 async def _failure(request: ApiRequest, answer: aiohttp.ClientResponse) -> ApiError:
-    with _breaking_off(request):
+    body = b""
+    with _breaking_off(request), suppress(LargeBody):
         async with answer:
-            body = await answer.read()
+            body = await ResponseBody(answer).whole(LARGEST_OBJECT)
     return response.failure(str(request), answer.status, body, retry_after=answer.headers.get("Retry-After"))
 
 
@@ -404,5 +410,5 @@ def _breaking_off(request: ApiRequest) -> Iterator[None]:
     except (aiohttp.ClientError, OSError) as error:
         text = str(error) or type(error).__name__
         raise errors.Unanswered(str(request), f"the connection was lost: {text}") from error
-    except HttpProcessingError as error:  # the response is not HTTP
+    except (LargeBody, HttpProcessingError) as error:  # or it is not HTTP
         raise errors.Unreadable(str(request), str(error)) from error

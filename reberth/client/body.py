@@ -18,6 +18,10 @@ _MOMENT = 0.005  # seconds: a delay too short to matter
 _SOON = 2 * _MOMENT  # data that was held back for a moment is soon followed by more
 
 
+class LargeBody(Exception):
+    """The body is larger than the caller reads."""
+
+
 class ResponseBody:
     """The body of a response. At its end the socket option is restored: the next response may be small."""
 
@@ -29,9 +33,13 @@ class ResponseBody:
         self._gathers = False
         self._last_came = -math.inf
 
-    async def whole(self) -> bytes:
-        pieces = []
+    async def whole(self, most: int) -> bytes:
+        """Give all of it. Raises LargeBody if that is more than `most` bytes."""
+        pieces, size = [], 0
         while piece := await self.piece():
+            size += len(piece)
+            if size > most:
+                raise LargeBody(f"a body of more than {most} bytes")
             pieces.append(piece)
         return b"".join(pieces)
 

@@ -14,15 +14,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from reberth.protocol.response import LARGEST_OBJECT, BadObject, Reader
+from reberth.protocol.response import LARGEST_OBJECT, LARGEST_PAGE, BadObject, Reader
 from reberth.records import Record
 from reberth.values.errors import Unreadable
 
 T = TypeVar("T", bound=Record)
 
 _ITEMS = b'"items":['
-_LARGEST_PAGE = 2**26
-"""Bytes of a page in which no object has begun, so that it is read as a whole."""
 
 
 class PartialPage(Generic[T]):
@@ -45,7 +43,8 @@ class PartialPage(Generic[T]):
         Raises Unreadable if the one that is arriving is larger than an object, or a page, may be.
         """
         held = len(self._text) - self._start
-        most = LARGEST_OBJECT if self._between else _LARGEST_PAGE
+        # Without the beginning of an object it is read as a whole.
+        most = LARGEST_OBJECT if self._between else LARGEST_PAGE
         if held > most:
             raise Unreadable(self._request, f"no end of an object in {held} bytes, at most {most} are read")
         self._text = self._text[self._start :] + piece

@@ -27,6 +27,8 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 LARGEST_OBJECT = 2**22
 """Bytes; more than twice the largest object that etcd takes (1.5 MiB). A larger one is a broken stream."""
+LARGEST_PAGE = 2**26
+"""Bytes of a page of a list, where it is read as a whole."""
 _LONGEST_TEXT = 300
 _ERROR_LINE = b'{"type":"ERROR"'
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"

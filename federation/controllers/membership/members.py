@@ -14,6 +14,7 @@ from federation.controllers.membership.member_cleanup import MemberCleanup
 from federation.failover.toleration import write_taint
 from federation.hub import metrics
 from federation.hub.hub import Hub, refer_to
+from federation.hub.served_kinds import list_group_versions, list_kinds
 from federation.hub.sessions import PUSH, Session, Sessions
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import (
@@ -26,7 +27,7 @@ from federation.membership.cluster_status import (
     ProbeResult,
     change_cluster_status,
     change_ready_condition,
-    list_resources,
+    describe_apis,
     sum_resources,
 )
 from federation.membership.lost_members import change_taints, find_loss
@@ -36,7 +37,6 @@ from federation.objects.names import Key
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import NODE, POD, Resource
 from reberth.values import errors
-from reberth.values.api_path import join_path
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError
 from reberth.values.text_limits import cut
@@ -192,15 +192,11 @@ class MembersController:
 async def _discover(known: _Known, session: Session, now: float) -> _Known:
     """Read the API resources. If one group fails, keep the old list: others would seem to be gone."""
     try:
-        version = await session.api.read_path("/version", subject="version")
-        groups = await session.api.read_path("/apis", subject="apis")
-        served = [each["groupVersion"] for group in groups["groups"] for each in group["versions"]]
-        paths = {"v1": "/api/v1", **{each: join_path("/apis", *each.split("/")) for each in sorted(served)}}
-        apis = [
-            list_resources(name, await session.api.read_path(path, subject="apis"))
-            for name, path in paths.items()
-        ]
+        api = session.api
+        version = await api.read_path("/version", subject="version")
+        served = {name: await list_kinds(api, name) for name in await list_group_versions(api)}
     except ApiError:
         return known
-    survey = known.survey._replace(version=cut(str(version["gitVersion"])), apis=apis)
+    apis = [describe_apis(name, ((each.name, each.kind) for each in kinds)) for name, kinds in served.items()]
+    survey = known.survey._replace(version=cut(str(version.get("gitVersion", ""))), apis=apis)
     return known._replace(survey=survey, discovered_at=now)

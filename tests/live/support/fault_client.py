@@ -26,10 +26,14 @@ async def standing_before(cluster: Cluster) -> AsyncIterator[FaultProxy]:
 
 async def through(proxy: FaultProxy, cluster: Cluster, client: str, settings: ApiSettings = QUICK) -> Api:
     """The administrator's client by way of the proxy, under a name of its own."""
+    return Api(await access_through(proxy, cluster, client), settings)
+
+
+async def access_through(proxy: FaultProxy, cluster: Cluster, client: str) -> Access:
     server = await proxy.open(client)
     token = credentials.read_token(cluster.design)
     path = credentials.write_kubeconfig(cluster.design, "admin", {"token": token}, server=server, name=client)
-    return Api(Access(str(path)), settings)
+    return Access(str(path))
 
 
 def direct(cluster: Cluster, settings: ApiSettings = QUICK) -> Api:

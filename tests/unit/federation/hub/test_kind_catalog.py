@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -22,22 +23,33 @@ async def test_a_kind_that_is_not_known_is_asked_for_until_it_is_learned() -> No
     catalog.when_asked(lambda *what: asked.append(what))
     assert catalog.find("example.com/v1", "Berth") is None
     assert catalog.find("apps/v1", "Deployment") is resources.TEMPLATES[0]
-    catalog.learn(BERTHS)
-    catalog.learn(BERTHS)
+    catalog.learn(BERTHS, on_hub=True)
+    catalog.learn(BERTHS, on_hub=True)
     assert catalog.find("example.com/v1", "Berth") is BERTHS
     assert catalog.of(BERTHS.kind) is BERTHS
-    assert catalog.learned == (BERTHS,)
+    assert catalog.learned.all == catalog.on_hub.all == (BERTHS,)
     assert asked == [("example.com/v1", "Berth")]
+
+
+async def test_what_members_say_of_a_kind_is_not_watched_on_the_hub_and_the_hub_corrects_it() -> None:
+    catalog, secrets = KindCatalog(), replace(BERTHS, name="secrets")
+    catalog.learn(secrets, on_hub=False)
+    assert catalog.find("example.com/v1", "Berth") is secrets
+    assert (catalog.learned.all, catalog.on_hub.all) == ((secrets,), ())
+    catalog.learn(BERTHS, on_hub=True)
+    catalog.learn(secrets, on_hub=False)
+    assert catalog.find("example.com/v1", "Berth") is BERTHS
+    assert catalog.on_hub.all == (BERTHS,)
 
 
 async def test_a_waiter_for_more_kinds_is_woken() -> None:
     catalog = KindCatalog()
-    waiting = asyncio.create_task(catalog.grown(beyond=0))
+    waiting = asyncio.create_task(catalog.learned.grown(beyond=0))
     await asyncio.sleep(1)
     assert not waiting.done()
-    catalog.learn(BERTHS)
+    catalog.learn(BERTHS, on_hub=True)
     await asyncio.wait_for(waiting, 1)
-    await asyncio.wait_for(catalog.grown(beyond=0), 1)
+    await asyncio.wait_for(catalog.learned.grown(beyond=0), 1)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,8 @@ async def test_a_failed_key_is_retried_with_backoff_and_other_keys_go_on(
     assert (1, "b") in work.done
     assert 0.5 <= gaps[0] <= 1 <= gaps[1] + 0.001
     assert all(2 <= gap <= 4 for gap in gaps[2:])
-    assert len(faults) == (len(times) if isinstance(error, RuntimeError) else 0)
+    assert 0 <= len(times) - len(faults) <= 1 or not isinstance(error, RuntimeError)  # one may be under way
+    assert bool(faults) == isinstance(error, RuntimeError)
     faults.clear()
 
 

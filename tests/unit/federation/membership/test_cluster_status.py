@@ -9,7 +9,6 @@ from federation.membership.cluster_status import (
     ProbeResult,
     change_cluster_status,
     change_ready_condition,
-    list_resources,
     sum_resources,
 )
 from reberth.cluster.rows import make_node_row, make_pod_row
@@ -127,13 +126,6 @@ def test_resources_a_member_no_longer_has_are_removed_from_its_status() -> None:
     )
     assert after is not None
     assert after["status"] == {"resourceSummary": {"allocated": None}}
-
-
-def test_subresources_are_not_listed_as_kinds() -> None:
-    resources = [{"name": "pods", "kind": "Pod"}, {"name": "pods/log", "kind": "Pod"}]
-    listed = {"groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod"}]}
-    assert list_resources("v1", {"resources": resources}) == listed
-    assert list_resources("v1", {}) == {"groupVersion": "v1", "resources": []}
 
 
 def test_only_a_member_that_speaks_of_itself_answers() -> None:

@@ -11,12 +11,13 @@ import aiohttp
 import pytest
 
 from localcluster.credentials import Authority
-from reberth.client.body import _MOMENT, ResponseBody
+from reberth.client.body import _MOMENT, LargeBody, ResponseBody
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 UNENDED = HEAD + b"\r\n"
 LONG = 3600.0
 NEVER = 0.0
+MOST = 64
 
 
 class Peer:
@@ -202,7 +203,7 @@ async def test_a_whole_body_is_all_of_its_pieces(
 ) -> None:
     length = sum(map(len, pieces))
     async with await peer.ask(session, HEAD + b"Content-Length: %d\r\n\r\n" % length) as answer:
-        reading = asyncio.create_task(ResponseBody(answer).whole())
+        reading = asyncio.create_task(ResponseBody(answer).whole(MOST))
         for piece in pieces:
             await peer.say(piece)
             await turn()
@@ -214,4 +215,14 @@ async def test_a_body_that_breaks_off_is_a_fault(peer: Peer, session: aiohttp.Cl
         await peer.say(b"one")
         peer.end()
         with pytest.raises(aiohttp.ClientPayloadError):
-            await ResponseBody(answer).whole()
+            await ResponseBody(answer).whole(MOST)
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 65\r\n\r\n", b"\r\n"])
+async def test_no_more_of_a_body_is_read_than_the_caller_wants(
+    peer: Peer, session: aiohttp.ClientSession, length: bytes
+) -> None:
+    async with await peer.ask(session, HEAD + length) as answer:
+        await peer.say(b"x" * (MOST + 1))
+        with pytest.raises(LargeBody, match="more than 64 bytes"):
+            await ResponseBody(answer).whole(MOST)

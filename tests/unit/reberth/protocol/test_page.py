@@ -167,7 +167,7 @@ def test_an_object_that_never_ends_is_an_error(before: int) -> None:
 
 
 def test_a_page_of_another_form_that_never_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reberth.protocol.page._LARGEST_PAGE", LARGEST_OBJECT)
+    monkeypatch.setattr("reberth.protocol.page.LARGEST_PAGE", LARGEST_OBJECT)
     taken = feed_without_end(b'{"items": [{"metadata": {"name": "')
     assert LARGEST_OBJECT * 0.9 <= taken <= LARGEST_OBJECT + 2**16
 
