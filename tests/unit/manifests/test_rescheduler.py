@@ -172,7 +172,7 @@ def _keys_of(name: str) -> set[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_everything_namespaced_is_in_our_namespace(file: Path) -> None:
-    cluster_wide = ("ClusterRole", "ValidatingAdmission")
+    cluster_wide = ("ClusterRole", "FlowSchema", "ValidatingAdmission")
     for one in yaml.safe_load_all(file.read_text()):
         if not one["kind"].startswith(cluster_wide):
             assert one["metadata"]["namespace"] == "reberth-system"
